@@ -1,7 +1,7 @@
 //! What `core-server` costs as it is started, with its log in a file, against the library alone.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use core_domain::gateway::RateKind;
 
@@ -53,10 +53,7 @@ fn binary(plan: &Plan) -> Option<PathBuf> {
             "-p",
             "core-server",
         ];
-        let status = Command::new(env!("CARGO"))
-            .args(build)
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
-            .status();
+        let status = core_tests::cargo().args(build).status();
         assert!(status.unwrap().success(), "core-server does not build");
     }
     binary.exists().then_some(binary)

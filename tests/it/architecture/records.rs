@@ -199,12 +199,16 @@ const AS_SYSTEM: &[(&str, &str)] = &[
         "the job of a platform that proved a hostname, which ends its service elsewhere",
     ),
     (
-        "registry/jobs/serve_domain.rs",
+        "registry/jobs/hostname_calls.rs",
         "a job: nobody is there to ask",
     ),
     (
         "registry/resource/names.rs",
         "the entry of a stranger that holds a name which is reserved for the platform",
+    ),
+    (
+        "registry/hostname_loss.rs",
+        "who loses a hostname to the platform that has proved it",
     ),
     (
         "registry/hostname.rs",

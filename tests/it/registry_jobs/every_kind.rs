@@ -9,7 +9,7 @@ use core_local::Moment;
 use super::others::BY_HAND;
 use super::scenarios::{Request, SCENARIOS, Scenario};
 use super::snapshot::Snapshot;
-use crate::world::{Command, Platforms, on_every_store};
+use crate::world::{Calls, Command, Platforms, on_every_store};
 
 /// What jobs have the provider do.
 const CALLS: [&str; 6] = ["create", "remove", "route", "unroute", "serve", "stop"];
@@ -71,7 +71,7 @@ async fn every_kind_does_what_it_is_for_on_every_store(world: Platforms) {
 #[tokio::test]
 async fn wherever_a_worker_dies_the_job_of_any_kind_ends_as_if_it_had_not() {
     for scenario in SCENARIOS {
-        let undisturbed = scenario.undisturbed().await;
+        let (undisturbed, _) = scenario.undisturbed().await;
         for units in 1.. {
             let world = Platforms::memory().await;
             let platform = scenario.prepared(&world).await;
@@ -93,52 +93,56 @@ async fn wherever_a_worker_dies_the_job_of_any_kind_ends_as_if_it_had_not() {
 #[tokio::test]
 async fn a_call_that_gets_no_answer_is_made_again_and_changes_nothing() {
     for scenario in SCENARIOS {
-        let undisturbed = scenario.undisturbed().await;
+        let (undisturbed, calls) = scenario.undisturbed().await;
         let mut met = 0;
-        let calls = CALLS.into_iter();
-        for (call, moment) in calls.flat_map(|call| [(call, Moment::Before), (call, Moment::Done)])
-        {
-            for number in 0.. {
-                let world = Platforms::memory().await;
-                let platform = scenario.prepared(&world).await;
-                scenario.ask(&world, &platform).await;
-                world.leave_unanswered(call, number, moment);
-                world.until_idle().await;
-                let now = Snapshot::of(&world, &platform).await;
-                assert_eq!(now, undisturbed, "{scenario:?}: {call} {number} {moment:?}");
-                if !world.has_failed() {
-                    break;
-                }
-                met += 1;
-            }
+        for (call, number, moment) in each_call(&calls, &[Moment::Before, Moment::Done]) {
+            let world = Platforms::memory().await;
+            let platform = scenario.prepared(&world).await;
+            scenario.ask(&world, &platform).await;
+            world.leave_unanswered(call, number, moment);
+            world.until_idle().await;
+            let context = format!("{scenario:?}: {call} {number} {moment:?}");
+            assert!(world.has_failed(), "{context}");
+            let now = Snapshot::of(&world, &platform).await;
+            assert_eq!(now, undisturbed, "{context}");
+            met += 1;
         }
         assert!(met > 1, "{scenario:?} calls the provider");
     }
 }
 
+/// Each of the calls that make or remove something, by its number among those of its name that came so far.
+fn each_call(
+    calls: &Calls,
+    moments: &[Moment],
+) -> impl Iterator<Item = (&'static str, usize, Moment)> {
+    let named = CALLS.into_iter();
+    let named = named.flat_map(|call| moments.iter().map(move |moment| (call, *moment)));
+    named.flat_map(|(call, moment)| {
+        let count = calls.get(&(call, moment == Moment::Done)).copied();
+        (0..count.unwrap_or(0)).map(move |number| (call, number, moment))
+    })
+}
+
 #[tokio::test]
 async fn a_step_that_fails_for_good_stops_its_job_which_goes_on_when_it_is_retried() {
     for scenario in SCENARIOS {
-        let undisturbed = scenario.undisturbed().await;
-        for call in CALLS {
-            for number in 0.. {
-                let world = Platforms::memory().await;
-                let platform = scenario.prepared(&world).await;
-                let job = scenario.ask(&world, &platform).await;
-                world.refuse_after(call, number);
-                world.until_idle().await;
-                if !world.has_failed() {
-                    break;
-                }
-                let context = format!("{scenario:?}: {call} {number}");
-                assert_eq!(world.status(&job).await, JobStatus::Failed, "{context}");
-                world.refuse_nothing();
-                world.operate(Command::Retry, &job).await.unwrap();
-                world.until_idle().await;
-                assert_eq!(world.status(&job).await, JobStatus::Completed, "{context}");
-                let now = Snapshot::of(&world, &platform).await;
-                assert_eq!(now, undisturbed, "{context}");
-            }
+        let (undisturbed, calls) = scenario.undisturbed().await;
+        for (call, number, _) in each_call(&calls, &[Moment::Before]) {
+            let world = Platforms::memory().await;
+            let platform = scenario.prepared(&world).await;
+            let job = scenario.ask(&world, &platform).await;
+            world.refuse_after(call, number);
+            world.until_idle().await;
+            let context = format!("{scenario:?}: {call} {number}");
+            assert!(world.has_failed(), "{context}");
+            assert_eq!(world.status(&job).await, JobStatus::Failed, "{context}");
+            world.refuse_nothing();
+            world.operate(Command::Retry, &job).await.unwrap();
+            world.until_idle().await;
+            assert_eq!(world.status(&job).await, JobStatus::Completed, "{context}");
+            let now = Snapshot::of(&world, &platform).await;
+            assert_eq!(now, undisturbed, "{context}");
         }
     }
 }
@@ -146,7 +150,7 @@ async fn a_step_that_fails_for_good_stops_its_job_which_goes_on_when_it_is_retri
 #[tokio::test]
 async fn whenever_a_job_is_cancelled_nothing_that_it_made_is_left() {
     for scenario in SCENARIOS.into_iter().filter(|scenario| scenario.undoes) {
-        let undisturbed = scenario.undisturbed().await;
+        let (undisturbed, _) = scenario.undisturbed().await;
         for units in 0.. {
             let world = Platforms::memory().await;
             let platform = scenario.prepared(&world).await;

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::others::{ANNEX, Others};
 use super::snapshot::Snapshot;
-use crate::world::{Command, Platforms, as_operator};
+use crate::world::{Calls, Command, Platforms, as_operator};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,8 +164,8 @@ impl Scenario {
         ask(world, platform, self.request).await
     }
 
-    /// What there is when nothing goes wrong.
-    pub(super) async fn undisturbed(self) -> Snapshot {
+    /// What there is when nothing goes wrong, and the calls of the provider that the job takes.
+    pub(super) async fn undisturbed(self) -> (Snapshot, Calls) {
         let world = Platforms::memory().await;
         let platform = self.prepared(&world).await;
         let mut before = Snapshot::of(&world, &platform).await;
@@ -173,11 +173,13 @@ impl Scenario {
             before.others.by_hand.clear();
         }
         self.ask(&world, &platform).await;
+        world.take_calls();
         world.until_idle().await;
+        let calls = world.take_calls();
         let snapshot = Snapshot::of(&world, &platform).await;
         assert!(snapshot.agrees(), "{self:?}: {snapshot:?}");
         assert_eq!(snapshot.others, before.others, "{self:?}");
-        snapshot
+        (snapshot, calls)
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) use call::Call;
 pub(crate) use engine::{Engine, FaultyEngine, lane, platform};
 pub(crate) use kinds::{MakeObject, Order, Plain, Removal, STEPS, Undoable, Work, work_alone};
 pub(crate) use log::Log;
-pub(crate) use platforms::{Platforms, as_operator};
+pub(crate) use platforms::{Calls, Platforms, as_operator};
 pub(crate) use process::{Server, built, checked_configuration, run};
 pub(crate) use provider::{FakeProvider, Fault};
 pub(crate) use rng::{Rng, now};

@@ -1,6 +1,6 @@
 //! Platforms and what jobs make for them: every kind the registry has, and the local provider in a folder.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
@@ -41,9 +41,13 @@ struct Fault {
 
 type Trap = Arc<Mutex<Option<Fault>>>;
 
+/// How often each call of the provider was made, and was done.
+pub(crate) type Calls = BTreeMap<(&'static str, bool), usize>;
+
 pub(crate) struct Platforms {
     world: World<LocalInfrastructure>,
     trap: Trap,
+    calls: Arc<Mutex<Calls>>,
     /// What the DNS says.
     pub(crate) dns: Arc<MemoryDns>,
 }
@@ -93,13 +97,19 @@ impl Platforms {
         let folder = tempfile::tempdir().unwrap();
         let trap = Trap::default();
         let mut config = LocalConfig::new(folder.path(), 8090, clock.clone());
-        config.faults = faults(Arc::clone(&trap));
+        let calls = Arc::<Mutex<Calls>>::default();
+        config.faults = faults(Arc::clone(&trap), Arc::clone(&calls));
         let local = LocalInfrastructure::open(config).await.unwrap();
         let dns = Arc::new(MemoryDns::default());
         let kinds = register_kinds(Kinds::new(), dns.clone(), IAM).unwrap();
         let keeps: Keeps = Box::new((keeps, folder));
         let world = World::over((store, keeps), clock, local, kinds);
-        Self { world, trap, dns }
+        Self {
+            world,
+            trap,
+            calls,
+            dns,
+        }
     }
 
     /// One call gets no answer, after so many that do: who made it does not know what happened.
@@ -135,6 +145,11 @@ impl Platforms {
 
     fn fail(&self, fault: Fault) {
         *self.trap.lock().unwrap() = Some(fault);
+    }
+
+    /// Takes out how often each call was made since the last time.
+    pub(crate) fn take_calls(&self) -> Calls {
+        std::mem::take(&mut self.calls.lock().unwrap())
     }
 
     /// Whether the call came that was to fail.
@@ -276,8 +291,13 @@ impl Platforms {
     }
 }
 
-fn faults(trap: Trap) -> Faults {
+fn faults(trap: Trap, calls: Arc<Mutex<Calls>>) -> Faults {
     Faults::new(move |point| {
+        let is_done = point.moment == Moment::Done;
+        if is_done || point.moment == Moment::Before {
+            let mut calls = calls.lock().unwrap();
+            *calls.entry((point.call, is_done)).or_default() += 1;
+        }
         let mut trap = trap.lock().unwrap();
         let fault = trap.as_mut()?;
         if fault.call != point.call || fault.moment != point.moment || fault.is_met && !fault.lasts

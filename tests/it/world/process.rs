@@ -29,7 +29,7 @@ fn binary() -> PathBuf {
 pub(crate) fn built(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
-        let status = std::process::Command::new(env!("CARGO"))
+        let status = core_tests::cargo()
             .args([
                 "build",
                 "--quiet",
@@ -38,7 +38,6 @@ pub(crate) fn built(name: &str) -> PathBuf {
                 "--all-features",
                 "--all-targets",
             ])
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
             .status()
             .unwrap();
         assert!(status.success(), "the workspace does not build");

@@ -11,7 +11,7 @@ use core_domain::testing::{ManualClock, RecordKey};
 use core_storage::memory::{MemoryConfig, open};
 use serde_json::{Value, json};
 
-use crate::world::{SERVICE_KEY, World, json_body, request, send};
+use crate::world::{SERVICE_KEY, World, in_time, json_body, request, send};
 
 const HOSTNAME: &str = "shop.example.com";
 const TARGET: &str = "platform.example.net";
@@ -81,6 +81,10 @@ async fn platform_with_dns(world: &World, store: &dyn Store) -> (String, String)
 
 /// Waits at the server until the job of a kind is what it shall be.
 async fn job_is(world: &World, kind: &str, status: &str) {
+    in_time(until_job_is(world, kind, status)).await;
+}
+
+async fn until_job_is(world: &World, kind: &str, status: &str) {
     loop {
         let jobs = json_body(
             request("GET", "/api/v1/provision/jobs", SERVICE_KEY),

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use core_domain::kernel::Timestamp;
 use core_domain::port::Infrastructure;
@@ -141,13 +142,22 @@ impl World {
     pub(crate) async fn live(&self, platform: &str, deployment: &Answer) -> Answer {
         let id = deployment.text("deploymentId");
         let path = format!("/api/v1/cli/platforms/{platform}/deployments/{id}?wait=5");
-        loop {
-            let shown = self.call("GET", &path, SERVICE_KEY, Value::Null).await;
-            match shown.text("status") {
-                "active" => return shown,
-                "failure" | "canceled" => panic!("{}", shown.json),
-                _ => {}
+        let live = async {
+            loop {
+                let shown = self.call("GET", &path, SERVICE_KEY, Value::Null).await;
+                match shown.text("status") {
+                    "active" => return shown,
+                    "failure" | "canceled" => panic!("{}", shown.json),
+                    _ => {}
+                }
             }
-        }
+        };
+        in_time(live).await
     }
+}
+
+/// Waits for a future; a test that waits in vain fails.
+pub(crate) async fn in_time<T>(awaited: impl Future<Output = T>) -> T {
+    let ended = tokio::time::timeout(Duration::from_secs(180), awaited).await;
+    ended.expect("what was waited for came")
 }
