@@ -50,12 +50,19 @@ impl Manifest {
     pub(crate) fn read(data: &DataDir, resource: &ResourceRef) -> Result<Option<Self>> {
         check_name(&resource.name)?;
         let folder = [resource.resource_type.as_str(), resource.name.as_str()];
-        let found = read_json(data, &[folder[0], folder[1], FILE])?;
-        if found.is_none() && data.path(&folder)?.try_exists()? {
-            // Somebody else's folder: every object of ours has a manifest from the first moment.
-            return Err(LocalError::Taken(resource.name.clone()));
+        let file = [folder[0], folder[1], FILE];
+        if let Some(found) = read_json(data, &file)? {
+            return Ok(Some(found));
         }
-        Ok(found)
+        if !data.path(&folder)?.try_exists()? {
+            return Ok(None);
+        }
+        // An object of ours has a manifest from the first moment, which may have come since.
+        match read_json(data, &file)? {
+            Some(found) => Ok(Some(found)),
+            // Somebody else's folder.
+            None => Err(LocalError::Taken(resource.name.clone())),
+        }
     }
 
     /// Tells whether an object of this type and name exists; what cannot be a name is none.

@@ -225,7 +225,7 @@ mod tests {
         let metadata = ObjectMetadata {
             content_type: String::new(),
             http: BTreeMap::new(),
-            custom: BTreeMap::from([(text(1), text(MAX_METADATA - 1))]),
+            custom: BTreeMap::from([(text(1), text(MAX_METADATA - PAIR_BYTES - 1))]),
         };
         let mut info = ObjectInfo::new(&text(MAX_KEY), metadata, Timestamp::EPOCH).unwrap();
         info.size = u64::MAX;
