@@ -182,8 +182,8 @@ impl Bucket {
         Ok(self.page(query, |_| Ok(())).await?.objects)
     }
 
-    /// Lists a page of objects and folders. `allow` is told the memory that the page takes so far, in bytes, after each object
-    /// that was read, and ends the list by its error.
+    /// Lists a page of objects and folders. Calls `allow` after each object with the memory of the page in bytes.
+    /// An error of `allow` ends the list.
     pub(crate) async fn page(
         &self,
         query: ListQuery,

@@ -16,7 +16,7 @@ use crate::error::{LocalError, Result};
 const MAX_KEY: usize = 1024;
 /// The longest metadata of an object, names and values together, in bytes.
 const MAX_METADATA: usize = 8192;
-/// What a pair of metadata counts besides its name and value, in bytes: so many are its share of the memory of a list.
+/// Number of bytes that a pair of metadata counts besides its name and value: about its overhead in the memory of a list.
 const PAIR_BYTES: usize = 32;
 /// The longest first line of a file, in bytes. Each byte of key and metadata has six at the most in JSON.
 const MAX_HEAD: u64 = 64 * 1024;

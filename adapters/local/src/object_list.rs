@@ -7,11 +7,11 @@ use crate::object::ObjectInfo;
 /// The most objects and folders of a page.
 pub(crate) const MAX_LIST: usize = 1_000;
 
-/// The most memory of a page while it is built and shown, in bytes. A page of objects with much metadata has fewer of them.
+/// Maximum memory of a page while it is built and sent, in bytes. A page of objects with long metadata has fewer objects.
 const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// The memory that an item takes besides its texts while a page is built and shown, in bytes.
+/// Memory of an item while a page is built and sent, without its texts, in bytes.
 const ITEM_BYTES: usize = 2 * 1024;
-/// How often the texts of an item are in memory while a page is built and shown.
+/// Number of copies of an item's texts while a page is built and sent.
 const COPIES: usize = 4;
 
 /// The query of a list of objects.
@@ -44,9 +44,9 @@ pub(crate) struct PageCollector {
     query: ListQuery,
     /// Each object by its key, and each folder by its name: in byte order both.
     items: BTreeMap<String, Item>,
-    /// The name of the first item that has no room on the page.
+    /// The name of the first item that does not fit on the page.
     end: Option<String>,
-    /// The memory that the items take, in bytes.
+    /// The memory of the items in bytes.
     bytes: usize,
     max_bytes: usize,
 }
@@ -58,7 +58,7 @@ enum Item {
 }
 
 impl Item {
-    /// The memory that the item takes, in bytes.
+    /// Returns the memory of the item in bytes.
     fn bytes(&self) -> usize {
         let texts = match self {
             Self::Object(info) => 2 * info.key.len() + info.metadata_bytes(),
@@ -80,7 +80,7 @@ impl PageCollector {
         }
     }
 
-    /// Returns the memory that the page takes while it is built and shown, in bytes.
+    /// Returns the memory of the page in bytes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -109,7 +109,7 @@ impl PageCollector {
         }
     }
 
-    /// A page has an item, however large that is.
+    /// Tells whether the last item has to go. One item always stays, however large it is.
     fn is_too_large(&self) -> bool {
         self.items.len() > self.query.limit || self.bytes > self.max_bytes && self.items.len() > 1
     }

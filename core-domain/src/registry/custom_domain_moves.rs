@@ -88,7 +88,7 @@ impl CustomDomain {
         Ok(lost)
     }
 
-    /// Whether its platform has proved the hostname, and has not lost it since: the provider may serve it.
+    /// Tells whether the platform has proved the hostname and not lost it since. Only then may the provider serve it.
     #[must_use]
     pub fn is_proved(&self) -> bool {
         match self.status {

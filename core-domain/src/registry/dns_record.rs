@@ -224,8 +224,8 @@ impl DnsRecord {
         self
     }
 
-    /// Tells whether its platform has proved the hostname, or needs no proof, and has not lost it since: the provider may
-    /// serve it.
+    /// Tells whether the platform has proved the hostname, or needs no proof, and has not lost it since. Only then may the
+    /// provider serve it.
     #[must_use]
     pub fn is_proved(&self) -> bool {
         match self.status {

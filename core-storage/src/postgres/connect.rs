@@ -14,8 +14,8 @@ use super::tls::TlsStream;
 /// The side of a connection that reads and writes the socket.
 pub(super) type Io = tokio_postgres::Connection<Socket, TlsStream>;
 
-/// Opens a connection to the first server that accepts one. Each server has an equal share of the time, so that those that
-/// do not answer keep none of the others from being tried.
+/// Opens a connection to the first server that accepts one. Each server gets an equal share of the time, so that a server that
+/// does not respond leaves time for the others.
 ///
 /// # Errors
 /// The error of the server that was tried last.

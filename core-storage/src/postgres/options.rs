@@ -26,7 +26,7 @@ pub(super) struct Options {
     pub(super) tls: Tls,
     /// Maximum time to open a connection to one address.
     pub(super) connect_timeout: Duration,
-    /// Maximum time to open a connection to one server, of all its addresses.
+    /// Maximum time to open a connection to one server, over all its addresses.
     pub(super) server_timeout: Duration,
     /// How long the answer to a statement is waited for; `None` is for ever.
     pub(super) answer_timeout: Option<Duration>,

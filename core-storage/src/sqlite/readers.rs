@@ -115,10 +115,11 @@ pub(super) fn acquire_timed_out(purpose: &str) -> StoreError {
     StoreError::unavailable(format!("no turn {purpose} became free in time"))
 }
 
-/// The number of steps of SQLite's machine after which a read looks whether anybody still waits for it: below a millisecond.
+/// Number of SQLite's virtual machine instructions between two checks whether a read was abandoned. They take less than a
+/// millisecond.
 const STEPS_BETWEEN_LOOKS: std::ffi::c_int = 1_000;
 
-/// Ends a read that nobody waits for any more, whether or not it has begun, when it is dropped.
+/// Ends a read when it is dropped, even if the read has not started yet.
 struct EndOnDrop(Arc<AtomicBool>);
 
 impl EndOnDrop {
@@ -133,7 +134,7 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Runs a read on a connection until it ends or `is_over` is set.
+/// Runs a read on a connection. Interrupts it when `is_over` becomes true.
 fn run_until<T>(
     connection: &Connection,
     is_over: Arc<AtomicBool>,

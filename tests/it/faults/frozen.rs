@@ -16,7 +16,7 @@ async fn slow_server(site: &Site) -> Server {
     site.start(&arguments).await
 }
 
-/// Stops a server while it has none of the locks of its provider: who waits for one of a stopped process waits for ever.
+/// Stops a server while it holds no lock of its provider. Otherwise the other server would wait for the lock for ever.
 async fn freeze(site: &Site, server: &Server) {
     let lock = site.data.path().join("infrastructure/.lock");
     let lock = std::fs::File::options().write(true).open(lock).unwrap();

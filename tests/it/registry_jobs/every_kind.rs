@@ -111,7 +111,7 @@ async fn a_call_that_gets_no_answer_is_made_again_and_changes_nothing() {
     }
 }
 
-/// Each of the calls that make or remove something, by its number among those of its name that came so far.
+/// Lists the calls that create or remove something, with their moment and their number among the calls of the same name.
 fn each_call(
     calls: &Calls,
     moments: &[Moment],

@@ -164,7 +164,7 @@ impl Scenario {
         ask(world, platform, self.request).await
     }
 
-    /// What there is when nothing goes wrong, and the calls of the provider that the job takes.
+    /// Returns the result of an undisturbed run, and the number of its calls of the provider.
     pub(super) async fn undisturbed(self) -> (Snapshot, Calls) {
         let world = Platforms::memory().await;
         let platform = self.prepared(&world).await;

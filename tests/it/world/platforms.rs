@@ -41,7 +41,7 @@ struct Fault {
 
 type Trap = Arc<Mutex<Option<Fault>>>;
 
-/// How often each call of the provider was made, and was done.
+/// The number of calls of the provider by name; `true` counts those that were done.
 pub(crate) type Calls = BTreeMap<(&'static str, bool), usize>;
 
 pub(crate) struct Platforms {
@@ -147,7 +147,7 @@ impl Platforms {
         *self.trap.lock().unwrap() = Some(fault);
     }
 
-    /// Takes out how often each call was made since the last time.
+    /// Returns the number of calls since the last time, and starts again at zero.
     pub(crate) fn take_calls(&self) -> Calls {
         std::mem::take(&mut self.calls.lock().unwrap())
     }

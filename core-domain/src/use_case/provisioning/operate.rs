@@ -116,8 +116,8 @@ async fn operate(
 const MAX_CANCELLED: usize = 100;
 
 /// Cancels a portion of the unfinished jobs of a platform as the caller, oldest first, except the job `own`. Returns `true`
-/// if there are more. Does not undo them: the removal of the platform deletes everything. For the same reason, jobs of kinds
-/// that are not known here are cancelled without their hooks.
+/// if there are more. Does not undo them: the removal of the platform deletes everything. For the same reason, skips the
+/// hooks of jobs of unknown kinds.
 pub(in crate::use_case) async fn cancel_some(
     cx: &Context,
     scope: &PlatformWriter,

@@ -22,12 +22,12 @@ pub(super) struct TransitionContext<'a> {
     pub kinds: &'a Kinds,
     /// Whether a holder the job is taken from can no longer act, so that the lane need not rest.
     pub holder_is_gone: bool,
-    /// Whether a job of an unknown kind is moved past its hooks. Nobody needs what they write of a platform that is removed.
+    /// Whether a job of an unknown kind is moved past its hooks. True while its platform is removed: nobody needs their records.
     pub skips_unknown_hooks: bool,
 }
 
 impl<'a> TransitionContext<'a> {
-    /// A mover who knows of no holder that is gone, and skips no hook.
+    /// Creates the context of a move whose holder may still act and whose hooks all run.
     pub(super) const fn new(actor: &'a Actor, kinds: &'a Kinds) -> Self {
         Self {
             actor,
@@ -178,9 +178,9 @@ fn hook_of(before: JobStatus, after: JobStatus) -> Option<Hook> {
     }
 }
 
-/// Lets the kind write what the move means. Answers the refusal of a hook that cannot stop the move. A job of a kind
-/// that is not known here is not moved past its hooks, unless its deadline is over or nobody needs them: then its history says
-/// that they are missing.
+/// Runs the hook of the job's kind for the move. Returns the refusal of a hook that cannot stop the move. A job of an unknown
+/// kind is moved past its hooks only if its deadline is over or nobody needs the hooks. Its history then says that they did
+/// not run.
 async fn run_hooks(
     cx: &Context,
     uow: &mut dyn UnitOfWork,

@@ -1,5 +1,5 @@
-//! How a platform loses a hostname: another one has proved it, or its own proof is gone. Its entry fails, and a job has the
-//! provider serve the hostname for it no longer.
+//! The loss of a hostname. A platform loses a hostname when another platform proves it, or when its own proof disappears. Its
+//! entry fails, and a job removes the hostname at the provider.
 
 use super::hostname::{Claim, has_dns_record, is_custom_domain};
 use super::jobs::{DnsTarget, DomainTarget, RemoveDnsRecord, RemoveDomain};
@@ -14,8 +14,8 @@ use crate::registry::{
 };
 use crate::use_case::provisioning::enqueue;
 
-/// Takes a hostname for a platform that is to be served under it. Other platforms lose it: by a proof, those that proved it
-/// before, whether or not they are served yet.
+/// Gives a hostname to a platform. Other platforms lose it if their entries are active. If this platform proved the hostname,
+/// other platforms that proved it before lose it too.
 ///
 /// # Errors
 /// `CONFLICT` for a claim without proof while another platform that is not deleted is served under the hostname.
@@ -55,13 +55,13 @@ pub(super) async fn take(
     Ok(())
 }
 
-/// Whether a claim is about an entry of another platform. One that is proved but not active yet meets a claim without proof
-/// when it is to become active.
+/// Tells whether a claim ends an entry of another platform. A claim without proof ends active entries alone; a proved entry
+/// conflicts with it later, when it would become active.
 fn ends(claim: Claim, is_active: bool, is_proved: bool) -> bool {
     is_active || claim == Claim::Proved && is_proved
 }
 
-/// The platform from which a hostname can be taken.
+/// Returns the platform that loses a hostname, or the refusal of a claim without proof.
 async fn loser(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
@@ -77,7 +77,7 @@ async fn loser(
     Ok(Some(loser))
 }
 
-/// Ends a custom domain of a platform, and queues the job that has it served no longer.
+/// Fails a custom domain and queues the job that removes its hostname at the provider.
 pub(super) async fn lose_domain(
     cx: &Context,
     scope: &PlatformWriter,
@@ -93,7 +93,7 @@ pub(super) async fn lose_domain(
     Ok(())
 }
 
-/// Ends a DNS record of a platform, and queues the job that has its hostname lead to its resource no longer.
+/// Fails a DNS record and queues the job that removes its route at the provider.
 pub(super) async fn lose_record(
     cx: &Context,
     scope: &PlatformWriter,

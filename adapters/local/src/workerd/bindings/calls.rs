@@ -118,7 +118,7 @@ impl Call {
         Ok(())
     }
 
-    /// Refuses to go on with a call of which a thread alone has a clone: nobody waits for its response any more.
+    /// Refuses to continue a call if the caller has the only clone: the request was dropped.
     ///
     /// # Errors
     /// [`LocalError::Limit`].

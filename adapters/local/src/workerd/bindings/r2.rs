@@ -266,7 +266,7 @@ async fn list_objects(bucket: &Bucket, list: List, call: &Call) -> Answer {
         delimiter: list.delimiter,
         limit,
     };
-    // The list keeps its turn until its thread has ended, though nobody may wait for it any more.
+    // The thread has a clone, so that the call keeps its turn until the thread has ended.
     let (mut held, of_thread) = (0, call.clone());
     let allow = move |bytes: usize| {
         of_thread.ensure_awaited()?;

@@ -16,8 +16,8 @@ use crate::use_case::registry::jobs::{DnsTarget, RouteDnsRecord};
 use crate::use_case::registry::resource;
 
 /// Creates a DNS record, and queues the job that has the hostname lead to the resource. Unless an operator enters it, or it
-/// is reserved for the platform, the job waits for the proof that the hostname is the platform's. A record that has failed is
-/// served by a new job when the same is asked for again.
+/// is reserved for the platform, the job waits for the proof that the hostname is the platform's. If the
+/// same command created a record that has failed, queues a new job for that record.
 ///
 /// # Errors
 /// `NOT_FOUND` for a stack or resource that is not one of the platform's; `CONFLICT` when the platform has a DNS record of
@@ -57,7 +57,7 @@ pub async fn create(
     stored.map_err(hostname_conflict)
 }
 
-/// Whether a record that has failed was created by the same command.
+/// Tells whether a record has failed and was created by the same command.
 fn is_failed_entry_of(seen: &DnsRecord, stack: &StackId, command: &CreateDnsRecord) -> bool {
     seen.status == DnsRecordStatus::Failed
         && seen.stack_id == *stack
@@ -66,7 +66,7 @@ fn is_failed_entry_of(seen: &DnsRecord, stack: &StackId, command: &CreateDnsReco
         && seen.environment == command.environment
 }
 
-/// Has a record that has failed served by a new job, with the custom domains that lead to it.
+/// Queues a new job for a record that has failed.
 async fn enter_again(
     cx: &Context,
     scope: &PlatformScope<grant::DnsWrite>,

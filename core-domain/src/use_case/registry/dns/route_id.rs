@@ -1,11 +1,11 @@
-//! What is known of a DNS record at the provider.
+//! The id of a DNS record's route at the provider.
 
 use crate::access::{PlatformWriter, audited};
 use crate::kernel::{Context, DnsRecordId, Line, Result};
 use crate::port::UnitOfWork;
 use crate::registry::DnsRecord;
 
-/// Records the route of a record, whichever job works on it; `None` once its hostname leads there no longer.
+/// Records the route of a DNS record, for any job. `None` means that the provider does not route the hostname.
 pub(in crate::use_case::registry) async fn record_route_id(
     cx: &Context,
     scope: &PlatformWriter,

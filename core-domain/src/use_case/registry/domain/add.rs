@@ -50,7 +50,7 @@ pub async fn add(
     Ok(job)
 }
 
-/// Goes on with a domain that the platform has entered: queues the job that it follows from then on.
+/// Queues a new job for a domain that the platform has entered. The domain follows this job from now on.
 ///
 /// # Errors
 /// `LIMIT_REACHED`; `VERSION_CONFLICT`.

@@ -1,11 +1,11 @@
-//! What is known of a custom domain at the provider.
+//! The id and the certificate of a custom domain at the provider.
 
 use crate::access::{PlatformWriter, audited};
 use crate::kernel::{Context, CustomDomainId, Result};
 use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainStatus, ProviderName, SslStatus};
 
-/// Keeps where a domain that is not deleted and its certificate stand at the provider, whichever job works on it.
+/// Records the id and the certificate's status of a domain at the provider, for any job. A deleted domain does not change.
 pub(in crate::use_case::registry) async fn record_hostname(
     cx: &Context,
     scope: &PlatformWriter,
@@ -27,7 +27,7 @@ pub(in crate::use_case::registry) async fn record_hostname(
     Ok(())
 }
 
-/// Keeps that a domain is not served any more, if it still is what `is_gone` says.
+/// Records that the provider does not serve a domain, if `is_gone` still holds for it.
 pub(in crate::use_case::registry) async fn forget_hostname(
     cx: &Context,
     scope: &PlatformWriter,

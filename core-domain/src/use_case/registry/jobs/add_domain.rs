@@ -52,7 +52,7 @@ impl JobKind for AddDomain {
         follow(cx, uow, &events, None).await
     }
 
-    /// A job that could not go on leaves the domain as it is: that nobody answers is no verdict on it.
+    /// Fails the domain if the error is about the domain. An outage leaves the domain as it is.
     async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         if !is_verdict(cx.job) {
             return Ok(());
@@ -60,7 +60,7 @@ impl JobKind for AddDomain {
         let refused = has_error(cx.job, HOSTNAME_FAILED);
         let certificate = refused.then_some(SslStatus::Failed);
         follow(cx, uow, &[CustomDomainEvent::Fail], certificate).await?;
-        // Nothing was asked of the provider before the proof, and what a cancelled job asked is undone.
+        // The job calls the provider only after the proof. A cancelled job is undone.
         let is_asked = cx.job.output_of(LOOK_UP_RECORDS).is_some();
         if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Having a provider serve a hostname no longer for those who have no right to it.
+//! The removal of a hostname at the provider for entries that have no right to it.
 
 use super::dns_target::{target_of_domain, target_of_record};
 use crate::access::{Batches, SystemScope};
@@ -17,14 +17,14 @@ enum Entry {
     Domain(CustomDomainId),
 }
 
-/// What a provider is told to serve no longer.
+/// An object at the provider whose hostname is removed.
 enum Served {
     Record(ResourceRef),
     Domain { owner: String, target: ResourceRef },
 }
 
-/// Has the provider serve a hostname no longer for entries that are not proved, whosever they are. The caller has the right to
-/// the hostname.
+/// Removes a hostname at the provider for all entries without a proof, of any platform. The caller has the right to the
+/// hostname.
 pub(super) async fn evict_hostname<K: JobKind>(
     cx: &StepContext<'_, K>,
     hostname: &Hostname,
@@ -34,7 +34,7 @@ pub(super) async fn evict_hostname<K: JobKind>(
     entries.extend(domains(uow.as_mut(), hostname).await?);
     drop(uow);
     for entry in entries {
-        // It may have been proved meanwhile.
+        // Its platform may have proved the hostname since.
         let mut uow = cx.store.begin(Mode::Read).await?;
         let found = find_unproved(uow.as_mut(), &entry).await?;
         drop(uow);
@@ -89,7 +89,7 @@ fn may_be_held(has_id: bool, without_id: &mut usize) -> bool {
     has_id || *without_id <= MAX_WITHOUT_ID
 }
 
-/// Finds what the provider may serve for an entry that is still not proved.
+/// Finds the object of an entry that still has no proof.
 async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &Entry) -> Result<Option<Served>> {
     let system = SystemScope::new();
     match entry {

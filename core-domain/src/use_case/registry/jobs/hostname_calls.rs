@@ -1,4 +1,4 @@
-//! What jobs ask a provider about the hostnames of custom domains and DNS records.
+//! Calls of a provider for the hostnames of custom domains and DNS records.
 
 use super::dns_target::{RoutedRecord, target_of_domain};
 use super::evict_hostname::evict_hostname;
@@ -28,7 +28,7 @@ pub(super) async fn at_provider<K: JobKind>(
     Ok(found.await?.filter(leads_there))
 }
 
-/// What the domain leads to.
+/// Returns the object at the provider that the domain leads to.
 async fn find_target<K: JobKind>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -41,8 +41,7 @@ async fn find_target<K: JobKind>(
     }
 }
 
-/// Asks the provider to serve a hostname. Deleted and failed entries of the hostname are removed first where they are in the
-/// way.
+/// Asks the provider to serve a hostname. If it is taken by entries without a proof, removes those and asks again.
 pub(super) async fn serve<K: JobKind>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -69,7 +68,7 @@ pub(super) async fn serve<K: JobKind>(
     }
 }
 
-/// Has a hostname not served any more. One that belongs to somebody else stays.
+/// Stops serving the hostname of a custom domain. A hostname of another owner stays.
 pub(super) async fn stop_serving<K: JobKind>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -85,7 +84,10 @@ pub(super) async fn stop_serving<K: JobKind>(
     }
 }
 
-/// Refuses a record that no provider can serve.
+/// Refuses a DNS record that no provider can serve.
+///
+/// # Errors
+/// `PROVIDER_REFUSED` for a record of type `redirect`.
 pub(super) fn ensure_can_be_routed(record: &DnsRecord) -> Result<(), StepError> {
     if record.target_type != DnsTargetType::Redirect {
         return Ok(());
@@ -94,7 +96,7 @@ pub(super) fn ensure_can_be_routed(record: &DnsRecord) -> Result<(), StepError> 
     Err(StepError::permanent("PROVIDER_REFUSED", message))
 }
 
-/// Routes a hostname to its resource. Routes of deleted and failed entries are removed first where they are in the way.
+/// Routes a hostname to its resource. If it is taken by entries without a proof, removes those and asks again.
 pub(super) async fn route<K: JobKind>(
     cx: &StepContext<'_, K>,
     routed: &RoutedRecord,
@@ -118,7 +120,7 @@ pub(super) async fn route<K: JobKind>(
     }
 }
 
-/// Has a hostname not lead to its resource any more. One that leads to another object stays.
+/// Removes the route of a hostname. A route to another object stays.
 pub(super) async fn remove_route<K: JobKind>(
     cx: &StepContext<'_, K>,
     routed: &RoutedRecord,

@@ -80,12 +80,12 @@ impl JobStep<RemoveDnsRecord> for RemoveRoute {
     }
 }
 
-/// Tells whether the hostname is not to lead to the resource. A record that its platform has entered anew waits for its proof.
+/// Tells whether the record may not be served: it is over, or its platform has not proved it.
 fn is_over(record: &DnsRecord) -> bool {
     !record.is_proved()
 }
 
-/// The record, unless the hostname leads to the same resource by another entry of the platform.
+/// Returns the record, unless another entry of its platform leads the hostname to the same resource.
 async fn to_remove(
     cx: &StepContext<'_, RemoveDnsRecord>,
 ) -> Result<Option<RoutedRecord>, StepError> {

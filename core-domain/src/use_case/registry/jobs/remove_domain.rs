@@ -69,12 +69,12 @@ impl JobStep<RemoveDomain> for StopServing {
     }
 }
 
-/// Tells whether the domain is not to be served. One that its platform has entered anew waits for its proof.
+/// Tells whether the domain may not be served: it is over, or its platform has not proved it.
 fn is_over(domain: &CustomDomain) -> bool {
     !domain.is_proved()
 }
 
-/// The domain, unless its platform is served under the hostname by another entry.
+/// Returns the domain, unless another entry of its platform is served under the hostname.
 async fn to_remove(
     cx: &StepContext<'_, RemoveDomain>,
 ) -> Result<Option<Stored<CustomDomain>>, StepError> {

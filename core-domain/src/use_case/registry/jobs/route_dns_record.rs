@@ -23,7 +23,7 @@ use crate::use_case::provisioning::{
 use crate::use_case::registry::dns::{follow_job, record_proof, record_route, record_route_id};
 use crate::use_case::registry::hostname::ensure_not_foreign;
 
-/// The name of the step that waits for the proof.
+/// Name of the step that waits for the proof.
 const PROOF: &str = "proof";
 
 /// The kind.
@@ -53,10 +53,10 @@ impl JobKind for RouteDnsRecord {
         follow(cx, uow, &events).await
     }
 
-    /// What the job may have asked of the provider is taken back.
+    /// Queues the removal of a route that the job may have created.
     async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         follow(cx, uow, &[DnsRecordEvent::Fail]).await?;
-        // Nothing was asked of the provider before the proof, and what a cancelled job asked is undone.
+        // The job calls the provider only after the proof. A cancelled job is undone.
         let is_asked = cx.job.output_of(PROOF).is_some();
         if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
             return Ok(());
@@ -115,7 +115,7 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
                 missing_records: None,
             }));
         };
-        // Before anybody loses the hostname to it.
+        // Checked first, so that no platform loses the hostname to a record that cannot be served.
         ensure_can_be_routed(&record)?;
         let proved = Proof {
             missing_records: Some(Vec::new()),

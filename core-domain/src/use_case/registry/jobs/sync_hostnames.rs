@@ -1,8 +1,7 @@
-//! `platform.hostnames`: after a platform was suspended, deleted or restored, has its hostnames served or not served. The job
-//! has a lane of its own, because a suspension holds that of the platform.
+//! `platform.hostnames`: serves the hostnames of a platform after it was restored, and stops serving them after it was suspended
+//! or deleted. The job has a lane of its own, because a suspension holds the lane of the platform.
 //!
-//! The id of an entry at the provider tells how far the job is: what is served has one, and what is not served any more has
-//! none.
+//! An entry has an id at the provider while it is served. The ids show how far the job is.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -28,7 +27,7 @@ use crate::use_case::provisioning::{
 use crate::use_case::registry::dns::record_route_id;
 use crate::use_case::registry::domain::{forget_hostname, record_hostname};
 
-/// How many entries one attempt works on at the most.
+/// Maximum number of entries that one attempt works on.
 const PORTION: usize = 100;
 
 /// The kind.
@@ -67,7 +66,7 @@ impl JobKind for SyncHostnames {
     }
 }
 
-/// Queues the job, for a platform that has entered hostnames.
+/// Queues the job for a platform that has DNS records.
 pub(in crate::use_case::registry) async fn queue_sync(
     cx: &Context,
     scope: &PlatformWriter,
@@ -85,7 +84,7 @@ pub(in crate::use_case::registry) async fn queue_sync(
     Ok(())
 }
 
-/// Queues the job again, for a platform that was suspended while another job had the provider serve a hostname.
+/// Queues the job for a suspended platform. Called after another job asked the provider to serve a hostname.
 pub(in crate::use_case::registry) async fn sync_if_suspended(
     cx: &Context,
     scope: &PlatformWriter,
@@ -119,55 +118,55 @@ fn wanted(cx: &StepContext<'_, SyncHostnames>, platform: &PlatformAccess) -> Wan
     }
 }
 
-/// What a provider tells of an entry that it serves.
+/// The state of an entry that the provider serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AtProvider {
     cf_id: String,
-    /// Where the certificate stands; unset for a DNS record.
+    /// The status of the certificate; `None` for a DNS record.
     ssl_status: Option<SslStatus>,
 }
 
-/// An entry that was worked on.
+/// An entry whose state at the provider has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Synced {
     id: String,
-    /// Unset if the hostname is not served any more.
+    /// `None` if the provider does not serve the hostname any more.
     served: Option<AtProvider>,
 }
 
-/// A record that enters a hostname.
+/// A record with a hostname.
 #[async_trait]
 trait Entry: Persisted + Record<Owner = PlatformOwned> {
     /// The name of the step.
     const STEP: &'static str;
 
-    /// All of a platform, deleted ones too.
+    /// Selects all records of a platform, including deleted ones.
     fn all() -> Self::Query;
 
-    /// Whether its hostname is to be served while the platform is not suspended.
+    /// Tells whether the provider serves the hostname unless the platform is suspended.
     fn is_active(&self) -> bool;
 
-    /// Whether it was deleted.
+    /// Tells whether the record was deleted.
     fn is_deleted(&self) -> bool;
 
-    /// Whether it has an id at the provider.
+    /// Tells whether the record has an id at the provider.
     fn has_cf_id(&self) -> bool;
 
-    /// Has the hostname served, unless it is.
+    /// Serves the hostname. Does nothing if it is served already.
     async fn serve(
         cx: &StepContext<'_, SyncHostnames>,
         entry: &Stored<Self>,
     ) -> Result<AtProvider, StepError>;
 
-    /// Has the hostname not served any more.
+    /// Stops serving the hostname.
     async fn stop(
         cx: &StepContext<'_, SyncHostnames>,
         entry: &Stored<Self>,
     ) -> Result<(), StepError>;
 
-    /// Records what the provider serves.
+    /// Records the state at the provider.
     async fn record(
         cx: &Context,
         scope: &PlatformWriter,
@@ -195,7 +194,7 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
         Ok(Observation::Absent)
     }
 
-    /// Works on all entries although some fail; fails once nothing but those is left.
+    /// Continues after an entry that fails. Fails if only such entries are left.
     async fn apply(&self, cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<Synced>, StepError> {
         let (mut synced, mut failed) = (Vec::new(), None);
         for id in to_sync::<E>(cx).await? {
@@ -244,7 +243,8 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
     }
 }
 
-/// Whether there is anything to do for an entry. A job may have asked for what has no id yet, and not have said so.
+/// Tells whether an entry has to change. An entry without an id may be served: its job may have ended before it recorded the
+/// id.
 fn differs<E: Entry>(entry: &E, wanted: Wanted) -> bool {
     match wanted {
         Wanted::Served => entry.is_active() && !entry.has_cf_id(),
@@ -253,8 +253,8 @@ fn differs<E: Entry>(entry: &E, wanted: Wanted) -> bool {
     }
 }
 
-/// Returns the entries for which there is something to do. Those without an id are the last, since nothing tells of them that
-/// they are done.
+/// Returns the keys of the entries that have to change. Entries without an id come last, because nothing records that they
+/// are done.
 async fn to_sync<E: Entry>(cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<String>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let Some(platform) = cx.platform(uow.as_mut()).await? else {
@@ -275,7 +275,7 @@ async fn to_sync<E: Entry>(cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<St
     Ok(with_id)
 }
 
-/// Brings an entry, as it is now, into the state that is wanted now.
+/// Reads an entry again and brings it into the wanted state.
 async fn sync<E: Entry>(
     cx: &StepContext<'_, SyncHostnames>,
     id: &str,
@@ -291,7 +291,7 @@ async fn sync<E: Entry>(
     let mut served = None;
     if wanted == Wanted::Served {
         served = Some(E::serve(cx, &entry).await?);
-        // The job that ended the entry meanwhile found nothing that was served.
+        // A job that removed the entry since then found no hostname at the provider.
         let now = find::<E>(cx, id).await?;
         if now.is_none_or(|(entry, _)| !entry.is_active()) {
             served = None;
@@ -318,7 +318,7 @@ async fn find<E: Entry>(
     Ok(entry.map(|entry| (entry, wanted(cx, &platform))))
 }
 
-/// Identifies the effect for an entry.
+/// Returns the key that identifies the effect for an entry.
 fn effect_key(cx: &StepContext<'_, SyncHostnames>, id: &impl std::fmt::Display) -> String {
     format!("{}-{id}", cx.effect_key)
 }

@@ -1,4 +1,4 @@
-//! `domain.verify`: a kind of earlier versions. Its jobs that are left hand their custom domains on to `domain.add`.
+//! `domain.verify`: a kind of earlier versions. Each remaining job queues a `domain.add` job for its custom domain.
 
 use async_trait::async_trait;
 
@@ -12,7 +12,7 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::domain::resume;
 
-/// The kind.
+/// The kind `domain.verify`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VerifyDomain;
 
@@ -26,7 +26,7 @@ impl JobKind for VerifyDomain {
     }
 }
 
-/// Queues the job that the domain follows from now on.
+/// Queues the new job of the domain.
 #[derive(Clone, Copy, Debug)]
 struct HandOn;
 
