@@ -148,8 +148,8 @@ trait Entry: Persisted + Record<Owner = PlatformOwned> {
     /// Tells whether the provider serves the hostname unless the platform is suspended.
     fn is_active(&self) -> bool;
 
-    /// Tells whether the record was deleted.
-    fn is_deleted(&self) -> bool;
+    /// Tells whether a job may have asked the provider to serve the hostname.
+    fn may_be_served(&self) -> bool;
 
     /// Tells whether the record has an id at the provider.
     fn has_cf_id(&self) -> bool;
@@ -248,7 +248,7 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
 fn differs<E: Entry>(entry: &E, wanted: Wanted) -> bool {
     match wanted {
         Wanted::Served => entry.is_active() && !entry.has_cf_id(),
-        Wanted::Unserved => entry.has_cf_id() || !entry.is_deleted(),
+        Wanted::Unserved => entry.has_cf_id() || entry.may_be_served(),
         Wanted::AsTheyAre => false,
     }
 }
@@ -335,8 +335,8 @@ impl Entry for DnsRecord {
         self.status == DnsRecordStatus::Active
     }
 
-    fn is_deleted(&self) -> bool {
-        self.status == DnsRecordStatus::Deleted
+    fn may_be_served(&self) -> bool {
+        self.is_proved()
     }
 
     fn has_cf_id(&self) -> bool {
@@ -407,8 +407,8 @@ impl Entry for CustomDomain {
         self.status == CustomDomainStatus::Active
     }
 
-    fn is_deleted(&self) -> bool {
-        self.status == CustomDomainStatus::Deleted
+    fn may_be_served(&self) -> bool {
+        self.is_proved()
     }
 
     fn has_cf_id(&self) -> bool {
