@@ -59,7 +59,7 @@ impl Bucket {
     ///
     /// # Errors
     /// [`LocalError::Invalid`] when the key is empty or longer than 1024 bytes; [`LocalError::Limit`] if the metadata is
-    /// longer than 8,192 bytes or the object is too large; [`LocalError::Missing`] when the bucket was removed.
+    /// longer than 8,192 bytes, where each pair counts 32 bytes more, or the object is too large; [`LocalError::Missing`] when the bucket was removed.
     pub async fn put_object(
         &self,
         key: &str,
@@ -167,7 +167,8 @@ impl Bucket {
             .await
     }
 
-    /// The first objects whose keys begin with `prefix` and come after `after`, in byte order of the keys; at most 1,000.
+    /// Returns the first objects whose keys begin with `prefix` and come after `after`, in byte order of the keys. Returns at
+    /// most 1,000 objects, and fewer if their keys and metadata take more than about 8 MiB of memory.
     ///
     /// # Errors
     /// [`LocalError::Missing`] when the bucket was removed; [`LocalError::Limit`] if the bucket has so many objects that

@@ -143,10 +143,19 @@ fn run_until<T>(
     let looks = move || is_over.load(Ordering::Relaxed);
     let set = connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(looks));
     set.map_err(failure)?;
-    let done = read(connection);
-    let cleared = connection.progress_handler(0, None::<fn() -> bool>);
-    cleared.map_err(failure)?;
-    done
+    let _clear = ClearOnDrop(connection);
+    read(connection)
+}
+
+/// Removes the progress handler of a connection when it is dropped, after a panic too. The handler must not end the reads of
+/// the next unit.
+struct ClearOnDrop<'a>(&'a Connection);
+
+impl Drop for ClearOnDrop<'_> {
+    fn drop(&mut self) {
+        // It fails only for a connection of another owner, which has no handler of ours.
+        let _ = self.0.progress_handler(0, None::<fn() -> bool>);
+    }
 }
 
 /// What a unit answers whose connection did not come back from a blocking thread.

@@ -11,10 +11,9 @@ use crate::registry::{CustomDomain, CustomDomainEvent, CustomDomainStatus, Updat
 use crate::use_case::provisioning::enqueue;
 use crate::use_case::registry::jobs::{AddDomain, DomainTarget};
 
-/// Changes a domain. One that goes back to `pending` is verified from the beginning, by a new job; one that becomes `active`
-/// is served by a new job; one that becomes `failed` or `deleted` is not served any more. An instant of verification is taken of a domain that is active, or becomes it by this change; both,
-/// and a certificate that was asked for, are for operators to say, since whoever wants a domain has to prove that it is
-/// theirs.
+/// Changes a domain. A new job verifies a domain that goes back to `pending`, and serves one that becomes `active`. A domain
+/// that becomes `failed` or `deleted` is not served any more. Only a domain that is active after the change takes
+/// `verifiedAt`. Only operators may set it, set the status `active`, or say of the certificate what follows a proof.
 ///
 /// # Errors
 /// `NOT_FOUND`; `FORBIDDEN` when anybody but operators calls it verified, or says of its certificate what follows that;
