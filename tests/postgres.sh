@@ -1,4 +1,4 @@
-# How the scripts of this folder start a throw-away PostgreSQL. To be sourced, after install.sh.
+# How the scripts of this folder start a throw-away PostgreSQL. To be sourced, after install.sh and port.sh.
 
 postgres_bin() {
     for candidate in "$(command -v initdb 2>/dev/null || true)" $(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | sort -rV); do
@@ -21,18 +21,14 @@ as_postgres() {
     if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
 }
 
-free_port() {
-    local port
-    for _ in $(seq 50); do
-        port=$((20000 + RANDOM % 30000))
-        if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then echo "$port"; return; fi
-    done
-    die "no free port found"
+start_on() { # a port
+    as_postgres "$pg_bin/pg_ctl" -D "$pg_data" -w -t 60 -l "$pg_data/log" \
+        -o "-h 127.0.0.1 -p $1 -k $pg_data -c fsync=off -c max_connections=200" start >/dev/null
 }
 
 start_postgres() { # below the folder $work; sets CORE_TEST_POSTGRES_URL
     say "starting a throw-away PostgreSQL"
-    local pg_port
+    local port
     pg_data=$work/postgres
     mkdir "$pg_data"
     if [ "$(id -u)" = 0 ]; then
@@ -40,10 +36,18 @@ start_postgres() { # below the folder $work; sets CORE_TEST_POSTGRES_URL
         chown postgres "$pg_data"
     fi
     as_postgres "$pg_bin/initdb" -D "$pg_data" -U core -A trust -E UTF8 --locale=C >"$work/initdb.log" 2>&1 || { cat "$work/initdb.log"; die "initdb failed"; }
-    pg_port=$(free_port)
-    as_postgres "$pg_bin/pg_ctl" -D "$pg_data" -w -t 60 -l "$pg_data/log" \
-        -o "-h 127.0.0.1 -p $pg_port -k $pg_data -c fsync=off -c max_connections=200" start >/dev/null || { cat "$pg_data/log"; die "PostgreSQL did not start"; }
-    export CORE_TEST_POSTGRES_URL="postgres://core@127.0.0.1:$pg_port/postgres"
+    for _ in $(seq 20); do
+        port=$(any_port)
+        rm -f "$pg_data/log"
+        if start_on "$port" 2>"$work/pg_ctl.log"; then
+            export CORE_TEST_POSTGRES_URL="postgres://core@127.0.0.1:$port/postgres"
+            return
+        fi
+        # Only the server itself can tell whether it may have a port.
+        grep -q "Address already in use" "$pg_data/log" || break
+    done
+    cat "$work/pg_ctl.log" "$pg_data/log"
+    die "PostgreSQL did not start"
 }
 
 stop_postgres() {
