@@ -30,6 +30,9 @@ const MAX_PREPARED: usize = 1_024;
 
 /// How long an abandoned statement may run before it is cancelled: most end sooner than a cancel request arrives.
 const GRACE: Duration = Duration::from_millis(20);
+/// How long a cancelled statement may take to end before it is cancelled again: a server ignores the request if it has not
+/// begun the statement yet.
+const CANCEL_PAUSE: Duration = Duration::from_millis(200);
 /// How long a listener waits before it asks whether the server is there.
 const SILENCE: Duration = Duration::from_secs(30);
 /// Maximum time to end the abandoned work of a connection.
@@ -291,22 +294,24 @@ impl Connection {
     /// takes longer is cancelled, unless it is a commit. The connection is not reused then: a late cancel request would end
     /// the next statement.
     pub(super) async fn settle(&mut self, can_cancel: bool) -> bool {
-        if let Ok(rolled_back) = timeout(GRACE, self.batch("ROLLBACK")).await {
+        let (token, tls) = (self.client.cancel_token(), self.tls.clone());
+        let mut rollback = pin!(self.batch("ROLLBACK"));
+        if let Ok(rolled_back) = timeout(GRACE, &mut rollback).await {
             return rolled_back.is_ok();
         }
         let settled = timeout(MAX_SETTLE, async {
-            if can_cancel {
-                // If it does not arrive, the statement ends with the server's time-out.
-                let _ = self
-                    .client
-                    .cancel_token()
-                    .cancel_query(self.tls.clone())
-                    .await;
+            if !can_cancel {
+                return rollback.await.is_ok();
             }
-            self.batch("ROLLBACK").await.is_ok()
+            loop {
+                // If none arrives, the statement ends with the server's time-out.
+                let _ = token.cancel_query(tls.clone()).await;
+                if timeout(CANCEL_PAUSE, &mut rollback).await.is_ok() {
+                    return false;
+                }
+            }
         });
-        let has_settled = settled.await.unwrap_or(false);
-        has_settled && !can_cancel
+        settled.await.unwrap_or(false)
     }
 
     /// Tells the server that the connection ends, and closes it.

@@ -1,10 +1,12 @@
-//! A proxy that can stop forwarding, as a host does that is lost: nothing is closed, nothing is refused.
+//! A proxy that can stop forwarding, as a host does that is lost: nothing is closed, nothing is refused. It can also hold back
+//! what clients send, as a slow network does.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -17,6 +19,8 @@ pub struct Proxy {
     /// The address on which the proxy listens.
     pub address: SocketAddr,
     swallows: watch::Sender<bool>,
+    /// How many of the first connections are held.
+    held: watch::Sender<usize>,
     accepted: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
@@ -37,11 +41,18 @@ impl Proxy {
             Err(error) => panic!("the proxy has no address: {error}"),
         };
         let (swallows, swallowing) = watch::channel(false);
+        let (held, holding) = watch::channel(0);
         let accepted = Arc::new(AtomicUsize::new(0));
-        let task = tokio::spawn(accept(listener, server, swallowing, accepted.clone()));
+        let ways = Ways {
+            server,
+            swallowing,
+            holding,
+        };
+        let task = tokio::spawn(accept(listener, ways, accepted.clone()));
         Self {
             address,
             swallows,
+            held,
             accepted,
             task,
         }
@@ -50,6 +61,16 @@ impl Proxy {
     /// Stops forwarding in both directions, on old and new connections. They stay open.
     pub fn swallow(&self) {
         self.swallows.send_replace(true);
+    }
+
+    /// Holds back what clients send on the connections that are there, until [`Proxy::release`].
+    pub fn hold(&self) {
+        self.held.send_replace(self.accepted());
+    }
+
+    /// Forwards what was held back.
+    pub fn release(&self) {
+        self.held.send_replace(0);
     }
 
     /// Returns the number of connections that were made to it.
@@ -79,50 +100,69 @@ fn server_of(url: &str) -> (String, u16) {
     )
 }
 
-async fn accept(
-    listener: TcpListener,
+/// Where bytes go, and what keeps them from going.
+#[derive(Clone)]
+struct Ways {
     server: (String, u16),
     swallowing: watch::Receiver<bool>,
-    accepted: Arc<AtomicUsize>,
-) {
+    holding: watch::Receiver<usize>,
+}
+
+async fn accept(listener: TcpListener, ways: Ways, accepted: Arc<AtomicUsize>) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        accepted.fetch_add(1, Ordering::SeqCst);
-        connections.spawn(forward(client, server.clone(), swallowing.clone()));
+        let number = accepted.fetch_add(1, Ordering::SeqCst);
+        connections.spawn(forward(client, number, ways.clone()));
     }
 }
 
-async fn forward(client: TcpStream, server: (String, u16), swallowing: watch::Receiver<bool>) {
-    let Ok(server) = TcpStream::connect(server).await else {
+async fn forward(client: TcpStream, number: usize, ways: Ways) {
+    let Ok(server) = TcpStream::connect(ways.server).await else {
         return;
     };
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    tokio::join!(
-        pump(from_client, to_server, swallowing.clone()),
-        pump(from_server, to_client, swallowing),
-    );
+    let to_server = Direction {
+        swallowing: ways.swallowing.clone(),
+        held: Some((number, ways.holding)),
+        to: to_server,
+    };
+    let to_client = Direction {
+        swallowing: ways.swallowing,
+        held: None,
+        to: to_client,
+    };
+    tokio::join!(to_server.pump(from_client), to_client.pump(from_server));
 }
 
-/// Forwards one direction. Returns once it is closed, and never while bytes are swallowed.
-async fn pump(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    mut swallowing: watch::Receiver<bool>,
-) {
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let read = tokio::select! {
-            biased;
-            () = until_swallowed(&mut swallowing) => std::future::pending().await,
-            read = from.read(&mut buffer) => read,
-        };
-        match read {
-            Ok(count @ 1..) if to.write_all(&buffer[..count]).await.is_ok() => {}
-            _ => break,
+/// One direction of a connection.
+struct Direction {
+    to: OwnedWriteHalf,
+    swallowing: watch::Receiver<bool>,
+    /// The number of the connection, and how many of the first are held.
+    held: Option<(usize, watch::Receiver<usize>)>,
+}
+
+impl Direction {
+    /// Forwards bytes. Returns once the direction is closed, and never while bytes are swallowed.
+    async fn pump(mut self, mut from: OwnedReadHalf) {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let read = tokio::select! {
+                biased;
+                () = until_swallowed(&mut self.swallowing) => std::future::pending().await,
+                read = from.read(&mut buffer) => read,
+            };
+            if let Some((number, held)) = &mut self.held {
+                let _ = held.wait_for(|held| *number >= *held).await;
+            }
+            match read {
+                Ok(count @ 1..) if self.to.write_all(&buffer[..count]).await.is_ok() => {}
+                _ => break,
+            }
         }
+        let _ = self.to.shutdown().await;
     }
-    let _ = to.shutdown().await;
 }
 
 /// Returns once bytes are swallowed, or the proxy has ended.

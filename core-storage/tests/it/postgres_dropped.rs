@@ -6,7 +6,7 @@ use std::time::Duration;
 use core_domain::port::Mode;
 use core_storage::conformance::{ITEMS, TABLES, item};
 use core_storage::postgres::{self, PostgresConfig};
-use core_storage::testing::{self, TestDatabase};
+use core_storage::testing::{self, Proxy, TestDatabase};
 use core_storage::{Filter, RowStore, Value};
 use tokio::task::JoinSet;
 
@@ -15,8 +15,11 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const CONNECTIONS: usize = 8;
 const REQUESTS: usize = 1_000;
 
-async fn open(database: &TestDatabase, change: fn(&mut PostgresConfig)) -> Arc<dyn RowStore> {
-    let mut config = PostgresConfig::new(&*database.url, [7; 32]);
+/// Of the connections, those that wait for a lock.
+const WAITING: &str = "AND wait_event_type = 'Lock'";
+
+async fn open(url: &str, change: fn(&mut PostgresConfig)) -> Arc<dyn RowStore> {
+    let mut config = PostgresConfig::new(url, [7; 32]);
     config.connections = u32::try_from(CONNECTIONS).unwrap();
     config.acquire_timeout = TIMEOUT;
     config.lock_timeout = TIMEOUT;
@@ -43,7 +46,22 @@ async fn observer(database: &TestDatabase) -> tokio_postgres::Client {
     observer
 }
 
-/// Waits for a row that is locked; gives up once it has waited a little.
+/// Adds the row that others wait for.
+async fn add_row(store: &dyn RowStore) {
+    let mut tx = store.begin(Mode::Write).await.unwrap();
+    tx.insert(&ITEMS, item("postgres", "1", 0)).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+/// Locks that row on a connection of its own.
+async fn lock_row(database: &TestDatabase) -> tokio_postgres::Client {
+    let locker = observer(database).await;
+    let lock = "BEGIN; SELECT 1 FROM conformance_items FOR UPDATE";
+    locker.batch_execute(lock).await.unwrap();
+    locker
+}
+
+/// Waits for the row that is locked; gives up once it has waited a little.
 async fn give_up(store: Arc<dyn RowStore>) {
     let mut tx = store.begin(Mode::ReadCommitted).await.unwrap();
     let (by_key, change) = (Filter::eq("id", "postgres-1"), [("rank", Value::Int(1))]);
@@ -55,13 +73,9 @@ async fn give_up(store: Arc<dyn RowStore>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_requests_given_up_leave_the_pool_whole_and_no_statement_running() {
     let database = testing::postgres().await;
-    let store = open(&database, |_| {}).await;
-    let mut tx = store.begin(Mode::Write).await.unwrap();
-    tx.insert(&ITEMS, item("postgres", "1", 0)).await.unwrap();
-    tx.commit().await.unwrap();
-    let locker = observer(&database).await;
-    let lock = "BEGIN; SELECT 1 FROM conformance_items FOR UPDATE";
-    locker.batch_execute(lock).await.unwrap();
+    let store = open(&database.url, |_| {}).await;
+    add_row(store.as_ref()).await;
+    let locker = lock_row(&database).await;
     let observer = observer(&database).await;
 
     let mut requests = JoinSet::new();
@@ -88,8 +102,7 @@ async fn a_thousand_requests_given_up_leave_the_pool_whole_and_no_statement_runn
         assert_eq!(read.await.expect("the pool is whole").unwrap(), 1);
         units.push(unit);
     }
-    let waiting = "AND wait_event_type = 'Lock'";
-    assert_eq!(connections(&observer, waiting).await, 0);
+    assert_eq!(connections(&observer, WAITING).await, 0);
     drop(units);
     locker.batch_execute("ROLLBACK").await.unwrap();
     let mut tx = store.begin(Mode::Write).await.unwrap();
@@ -101,7 +114,7 @@ async fn a_thousand_requests_given_up_leave_the_pool_whole_and_no_statement_runn
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_given_up_during_a_short_statement_leaves_its_connection_to_the_next() {
     let database = testing::postgres().await;
-    let store = open(&database, |config| config.connections = 2).await;
+    let store = open(&database.url, |config| config.connections = 2).await;
     let observer = observer(&database).await;
     for id in 0..100 {
         let mut tx = store.begin(Mode::Write).await.unwrap();
@@ -117,10 +130,50 @@ async fn a_request_given_up_during_a_short_statement_leaves_its_connection_to_th
     assert_eq!(tx.count(&ITEMS, &Filter::all()).await.unwrap(), 0);
 }
 
+/// A server ignores a request to cancel a statement that has not reached it yet.
+#[tokio::test]
+async fn a_statement_that_reaches_the_server_after_its_cancel_request_is_cancelled_all_the_same() {
+    let database = testing::postgres().await;
+    let proxy = Proxy::start(&database.url).await;
+    let through = database.through(&[&proxy]);
+    let store = open(&through, |config| config.connections = 1).await;
+    add_row(store.as_ref()).await;
+    let (by_key, change) = (Filter::eq("id", "postgres-1"), [("rank", Value::Int(1))]);
+    let mut tx = store.begin(Mode::ReadCommitted).await.unwrap();
+    // From now on the connection knows the statement.
+    assert_eq!(tx.update(&ITEMS, &by_key, &change).await.unwrap(), 1);
+    tx.commit().await.unwrap();
+    let _locker = lock_row(&database).await;
+    let observer = observer(&database).await;
+
+    let mut tx = store.begin(Mode::ReadCommitted).await.unwrap();
+    tx.now().await.unwrap();
+    proxy.hold();
+    let before = proxy.accepted();
+    let update = tx.update(&ITEMS, &by_key, &change);
+    let given_up = tokio::time::timeout(Duration::ZERO, update).await;
+    assert!(given_up.is_err(), "the statement is held back");
+    drop(tx);
+    let cancelled_twice = tokio::time::timeout(TIMEOUT, async {
+        while proxy.accepted() < before + 2 {
+            tokio::task::yield_now().await;
+        }
+    });
+    cancelled_twice
+        .await
+        .expect("the request is sent again while the statement has not ended");
+    proxy.release();
+
+    let (mut unit, all) = (store.begin(Mode::Read).await.unwrap(), Filter::all());
+    let read = tokio::time::timeout(TIMEOUT, unit.count(&ITEMS, &all));
+    assert_eq!(read.await.expect("the pool is whole").unwrap(), 1);
+    assert_eq!(connections(&observer, WAITING).await, 0);
+}
+
 #[tokio::test]
 async fn connections_that_nobody_uses_are_closed() {
     let database = testing::postgres().await;
-    let store = open(&database, |config| {
+    let store = open(&database.url, |config| {
         config.max_idle = Duration::from_millis(100);
     })
     .await;
