@@ -59,10 +59,17 @@ impl JobHold {
             HoldScope::Kind(held) => held == kind,
             HoldScope::Lane(held) => held == lane,
         };
+        in_scope && self.source.holds(kind)
+    }
+}
+
+impl HoldSource {
+    /// Returns whether a hold of this source keeps a job of this kind from being claimed.
+    #[must_use]
+    pub fn holds(self, kind: &str) -> bool {
         // Undoing goes before a removal, which would wait for it.
         let takes_down = kind == DEPROVISION || is_undo_kind(kind);
-        let spared = self.source == HoldSource::Suspension && takes_down;
-        in_scope && !spared
+        self != Self::Suspension || !takes_down
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Job, JobStatus, LaneKey, LanePlace};
+use super::{HoldSource, Job, JobStatus, LaneKey, LanePlace};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::{count, few};
 use crate::kernel::{JobId, Timestamp, record, text_enum};
@@ -81,6 +81,9 @@ pub struct JobLane {
     /// The first of them, in order: the head and some that follow, so that the next head is known without a query.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub next: Vec<QueuedJob>,
+    /// The sources of the holds on this lane. Whatever sets or lifts one writes the lane, so that no unit has to read holds.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
+    pub held_by: Vec<HoldSource>,
 }
 
 impl JobLane {
@@ -98,6 +101,7 @@ impl JobLane {
             tail: 0,
             queued: 0,
             next: Vec::new(),
+            held_by: Vec::new(),
         }
     }
 
@@ -200,9 +204,16 @@ impl JobLane {
         }
     }
 
-    /// Decides whether the head can be claimed; `held` tells whether something holds it.
-    pub fn settle(&mut self, held: bool, now: Timestamp) {
-        let free = self.running_job_id.is_none() && !held;
+    /// Returns whether a hold on the lane keeps its head from being claimed.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        let holds_head = |head: &QueuedJob| self.held_by.iter().any(|by| by.holds(&head.kind));
+        self.head().is_some_and(holds_head)
+    }
+
+    /// Decides whether the head can be claimed.
+    pub fn settle(&mut self, now: Timestamp) {
+        let free = self.running_job_id.is_none() && !self.is_held();
         let Some(run_at) = self.head().filter(|_| free).map(|head| head.run_at) else {
             self.state = LaneState::Idle;
             return;
@@ -324,7 +335,7 @@ mod tests {
         #[test]
         fn a_lane_is_ready_exactly_when_its_head_is_free_and_due(
             runs: bool,
-            held: bool,
+            held_by: Option<HoldSource>,
             some: bool,
             run_at in 0_i64..2_000,
             not_before in 0_i64..2_000,
@@ -336,8 +347,9 @@ mod tests {
                 let run_at = Timestamp::from_seconds(run_at);
                 lane.add(QueuedJob { run_at, ..queued(1) });
             }
-            lane.settle(held, NOW);
-            let free = some && !runs && !held;
+            lane.held_by.extend(held_by);
+            lane.settle(NOW);
+            let free = some && !runs && held_by.is_none();
             let due = run_at.max(not_before) <= 1_000;
             let expected = match (free, due) {
                 (false, _) => LaneState::Idle,

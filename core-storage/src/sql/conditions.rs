@@ -23,17 +23,15 @@ pub(super) fn filter<'q>(
         }
         Filter::And(all) => group(w, dialect, table, all, " AND "),
         Filter::Or(any) | Filter::Disjoint(any) => group(w, dialect, table, any, " OR "),
-        Filter::Compare(column, op, value) => {
-            w.name(column).sql(operator(*op));
-            match literal(table, column, *op, value) {
-                Some(literal) => w.literal(literal),
-                None => w.value(table.kind_of(column), value.as_ref()),
-            };
-        }
-        Filter::In(_, values) if values.is_empty() => {
-            w.sql("FALSE");
-        }
-        Filter::In(column, values) => one_of(w, dialect, table, column, values),
+        Filter::Compare(column, op, value) => compare(w, table, column, *op, value),
+        Filter::In(column, values) => match values.as_slice() {
+            [] => {
+                w.sql("FALSE");
+            }
+            // Postgres estimates an array at ten values: it would plan the statement anew for every value.
+            [value] => compare(w, table, column, Op::Eq, value),
+            values => one_of(w, dialect, table, column, values),
+        },
         Filter::IsNull(column) => {
             w.name(column).sql(" IS NULL");
         }
@@ -49,6 +47,14 @@ pub(super) fn filter<'q>(
             w.sql(")");
         }
     }
+}
+
+fn compare<'q>(w: &mut Writer<'q>, table: &Table, column: &'static str, op: Op, value: &'q Value) {
+    w.name(column).sql(operator(op));
+    match literal(table, column, op, value) {
+        Some(literal) => w.literal(literal),
+        None => w.value(table.kind_of(column), value.as_ref()),
+    };
 }
 
 fn group<'q>(

@@ -200,6 +200,7 @@ table! {
         tail: Int,
         queued: Int,
         next: Json,
+        held_by: Json,
     }
     computed {
         head_kind: Opt<Text> = JobLane::head_kind,

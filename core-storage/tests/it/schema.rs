@@ -114,6 +114,55 @@ fn insert_entry(database: &Sqlite, id: &str) {
     assert_eq!(database.execute(entry, [id]).unwrap(), 1);
 }
 
+/// The texts of the migrations before the one with this number, and of the others.
+fn migrations_around(number: &str, dialect: Dialect) -> (String, String) {
+    let (mut before, mut after) = (String::new(), String::new());
+    for migration in migrations::pending(&[], dialect).unwrap() {
+        let texts = if migration.name < number {
+            &mut before
+        } else {
+            &mut after
+        };
+        texts.push_str(migration.text);
+    }
+    (before, after)
+}
+
+/// One lane that two sources hold, and one that nothing holds, as stored before lanes knew their holds.
+const LANES_AND_HOLDS: &str = "
+    INSERT INTO job_lanes (lane, state, ready_at, not_before, last_claimed_at, front, tail, queued, next, head_priority,
+        row_version) VALUES ('free', 'IDLE', 0, 0, 0, 0, 0, 0, '[]', 0, 1), ('held', 'IDLE', 0, 0, 0, 0, 0, 0, '[]', 0, 1);
+    INSERT INTO job_holds (id, scope, source, actor, created_at, row_version) VALUES
+        ('2', 'lane:held', 'suspension', 'ada', 2, 1), ('1', 'lane:held', 'operator', 'ada', 1, 1),
+        ('3', 'kind:free', 'operator', 'ada', 1, 1);";
+
+const HELD_BY: &str = "SELECT held_by FROM job_lanes ORDER BY lane";
+
+#[tokio::test]
+async fn lanes_of_an_earlier_version_are_told_their_holds() {
+    let expected = ["[]", r#"["operator","suspension"]"#];
+
+    let (before, after) = migrations_around("0021", Dialect::Sqlite);
+    let sqlite = Sqlite::open_in_memory().unwrap();
+    sqlite.execute_batch(&before).unwrap();
+    sqlite.execute_batch(LANES_AND_HOLDS).unwrap();
+    sqlite.execute_batch(&after).unwrap();
+    let mut held_by = sqlite.prepare(HELD_BY).unwrap();
+    let held_by = held_by.query_map([], |row| row.get::<_, String>(0));
+    let held_by: Vec<String> = held_by.unwrap().map(Result::unwrap).collect();
+    assert_eq!(held_by, expected);
+
+    let (before, after) = migrations_around("0021", Dialect::Postgres);
+    let database = testing::postgres().await;
+    let postgres = testing::connect(&database.url).await;
+    for text in [&*before, LANES_AND_HOLDS, &after] {
+        postgres.batch_execute(text).await.unwrap();
+    }
+    let rows = postgres.query(HELD_BY, &[]).await.unwrap();
+    let held_by: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(held_by, expected);
+}
+
 #[test]
 fn sqlite_counts_what_is_not_deleted_without_reading_rows() {
     let database = Sqlite::open_in_memory().unwrap();

@@ -27,9 +27,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::provisioning::{
-    DlqEntry, DlqQuery, DlqStatus, FailureKind, HoldScope, Job, JobEvent, JobEventQuery, JobHold,
-    JobHoldQuery, JobLane, JobLease, JobLeaseQuery, JobMove, JobStatus, LaneKey, LaneState,
-    MAX_ATTEMPTS, QueuedJob, StepStatus,
+    DlqEntry, DlqQuery, DlqStatus, FailureKind, HoldScope, HoldSource, Job, JobEvent,
+    JobEventQuery, JobHold, JobHoldQuery, JobLane, JobLease, JobLeaseQuery, JobMove, JobStatus,
+    LaneKey, LaneState, MAX_ATTEMPTS, QueuedJob, StepStatus,
 };
 use core_domain::shared::{AuditEntry, AuditQuery};
 use core_domain::use_case::provisioning::JobKind;
@@ -220,6 +220,10 @@ fn follows_its_jobs(lane: &JobLane, jobs: &[Job], holds: &[JobHold]) {
     assert_eq!(lane.head(), queued.first(), "head of {lane:?}");
     let runs = own(JobStatus::Running).next().map(|job| job.id.clone());
     assert_eq!(lane.running_job_id, runs, "runner of {lane:?}");
+    let on_lane = HoldScope::Lane(lane.lane.clone());
+    let on_lane = holds.iter().filter(|hold| hold.scope == on_lane);
+    let sources: Vec<HoldSource> = on_lane.map(|hold| hold.source).collect();
+    assert_eq!(lane.held_by, sources, "holds of {lane:?}");
     let free = |head: &QueuedJob| {
         let held = holds.iter().any(|hold| hold.holds(&lane.lane, &head.kind));
         runs.is_none() && !held

@@ -12,7 +12,7 @@ use super::worker::Worker;
 use crate::access::unowned;
 use crate::kernel::{Error, JobId, Result, StoreError, Stored};
 use crate::port::{Mode, UnitOfWork, transact_in};
-use crate::provisioning::{HoldScope, Job, JobHold, JobStatus, LaneKey};
+use crate::provisioning::{Job, JobHold, JobStatus, LaneKey};
 
 /// How often a unit is tried when the store does not say whether it happened.
 pub(super) const WRITE_TRIES: u32 = 3;
@@ -169,14 +169,14 @@ impl Worker {
         for change in &changes {
             change.update_lane(&mut lanes, now);
         }
-        let (wide, on_lanes) = self.read_holds(uow, &lanes, limit).await?;
-        lanes.settle(&on_lanes, now);
+        lanes.settle(now);
+        let wide = self.read_wide_holds(uow, limit).await?;
         let found = self.find_claims(uow, limit, &wide, &mut lanes, &changes);
         let found = found.await?;
         for change in &found.changes {
             change.update_lane(&mut lanes, now);
         }
-        lanes.settle(&on_lanes, now);
+        lanes.settle(now);
         changes.extend(found.changes);
         let written = write_settled(uow, changes, lanes).await?;
         announce(uow, &written.ready);
@@ -196,20 +196,16 @@ impl Worker {
         })
     }
 
-    /// The holds that keep this worker from claiming at all, and those on the lanes that may be ready now.
-    async fn read_holds(
+    /// Reads the holds that keep jobs from being claimed in whatever lane, unless nothing is to be claimed.
+    async fn read_wide_holds(
         &self,
         uow: &mut dyn UnitOfWork,
-        lanes: &Lanes,
         limit: u32,
-    ) -> Result<(Vec<Stored<JobHold>>, Vec<Stored<JobHold>>)> {
-        let mut scopes = lanes.scopes_to_read();
-        if limit > 0 {
-            scopes.extend(wide_scopes(&self.kinds));
+    ) -> Result<Vec<Stored<JobHold>>> {
+        if limit == 0 {
+            return Ok(Vec::new());
         }
-        let holds = holds_on(uow, scopes).await?;
-        let is_wide = |hold: &Stored<JobHold>| !matches!(hold.scope, HoldScope::Lane(_));
-        Ok(holds.into_iter().partition(is_wide))
+        holds_on(uow, wide_scopes(&self.kinds)).await
     }
 
     /// What each report changes, or what becomes of it otherwise.

@@ -1,7 +1,7 @@
 //! What becomes of a job in a unit of work: one or several moves, written as one row with an entry of its history for
 //! each.
 
-use super::lane::{Lanes, holds_on};
+use super::lane::Lanes;
 use crate::access::{unaudited, unowned};
 use crate::kernel::{Context, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
@@ -128,8 +128,7 @@ pub(super) async fn write_changes(
     for change in &changes {
         change.update_lane(&mut lanes, now);
     }
-    let holds = holds_on(uow, lanes.scopes_to_read()).await?;
-    lanes.settle(&holds, now);
+    lanes.settle(now);
     write_settled(uow, changes, lanes).await
 }
 

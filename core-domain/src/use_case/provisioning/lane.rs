@@ -137,19 +137,14 @@ impl Lanes {
         uow: &mut dyn UnitOfWork,
         now: Timestamp,
     ) -> Result<Vec<LaneKey>> {
-        let holds = holds_on(uow, self.scopes_to_read()).await?;
-        self.settle(&holds, now);
+        self.settle(now);
         self.write(uow).await
     }
 
-    /// Decides which of the lanes can be claimed. The holds are those of [`Lanes::scopes_to_read`].
-    pub(super) fn settle(&mut self, holds: &[Stored<JobHold>], now: Timestamp) {
+    /// Decides which of the lanes can be claimed.
+    pub(super) fn settle(&mut self, now: Timestamp) {
         for Loaded { lane, .. } in self.0.values_mut() {
-            let held = lane.head().is_some_and(|head| {
-                let mut holds = holds.iter();
-                holds.any(|hold| hold.holds(&lane.lane, &head.kind))
-            });
-            lane.settle(held, now);
+            lane.settle(now);
         }
     }
 
@@ -184,17 +179,6 @@ impl Lanes {
         }
         Ok(ready)
     }
-
-    /// The lanes whose head a hold may concern. A lane that is new has none: a hold makes its lane.
-    pub(super) fn scopes_to_read(&self) -> Vec<HoldScope> {
-        let may_be_held = |loaded: &&Loaded| {
-            let lane = &loaded.lane;
-            loaded.stored.is_some() && lane.running_job_id.is_none() && lane.head().is_some()
-        };
-        let lanes = self.0.values().filter(may_be_held);
-        let scope = |loaded: &Loaded| HoldScope::Lane(loaded.lane.lane.clone());
-        lanes.map(scope).collect()
-    }
 }
 
 impl Loaded {
@@ -220,7 +204,11 @@ pub(super) async fn learn(uow: &mut dyn UnitOfWork, lane: &mut JobLane) -> Resul
 /// Brings one lane up to date after a hold on it came or went.
 pub(super) async fn refresh_lane(uow: &mut dyn UnitOfWork, key: &LaneKey) -> Result<()> {
     let now = uow.now().await?;
-    let lanes = Lanes::load(uow, [key.clone()]).await?;
+    let mut lanes = Lanes::load(uow, [key.clone()]).await?;
+    let holds = holds_on(uow, vec![HoldScope::Lane(key.clone())]).await?;
+    if let Some(lane) = lanes.get_mut(key) {
+        lane.held_by = holds.iter().map(|hold| hold.source).collect();
+    }
     let ready = lanes.store(uow, now).await?;
     announce(uow, &ready);
     Ok(())

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use core_domain::provisioning::{
-    Failure, FirstLook, Job, JobError, JobStatus, Report, Trigger, apply, effects_landed_at,
-    undo_job,
+    Failure, FirstLook, HoldSource, Job, JobError, JobStatus, Report, Trigger, apply,
+    effects_landed_at, undo_job,
 };
 use core_domain::testing::SeededEntropy;
 use serde_json::json;
@@ -350,7 +350,12 @@ fn holds(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
         return Ok(());
     }
     if mutant != Mutant::HoldAlone {
-        next.lane.settle(next.held, NOW);
+        next.lane.held_by = next
+            .held
+            .then_some(HoldSource::Operator)
+            .into_iter()
+            .collect();
+        next.lane.settle(NOW);
     }
     all.push(next);
     Ok(())

@@ -83,7 +83,13 @@ type JobKey = (
     (i64, i64, Option<FailureKind>, bool),
 );
 
-type LaneKeyParts = (LaneState, Option<Which>, Vec<Option<Which>>, bool, bool);
+type LaneKeyParts = (
+    LaneState,
+    Option<Which>,
+    Vec<Option<Which>>,
+    (bool, bool),
+    bool,
+);
 
 pub(super) type Key = (
     [Option<JobKey>; 2],
@@ -116,7 +122,7 @@ impl State {
         let mut lane = JobLane::new(job.lane.clone());
         job.lane_position = lane.tail_position();
         lane.follow(None, &job, NOW);
-        lane.settle(false, NOW);
+        lane.settle(NOW);
         Self {
             jobs: [Some(job), None],
             generation: 0,
@@ -152,7 +158,7 @@ impl State {
                 self.lane.state,
                 runs.and_then(|id| self.which(id)),
                 self.lane.next.iter().map(which).collect(),
-                self.held,
+                (self.held, self.lane.is_held()),
                 self.undo_waits,
             ),
             self.workers,
@@ -225,7 +231,7 @@ impl State {
             _ => self.holder,
         };
         next.lane.follow(Some(before), &job, NOW);
-        next.lane.settle(next.held, NOW);
+        next.lane.settle(NOW);
         next.jobs[which as usize] = Some(job);
         if which == Which::Undo {
             next.follow_undo()?;
@@ -261,7 +267,7 @@ impl State {
         undo.run_at = NOW;
         undo.lane_position = self.lane.position_at(LanePlace::Front);
         self.lane.follow(None, &undo, NOW);
-        self.lane.settle(self.held, NOW);
+        self.lane.settle(NOW);
         self.jobs[1] = Some(undo);
         self.check()
     }

@@ -4,8 +4,8 @@ use core_domain::access::RecordKey;
 use core_domain::kernel::{JobEventId, JobId, StoreError, Stored};
 use core_domain::port::{CreateResource, Infrastructure, Mode, Persisted, ResourceRef, Within};
 use core_domain::provisioning::{
-    Actor, HoldScope, Job, JobEvent, JobHold, JobHoldQuery, JobLane, JobLease, JobLeaseQuery,
-    JobMove, JobStatus, Report, Trigger, apply, effect_key,
+    Actor, Job, JobEvent, JobLane, JobLease, JobLeaseQuery, JobMove, JobStatus, Report, Trigger,
+    apply, effect_key,
 };
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::{Claimed, LeaseState, Worker};
@@ -117,16 +117,13 @@ async fn write_reaped(world: &Engine, read: &Job) -> Result<(), StoreError> {
         return Ok(());
     }
     let everywhere = Within::Installation;
-    let holds = JobHold::repository(uow.repositories(RecordKey::for_tests()));
-    let on_lane = JobHoldQuery::On(vec![HoldScope::Lane(read.lane.clone())]);
-    let held = holds.first(everywhere, &on_lane).await?.is_some();
     let lanes = JobLane::repository(uow.repositories(RecordKey::for_tests()));
     let Some(lane) = lanes.get(everywhere, read.lane.as_str()).await? else {
         return Ok(());
     };
     let mut next = (*lane).clone();
     next.follow(Some(read), &moved.job, now);
-    next.settle(held, now);
+    next.settle(now);
     lanes.replace(&lane, next).await?;
     let jobs = Job::repository(uow.repositories(RecordKey::for_tests()));
     let Some(stored) = jobs.get(everywhere, read.id.as_str()).await? else {
