@@ -10,7 +10,7 @@ use core_domain::shared::{AuditQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery};
 use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
 use core_domain::use_case::shared::{
     ClaimedMail, ClaimedMessage, MailFate, MessageOutcome, claim_mails, claim_messages,
-    settle_mail, settle_message,
+    settle_mail, settle_messages,
 };
 use futures_util::future::join_all;
 use serde_json::json;
@@ -199,10 +199,8 @@ async fn a_message_is_claimed_by_one_node_for_longer_than_it_takes_to_hand_it_ov
         // The longest hand-over, and as much again to store its outcome.
         outbox.clock.advance(Duration::from_secs(119));
         assert!(claim_messages(store, 8).await.unwrap().is_empty());
-        let delivered = MessageOutcome::Delivered;
-        settle_message(&cx, store, &first[0], delivered)
-            .await
-            .unwrap();
+        let delivered = [(first[0].clone(), MessageOutcome::Delivered)];
+        settle_messages(&cx, store, &delivered).await.unwrap();
         outbox.clock.advance(Duration::from_secs(2));
         let again = claim_messages(store, 8).await.unwrap();
         let attempts: Vec<(&OutboxId, i64)> = again
@@ -212,15 +210,13 @@ async fn a_message_is_claimed_by_one_node_for_longer_than_it_takes_to_hand_it_ov
         assert_eq!(attempts, [(&ids[1], 2), (&ids[2], 2)]);
         // What the slow one says of a message that is no longer its own changes nothing.
         for outcome in [MessageOutcome::PutOff, MessageOutcome::Released] {
-            settle_message(&cx, store, &first[1], outcome)
-                .await
-                .unwrap();
+            let late = [(first[1].clone(), outcome)];
+            settle_messages(&cx, store, &late).await.unwrap();
         }
         assert!(claim_messages(store, 8).await.unwrap().is_empty());
-        for claimed in &again {
-            let released = MessageOutcome::Released;
-            settle_message(&cx, store, claimed, released).await.unwrap();
-        }
+        let release = |claimed| (claimed, MessageOutcome::Released);
+        let released: Vec<_> = again.into_iter().map(release).collect();
+        settle_messages(&cx, store, &released).await.unwrap();
         let released = claim_messages(store, 8).await.unwrap();
         assert!(
             released

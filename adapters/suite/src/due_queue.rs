@@ -11,14 +11,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::kernel::Result;
 use core_domain::use_case::shared::claim_duration;
+use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
-use tokio::task::{Id, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
 use crate::background_task::{BackgroundTask, grace_ended};
 
 /// Time between two looks for due records if the queue is not woken.
 const POLL: Duration = Duration::from_secs(1);
+
+/// Time after a claim that found records and left places free. Records that become due meanwhile are claimed together, and
+/// attempts that end meanwhile are settled together.
+const GATHER: Duration = Duration::from_millis(10);
 
 /// Number of attempts in progress to each receiver.
 pub(crate) type InProgress<R> = BTreeMap<R, u32>;
@@ -29,7 +34,7 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     /// A claimed record.
     type Claimed: Send + Sync + 'static;
     /// The outcome of an attempt.
-    type Outcome: Send + Sync;
+    type Outcome: Send + Sync + 'static;
     /// The id of a receiver. Attempts in progress are counted for each receiver.
     type Receiver: Ord + Clone + Send + Sync + 'static;
 
@@ -41,6 +46,9 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
 
     /// The time after which an attempt is cut off.
     fn timeout(&self) -> Duration;
+
+    /// Maximum number of attempts in progress.
+    fn places(&self) -> u32;
 
     /// Claims due records, as many as there are free places.
     async fn claim(&self, in_progress: &InProgress<Self::Receiver>) -> Result<Vec<Self::Claimed>>;
@@ -57,8 +65,25 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     /// The outcome of an attempt that was cut off because the process stops.
     fn released() -> Self::Outcome;
 
-    /// Stores the outcome.
-    async fn settle(&self, claimed: &Self::Claimed, outcome: &Self::Outcome) -> Result<()>;
+    /// Stores the outcomes of attempts that have ended.
+    async fn settle(&self, attempts: &[(Self::Claimed, Self::Outcome)]) -> Result<()>;
+}
+
+/// A claimed record, and the outcome of the attempt.
+type Attempt<Q> = (<Q as DueQueue>::Claimed, <Q as DueQueue>::Outcome);
+
+/// Stores the outcomes of attempts at the same time, each in a unit of work of its own. Returns the first error.
+pub(crate) async fn settle_each<'a, C, O, S>(
+    attempts: &'a [(C, O)],
+    settle: impl Fn(&'a C, &'a O) -> S,
+) -> Result<()>
+where
+    S: Future<Output = Result<()>>,
+{
+    let settled = attempts
+        .iter()
+        .map(|(claimed, outcome)| settle(claimed, outcome));
+    join_all(settled).await.into_iter().collect()
 }
 
 /// Starts handing records over on the current tokio runtime. Asked to stop, it lets attempts in progress end for
@@ -69,7 +94,7 @@ pub(crate) fn start<Q: DueQueue>(queue: Q, wake: Arc<Notify>) -> BackgroundTask 
 }
 
 async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::Receiver<bool>) {
-    let mut attempts = Attempts::<Q::Receiver>::new();
+    let mut attempts = Attempts::<Q>::new();
     while !*stopped.borrow() {
         let (begun, in_progress) = (Instant::now(), attempts.in_progress());
         let claimed = tokio::select! {
@@ -82,10 +107,17 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
         });
         // The claims began no earlier than this.
         let deadline = begun + claim_duration(Q::LONGEST_ATTEMPT) * 3 / 4;
+        let has_found = !claimed.is_empty();
         for claimed in claimed {
             let receiver = Q::receiver(&claimed);
-            let attempt = hand_over(Arc::clone(&queue), claimed, deadline, stopped.clone());
+            let attempt = attempt(Arc::clone(&queue), claimed, deadline, stopped.clone());
             attempts.spawn(receiver, attempt);
+        }
+        if has_found && attempts.number() < queue.places() {
+            tokio::select! {
+                () = tokio::time::sleep(GATHER) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+            }
         }
         tokio::select! {
             () = wake.notified() => {}
@@ -93,30 +125,42 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
             () = attempts.any_ended() => {}
             _ = stopped.wait_for(|stopped| *stopped) => {}
         }
+        settle(queue.as_ref(), &attempts.take_ended(), &stopped).await;
     }
     // The stop ends every attempt.
-    while attempts.tasks.join_next().await.is_some() {}
+    while attempts.number() > 0 {
+        attempts.any_ended().await;
+        settle(queue.as_ref(), &attempts.take_ended(), &stopped).await;
+    }
 }
 
-/// Makes an attempt and stores its outcome.
-async fn hand_over<Q: DueQueue>(
+/// Makes an attempt. Returns the record and the outcome.
+async fn attempt<Q: DueQueue>(
     queue: Arc<Q>,
     claimed: Q::Claimed,
     deadline: Instant,
     stopped: watch::Receiver<bool>,
-) {
+) -> Attempt<Q> {
     let begun = Instant::now();
     let cut_off_at = deadline.min(begun + queue.timeout());
     let outcome = tokio::select! {
         attempt = timeout_at(cut_off_at, queue.attempt(&claimed)) => {
             attempt.unwrap_or_else(|_| queue.timed_out(&claimed, begun.elapsed()))
         }
-        () = grace_ended(stopped.clone()) => Q::released(),
+        () = grace_ended(stopped) => Q::released(),
     };
+    (claimed, outcome)
+}
+
+/// Stores the outcomes of attempts that have ended, if there are any.
+async fn settle<Q: DueQueue>(queue: &Q, attempts: &[Attempt<Q>], stopped: &watch::Receiver<bool>) {
+    if attempts.is_empty() {
+        return;
+    }
     let settled = tokio::select! {
-        settled = queue.settle(&claimed, &outcome) => settled,
-        () = grace_ended(stopped) => {
-            tracing::warn!(queue = Q::NAME, "the outcome of an attempt was not stored before the stop");
+        settled = queue.settle(attempts) => settled,
+        () = grace_ended(stopped.clone()) => {
+            tracing::warn!(queue = Q::NAME, "outcomes of attempts were not stored before the stop");
             return;
         }
     };
@@ -124,31 +168,41 @@ async fn hand_over<Q: DueQueue>(
         tracing::warn!(
             queue = Q::NAME,
             ?error,
-            "the outcome of an attempt could not be stored"
+            "outcomes of attempts could not be stored"
         );
     }
 }
 
-/// The attempts in progress, and their receivers.
-struct Attempts<R> {
-    tasks: JoinSet<()>,
-    receivers: HashMap<Id, R>,
+/// The attempts whose outcomes are not settled yet.
+struct Attempts<Q: DueQueue> {
+    tasks: JoinSet<Attempt<Q>>,
+    receivers: HashMap<Id, Q::Receiver>,
+    ended: Vec<Attempt<Q>>,
 }
 
-impl<R: Ord + Clone> Attempts<R> {
+impl<Q: DueQueue> Attempts<Q> {
     fn new() -> Self {
         Self {
             tasks: JoinSet::new(),
             receivers: HashMap::new(),
+            ended: Vec::new(),
         }
     }
 
-    fn spawn(&mut self, receiver: R, attempt: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(
+        &mut self,
+        receiver: Q::Receiver,
+        attempt: impl Future<Output = Attempt<Q>> + Send + 'static,
+    ) {
         let task = self.tasks.spawn(attempt);
         self.receivers.insert(task.id(), receiver);
     }
 
-    fn in_progress(&self) -> InProgress<R> {
+    fn number(&self) -> u32 {
+        u32::try_from(self.receivers.len()).unwrap_or(u32::MAX)
+    }
+
+    fn in_progress(&self) -> InProgress<Q::Receiver> {
         let mut counts = BTreeMap::new();
         for receiver in self.receivers.values() {
             *counts.entry(receiver.clone()).or_default() += 1;
@@ -156,19 +210,32 @@ impl<R: Ord + Clone> Attempts<R> {
         counts
     }
 
-    /// Waits until an attempt has ended, and frees its place and those of all others that have ended. Never returns when
-    /// there are none.
+    /// Waits until an attempt has ended. Never returns when there are none.
     async fn any_ended(&mut self) {
-        let mut ended = match self.tasks.join_next_with_id().await {
-            Some(ended) => Some(ended),
-            None => return pending().await,
-        };
-        while let Some(one) = ended {
-            // An attempt that panicked has ended as well.
-            let id = one.map_or_else(|error| error.id(), |(id, ())| id);
-            self.receivers.remove(&id);
-            ended = self.tasks.try_join_next_with_id();
+        match self.tasks.join_next_with_id().await {
+            Some(ended) => self.free(ended),
+            None => pending().await,
         }
+    }
+
+    /// Returns the attempts that have ended.
+    fn take_ended(&mut self) -> Vec<Attempt<Q>> {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            self.free(ended);
+        }
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Frees the place of an attempt. One that panicked has no outcome: its record comes again when its claim expires.
+    fn free(&mut self, ended: std::result::Result<(Id, Attempt<Q>), JoinError>) {
+        let id = match ended {
+            Ok((id, attempt)) => {
+                self.ended.push(attempt);
+                id
+            }
+            Err(error) => error.id(),
+        };
+        self.receivers.remove(&id);
     }
 }
 
@@ -224,6 +291,10 @@ mod tests {
             Self::LONGEST_ATTEMPT
         }
 
+        fn places(&self) -> u32 {
+            1
+        }
+
         async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<()>> {
             if !in_progress.is_empty() {
                 return Ok(Vec::new());
@@ -247,9 +318,10 @@ mod tests {
             Outcome::Released
         }
 
-        async fn settle(&self, (): &(), outcome: &Outcome) -> Result<()> {
-            let settled = (*outcome, self.begun.elapsed());
-            self.settled.lock().unwrap().push(settled);
+        async fn settle(&self, attempts: &[((), Outcome)]) -> Result<()> {
+            let settled = |((), outcome): &((), Outcome)| (*outcome, self.begun.elapsed());
+            let settled = attempts.iter().map(settled);
+            self.settled.lock().unwrap().extend(settled);
             sleep(self.settle).await;
             Ok(())
         }

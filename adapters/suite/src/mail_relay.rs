@@ -10,7 +10,7 @@ use core_domain::use_case::shared::{
     ClaimedMail, LONGEST_HANDOVER, MailFate, claim_mails, settle_mail,
 };
 
-use crate::due_queue::{DueQueue, InProgress};
+use crate::due_queue::{DueQueue, InProgress, settle_each};
 use crate::mail_options::MailOptions;
 
 /// The queue of mails.
@@ -35,9 +35,13 @@ impl DueQueue for MailRelay {
         self.options.timeout
     }
 
+    fn places(&self) -> u32 {
+        self.options.concurrency
+    }
+
     async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<ClaimedMail>> {
         let in_progress = in_progress.values().sum();
-        let free = self.options.concurrency.saturating_sub(in_progress);
+        let free = self.places().saturating_sub(in_progress);
         claim_mails(self.store.as_ref(), free).await
     }
 
@@ -59,9 +63,10 @@ impl DueQueue for MailRelay {
         MailFate::Released
     }
 
-    async fn settle(&self, claimed: &ClaimedMail, fate: &MailFate) -> Result<()> {
-        let cx = Context::system(Arc::clone(&self.entropy));
-        settle_mail(&cx, self.store.as_ref(), claimed, fate).await
+    async fn settle(&self, attempts: &[(ClaimedMail, MailFate)]) -> Result<()> {
+        let cx = &Context::system(Arc::clone(&self.entropy));
+        let store = self.store.as_ref();
+        settle_each(attempts, |mail, fate| settle_mail(cx, store, mail, fate)).await
     }
 }
 
@@ -323,6 +328,7 @@ mod tests {
         let relay = world.start(8);
         sleep(Duration::from_millis(1)).await;
         assert_eq!(world.heard(), ["ada", "bob"]);
+        sleep(Duration::from_millis(20)).await;
         let before = Instant::now();
         world.queue(&["eve"]).await;
         world.wake.notify_one();

@@ -8,7 +8,7 @@ use core_domain::kernel::{Context, Entropy, Result};
 use core_domain::port::{Outlet, OutletError, Store};
 use core_domain::shared::OutboxMessage;
 use core_domain::use_case::shared::{
-    ClaimedMessage, LONGEST_HANDOVER, MessageOutcome, claim_messages, settle_message,
+    ClaimedMessage, LONGEST_HANDOVER, MessageOutcome, claim_messages, settle_messages,
 };
 
 use crate::due_queue::{DueQueue, InProgress};
@@ -47,9 +47,13 @@ impl DueQueue for Relay {
         self.options.timeout
     }
 
+    fn places(&self) -> u32 {
+        self.options.concurrency
+    }
+
     async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<ClaimedMessage>> {
         let in_progress = in_progress.values().sum();
-        let free = self.options.concurrency.saturating_sub(in_progress);
+        let free = self.places().saturating_sub(in_progress);
         claim_messages(self.store.as_ref(), free).await
     }
 
@@ -77,9 +81,9 @@ impl DueQueue for Relay {
         MessageOutcome::Released
     }
 
-    async fn settle(&self, claimed: &ClaimedMessage, outcome: &MessageOutcome) -> Result<()> {
+    async fn settle(&self, attempts: &[(ClaimedMessage, MessageOutcome)]) -> Result<()> {
         let cx = Context::system(Arc::clone(&self.entropy));
-        settle_message(&cx, self.store.as_ref(), claimed, *outcome).await
+        settle_messages(&cx, self.store.as_ref(), attempts).await
     }
 }
 
@@ -88,7 +92,7 @@ mod tests {
     //! The store's clock stands still unless a test moves it; tokio's clock advances when every task waits.
 
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
     use core_domain::kernel::{Clock, OutboxId, StoreError, Timestamp};
     use core_domain::port::{Mode, UnitOfWork, Within, transact};
@@ -120,9 +124,9 @@ mod tests {
         }
     }
 
-    /// A store that refuses to write while its flag is set.
+    /// A store that refuses to write while its flag is set, and counts the units that write.
     #[derive(Debug)]
-    struct Full(Arc<dyn Store>, AtomicBool);
+    struct Full(Arc<dyn Store>, AtomicBool, AtomicU32);
 
     #[async_trait]
     impl Store for Full {
@@ -131,6 +135,7 @@ mod tests {
             if !is_read && self.1.load(Ordering::SeqCst) {
                 return Err(StoreError::unavailable("the disk is full"));
             }
+            self.2.fetch_add(u32::from(!is_read), Ordering::SeqCst);
             self.0.begin(mode).await
         }
 
@@ -154,7 +159,7 @@ mod tests {
             });
             let world = Self {
                 clock,
-                store: Arc::new(Full(store, AtomicBool::new(false))),
+                store: Arc::new(Full(store, AtomicBool::new(false), AtomicU32::new(0))),
                 entropy: Arc::new(SeededEntropy::new(1)),
                 outlet: Arc::default(),
                 wake: Arc::default(),
@@ -230,6 +235,7 @@ mod tests {
         sleep(Duration::from_millis(1)).await;
         let expected = [("first", 1), ("second", 1), ("third", 1)];
         assert_eq!(world.heard(), heard(&expected));
+        sleep(Duration::from_millis(20)).await;
         world.queue("fourth").await;
         world.wake.notify_one();
         sleep(Duration::from_millis(1)).await;
@@ -237,6 +243,28 @@ mod tests {
         sleep(Duration::from_secs(120)).await;
         relay.stop().await;
         assert!(world.heard().is_empty() && world.queued().await.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_that_come_within_moments_are_claimed_and_settled_together() {
+        let world = World::with(&["a"; 8]).await;
+        let units = || world.store.2.load(Ordering::SeqCst);
+        let relay = world.start(8);
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!((world.heard().len(), units()), (8, 8 + 2), "all at once");
+        for _ in 0..8 {
+            world.queue("b").await;
+            world.wake.notify_one();
+            sleep(Duration::from_millis(1)).await;
+        }
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!(world.heard().len(), 8);
+        assert_eq!(
+            units(),
+            10 + 8 + 2 + 2,
+            "the first one alone, then all others"
+        );
+        relay.stop().await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use core_domain::use_case::shared::webhook::{
 };
 use tokio::time::Instant;
 
-use crate::due_queue::{DueQueue, InProgress};
+use crate::due_queue::{DueQueue, InProgress, settle_each};
 
 /// The queue of messages to webhooks.
 #[derive(Clone)]
@@ -37,6 +37,10 @@ impl DueQueue for WebhookDispatcher {
     /// Senders have a shorter time-out of their own.
     fn timeout(&self) -> Duration {
         LONGEST_SENDING
+    }
+
+    fn places(&self) -> u32 {
+        self.limits.concurrency
     }
 
     async fn claim(&self, in_progress: &InProgress<WebhookId>) -> Result<Vec<ClaimedDelivery>> {
@@ -65,9 +69,13 @@ impl DueQueue for WebhookDispatcher {
         DeliveryResult::Released
     }
 
-    async fn settle(&self, claimed: &ClaimedDelivery, result: &DeliveryResult) -> Result<()> {
-        let cx = Context::system(Arc::clone(&self.entropy));
-        settle_delivery(&cx, self.store.as_ref(), claimed, result).await
+    async fn settle(&self, attempts: &[(ClaimedDelivery, DeliveryResult)]) -> Result<()> {
+        let cx = &Context::system(Arc::clone(&self.entropy));
+        let store = self.store.as_ref();
+        settle_each(attempts, |delivery, result| {
+            settle_delivery(cx, store, delivery, result)
+        })
+        .await
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) trait DueRecord: Persisted + Record<Owner = Unowned> {
 }
 
 /// A claimed record.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Claimed<R> {
     pub(super) stored: Stored<R>,
     pub(super) claimed_at: Timestamp,

@@ -85,7 +85,10 @@ pub async fn settle_mail(
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             match fate {
-                MailFate::Sent => outbox::remove(uow, claimed.id()).await.map(drop),
+                MailFate::Sent => {
+                    let removed = outbox::remove(uow, vec![claimed.id().clone()]);
+                    removed.await.map(drop)
+                }
                 MailFate::PutOff => due_queue::put_off(uow, stored, cx.entropy.as_ref()).await,
                 MailFate::Released => due_queue::release(uow, stored).await,
                 MailFate::Refused(to) => {
@@ -111,7 +114,7 @@ async fn give_up(
     action: &'static str,
     details: Value,
 ) -> Result<()> {
-    if !outbox::remove(uow, claimed.id()).await? {
+    if outbox::remove(uow, vec![claimed.id().clone()]).await? == 0 {
         return Ok(());
     }
     let event = AuditEvent {

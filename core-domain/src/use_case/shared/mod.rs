@@ -24,7 +24,7 @@ pub(in crate::use_case) use mail_quota::{MailPermit, MailSubject, take_mail};
 pub use maintenance_lease::LeaseHolder;
 pub(in crate::use_case) use outbox::send;
 pub use outbox::{
-    ClaimedMessage, LONGEST_HANDOVER, MessageOutcome, claim_messages, settle_message,
+    ClaimedMessage, LONGEST_HANDOVER, MessageOutcome, claim_messages, settle_messages,
 };
 pub use seal::{Sealed, seal, sign_due_checkpoints};
 pub use seal_installation::sign_due_installation_checkpoint;

@@ -31,7 +31,7 @@ impl DueRecord for OutboxMessage {
 }
 
 /// A message that this process hands to the outlet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ClaimedMessage(Claimed<OutboxMessage>);
 
 impl ClaimedMessage {
@@ -62,36 +62,41 @@ pub async fn claim_messages(store: &dyn Store, limit: u32) -> Result<Vec<Claimed
     Ok(claimed.into_iter().map(ClaimedMessage).collect())
 }
 
-/// Stores the outcome of a claimed message, in a unit of work of its own.
+/// Stores the outcomes of claimed messages, all in one unit of work.
 ///
 /// # Errors
-/// When the store failed; the message comes again when its claim expires.
-pub async fn settle_message(
+/// When the store failed; the messages come again when their claims expire.
+pub async fn settle_messages(
     cx: &Context,
     store: &dyn Store,
-    claimed: &ClaimedMessage,
-    outcome: MessageOutcome,
+    attempts: &[(ClaimedMessage, MessageOutcome)],
 ) -> Result<()> {
-    let stored = &claimed.0.stored;
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
-            match outcome {
-                MessageOutcome::Delivered => remove(uow, &stored.id).await.map(drop),
-                MessageOutcome::PutOff => {
-                    due_queue::put_off(uow, stored, cx.entropy.as_ref()).await
+            let mut delivered = Vec::new();
+            for (ClaimedMessage(Claimed { stored, .. }), outcome) in attempts {
+                match outcome {
+                    MessageOutcome::Delivered => delivered.push(stored.id.clone()),
+                    MessageOutcome::PutOff => {
+                        due_queue::put_off(uow, stored, cx.entropy.as_ref()).await?;
+                    }
+                    MessageOutcome::Released => due_queue::release(uow, stored).await?,
                 }
-                MessageOutcome::Released => due_queue::release(uow, stored).await,
             }
+            remove(uow, delivered).await.map(drop)
         })
     })
     .await
 }
 
-/// Removes a message that was handed over, whoever has claimed it by now. Returns whether it existed.
-pub(super) async fn remove(uow: &mut dyn UnitOfWork, id: &OutboxId) -> Result<bool> {
-    let with_id = OutboxQuery::WithIds(vec![id.clone()]);
+/// Removes messages that were handed over, whoever has claimed them by now. Returns the number of those that existed.
+pub(super) async fn remove(uow: &mut dyn UnitOfWork, ids: Vec<OutboxId>) -> Result<u64> {
+    if ids.is_empty() {
+        return Ok(0);
+    }
+    let with_ids = OutboxQuery::WithIds(ids);
     let messages = unowned::<OutboxMessage>(uow);
-    Ok(messages.remove_all(&with_id).await? > 0)
+    messages.remove_all(&with_ids).await
 }
 
 /// Writes a message into the unit of work.
