@@ -106,13 +106,14 @@ impl Matcher {
 /// The faults that wait for their requests.
 #[derive(Default)]
 pub(crate) struct FaultQueue {
-    waiting: VecDeque<(Matcher, Fault)>,
+    /// Chains: only the first fault of each waits for a request.
+    waiting: Vec<VecDeque<(Matcher, Fault)>>,
     random: Option<(FaultRng, u32)>,
 }
 
 impl FaultQueue {
-    pub(crate) fn push(&mut self, matcher: Matcher, fault: Fault) {
-        self.waiting.push_back((matcher, fault));
+    pub(crate) fn push(&mut self, chain: impl IntoIterator<Item = (Matcher, Fault)>) {
+        self.waiting.push(chain.into_iter().collect());
     }
 
     pub(crate) fn set_random(&mut self, seed: u64, percent: u32) {
@@ -125,14 +126,15 @@ impl FaultQueue {
 
     /// How many scripted faults still wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting.iter().map(VecDeque::len).sum()
     }
 
     /// The fault of a request: the first scripted one that is for it, else what chance brings.
     pub(crate) fn next(&mut self, method: &str, path: &str) -> Option<Fault> {
-        let mut waiting = self.waiting.iter();
-        if let Some(at) = waiting.position(|(matcher, _)| matcher.matches(method, path)) {
-            return self.waiting.remove(at).map(|(_, fault)| fault);
+        let is_for = |(matcher, _): &(Matcher, Fault)| matcher.matches(method, path);
+        let mut waiting = self.waiting.iter_mut();
+        if let Some(chain) = waiting.find(|chain| chain.front().is_some_and(is_for)) {
+            return chain.pop_front().map(|(_, fault)| fault);
         }
         let (rng, percent) = self.random.as_mut()?;
         rng.fault(*percent)

@@ -122,7 +122,12 @@ impl FakeCloudflare {
 
     /// A fault for the next request that matches and for which no earlier fault waits.
     pub fn inject(&self, matcher: Matcher, fault: Fault) {
-        self.shared.lock().faults.push(matcher, fault);
+        self.inject_in_order([(matcher, fault)]);
+    }
+
+    /// Faults one after the other: each waits for its request once the one before has met its own.
+    pub fn inject_in_order(&self, faults: impl IntoIterator<Item = (Matcher, Fault)>) {
+        self.shared.lock().faults.push(faults);
     }
 
     /// The same fault for so many requests.

@@ -153,7 +153,8 @@ async fn ensure_domain(
         // The code may say that it is there already, in this project or another one.
         Err(error) => match find(client, project, hostname).await {
             Ok(Some(found)) => Ok(found),
-            _ if error.has(DUPLICATE) => Err(ProviderError::NameTaken(hostname.to_owned())),
+            Ok(None) if error.has(DUPLICATE) => Err(ProviderError::NameTaken(hostname.to_owned())),
+            Err(look) if error.has(DUPLICATE) => Err(look.into()),
             _ => Err(error.into()),
         },
     }

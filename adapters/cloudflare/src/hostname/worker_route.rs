@@ -140,7 +140,7 @@ pub(super) async fn make(
             Err(ProviderError::NameTaken(at.hostname.to_owned()))
         }
         Err(error) if error.is_ambiguous() => {
-            resolve_ambiguous(domain(client, at.hostname).await, target, error)
+            made_or_found(domain(client, at.hostname).await, target, error)
         }
         Err(error) => Err(error.into()),
     }
@@ -215,14 +215,14 @@ async fn create_route(
             made.ok_or_else(|| ProviderError::Transient("the new route is not shown yet".into()))
         }
         Err(error) if error.has(ROUTE_DUPLICATE) || error.is_ambiguous() => {
-            resolve_ambiguous(script_route(client, at).await, target, error)
+            made_or_found(script_route(client, at).await, target, error)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// What came of a call whose outcome was unknown.
-fn resolve_ambiguous(
+/// What came of a call that failed because the route exists, or whose outcome is unknown.
+fn made_or_found(
     found: Result<Option<Route>, CallError>,
     target: &ResourceRef,
     error: CallError,
@@ -230,7 +230,12 @@ fn resolve_ambiguous(
     match found {
         Ok(Some(route)) if route.target == target.name => Ok(route),
         Ok(Some(route)) => Err(ProviderError::NameTaken(route.target)),
-        _ => Err(error.into()),
+        Ok(None) | Err(_) if error.is_ambiguous() => Err(error.into()),
+        Ok(None) => Err(ProviderError::Transient(
+            "the route exists and is not shown yet".into(),
+        )),
+        // Whose it is decides what becomes of the job: the next attempt looks again.
+        Err(look) => Err(look.into()),
     }
 }
 

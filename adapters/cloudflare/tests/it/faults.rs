@@ -86,6 +86,31 @@ async fn whatever_goes_wrong_with_a_request_the_next_attempts_mend_and_nothing_i
     }
 }
 
+/// Twelve look-ups fail: more than a call is sent by itself.
+#[tokio::test]
+async fn what_exists_already_and_cannot_be_looked_up_is_looked_up_by_the_next_attempt() {
+    let unavailable = Fault::Status {
+        status: 503,
+        retry_after: None,
+    };
+    for operation in all() {
+        for (method, path) in requests_of(operation).await {
+            if method == "GET" {
+                continue;
+            }
+            let mut world = World::new().await;
+            operation.prepare(&world).await.unwrap();
+            let mut faults = vec![(Matcher::new(&method, &path), Fault::DuplicateRequest)];
+            faults.extend((0..12).map(|_| (Matcher::any(), unavailable.clone())));
+            world.fake.inject_in_order(faults);
+            let case = format!("{operation:?}, {method} {path}");
+            retry_until_done(operation, &mut world, ATTEMPTS * 2, &case).await;
+            world.fake.clear_faults();
+            operation.check(&world).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_request_that_is_refused_with_status_200_has_not_worked() {
     for operation in all() {
