@@ -46,7 +46,7 @@ start_postgres() { # below the folder $work; sets CORE_TEST_POSTGRES_URL
         # Only the server itself can tell whether it may have a port.
         grep -q "Address already in use" "$pg_data/log" || break
     done
-    cat "$work/pg_ctl.log" "$pg_data/log"
+    cat "$work/pg_ctl.log" "$pg_data/log" || true
     die "PostgreSQL did not start"
 }
 

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::kernel::Result;
 use core_domain::use_case::shared::claim_duration;
-use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
@@ -44,6 +44,9 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     /// The longest time that an attempt may take. A claim lasts twice as long.
     const LONGEST_ATTEMPT: Duration;
 
+    /// Maximum number of outcomes that are stored together. With 1, an outcome that takes long to store holds up no other.
+    const MAX_BATCH: usize;
+
     /// The time after which an attempt is cut off.
     fn timeout(&self) -> Duration;
 
@@ -65,26 +68,12 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     /// The outcome of an attempt that was cut off because the process stops.
     fn released() -> Self::Outcome;
 
-    /// Stores the outcomes of attempts that have ended.
-    async fn settle(&self, attempts: &[(Self::Claimed, Self::Outcome)]) -> Result<()>;
+    /// Stores the outcomes of attempts that have ended, at most [`MAX_BATCH`](Self::MAX_BATCH) of them.
+    async fn settle(&self, attempts: &[Attempt<Self>]) -> Result<()>;
 }
 
 /// A claimed record, and the outcome of the attempt.
-type Attempt<Q> = (<Q as DueQueue>::Claimed, <Q as DueQueue>::Outcome);
-
-/// Stores the outcomes of attempts at the same time, each in a unit of work of its own. Returns the first error.
-pub(crate) async fn settle_each<'a, C, O, S>(
-    attempts: &'a [(C, O)],
-    settle: impl Fn(&'a C, &'a O) -> S,
-) -> Result<()>
-where
-    S: Future<Output = Result<()>>,
-{
-    let settled = attempts
-        .iter()
-        .map(|(claimed, outcome)| settle(claimed, outcome));
-    join_all(settled).await.into_iter().collect()
-}
+pub(crate) type Attempt<Q> = (<Q as DueQueue>::Claimed, <Q as DueQueue>::Outcome);
 
 /// Starts handing records over on the current tokio runtime. Asked to stop, it lets attempts in progress end for
 /// [`GRACE`](crate::background_task::GRACE), releases the others, and ends at the latest after twice that time. The records of a task that is cut off come
@@ -125,12 +114,12 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
             () = attempts.any_ended() => {}
             _ = stopped.wait_for(|stopped| *stopped) => {}
         }
-        settle(queue.as_ref(), &attempts.take_ended(), &stopped).await;
+        attempts.settle_ended(&queue, &stopped);
     }
     // The stop ends every attempt.
     while attempts.number() > 0 {
         attempts.any_ended().await;
-        settle(queue.as_ref(), &attempts.take_ended(), &stopped).await;
+        attempts.settle_ended(&queue, &stopped);
     }
 }
 
@@ -152,39 +141,54 @@ async fn attempt<Q: DueQueue>(
     (claimed, outcome)
 }
 
-/// Stores the outcomes of attempts that have ended, if there are any.
-async fn settle<Q: DueQueue>(queue: &Q, attempts: &[Attempt<Q>], stopped: &watch::Receiver<bool>) {
-    if attempts.is_empty() {
-        return;
-    }
-    let settled = tokio::select! {
-        settled = queue.settle(attempts) => settled,
-        () = grace_ended(stopped.clone()) => {
+/// Stores the outcomes of attempts that have ended.
+async fn settle<Q: DueQueue>(
+    queue: Arc<Q>,
+    attempts: Vec<Attempt<Q>>,
+    stopped: watch::Receiver<bool>,
+) {
+    tokio::select! {
+        () = settle_all(queue.as_ref(), &attempts) => {}
+        () = grace_ended(stopped) => {
             tracing::warn!(queue = Q::NAME, "outcomes of attempts were not stored before the stop");
-            return;
         }
-    };
-    if let Err(error) = settled {
-        tracing::warn!(
-            queue = Q::NAME,
-            ?error,
-            "outcomes of attempts could not be stored"
-        );
     }
 }
 
-/// The attempts whose outcomes are not settled yet.
+/// Stores outcomes together, and each alone if that fails: an outcome that cannot be stored takes no other with it.
+async fn settle_all<Q: DueQueue>(queue: &Q, attempts: &[Attempt<Q>]) {
+    if attempts.len() > 1 && queue.settle(attempts).await.is_ok() {
+        return;
+    }
+    for attempt in attempts {
+        if let Err(error) = queue.settle(slice::from_ref(attempt)).await {
+            tracing::warn!(
+                queue = Q::NAME,
+                ?error,
+                "the outcome of an attempt could not be stored"
+            );
+        }
+    }
+}
+
+/// The places that are taken: attempts in progress, and attempts whose outcomes are being stored.
 struct Attempts<Q: DueQueue> {
-    tasks: JoinSet<Attempt<Q>>,
+    attempts: JoinSet<Attempt<Q>>,
     receivers: HashMap<Id, Q::Receiver>,
-    ended: Vec<Attempt<Q>>,
+    settlements: JoinSet<()>,
+    /// The receivers of the attempts of each settlement.
+    settling: HashMap<Id, Vec<Q::Receiver>>,
+    /// Attempts that have ended and are not settled yet.
+    ended: Vec<(Q::Receiver, Attempt<Q>)>,
 }
 
 impl<Q: DueQueue> Attempts<Q> {
     fn new() -> Self {
         Self {
-            tasks: JoinSet::new(),
+            attempts: JoinSet::new(),
             receivers: HashMap::new(),
+            settlements: JoinSet::new(),
+            settling: HashMap::new(),
             ended: Vec::new(),
         }
     }
@@ -194,55 +198,80 @@ impl<Q: DueQueue> Attempts<Q> {
         receiver: Q::Receiver,
         attempt: impl Future<Output = Attempt<Q>> + Send + 'static,
     ) {
-        let task = self.tasks.spawn(attempt);
+        let task = self.attempts.spawn(attempt);
         self.receivers.insert(task.id(), receiver);
     }
 
     fn number(&self) -> u32 {
-        u32::try_from(self.receivers.len()).unwrap_or(u32::MAX)
+        self.in_progress().values().sum()
     }
 
     fn in_progress(&self) -> InProgress<Q::Receiver> {
         let mut counts = BTreeMap::new();
-        for receiver in self.receivers.values() {
+        let settling = self.settling.values().flatten();
+        let ended = self.ended.iter().map(|(receiver, _)| receiver);
+        for receiver in self.receivers.values().chain(settling).chain(ended) {
             *counts.entry(receiver.clone()).or_default() += 1;
         }
         counts
     }
 
-    /// Waits until an attempt has ended. Never returns when there are none.
+    /// Waits until an attempt or a settlement has ended. Never returns when there are none.
     async fn any_ended(&mut self) {
-        match self.tasks.join_next_with_id().await {
-            Some(ended) => self.free(ended),
-            None => pending().await,
+        tokio::select! {
+            Some(ended) = self.attempts.join_next_with_id() => self.note_attempt(ended),
+            Some(ended) = self.settlements.join_next_with_id() => self.free(ended),
+            else => pending().await,
         }
     }
 
-    /// Returns the attempts that have ended.
-    fn take_ended(&mut self) -> Vec<Attempt<Q>> {
-        while let Some(ended) = self.tasks.try_join_next_with_id() {
+    /// Begins to settle the attempts that have ended, and frees the places of those that are settled.
+    fn settle_ended(&mut self, queue: &Arc<Q>, stopped: &watch::Receiver<bool>) {
+        while let Some(ended) = self.attempts.try_join_next_with_id() {
+            self.note_attempt(ended);
+        }
+        while let Some(ended) = self.settlements.try_join_next_with_id() {
             self.free(ended);
         }
-        std::mem::take(&mut self.ended)
+        while !self.ended.is_empty() {
+            let batch = self.ended.len().min(Q::MAX_BATCH);
+            let (receivers, attempts) = self.ended.drain(..batch).unzip();
+            let settlement = settle(Arc::clone(queue), attempts, stopped.clone());
+            let task = self.settlements.spawn(settlement);
+            self.settling.insert(task.id(), receivers);
+        }
     }
 
-    /// Frees the place of an attempt. One that panicked has no outcome: its record comes again when its claim expires.
-    fn free(&mut self, ended: std::result::Result<(Id, Attempt<Q>), JoinError>) {
-        let id = match ended {
+    /// Notes the end of an attempt. One that panicked has no outcome: its record comes again when its claim expires.
+    fn note_attempt(&mut self, ended: Ended<Attempt<Q>>) {
+        match ended {
             Ok((id, attempt)) => {
-                self.ended.push(attempt);
-                id
+                let receiver = self.receivers.remove(&id);
+                self.ended
+                    .extend(receiver.map(|receiver| (receiver, attempt)));
             }
-            Err(error) => error.id(),
-        };
-        self.receivers.remove(&id);
+            Err(error) => {
+                self.receivers.remove(&error.id());
+            }
+        }
+    }
+
+    /// Frees the places of a settlement, even if it panicked.
+    fn free(&mut self, ended: Ended<()>) {
+        let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+        self.settling.remove(&id);
     }
 }
+
+/// How a task ended.
+type Ended<T> = std::result::Result<(Id, T), JoinError>;
 
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
+    use core_domain::kernel::StoreError;
     use tokio::time::sleep;
 
     use super::*;
@@ -286,6 +315,7 @@ mod tests {
 
         const NAME: &'static str = "scripted";
         const LONGEST_ATTEMPT: Duration = Duration::from_secs(60);
+        const MAX_BATCH: usize = 8;
 
         fn timeout(&self) -> Duration {
             Self::LONGEST_ATTEMPT
@@ -372,6 +402,123 @@ mod tests {
             let took = asked.elapsed();
             assert!(took <= expected + Duration::from_millis(10), "{took:?}");
         }
+    }
+
+    /// Two attempts, the second of which takes longer, and a store that never answers.
+    struct Uneven(AtomicU32);
+
+    #[async_trait]
+    impl DueQueue for Uneven {
+        type Claimed = u32;
+        type Outcome = Outcome;
+        type Receiver = ();
+
+        const NAME: &'static str = "uneven";
+        const LONGEST_ATTEMPT: Duration = Duration::from_secs(60);
+        const MAX_BATCH: usize = 8;
+
+        fn timeout(&self) -> Duration {
+            Self::LONGEST_ATTEMPT
+        }
+
+        fn places(&self) -> u32 {
+            2
+        }
+
+        async fn claim(&self, _: &InProgress<()>) -> Result<Vec<u32>> {
+            let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+            Ok(if is_first { vec![5, 1_000] } else { Vec::new() })
+        }
+
+        fn receiver(_: &u32) {}
+
+        async fn attempt(&self, seconds: &u32) -> Outcome {
+            sleep(Duration::from_secs((*seconds).into())).await;
+            Outcome::Done
+        }
+
+        fn timed_out(&self, _: &u32, _: Duration) -> Outcome {
+            Outcome::TimedOut
+        }
+
+        fn released() -> Outcome {
+            Outcome::Released
+        }
+
+        async fn settle(&self, _: &[(u32, Outcome)]) -> Result<()> {
+            pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn outcomes_that_cannot_be_stored_delay_the_stop_by_no_more_than_their_grace_periods() {
+        let queue = Uneven(AtomicU32::new(0));
+        let task = start(queue, Arc::default());
+        // The first attempt ends, and its settlement hangs, a second after the stop was asked for.
+        sleep(Duration::from_secs(4)).await;
+        let asked = Instant::now();
+        task.stop().await;
+        let took = asked.elapsed();
+        assert!(took <= GRACE * 2 + Duration::from_millis(10), "{took:?}");
+    }
+
+    /// Three records, the second of which cannot be settled.
+    struct Picky(Arc<Mutex<Vec<u32>>>);
+
+    #[async_trait]
+    impl DueQueue for Picky {
+        type Claimed = u32;
+        type Outcome = Outcome;
+        type Receiver = ();
+
+        const NAME: &'static str = "picky";
+        const LONGEST_ATTEMPT: Duration = Duration::from_secs(60);
+        const MAX_BATCH: usize = 8;
+
+        fn timeout(&self) -> Duration {
+            Self::LONGEST_ATTEMPT
+        }
+
+        fn places(&self) -> u32 {
+            3
+        }
+
+        async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<u32>> {
+            let is_first = in_progress.is_empty() && self.0.lock().unwrap().is_empty();
+            Ok(if is_first { vec![1, 2, 3] } else { Vec::new() })
+        }
+
+        fn receiver(_: &u32) {}
+
+        async fn attempt(&self, _: &u32) -> Outcome {
+            Outcome::Done
+        }
+
+        fn timed_out(&self, _: &u32, _: Duration) -> Outcome {
+            Outcome::TimedOut
+        }
+
+        fn released() -> Outcome {
+            Outcome::Released
+        }
+
+        async fn settle(&self, attempts: &[(u32, Outcome)]) -> Result<()> {
+            if attempts.iter().any(|(record, _)| *record == 2) {
+                return Err(StoreError::unavailable("not this one").into());
+            }
+            let records = attempts.iter().map(|(record, _)| *record);
+            self.0.lock().unwrap().extend(records);
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outcome_that_cannot_be_stored_takes_no_other_with_it() {
+        let settled = Arc::new(Mutex::new(Vec::new()));
+        let task = start(Picky(Arc::clone(&settled)), Arc::default());
+        sleep(Duration::from_secs(1)).await;
+        task.stop().await;
+        assert_eq!(*settled.lock().unwrap(), [1, 3]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use core_domain::use_case::shared::{
     ClaimedMail, LONGEST_HANDOVER, MailFate, claim_mails, settle_mail,
 };
 
-use crate::due_queue::{DueQueue, InProgress, settle_each};
+use crate::due_queue::{DueQueue, InProgress};
 use crate::mail_options::MailOptions;
 
 /// The queue of mails.
@@ -30,6 +30,7 @@ impl DueQueue for MailRelay {
 
     const NAME: &'static str = "mails";
     const LONGEST_ATTEMPT: Duration = LONGEST_HANDOVER;
+    const MAX_BATCH: usize = 1;
 
     fn timeout(&self) -> Duration {
         self.options.timeout
@@ -64,9 +65,11 @@ impl DueQueue for MailRelay {
     }
 
     async fn settle(&self, attempts: &[(ClaimedMail, MailFate)]) -> Result<()> {
-        let cx = &Context::system(Arc::clone(&self.entropy));
-        let store = self.store.as_ref();
-        settle_each(attempts, |mail, fate| settle_mail(cx, store, mail, fate)).await
+        let cx = Context::system(Arc::clone(&self.entropy));
+        for (claimed, fate) in attempts {
+            settle_mail(&cx, self.store.as_ref(), claimed, fate).await?;
+        }
+        Ok(())
     }
 }
 

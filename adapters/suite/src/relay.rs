@@ -42,6 +42,7 @@ impl DueQueue for Relay {
 
     const NAME: &'static str = "outbox";
     const LONGEST_ATTEMPT: Duration = LONGEST_HANDOVER;
+    const MAX_BATCH: usize = 64;
 
     fn timeout(&self) -> Duration {
         self.options.timeout

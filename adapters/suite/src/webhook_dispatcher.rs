@@ -13,7 +13,7 @@ use core_domain::use_case::shared::webhook::{
 };
 use tokio::time::Instant;
 
-use crate::due_queue::{DueQueue, InProgress, settle_each};
+use crate::due_queue::{DueQueue, InProgress};
 
 /// The queue of messages to webhooks.
 #[derive(Clone)]
@@ -33,6 +33,7 @@ impl DueQueue for WebhookDispatcher {
 
     const NAME: &'static str = "webhooks";
     const LONGEST_ATTEMPT: Duration = LONGEST_SENDING;
+    const MAX_BATCH: usize = 1;
 
     /// Senders have a shorter time-out of their own.
     fn timeout(&self) -> Duration {
@@ -70,12 +71,11 @@ impl DueQueue for WebhookDispatcher {
     }
 
     async fn settle(&self, attempts: &[(ClaimedDelivery, DeliveryResult)]) -> Result<()> {
-        let cx = &Context::system(Arc::clone(&self.entropy));
-        let store = self.store.as_ref();
-        settle_each(attempts, |delivery, result| {
-            settle_delivery(cx, store, delivery, result)
-        })
-        .await
+        let cx = Context::system(Arc::clone(&self.entropy));
+        for (claimed, result) in attempts {
+            settle_delivery(&cx, self.store.as_ref(), claimed, result).await?;
+        }
+        Ok(())
     }
 }
 
