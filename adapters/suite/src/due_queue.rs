@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
+use std::pin::pin;
 use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,9 +87,20 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
     let mut attempts = Attempts::<Q>::new();
     while !*stopped.borrow() {
         let (begun, in_progress) = (Instant::now(), attempts.in_progress());
-        let claimed = tokio::select! {
-            claimed = queue.claim(&in_progress) => claimed,
-            () = grace_ended(stopped.clone()) => break,
+        let (mut claim, mut grace) = (
+            queue.claim(&in_progress),
+            pin!(grace_ended(stopped.clone())),
+        );
+        // An attempt that ends meanwhile is settled at once: its claim expires.
+        let claimed = loop {
+            tokio::select! {
+                claimed = &mut claim => break Some(claimed),
+                () = attempts.any_ended() => attempts.settle_ended(&queue, &stopped),
+                () = &mut grace => break None,
+            }
+        };
+        let Some(claimed) = claimed else {
+            break;
         };
         let claimed = claimed.unwrap_or_else(|error| {
             tracing::warn!(queue = Q::NAME, ?error, "due records could not be claimed");
