@@ -281,7 +281,6 @@ type Ended<T> = std::result::Result<(Id, T), JoinError>;
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicU32, Ordering};
 
     use core_domain::kernel::StoreError;
     use tokio::time::sleep;
@@ -416,16 +415,27 @@ mod tests {
         }
     }
 
-    /// Two attempts, the second of which takes longer, and a store that never answers.
-    struct Uneven(AtomicU32);
+    /// What storing outcomes does.
+    enum Storing {
+        Hangs,
+        /// It fails for this record, and for those that are stored with it.
+        Refuses(u32),
+    }
+
+    /// Records that are claimed together: their numbers, and how long their attempts take.
+    struct Together {
+        records: Mutex<Vec<(u32, Duration)>>,
+        storing: Storing,
+        settled: Arc<Mutex<Vec<u32>>>,
+    }
 
     #[async_trait]
-    impl DueQueue for Uneven {
-        type Claimed = u32;
+    impl DueQueue for Together {
+        type Claimed = (u32, Duration);
         type Outcome = Outcome;
         type Receiver = ();
 
-        const NAME: &'static str = "uneven";
+        const NAME: &'static str = "together";
         const LONGEST_ATTEMPT: Duration = Duration::from_secs(60);
         const MAX_BATCH: usize = 8;
 
@@ -434,22 +444,21 @@ mod tests {
         }
 
         fn places(&self) -> u32 {
-            2
+            8
         }
 
-        async fn claim(&self, _: &InProgress<()>) -> Result<Vec<u32>> {
-            let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
-            Ok(if is_first { vec![5, 1_000] } else { Vec::new() })
+        async fn claim(&self, _: &InProgress<()>) -> Result<Vec<Self::Claimed>> {
+            Ok(std::mem::take(&mut *self.records.lock().unwrap()))
         }
 
-        fn receiver(_: &u32) {}
+        fn receiver(_: &Self::Claimed) {}
 
-        async fn attempt(&self, seconds: &u32) -> Outcome {
-            sleep(Duration::from_secs((*seconds).into())).await;
+        async fn attempt(&self, (_, duration): &Self::Claimed) -> Outcome {
+            sleep(*duration).await;
             Outcome::Done
         }
 
-        fn timed_out(&self, _: &u32, _: Duration) -> Outcome {
+        fn timed_out(&self, _: &Self::Claimed, _: Duration) -> Outcome {
             Outcome::TimedOut
         }
 
@@ -457,14 +466,28 @@ mod tests {
             Outcome::Released
         }
 
-        async fn settle(&self, _: &[(u32, Outcome)]) -> Result<()> {
-            pending().await
+        async fn settle(&self, attempts: &[Attempt<Self>]) -> Result<()> {
+            let numbers: Vec<u32> = attempts.iter().map(|((number, _), _)| *number).collect();
+            match self.storing {
+                Storing::Hangs => pending().await,
+                Storing::Refuses(number) if numbers.contains(&number) => {
+                    Err(StoreError::unavailable("not this one").into())
+                }
+                Storing::Refuses(_) => {
+                    self.settled.lock().unwrap().extend(numbers);
+                    Ok(())
+                }
+            }
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn outcomes_that_cannot_be_stored_delay_the_stop_by_no_more_than_their_grace_periods() {
-        let queue = Uneven(AtomicU32::new(0));
+        let queue = Together {
+            records: Mutex::new(vec![(1, Duration::from_secs(5)), (2, FOREVER)]),
+            storing: Storing::Hangs,
+            settled: Arc::default(),
+        };
         let task = start(queue, Arc::default());
         // The first attempt ends, and its settlement hangs, a second after the stop was asked for.
         sleep(Duration::from_secs(4)).await;
@@ -474,63 +497,20 @@ mod tests {
         assert!(took <= GRACE * 2 + Duration::from_millis(10), "{took:?}");
     }
 
-    /// Three records, the second of which cannot be settled.
-    struct Picky(Arc<Mutex<Vec<u32>>>);
-
-    #[async_trait]
-    impl DueQueue for Picky {
-        type Claimed = u32;
-        type Outcome = Outcome;
-        type Receiver = ();
-
-        const NAME: &'static str = "picky";
-        const LONGEST_ATTEMPT: Duration = Duration::from_secs(60);
-        const MAX_BATCH: usize = 8;
-
-        fn timeout(&self) -> Duration {
-            Self::LONGEST_ATTEMPT
-        }
-
-        fn places(&self) -> u32 {
-            3
-        }
-
-        async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<u32>> {
-            let is_first = in_progress.is_empty() && self.0.lock().unwrap().is_empty();
-            Ok(if is_first { vec![1, 2, 3] } else { Vec::new() })
-        }
-
-        fn receiver(_: &u32) {}
-
-        async fn attempt(&self, _: &u32) -> Outcome {
-            Outcome::Done
-        }
-
-        fn timed_out(&self, _: &u32, _: Duration) -> Outcome {
-            Outcome::TimedOut
-        }
-
-        fn released() -> Outcome {
-            Outcome::Released
-        }
-
-        async fn settle(&self, attempts: &[(u32, Outcome)]) -> Result<()> {
-            if attempts.iter().any(|(record, _)| *record == 2) {
-                return Err(StoreError::unavailable("not this one").into());
-            }
-            let records = attempts.iter().map(|(record, _)| *record);
-            self.0.lock().unwrap().extend(records);
-            Ok(())
-        }
-    }
-
     #[tokio::test(start_paused = true)]
     async fn an_outcome_that_cannot_be_stored_takes_no_other_with_it() {
         let settled = Arc::new(Mutex::new(Vec::new()));
-        let task = start(Picky(Arc::clone(&settled)), Arc::default());
+        let queue = Together {
+            records: Mutex::new((1..=3).map(|number| (number, Duration::ZERO)).collect()),
+            storing: Storing::Refuses(2),
+            settled: Arc::clone(&settled),
+        };
+        let task = start(queue, Arc::default());
         sleep(Duration::from_secs(1)).await;
         task.stop().await;
-        assert_eq!(*settled.lock().unwrap(), [1, 3]);
+        let mut settled = settled.lock().unwrap().clone();
+        settled.sort_unstable();
+        assert_eq!(settled, [1, 3]);
     }
 
     #[tokio::test(start_paused = true)]
