@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
-use super::covers::covers_unowned;
-use super::member::membership_of;
+use super::membership::membership_of;
 use super::membership::{MembershipScope, OrganizationRef, authorize_membership};
+use super::records::covers_unowned;
 use super::records::unowned;
 use super::signed_in::{PersonScope, authorize_person, ensure_not_suspended};
 use crate::iam::{ApiKey, ApiKeyOwner, ApiKeyStatus, Organization, organization_key_patterns};

@@ -1,8 +1,8 @@
 //! Scopes on the whole installation.
 
-use super::covers::{Covers, CoversEverything, Sealed};
 use super::platform::{PlatformWriter, writer_for_job};
 use super::records::Records;
+use super::records::{Covers, CoversEverything, Sealed};
 use super::requirement::Requirement;
 use crate::kernel::{Context, PlatformId, Result, Unowned};
 use crate::port::{Persisted, UnitOfWork, Within};

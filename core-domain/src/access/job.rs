@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use super::covers::covers_unowned;
 use super::platform::authorize;
+use super::records::covers_unowned;
 use super::records::unowned;
 use crate::kernel::{Context, Error, Grant, JobId, Record, Result, Stored};
 use crate::port::UnitOfWork;

@@ -3,14 +3,16 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use super::covers::covers_unowned;
-use super::member::find_member;
+use super::records::covers_unowned;
 use super::records::unowned;
 use super::signed_in::ensure_not_suspended;
-use crate::iam::{Invitation, Member, Organization, OrganizationQuery, Session, membership};
+use crate::iam::{
+    Invitation, Member, MemberQuery, Organization, OrganizationQuery, Session, membership,
+};
 use crate::kernel::{
     Caller, Code, Context, Error, Grant, GrantId, InvitationId, Membership, OrganizationId,
     Permission, PermissionPattern, PermissionSet, Record, Result, Role, Roles, Slug, Stored,
+    UserId,
 };
 use crate::port::UnitOfWork;
 
@@ -302,4 +304,28 @@ async fn access(
         organization,
         member,
     })
+}
+
+/// Somebody's membership in an organization.
+///
+/// # Errors
+/// When the store failed.
+pub(crate) async fn find_member(
+    uow: &mut dyn UnitOfWork,
+    organization: &OrganizationId,
+    user: &UserId,
+) -> Result<Option<Stored<Member>>> {
+    let of = MemberQuery::Of(organization.clone(), user.clone());
+    unowned::<Member>(uow).first(&of).await
+}
+
+/// What somebody may do in an organization now, if they are a member.
+pub(super) async fn membership_of(
+    uow: &mut dyn UnitOfWork,
+    organization: &Organization,
+    user: &UserId,
+) -> Result<Option<Membership>> {
+    let member = find_member(uow, &organization.id, user).await?;
+    let now = uow.now().await?;
+    Ok(member.map(|member| membership(organization, &member, now)))
 }

@@ -20,22 +20,14 @@
 
 mod api_key;
 pub mod audited;
-mod batches;
-pub(crate) mod covers;
 mod installation;
 mod job;
-mod key;
 mod limits;
-mod member;
 mod membership;
-mod new_organization;
 mod organization;
 mod platform;
-mod purge;
-mod recipient;
-mod records;
+pub(crate) mod records;
 mod requirement;
-mod sessions;
 mod signed_in;
 mod step_up;
 pub(crate) mod unaudited;
@@ -44,35 +36,31 @@ pub use api_key::{
     ApiKeyPurpose, ApiKeyScope, NewApiKeyScope, authorize_api_key, authorize_new_api_key,
 };
 pub use audited::AuditEvent;
-pub(crate) use batches::{Batches, all_unowned};
-pub use covers::Covers;
 pub use installation::{OperatorScope, SystemScope, authorize_operator};
 pub use job::{JobScope, authorize_job};
-pub use key::RecordKey;
 pub(crate) use limits::{
     ensure_below, ensure_can_own_another, ensure_room, ensure_room_unless_operator,
 };
-pub(crate) use member::find_member;
-pub(crate) use membership::find_organization;
 pub use membership::{
     MemberScope, MembershipScope, OrganizationAccess, OrganizationRef, authorize_grant,
     authorize_invitation, authorize_member, authorize_membership,
 };
-pub use new_organization::{
-    NewOrganizationScope, authorize_new_organization, authorize_new_organization_for,
+pub(crate) use membership::{find_member, find_organization};
+pub use organization::{
+    NewOrganizationScope, OrganizationScope, Reach, RecipientScope, authorize_new_organization,
+    authorize_new_organization_for, authorize_organization, authorize_recipient,
 };
-pub use organization::{OrganizationScope, Reach, authorize_organization};
 pub(crate) use platform::ensure_not_deleted;
 pub use platform::{PlatformAccess, PlatformScope, PlatformWriter, authorize};
-pub(crate) use purge::remove_records;
-pub use recipient::{RecipientScope, authorize_recipient};
-pub use records::Records;
 pub(crate) use records::unowned;
+pub use records::{Covers, RecordKey, Records};
 pub use requirement::Requirement;
-pub(crate) use sessions::{api_key_context, session_context};
 pub use signed_in::{
     AccountScope, PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope,
     authorize_account, authorize_person, authorize_service, authorize_session, authorize_signed_in,
 };
 pub(crate) use step_up::EnrolledFactors;
 pub use step_up::{ensure_fresh, missing_proof, proof_methods};
+pub(crate) use unaudited::{
+    Batches, all_unowned, api_key_context, remove_records, session_context,
+};

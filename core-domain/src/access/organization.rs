@@ -2,10 +2,15 @@
 
 use std::marker::PhantomData;
 
-use super::covers::covers_unowned;
+use super::records::covers_unowned;
 use super::records::unowned;
-use super::signed_in::ensure_caller_not_suspended;
-use crate::kernel::{Context, Error, Grant, Membership, OrganizationId, PlatformId, Result};
+use super::requirement::Requirement;
+use super::signed_in::{authorize_person, ensure_caller_not_suspended, ensure_not_suspended};
+use crate::iam::{Invitation, InvitationRef, Organization, User};
+use crate::kernel::{
+    Code, Context, Error, Grant, Membership, OrganizationId, PlatformId, Result, SessionId, Stored,
+    UserId,
+};
 use crate::port::UnitOfWork;
 use crate::registry::Platform;
 
@@ -74,5 +79,142 @@ async fn reach_of(uow: &mut dyn UnitOfWork, own: &Membership) -> Result<Reach> {
     Ok(match foreign {
         true => Reach::Platform(platform.clone()),
         false => organization,
+    })
+}
+
+/// A new organization's owner, who the caller is or may create organizations for. Only [`authorize_new_organization`] and
+/// [`authorize_new_organization_for`] make one.
+#[derive(Clone, Debug)]
+pub struct NewOrganizationScope {
+    owner: UserId,
+    session_id: Option<SessionId>,
+}
+
+impl NewOrganizationScope {
+    /// The person who will own the organization.
+    #[must_use]
+    pub const fn owner(&self) -> &UserId {
+        &self.owner
+    }
+
+    /// The owner's session that the request came with; `None` if an operator creates the organization for somebody.
+    #[must_use]
+    pub const fn session_id(&self) -> Option<&SessionId> {
+        self.session_id.as_ref()
+    }
+}
+
+covers_unowned! { NewOrganizationScope; }
+
+/// Lets in a person known by a session, to create an organization that they own. A person that a service vouches for counts
+/// if the call carries their session.
+///
+/// # Errors
+/// `UNAUTHORIZED`; `FORBIDDEN` for API keys, services and persons without a session; `PLATFORM_SUSPENDED` if the platform
+/// that the caller acts for is suspended.
+pub async fn authorize_new_organization(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+) -> Result<NewOrganizationScope> {
+    Requirement::NewOrganization.check(&cx.caller)?;
+    let (person, session) = (cx.caller.person_id(), cx.caller.session_id());
+    let (Some(owner), Some(session)) = (person, session) else {
+        return Err(Error::Forbidden);
+    };
+    ensure_caller_not_suspended(cx, uow).await?;
+    Ok(NewOrganizationScope {
+        owner: owner.clone(),
+        session_id: Some(session.clone()),
+    })
+}
+
+/// As [`authorize_new_organization`], for an owner that the request names: operators may name anybody, others themselves.
+///
+/// # Errors
+/// As [`authorize_new_organization`]; `FORBIDDEN` for an owner who is not the caller.
+pub async fn authorize_new_organization_for(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    owner: &UserId,
+) -> Result<NewOrganizationScope> {
+    if cx.caller.is_operator() && cx.caller.person_id() != Some(owner) {
+        return Ok(NewOrganizationScope {
+            owner: owner.clone(),
+            session_id: None,
+        });
+    }
+    let scope = authorize_new_organization(cx, uow).await?;
+    if scope.owner == *owner {
+        Ok(scope)
+    } else {
+        Err(Error::Forbidden)
+    }
+}
+
+/// An invitation, whatever its status, and the caller as its recipient, who has proved to read mail at the invited address.
+/// Only [`authorize_recipient`] makes one.
+#[derive(Clone, Debug)]
+pub struct RecipientScope {
+    invitation: Stored<Invitation>,
+    organization: Stored<Organization>,
+    user: Stored<User>,
+}
+
+impl RecipientScope {
+    /// The invitation, as it was when the scope was opened.
+    #[must_use]
+    pub const fn invitation(&self) -> &Stored<Invitation> {
+        &self.invitation
+    }
+
+    /// The organization that the invitation is to.
+    #[must_use]
+    pub const fn organization(&self) -> &Stored<Organization> {
+        &self.organization
+    }
+
+    /// The recipient.
+    #[must_use]
+    pub const fn user(&self) -> &Stored<User> {
+        &self.user
+    }
+}
+
+covers_unowned! {
+    RecipientScope, audited in |scope| scope.organization.platform_id.as_ref();
+}
+
+/// Lets the recipient of an invitation in: a person whose address is the invited one and who proves it, by a confirmed address
+/// or by the secret of the mailed link. A wrong, old or used secret is as good as none. The invitation may have been
+/// answered, so that the recipient can repeat an answer.
+///
+/// # Errors
+/// `UNAUTHORIZED`; `INVITATION_NOT_FOUND`; `YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION`;
+/// `EMAIL_VERIFICATION_REQUIRED_BEFORE_ACCEPTING_OR_REJECTING_INVITATION` without a proof; `PLATFORM_SUSPENDED` if the
+/// organization's platform is suspended.
+pub async fn authorize_recipient(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    name: &InvitationRef,
+) -> Result<RecipientScope> {
+    let missing = || Error::of_code(Code::InvitationNotFound);
+    let person = authorize_person(cx)?;
+    let invitation = unowned::<Invitation>(uow).find(name.id()).await?;
+    let invitation = invitation.ok_or_else(missing)?;
+    let organization = unowned::<Organization>(uow);
+    let organization = organization.find(&invitation.organization_id).await?;
+    let organization = organization.ok_or_else(missing)?;
+    let user = unowned::<User>(uow).get(person.user_id()).await?;
+    if user.email != invitation.email {
+        return Err(Error::of_code(Code::NotRecipient));
+    }
+    if !user.email_verified && !name.has_secret_of(&invitation) {
+        return Err(Error::of_code(Code::EmailVerificationRequiredToAnswer));
+    }
+    ensure_not_suspended(cx, uow, organization.platform_id.as_ref()).await?;
+    Ok(RecipientScope {
+        invitation,
+        organization,
+        user,
     })
 }

@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use super::covers::{Covers, Sealed};
-use super::member::membership_of;
+use super::membership::membership_of;
+use super::records::{Covers, Sealed};
 use super::records::{Records, unowned};
 use crate::iam::{Organization, PlatformSuspension};
 use crate::kernel::{

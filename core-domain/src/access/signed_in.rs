@@ -1,7 +1,7 @@
 //! Scopes that ask who calls and nothing else.
 
-use super::covers::covers_unowned;
 use super::platform::suspended;
+use super::records::covers_unowned;
 use super::records::unowned;
 use super::requirement::Requirement;
 use crate::iam::PlatformSuspension;

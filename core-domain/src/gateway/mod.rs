@@ -8,7 +8,6 @@ mod credential;
 mod page;
 mod path;
 mod rate;
-mod request_id;
 mod route;
 mod trace;
 
@@ -20,6 +19,5 @@ pub use path::{PathError, check_path};
 pub use rate::{
     PolicyError, RateClass, RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Usage, Windows,
 };
-pub use request_id::is_request_id;
 pub use route::{Destination, Route, ServiceName, find_route, within};
-pub use trace::TraceContext;
+pub use trace::{TraceContext, is_request_id};

@@ -247,8 +247,29 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(decoded).ok()
 }
 
+/// What the names of all cookies of IAM begin with, without the prefix of an https installation. The names are those of
+/// [`CookieNames`](super::CookieNames).
+const COOKIE_PREFIXES: [&str; 2] = ["better-auth.", "core.device"];
+
+/// The prefixes by which a browser binds a cookie to https or to one host (RFC 6265bis, section 4.1.3).
+const BINDING_PREFIXES: [&str; 2] = ["__secure-", "__host-"];
+
+/// Tells whether a cookie of this name is one of IAM's.
+#[must_use]
+pub fn is_iam_cookie(name: &str) -> bool {
+    // Some browsers compare the prefixes without regard to case.
+    let name = name.trim().to_ascii_lowercase();
+    let mut binding = BINDING_PREFIXES.iter();
+    let bare = binding.find_map(|prefix| name.strip_prefix(prefix));
+    let bare = bare.unwrap_or(&name);
+    COOKIE_PREFIXES
+        .iter()
+        .any(|prefix| bare.starts_with(prefix))
+}
+
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     const TOKEN: &str = "mZ2WZ8DgGxJ4k7yTnq0xS5b1Vd3Rf6Uh";
@@ -324,5 +345,27 @@ mod tests {
             cleared[0],
             "__Secure-better-auth.session_token=; Max-Age=0; Path=/; HttpOnly; Secure; SameSite=Lax"
         );
+    }
+
+    #[test]
+    fn every_cookie_of_iam_is_known_as_its_own() {
+        for url in ["http://localhost:8081", "https://iam.example.org"] {
+            let names = CookieNames::for_url(url);
+            for name in [
+                names.session(),
+                names.session_data(),
+                names.dont_remember(),
+                names.two_factor(),
+                names.trust_device(),
+                names.device(),
+                names.passkey(),
+            ] {
+                assert!(is_iam_cookie(name), "{name}");
+                assert!(is_iam_cookie(&format!(" {}.0", name.to_uppercase())));
+            }
+        }
+        for other in ["", "theme", "core", "x-better-auth.session_token"] {
+            assert!(!is_iam_cookie(other), "{other}");
+        }
     }
 }

@@ -11,15 +11,12 @@ mod organization;
 mod passkey;
 mod password;
 mod permission_grant;
-mod proof_method;
-mod reserved_cookie;
 mod role_mapping;
 mod service_token;
 mod session;
 mod sign_in_delay;
 mod suspension;
 mod totp;
-mod trusted_device;
 mod two_factor;
 mod user;
 mod verification;
@@ -30,7 +27,7 @@ pub use api_key::{
     LONGEST_OVERLAP, MAX_REQUESTS_PER_MINUTE, SHORTEST_LIFETIME, key_membership,
     organization_key_patterns,
 };
-pub use credential::{CookieNames, CookieSigner, TokenHash};
+pub use credential::{CookieNames, CookieSigner, TokenHash, is_iam_cookie};
 pub use decision::{Decision, Rule, decide, membership, permissions};
 pub use device_cookie::{DEVICE_COOKIE_LIFETIME, DeviceCookie};
 pub use invitation::{
@@ -49,19 +46,18 @@ pub use passkey::{
 };
 pub use password::{PasswordHash, check_password, normal_password};
 pub use permission_grant::{GrantPermission, PermissionGrant};
-pub use proof_method::{ProofMethod, ProofStrength};
-pub use reserved_cookie::is_iam_cookie;
 pub use role_mapping::{MapRole, RoleMappings};
 pub use service_token::*;
-pub use session::{FRESH_FOR, LIFETIME, Session, SessionQuery, SessionValidity};
+pub use session::{
+    FRESH_FOR, LIFETIME, ProofMethod, ProofStrength, Session, SessionQuery, SessionValidity,
+};
 pub use sign_in_delay::{AttemptRefusal, FAILURES_FORGOTTEN_AFTER, FailedAttempts, sign_in_delay};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
 pub use totp::{TotpCode, TotpSecret};
-pub use trusted_device::{MAX_TRUSTED_DEVICES, TRUSTED_FOR, TrustedDevice, TrustedDeviceQuery};
 pub use two_factor::{
-    CHALLENGE_LIFETIME, FAILURES_COUNT_FOR, MAX_CHALLENGES, MAX_FAILURES, RECOVERY_CODES,
-    TwoFactor, TwoFactorChallenge, TwoFactorChallengeQuery, TwoFactorQuery, new_recovery_codes,
-    recovery_hashes,
+    CHALLENGE_LIFETIME, FAILURES_COUNT_FOR, MAX_CHALLENGES, MAX_FAILURES, MAX_TRUSTED_DEVICES,
+    RECOVERY_CODES, TRUSTED_FOR, TrustedDevice, TrustedDeviceQuery, TwoFactor, TwoFactorChallenge,
+    TwoFactorChallengeQuery, TwoFactorQuery, new_recovery_codes, recovery_hashes,
 };
 pub use user::{Account, AccountQuery, Ban, CREDENTIAL, UpdateUser, User, UserQuery};
 pub use verification::{Verification, VerificationPurpose, VerificationQuery};

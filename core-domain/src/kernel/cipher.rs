@@ -77,10 +77,54 @@ fn broken(why: &str) -> Error {
     Error::Internal(format!("an encrypted text {why}"))
 }
 
+/// A text that must not be shown: its `Debug` form hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides a text.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself. Only for comparing, hashing, and sending to whoever issued it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// The bytes in lower-case hexadecimal, two digits each.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    push_hex(&mut text, bytes);
+    text
+}
+
+/// Appends the bytes as [`hex`] writes them.
+pub fn push_hex(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        for nibble in [byte >> 4, byte & 0xf] {
+            text.push(char::from(DIGITS[usize::from(nibble)]));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::testing::SeededEntropy;
+
+    use super::*;
 
     fn cipher(key: u8) -> Cipher {
         Cipher::new([key; 32], Arc::new(SeededEntropy::new(1)))
@@ -105,5 +149,11 @@ mod tests {
             cipher.seal("row", "x").unwrap(),
             cipher.seal("row", "x").unwrap()
         );
+    }
+
+    #[test]
+    fn every_byte_is_two_digits() {
+        assert_eq!(hex(&[]), "");
+        assert_eq!(hex(&[0, 9, 10, 255]), "00090aff");
     }
 }

@@ -1,9 +1,12 @@
 //! What can go wrong, by meaning. Which HTTP status a meaning has is decided in `core-http` alone.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
+use super::Timestamp;
 use super::store_error::StoreError;
-use super::text_value::text_enum;
+use super::text::text_enum;
 
 /// The result of a use case.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -364,4 +367,17 @@ impl Error {
             _ => Value::Object(serde_json::Map::new()),
         }
     }
+}
+
+/// What the header `Retry-After` asks for: seconds, or an instant. Nothing when it is neither.
+#[must_use]
+pub fn retry_after(header: &str, now: Timestamp) -> Duration {
+    if let Ok(seconds) = header.trim().parse() {
+        return Duration::from_secs(seconds);
+    }
+    let instant = jiff::fmt::rfc2822::parse(header.trim())
+        .map(|instant| instant.timestamp().as_millisecond());
+    instant.map_or(Duration::ZERO, |millis| {
+        Timestamp::from_millis(millis).since(now)
+    })
 }

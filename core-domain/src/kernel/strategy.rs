@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::JsonText;
 use super::sample::{Fields, sample_of};
+
 /// Instants of the years 2020 to 2035.
 const INSTANT: &str = "20(2[0-9]|3[0-5])-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}\\.[0-9]{3}Z";
 
@@ -254,6 +255,43 @@ fn of_length(pattern: &str, least: u64, most: u64) -> String {
     )
 }
 
+/// Implements proptest's `Arbitrary` for a type: from its schema, or from a pattern of its text form. Nothing without the
+/// feature `proptest`.
+#[cfg(any(test, feature = "proptest"))]
+macro_rules! arbitrary {
+    ($type:ty) => { $crate::kernel::arbitrary!(@schema [] $type); };
+    (@schema [$($generics:tt)*] $type:ty) => {
+        impl<$($generics)*> proptest::arbitrary::Arbitrary for $type {
+            type Parameters = ();
+            type Strategy = proptest::strategy::BoxedStrategy<Self>;
+
+            fn arbitrary_with((): ()) -> Self::Strategy {
+                $crate::kernel::strategy::from_schema()
+            }
+        }
+    };
+    ($type:ty as $pattern:literal) => {
+        impl proptest::arbitrary::Arbitrary for $type {
+            type Parameters = ();
+            type Strategy = proptest::strategy::BoxedStrategy<Self>;
+
+            fn arbitrary_with((): ()) -> Self::Strategy {
+                use proptest::strategy::Strategy;
+                let read = |text: String| $crate::kernel::TextValue::from_text(&text);
+                $pattern.prop_filter_map("not of the form", read).boxed()
+            }
+        }
+    };
+}
+
+#[cfg(not(any(test, feature = "proptest")))]
+macro_rules! arbitrary {
+    ($type:ty) => {};
+    (@schema [$($generics:tt)*] $type:ty) => {};
+    ($type:ty as $pattern:literal) => {};
+}
+pub(crate) use arbitrary;
+
 #[cfg(test)]
 mod tests {
     use std::fmt::Debug;
@@ -262,7 +300,6 @@ mod tests {
     use proptest::proptest;
     use serde_json::json;
 
-    use super::*;
     use crate::iam::{Bootstrap, SetUpOrganization};
     use crate::kernel::{
         DeletedFilter, Line, ListQuery, Name, NoFilter, Record, TextValue, for_each_record,
@@ -278,6 +315,8 @@ mod tests {
     };
     use crate::stacks::{CreateTemplate, PublishVersion, UpdateTemplate};
     use crate::use_case::registry::provision::{DeprovisionCommand, ProvisionCommand};
+
+    use super::*;
 
     /// Values differ from each other, are what the schema allows, and are read.
     fn check_command<T: JsonSchema + DeserializeOwned + Debug + PartialEq>() {
@@ -296,8 +335,8 @@ mod tests {
     }
 
     macro_rules! check_commands {
-        ($($command:ty),+ $(,)?) => { $(check_command::<$command>();)+ };
-    }
+    ($($command:ty),+ $(,)?) => { $(check_command::<$command>();)+ };
+}
 
     #[test]
     fn every_command_made_from_its_schema_passes_the_schema_and_is_read() {
@@ -354,23 +393,23 @@ mod tests {
     }
 
     macro_rules! check_records {
-        ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
-            #[test]
-            fn every_record_has_a_strategy_and_samples() {
-                $(check_record::<$record>();)+
-            }
+    ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
+        #[test]
+        fn every_record_has_a_strategy_and_samples() {
+            $(check_record::<$record>();)+
+        }
 
-            proptest! {
-                #[test]
-                fn every_id_reads_back_from_its_text($($($accessor in any::<crate::kernel::$id>(),)?)+) {
-                    $($(
-                        let text = $accessor.as_text();
-                        prop_assert_eq!(crate::kernel::$id::from_text(text), Some($accessor.clone()));
-                    )?)+
-                }
+        proptest! {
+            #[test]
+            fn every_id_reads_back_from_its_text($($($accessor in any::<crate::kernel::$id>(),)?)+) {
+                $($(
+                    let text = $accessor.as_text();
+                    prop_assert_eq!(crate::kernel::$id::from_text(text), Some($accessor.clone()));
+                )?)+
             }
-        };
-    }
+        }
+    };
+}
     for_each_record!(check_records);
 
     /// What the interface shows of a record is what its schema says.
@@ -427,7 +466,7 @@ mod tests {
         let odd = json!({ "type": "string", "pattern": "^(?!a).*$", "examples": ["b"] });
         let closed = json!({ "type": ["array", "null"], "items": { "const": 1 } });
         let mixed = json!({ "type": "object", "properties": { "n": { "type": "integer",
-            "minimum": 2, "maximum": 3 } }, "required": ["n"] });
+        "minimum": 2, "maximum": 3 } }, "required": ["n"] });
         proptest!(|(odd in json_of(&odd), closed in json_of(&closed), mixed in json_of(&mixed))| {
             prop_assert_eq!(odd, "b");
             let is_closed = closed.as_array().is_none_or(|all| all.iter().all(|one| *one == 1));

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::api_key_context::ApiKeyContexts;
-use super::session_context::SessionContexts;
+use super::caller_contexts::ApiKeyContexts;
+use super::caller_contexts::SessionContexts;
 use crate::access::RecordKey;
 use crate::kernel::{
     Bounded, Effects, Error, Page, PageRequest, PlatformId, Record, Result, StoreError, Stored,

@@ -3,14 +3,21 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{Actor, JobError, JobKey, LaneKey, Step, StepStatus};
+use super::{JobError, LaneKey, Step, StepStatus};
 #[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::{count, few, json, opt_json};
+use crate::kernel::strategy::count;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::few;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::json;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::opt_json;
 use crate::kernel::{
-    DlqEntryId, EntityId, Environment, JobId, PlatformId, Timestamp, record, text_enum,
+    Context, DlqEntryId, EntityId, Environment, JobId, PlatformId, TextValue, Timestamp, arbitrary,
+    record, text_enum,
 };
 
 /// How often a step is tried before the job fails.
@@ -320,4 +327,158 @@ pub enum JobQuery {
     WakeAt(Timestamp),
     /// Those that have not ended though their deadline lies before this instant, earliest first.
     OverdueAt(Timestamp),
+}
+
+/// The separator between kind, platform and key.
+const SEPARATOR: char = '\n';
+
+/// The idempotency key of a job, scoped to its kind and its platform. Serializes as the key without its scope.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct JobKey(String);
+
+impl JobKey {
+    /// Creates the key of a job of this kind; `platform` is `None` for a job without a platform.
+    #[must_use]
+    pub fn new(kind: &str, platform: Option<&PlatformId>, key: &str) -> Self {
+        let platform = platform.map_or("", PlatformId::as_str);
+        Self(format!("{kind}{SEPARATOR}{platform}{SEPARATOR}{key}"))
+    }
+
+    /// Returns the key without its scope.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        // Earlier versions stored keys without a scope.
+        self.0.splitn(3, SEPARATOR).nth(2).unwrap_or(&self.0)
+    }
+
+    /// Returns the key with its scope.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl serde::Serialize for JobKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.key())
+    }
+}
+
+impl TextValue for JobKey {
+    fn as_text(&self) -> &str {
+        &self.0
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(Self(text.to_owned()))
+    }
+}
+
+arbitrary!(JobKey as "[a-z]{1,8}\n[a-z0-9-]{0,8}\n[ -~]{1,16}");
+
+/// The kind of actor that executes jobs.
+const WORKER: &str = "worker";
+
+/// Who did something to a job.
+#[derive(
+    Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
+pub struct Actor {
+    /// `user`, `service`, `system`, `worker` or `anonymous`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Which one.
+    pub id: String,
+}
+
+impl Actor {
+    /// The caller of a use case.
+    #[must_use]
+    pub fn caller(cx: &Context) -> Self {
+        Self {
+            kind: cx.caller.kind().to_owned(),
+            id: cx.caller.actor_id().to_owned(),
+        }
+    }
+
+    /// A worker, by its owner id.
+    #[must_use]
+    pub fn worker(owner: &str) -> Self {
+        Self {
+            kind: WORKER.to_owned(),
+            id: owner.to_owned(),
+        }
+    }
+
+    /// Tells whether it is a worker.
+    #[must_use]
+    pub fn is_worker(&self) -> bool {
+        self.kind == WORKER
+    }
+
+    /// The suite itself.
+    #[must_use]
+    pub fn system() -> Self {
+        Self {
+            kind: "system".to_owned(),
+            id: "system".to_owned(),
+        }
+    }
+}
+
+/// How long a lease lasts from a claim or a heartbeat, unless a worker is told otherwise.
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// A worker's hold on a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
+pub struct JobLease {
+    /// The job.
+    pub job_id: JobId,
+    /// The fence the holder was given.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
+    pub fence: i64,
+    /// The holder: random for each start of a process.
+    pub owner: String,
+    /// When the job may be taken away.
+    pub lease_until: Timestamp,
+}
+
+record! {
+    JobLease as "job lease" by job_id, asked JobLeaseQuery;
+}
+
+/// Questions about leases; earliest end first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobLeaseQuery {
+    /// Those that ended before this instant.
+    ExpiredAt(Timestamp),
+    /// All.
+    All,
+    /// Those of these jobs.
+    OfJobs(Vec<JobId>),
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn a_key_counts_for_one_kind_and_one_platform_and_is_shown_alone() {
+        let platforms = ["p1", "p2"].map(|id| PlatformId::parse(id).unwrap());
+        let keys = [
+            JobKey::new("report", None, "may"),
+            JobKey::new("letter", None, "may"),
+            JobKey::new("report", Some(&platforms[0]), "may"),
+            JobKey::new("report", Some(&platforms[1]), "may"),
+        ];
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[..at].contains(key), "{key:?}");
+            assert_eq!(key.key(), "may");
+            assert_eq!(serde_json::to_value(key).unwrap(), "may");
+        }
+        assert_eq!(JobKey::from_text("may").unwrap().key(), "may");
+    }
 }

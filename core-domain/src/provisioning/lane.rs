@@ -2,10 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{HoldSource, Job, JobStatus, LaneKey, LanePlace};
+use super::{HoldSource, Job, JobStatus, LanePlace};
 #[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::{count, few};
-use crate::kernel::{JobId, Timestamp, record, text_enum};
+use crate::kernel::strategy::count;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::few;
+use crate::kernel::{
+    JobId, OnboardingId, PlatformId, TextValue, Timestamp, arbitrary, record, text_enum,
+};
 
 /// How many of its queued jobs a lane knows by itself.
 const LOOK_AHEAD: usize = 4;
@@ -244,12 +248,74 @@ pub enum JobLaneQuery {
     Of(Vec<LaneKey>),
 }
 
+/// Names a lane: `platform:{id}`, `onboarding:{id}` before there is a platform, or `own:{name}` for the jobs of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(transparent)]
+pub struct LaneKey(String);
+
+impl LaneKey {
+    /// The lane of a platform.
+    #[must_use]
+    pub fn platform(id: &PlatformId) -> Self {
+        Self(format!("platform:{id}"))
+    }
+
+    /// The lane of what is done with a platform's hostnames even while the platform is suspended.
+    #[must_use]
+    pub fn hostnames(id: &PlatformId) -> Self {
+        Self(format!("hostnames:{id}"))
+    }
+
+    /// The lane of an onboarding.
+    #[must_use]
+    pub fn onboarding(id: &OnboardingId) -> Self {
+        Self(format!("onboarding:{id}"))
+    }
+
+    /// A lane of a host's own jobs that are about no platform. Those of one lane run one after the other.
+    #[must_use]
+    pub fn own(name: &str) -> Self {
+        Self(format!("own:{name}"))
+    }
+
+    /// The platform whose lane it is; `None` for another lane.
+    #[must_use]
+    pub fn platform_id(&self) -> Option<PlatformId> {
+        self.0.strip_prefix("platform:").and_then(PlatformId::parse)
+    }
+
+    /// The text of the key.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for LaneKey {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TextValue for LaneKey {
+    fn as_text(&self) -> &str {
+        &self.0
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+}
+
+arbitrary!(LaneKey as "(platform|hostnames|onboarding):[a-z0-9-]{1,36}");
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
     use crate::kernel::PlatformId;
+
+    use super::*;
 
     const NOW: Timestamp = Timestamp::from_seconds(1_000);
 

@@ -5,11 +5,143 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    DEADLINE, Failure, FailureKind, FirstLook, Job, JobError, JobMove, JobStatus, LanePlace,
-    MAX_LOST_LEASES, MAX_OUTPUT_BYTES, Moved, Refusal, Report, Step, StepStatus, Trigger,
-    effect_key, retry_at,
+    DEADLINE, FailureKind, FirstLook, Job, JobError, JobStatus, MAX_LOST_LEASES, MAX_OUTPUT_BYTES,
+    Step, StepStatus, effect_key, retry_at,
 };
-use crate::kernel::{Entropy, Machine, Timestamp};
+use crate::kernel::{Entropy, Error, IllegalMove, Machine, Timestamp, state_machine};
+
+/// What happens to a job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trigger {
+    /// A worker takes it.
+    Claim,
+    /// The holder of this fence reports.
+    Work(i64, Report),
+    /// The wait is over: its time has come, or somebody signals.
+    Wake {
+        /// Whether it is a signal, which need not wait for the time.
+        signalled: bool,
+    },
+    /// Its lease has ended.
+    Reap,
+    /// Its deadline may have passed.
+    Deadline,
+    /// An operator lets it go on, or run now.
+    Retry,
+    /// An operator stops it.
+    Cancel {
+        /// Why.
+        reason: String,
+    },
+    /// An operator declares it done.
+    ForceComplete,
+    /// An operator replays it from the dead-letter queue.
+    Replay,
+    /// A step was undone: its effect was removed or is kept for good.
+    Undone {
+        /// The name of the step.
+        step: String,
+        /// The reason for keeping the effect; `None` if it was removed.
+        left: Option<String>,
+    },
+    /// The undoing of its step of this name has stopped midway.
+    UndoStopped(String),
+}
+
+/// What a worker reports of the job it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// Work on this step begins.
+    Start(usize),
+    /// The result of the first observation of this running step. A stored result is not replaced.
+    Look(usize, FirstLook),
+    /// This step is done, with this output; the job completes with its last step.
+    Advance(usize, Value),
+    /// There is no step left to do.
+    Complete,
+    /// The current step failed.
+    Fail(Failure),
+    /// The current step waits.
+    Wait {
+        /// When to look again.
+        until: Timestamp,
+        /// What is waited for.
+        reason: String,
+    },
+    /// A part of the current step is done. The job is queued again and earlier failures are reset.
+    Progress,
+    /// The worker stops.
+    Release {
+        /// Whether work on the current step has begun, so that its effect may have happened.
+        begun: bool,
+    },
+}
+
+/// What a failed attempt means for the job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// To be tried again, while there are attempts left.
+    Transient {
+        /// What went wrong.
+        error: JobError,
+        /// The provider's wish for a pause; zero when it has none.
+        retry_after: Duration,
+        /// Whether the effect may have happened.
+        unknown: bool,
+    },
+    /// Not to be tried again.
+    Permanent(JobError),
+}
+
+/// Why something could not happen to a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The job belongs to somebody else by now; nothing may be written.
+    LeaseLost,
+    /// Its time has not come.
+    NotDue,
+    /// The report is about another step than the current one.
+    OutOfOrder,
+    /// It cannot be done in this status.
+    Status(IllegalMove),
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Status(illegal) => illegal.into(),
+            Refusal::LeaseLost | Refusal::NotDue | Refusal::OutOfOrder => {
+                Self::Internal(format!("a job was moved out of turn: {refusal:?}"))
+            }
+        }
+    }
+}
+
+/// Where in its lane a job goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LanePlace {
+    /// Before all others.
+    Front,
+    /// Behind all others.
+    Tail,
+    /// Where its kind puts a new job.
+    AsNew,
+}
+
+/// A job after a move.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    /// The job after it. Its position in the lane is still the old one, see [`Moved::lane_place`].
+    pub job: Job,
+    /// The move that was made.
+    pub by: JobMove,
+    /// The step it was about.
+    pub step: Option<String>,
+    /// Why, for the history.
+    pub reason: Option<String>,
+    /// Where in its lane the job goes, if it does not keep its position.
+    pub lane_place: Option<LanePlace>,
+}
 
 /// Makes the move that the trigger asks for. Pure: the instant and the source of jitter are handed in.
 ///
@@ -470,4 +602,90 @@ fn force_complete(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
     moved.job.forced = true;
     complete(&mut moved.job);
     Ok(moved)
+}
+
+state_machine! {
+    /// A move of a job, by its name in the history. A job is created `QUEUED`; a heartbeat is no move, it touches the lease
+    /// alone.
+    pub enum JobMove moves JobStatus {
+        /// A worker takes the job.
+        Claim = "job.claimed": [Queued] => Running;
+        /// The intent to work on a step is stored.
+        Start = "step.started": [Running] => Running;
+        /// The first observation of a step is stored.
+        Look = "step.looked": [Running] => Running;
+        /// A step is done.
+        Advance = "step.succeeded": [Running] => Running;
+        /// The last step is done.
+        Complete = "job.completed": [Running] => Completed;
+        /// A part of a step is done, and it goes on with the rest.
+        Progress = "step.progressed": [Running] => Queued;
+        /// A step failed and will be tried again.
+        BackOff = "step.failed": [Running] => Queued;
+        /// A step failed as often as it may.
+        Exhaust = "job.attempts_exhausted": [Running] => Failed;
+        /// A step failed for good.
+        Fail = "job.failed": [Running] => Failed;
+        /// A step waits for the outside world.
+        Wait = "job.waiting": [Running] => Waiting;
+        /// The wait is over.
+        Wake = "job.woken": [Waiting] => Queued;
+        /// The worker stops and hands the job back.
+        Release = "job.released": [Running] => Queued;
+        /// The worker vanished.
+        Reap = "job.lease_lost": [Running] => Queued;
+        /// Workers vanish again and again.
+        ReapLast = "job.worker_lost": [Running] => Failed;
+        /// The job took too long.
+        Deadline = "job.deadline_exceeded": [Queued, Waiting, Running] => Failed;
+        /// An operator lets a failed job go on.
+        Retry = "job.retried": [Failed] => Queued;
+        /// An operator makes a queued or waiting job run now.
+        Reschedule = "job.rescheduled": [Queued, Waiting] => Queued;
+        /// An operator stops the job.
+        Cancel = "job.cancelled": [Queued, Waiting, Running] => Failed;
+        /// An operator declares the job done.
+        ForceComplete = "job.force_completed": [Queued, Waiting, Running, Failed] => Completed;
+        /// An operator replays the job from the dead-letter queue.
+        Replay = "job.replayed": [Failed] => Queued;
+        /// What a step of a cancelled job had done was taken back.
+        Undo = "step.undone": [Failed] => Failed;
+        /// The undoing of a step stopped midway: how far it came is not known.
+        StopUndo = "step.undo_stopped": [Failed] => Failed;
+    }
+}
+
+impl JobMove {
+    /// Whether the fence moves, so that the holder is locked out: on every move but those of a holder that keeps the job.
+    #[must_use]
+    pub fn fences(self) -> bool {
+        let row = self.of_event();
+        !(row.from == [JobStatus::Running] && row.to == JobStatus::Running)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::kernel::assert_only_table_moves;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_sequence_of_moves_makes_only_those_of_the_table(
+            moves in prop::collection::vec(prop::sample::select(JobMove::ALL), 1..60),
+        ) {
+            assert_only_table_moves(JobStatus::Queued, &moves);
+        }
+    }
+
+    #[test]
+    fn completed_is_never_left_and_every_change_of_status_moves_the_fence() {
+        for row in JobMove::MOVES {
+            assert!(!row.from.contains(&JobStatus::Completed), "{row:?}");
+            assert!(row.event.fences() || row.from == [row.to], "{row:?}");
+        }
+    }
 }

@@ -1,14 +1,45 @@
 //! Deployment records (interface: "Deployment record (registry)").
 
+use DeploymentStatus::{Active, Canceled, Deploying, Failure, Queued, Uploading};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Branch, DeploymentStatus};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::opt_count;
 use crate::kernel::{
-    DeploymentId, JobId, Line, PlatformId, Timestamp, UnixSeconds, record, text_enum,
+    DeploymentId, IllegalMove, JobId, Line, Machine, PlatformId, TextError, Timestamp, UnixSeconds,
+    record, state_machine, text, text_enum, update_command,
 };
+
+/// What a branch's name looks like, as a regular expression.
+pub const BRANCH_PATTERN: &str = "^[A-Za-z0-9._/-]{1,255}$";
+
+/// The branch that goes live.
+pub const PRODUCTION: &str = "production";
+
+fn branch(text: &str) -> Result<String, TextError> {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'/' | b'-');
+    if (1..=255).contains(&text.len()) && text.bytes().all(fits) {
+        return Ok(text.to_owned());
+    }
+    Err(TextError::Malformed)
+}
+
+text! {
+    /// The branch a site is deployed to, see [`BRANCH_PATTERN`].
+    Branch, branch, {
+        "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[A-Za-z0-9._/-]+$",
+        "examples": [PRODUCTION],
+    }
+}
+
+impl Branch {
+    /// The branch that goes live.
+    #[must_use]
+    pub fn production() -> Self {
+        Self(PRODUCTION.to_owned())
+    }
+}
 
 /// A deployment of a built site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -194,4 +225,181 @@ pub struct CreateDeployment {
     /// The branch.
     #[serde(default = "Branch::production")]
     pub branch: Branch,
+}
+
+text_enum! {
+    /// Where a deployment stands.
+    pub enum DeploymentStatus {
+        /// Waiting for its turn.
+        Queued = "queued",
+        /// Its files are sent to the provider.
+        Uploading = "uploading",
+        /// The provider puts it up.
+        Deploying = "deploying",
+        /// Served. Never left.
+        Active = "active",
+        /// Did not work. Never left.
+        Failure = "failure",
+        /// Called off. Never left.
+        Canceled = "canceled",
+    }
+}
+
+impl DeploymentStatus {
+    /// The statuses of a deployment that has not ended.
+    pub const IN_FLIGHT: &'static [Self] = &[Queued, Uploading, Deploying];
+
+    /// Tells whether it has ended.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Active | Failure | Canceled)
+    }
+}
+
+state_machine! {
+    /// What happens to a deployment: forward alone, and out of every status that has not ended. It is created `queued`.
+    pub enum DeploymentEvent moves DeploymentStatus {
+        /// Its files are sent.
+        Start = "start": [Queued] => Uploading, "deployment.started";
+        /// The provider has its files.
+        Upload = "upload": [Queued, Uploading] => Deploying, "deployment.uploaded";
+        /// It is served.
+        Activate = "activate": [Queued, Uploading, Deploying] => Active, "deployment.activated";
+        /// It did not work.
+        Fail = "fail": [Queued, Uploading, Deploying] => Failure, "deployment.failed";
+        /// It was called off.
+        Cancel = "cancel": [Queued, Uploading, Deploying] => Canceled, "deployment.canceled";
+    }
+}
+
+update_command! {
+    /// Changes a deployment that has not ended.
+    pub struct DeploymentChange for Deployment {
+        also {
+            /// Where it stands.
+            status: Option<DeploymentStatus>,
+        }
+        optional {
+            /// Its id at the provider; `null` takes it away.
+            #[schemars(length(max = 255))]
+            cf_deployment_id: String,
+            /// Where it is served; `null` takes it away.
+            #[schemars(length(max = 2048))]
+            url: String,
+            /// Why it did not work; `null` takes it away.
+            #[schemars(length(max = 2048))]
+            error_message: String,
+            /// How many files it has; `null` takes it away.
+            #[schemars(range(min = 0))]
+            file_count: i64,
+            /// How large they are in all, in bytes; `null` takes it away.
+            #[schemars(range(min = 0))]
+            total_bytes: i64,
+        }
+    }
+}
+
+impl Deployment {
+    /// The deployment after a change, and the event that was. When work begins and when it ends is noted by itself.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] for a change of one that has ended, and for a move that is not in the table.
+    pub fn after(
+        &self,
+        change: &DeploymentChange,
+        now: Timestamp,
+    ) -> Result<(Self, Option<DeploymentEvent>), IllegalMove> {
+        let status = change.status.unwrap_or(self.status);
+        let event = DeploymentEvent::between(self.status, status)?;
+        let mut next = self.clone();
+        next.status = status;
+        change.clone().apply_to(&mut next);
+        if next == *self {
+            return Ok((next, None));
+        }
+        if self.status.is_terminal() {
+            let in_flight = DeploymentStatus::IN_FLIGHT.iter().copied();
+            return Err(IllegalMove::new(self.status, in_flight));
+        }
+        if status != Queued {
+            next.started_at = next.started_at.or(Some(now));
+        }
+        if status.is_terminal() {
+            next.completed_at = Some(now);
+        }
+        Ok((next, event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::kernel::{DeploymentId, Line, Patch, PlatformId, assert_only_table_moves};
+
+    use super::*;
+
+    #[test]
+    fn branches_are_letters_digits_and_four_signs() {
+        for good in [PRODUCTION, "feature/x-1_2.3", &"a".repeat(255)] {
+            assert!(Branch::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "a:b", "é", "a\n", &"a".repeat(256)] {
+            assert!(Branch::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    fn asked_for() -> Deployment {
+        let command = CreateDeployment {
+            idempotency_key: Line::parse("k").unwrap(),
+            user_id: Line::parse("ada").unwrap(),
+            project_name: Line::parse("engines-site").unwrap(),
+            branch: Branch::production(),
+        };
+        let (id, platform) = (DeploymentId::parse("d1"), PlatformId::parse("p1"));
+        Deployment::create(id.unwrap(), &platform.unwrap(), command, Timestamp::EPOCH)
+    }
+
+    fn rank(status: DeploymentStatus) -> usize {
+        DeploymentStatus::ALL
+            .iter()
+            .position(|s| *s == status)
+            .unwrap()
+            .min(3)
+    }
+
+    proptest! {
+        #[test]
+        fn any_sequence_of_events_makes_only_the_moves_of_the_table(
+            events in prop::collection::vec(prop::sample::select(DeploymentEvent::ALL), 1..30),
+        ) {
+            assert_only_table_moves(Queued, &events);
+        }
+
+        #[test]
+        fn a_deployment_goes_forward_alone_and_never_changes_once_it_has_ended(
+            wishes in prop::collection::vec((prop::option::of(prop::sample::select(DeploymentStatus::ALL)), prop::option::of("[a-z]{3}")), 1..30),
+        ) {
+            let mut deployment = asked_for();
+            for (second, (status, url)) in wishes.into_iter().enumerate() {
+                let now = Timestamp::from_seconds(i64::try_from(second).unwrap() + 1);
+                let url = url.map_or(Patch::Keep, Patch::Set);
+                let change = DeploymentChange { status, url, ..DeploymentChange::default() };
+                let outcome = deployment.after(&change, now);
+                if deployment.status.is_terminal() {
+                    prop_assert!(outcome.is_err() || outcome.unwrap().0 == deployment);
+                    continue;
+                }
+                let Ok((next, _)) = outcome else {
+                    prop_assert!(status.is_some_and(|to| rank(to) < rank(deployment.status)));
+                    continue;
+                };
+                prop_assert!(rank(next.status) >= rank(deployment.status));
+                prop_assert_eq!(next.completed_at.is_some(), next.status.is_terminal());
+                prop_assert_eq!(next.started_at.is_some(), next.status != Queued);
+                prop_assert!(deployment.started_at.is_none() || next.started_at == deployment.started_at);
+                deployment = next;
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hostname_proof::{self, next_look_up};
+use super::hostname::{self, next_look_up};
 use super::{Hostname, MissingRecord};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::few;
@@ -153,7 +153,7 @@ impl DnsRecord {
             missing_records: Vec::new(),
             created_at: now,
             updated_at: now,
-            proof: hostname_proof::proof_text(&new.random),
+            proof: hostname::proof_text(&new.random),
             is_vouched: new.is_vouched,
             checked_since: None,
             proof_missing_since: None,
@@ -175,7 +175,7 @@ impl DnsRecord {
     /// Returns the DNS record that proves the hostname.
     #[must_use]
     pub fn proof_record(&self) -> MissingRecord {
-        hostname_proof::proof_record(&self.hostname, &self.proof)
+        hostname::proof_record(&self.hostname, &self.proof)
     }
 
     /// The record after an event.
@@ -202,7 +202,7 @@ impl DnsRecord {
     /// [`IllegalMove`] if it is neither active nor pending.
     pub fn lost(mut self, random: &str) -> Result<Self, IllegalMove> {
         self.is_vouched = false;
-        self.proof = hostname_proof::proof_text(random);
+        self.proof = hostname::proof_text(random);
         let mut lost = self.after(DnsRecordEvent::Fail)?;
         lost.missing_records = lost.required_records();
         Ok(lost)
@@ -219,8 +219,7 @@ impl DnsRecord {
     /// Returns the record after another look-up of its proof while it is active.
     #[must_use]
     pub fn proof_looked_up(mut self, is_there: bool, now: Timestamp) -> Self {
-        self.proof_missing_since =
-            hostname_proof::missing_since(self.proof_missing_since, is_there, now);
+        self.proof_missing_since = hostname::missing_since(self.proof_missing_since, is_there, now);
         self
     }
 
@@ -246,7 +245,7 @@ impl DnsRecord {
     /// Tells whether the proof was missing for seven days, so that the record is given up.
     #[must_use]
     pub fn is_given_up(&self, now: Timestamp) -> bool {
-        hostname_proof::is_given_up(self.checked_since, now)
+        hostname::is_given_up(self.checked_since, now)
     }
 
     /// Returns when the proof is looked up again: after growing pauses, from 30 s to an hour.

@@ -2,14 +2,58 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use super::{
-    FeatureEvent, FeatureId, FeatureStatus, FeatureVersion, NewFeatureId, feature_worker_name,
-};
+use super::feature_worker_name;
 use crate::kernel::{
-    EntityId, Environment, FeatureActivationId, IllegalMove, JobId, Machine, PlatformId, Slug,
-    StackId, Timestamp, record,
+    EntityId, Environment, FeatureActivationId, IllegalMove, JobId, JsonText, Line, Machine,
+    PlatformId, READABLE_LINE, READABLE_SEGMENT, Slug, StackId, TextError, Timestamp, hex, record,
+    state_machine, text, text_enum,
 };
+
+/// What stands in the place of a feature in paths.
+const RESERVED: [&str; 2] = ["activate", "deactivate"];
+
+text! {
+    /// The id of a feature, which is the name of its package: 1 to 100 characters on one line, and not `activate` or
+    /// `deactivate`.
+    FeatureId,
+    feature_id,
+    { "type": "string", "minLength": 1, "maxLength": 100, "pattern": READABLE_LINE, "examples": ["search"] }
+}
+
+fn feature_id(text: &str) -> Result<String, TextError> {
+    let line = Line::<1, 100>::parse(text)?;
+    if RESERVED.contains(&line.as_str()) {
+        return Err(TextError::Malformed);
+    }
+    Ok(line.as_str().to_owned())
+}
+
+text! {
+    /// The id of a feature that is activated: a [`FeatureId`] that stands in a path as one segment, with no slash or
+    /// backslash in it, and not `.` or `..`. Features that were activated before this was asked keep their ids.
+    NewFeatureId,
+    new_feature_id,
+    { "type": "string", "minLength": 1, "maxLength": 100, "pattern": READABLE_SEGMENT, "examples": ["search"] }
+}
+
+fn new_feature_id(text: &str) -> Result<String, TextError> {
+    let id = feature_id(text)?;
+    if [".", ".."].contains(&id.as_str()) || id.contains(['/', '\\']) {
+        return Err(TextError::Malformed);
+    }
+    Ok(id)
+}
+
+impl From<NewFeatureId> for FeatureId {
+    fn from(id: NewFeatureId) -> Self {
+        Self(id.0)
+    }
+}
+
+/// The version of a feature.
+pub type FeatureVersion = Line<1, 100>;
 
 /// A feature of an entity in an environment, from its first activation on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -188,5 +232,118 @@ impl FeatureActivation {
             &self.feature_id,
             self.environment,
         )
+    }
+}
+
+text_enum! {
+    /// Where a feature stands.
+    pub enum FeatureStatus {
+        /// Asked for; its job makes it.
+        Pending = "pending",
+        /// There.
+        Active = "active",
+        /// To be removed; its job does it.
+        Deactivating = "deactivating",
+        /// Gone; may be activated again.
+        Inactive = "inactive",
+        /// Its job has stopped.
+        Failed = "failed",
+    }
+}
+
+impl FeatureStatus {
+    /// Tells whether the feature is there or a job works on it: as long, its entity is not deleted.
+    #[must_use]
+    pub const fn is_in_use(self) -> bool {
+        matches!(self, Self::Pending | Self::Active | Self::Deactivating)
+    }
+}
+
+state_machine! {
+    /// What happens to a feature. It is created `pending`. An operator may let a failed job go on (`activate`,
+    /// `deactivate`) or declare it done (`activated`, `deactivated`).
+    pub enum FeatureEvent moves FeatureStatus {
+        /// It is asked for.
+        Activate = "activate": [Inactive, Failed] => Pending, "feature.activation_queued";
+        /// It is there.
+        Activated = "activated": [Pending, Failed] => Active, "feature.activated";
+        /// It is to be removed.
+        Deactivate = "deactivate": [Pending, Active, Failed] => Deactivating, "feature.deactivation_queued";
+        /// It is removed.
+        Deactivated = "deactivated": [Deactivating, Failed] => Inactive, "feature.deactivated";
+        /// Its job has stopped.
+        Fail = "fail": [Pending, Deactivating] => Failed, "feature.failed";
+        /// The place it runs in goes, and it with it.
+        End = "end": [Pending, Active, Deactivating, Failed] => Inactive, "feature.ended";
+    }
+}
+
+/// The active features of an entity in an environment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FeatureManifest {
+    /// The platform.
+    pub platform_id: PlatformId,
+    /// The entity.
+    pub entity_id: EntityId,
+    /// The environment.
+    pub environment: Environment,
+    /// When the manifest was asked for.
+    pub generated_at: Timestamp,
+    /// The features, sorted by id.
+    pub features: Vec<ManifestFeature>,
+}
+
+/// A feature in a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ManifestFeature {
+    /// The feature.
+    pub id: FeatureId,
+    /// Its version.
+    pub version: FeatureVersion,
+    /// The name of its package.
+    pub package: FeatureId,
+    /// Where it is served; `None` when an operator declared it active and nothing is known.
+    pub service_url: Option<String>,
+    /// Always `active`.
+    pub status: FeatureStatus,
+}
+
+impl From<&FeatureActivation> for ManifestFeature {
+    fn from(activation: &FeatureActivation) -> Self {
+        Self {
+            id: activation.feature_id.clone(),
+            version: activation.feature_version.clone(),
+            package: activation.package.clone(),
+            service_url: activation.service_url.clone(),
+            status: activation.status,
+        }
+    }
+}
+
+impl FeatureManifest {
+    /// What tells manifests of an address apart, whenever they were asked for: SHA-256 of the features, in hex.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        hex(&Sha256::digest(JsonText::of(&self.features).as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::kernel::assert_only_table_moves;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_sequence_of_events_makes_only_the_moves_of_the_table(
+            events in prop::collection::vec(prop::sample::select(FeatureEvent::ALL), 1..30),
+        ) {
+            assert_only_table_moves(FeatureStatus::Pending, &events);
+        }
     }
 }

@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AccountName, MAX_FREE_FORM_BYTES, Platform, ResourceStatus};
+use super::{AccountName, MAX_FREE_FORM_BYTES, Platform};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json_text;
 use crate::kernel::{
-    BoundedJson, EntityId, Environment, FeatureActivationId, JobId, JsonText, Line, Patch,
-    PlatformId, ResourceId, StackId, Timestamp, record, text_enum, update_command,
+    BoundedJson, EntityId, Environment, FeatureActivationId, IllegalMove, JobId, JsonText, Line,
+    Machine, Patch, PlatformId, ResourceId, StackId, Timestamp, record, state_machine, text_enum,
+    update_command,
 };
 
 text_enum! {
@@ -228,6 +229,120 @@ update_command! {
             cf_url: String,
             /// The job of the platform that creates it; `null` takes it away.
             provision_job_id: JobId,
+        }
+    }
+}
+
+text_enum! {
+    /// Where a resource stands.
+    pub enum ResourceStatus {
+        /// Entered, not begun.
+        Pending = "pending",
+        /// Being created.
+        Provisioning = "provisioning",
+        /// There.
+        Active = "active",
+        /// Could not be created.
+        Failed = "failed",
+        /// Gone. Never left.
+        Deleted = "deleted",
+    }
+}
+
+state_machine! {
+    /// What happens to a resource. It is entered `pending`.
+    pub enum ResourceEvent moves ResourceStatus {
+        /// Work on it begins, or begins again.
+        Provision = "provision": [Pending, Failed] => Provisioning, "resource.updated";
+        /// It is there.
+        Activate = "activate": [Provisioning] => Active, "resource.updated";
+        /// It could not be created.
+        Fail = "fail": [Provisioning] => Failed, "resource.updated";
+        /// It was there, and is not any more.
+        Lose = "lose": [Active] => Failed, "resource.updated";
+        /// It is deleted.
+        Delete = "delete": [Pending, Provisioning, Active, Failed] => Deleted, "resource.deleted";
+    }
+}
+
+impl ResourceEvent {
+    /// As [`Machine::between`], of what people may say of a resource: that one is lost only a job finds.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] names the statuses from which the wanted one can be reached.
+    pub fn said(from: ResourceStatus, to: ResourceStatus) -> Result<Option<Self>, IllegalMove> {
+        if from != to && to == ResourceStatus::Failed {
+            return Self::Fail.next(from).map(|_| Some(Self::Fail));
+        }
+        Self::between(from, to)
+    }
+}
+
+impl Resource {
+    /// The resource after an event.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] when it cannot happen to it.
+    pub fn after(mut self, event: ResourceEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+        self.status = event.next(self.status)?;
+        if self.status == ResourceStatus::Deleted {
+            self.deleted_at = Some(now);
+        }
+        Ok(self)
+    }
+
+    /// The resource once it was found to be there, whatever was known of it before.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] for a deleted one.
+    pub fn observed(self, now: Timestamp) -> Result<Self, IllegalMove> {
+        match self.status {
+            ResourceStatus::Active => Ok(self),
+            ResourceStatus::Provisioning => self.after(ResourceEvent::Activate, now),
+            _ => {
+                let provisioning = self.after(ResourceEvent::Provision, now)?;
+                provisioning.after(ResourceEvent::Activate, now)
+            }
+        }
+    }
+
+    /// The resource once work on it begins, or begins again.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] for one that is there, and for a deleted one.
+    pub fn begun(self, now: Timestamp) -> Result<Self, IllegalMove> {
+        match self.status {
+            ResourceStatus::Provisioning => Ok(self),
+            _ => self.after(ResourceEvent::Provision, now),
+        }
+    }
+
+    /// The resource once it is known that it was not created.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] for one that is there, and for a deleted one.
+    pub fn not_made(self, now: Timestamp) -> Result<Self, IllegalMove> {
+        match self.status {
+            ResourceStatus::Failed => Ok(self),
+            _ => self.begun(now)?.after(ResourceEvent::Fail, now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::kernel::assert_only_table_moves;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_sequence_of_events_makes_only_the_moves_of_the_table(
+            events in prop::collection::vec(prop::sample::select(ResourceEvent::ALL), 1..30),
+        ) {
+            assert_only_table_moves(ResourceStatus::Pending, &events);
         }
     }
 }

@@ -1,17 +1,15 @@
 //! The stack registry: templates and their immutable versions, and what a version's definition asks for.
 
-mod app;
 mod definition;
 mod part;
 mod sem_ver;
 mod template;
 mod version;
 
-pub use app::{AppName, AppType, parts_of_app};
 pub use definition::{
     AppDefinition, BindingDefinition, FeatureDefinition, ResourceDefinition, StackDefinition,
 };
-pub use part::{PartBinding, PartId, PartName, Script, StackPart};
+pub use part::{AppName, AppType, PartBinding, PartId, PartName, Script, StackPart, parts_of_app};
 pub use sem_ver::SemVer;
 pub use template::{
     CreateTemplate, StackTemplate, StackTemplateQuery, TemplateEvent, TemplateName, TemplateStatus,

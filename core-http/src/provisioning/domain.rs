@@ -1,10 +1,10 @@
-//! Having custom domains served.
+//! The endpoint that has custom domains served.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{Code, PlatformId, Result, grant};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::AddCustomDomain;
-use core_domain::use_case::registry::domain;
+use core_domain::use_case::registry::custom_domain;
 
 use super::queued::{Queued, SUCCESS, queued};
 use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, post};
@@ -12,9 +12,23 @@ use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, post};
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         post("/api/v1/provision/domain/add", "addDomain")
-            .summary("Queues the job that proves whose a custom domain is, has it served and waits for its certificate. With dryRun only tells what it would do.")
+            .summary("Adds a custom domain and has it served.")
+            .description(
+                "Creates the domain if the platform does not have it, and queues a job. The job \
+                 waits up to seven days for the DNS records that prove the ownership, then has \
+                 the provider serve the hostname, and waits for its certificate. If the domain \
+                 exists, the new job replaces the earlier one, and a failed domain is verified \
+                 again. With `dryRun=true` nothing is queued, and the response has the plan of \
+                 the job.",
+            )
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::InvalidState, Code::Conflict, Code::HostnameReserved, Code::LimitReached])
+            .refuses(&[
+                Code::NotFound,
+                Code::InvalidState,
+                Code::Conflict,
+                Code::HostnameReserved,
+                Code::LimitReached,
+            ])
             .writes(add),
     ]
 }
@@ -33,6 +47,6 @@ async fn add(
     uow: &mut dyn UnitOfWork,
     input: Wanted,
 ) -> Result<Queued> {
-    let job = domain::add(cx, &scope, uow, input.body).await?;
+    let job = custom_domain::add(cx, &scope, uow, input.body).await?;
     queued(uow, input.query, &job).await
 }

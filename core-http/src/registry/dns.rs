@@ -1,4 +1,4 @@
-//! DNS records of workspace stacks.
+//! Endpoints for the DNS records of workspace stacks.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{
@@ -6,7 +6,7 @@ use core_domain::kernel::{
 };
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{CreateDnsRecord, DnsRecord};
-use core_domain::use_case::registry::dns;
+use core_domain::use_case::registry::dns_record;
 use http::StatusCode;
 
 use crate::kernel::{Cx, Endpoint, Input, ListP5, Output, delete, get, post};
@@ -23,24 +23,45 @@ type One = (PlatformId, StackId, DnsRecordId);
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(ALL, "listDnsRecords")
-            .summary("Lists a stack's DNS records, newest first.")
+            .summary("Lists the DNS records of a workspace stack, newest first.")
+            .description(
+                "Deleted records are left out; operators can include them with \
+                 `includeDeleted=true`.",
+            )
             .reads(list),
         post(ALL, "createDnsRecord")
-            .summary("Lets a hostname lead to a resource.")
+            .summary("Routes a hostname to a resource of the platform.")
+            .description(
+                "Creates a DNS record and queues a job that creates the route. The job first \
+                 waits up to seven days for the proof that the hostname belongs to the platform; \
+                 the record lists the DNS entries that are missing. No proof is needed for \
+                 hostnames that an operator enters, and for names below the slug of the platform \
+                 in a zone of the operator. If the same request created a record that has failed, \
+                 a new job is queued for that record.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::HostnameReserved, Code::LimitReached])
             .writes(create),
         get(ONE, "getStackDnsRecord")
-            .summary("Shows a DNS record of a stack.")
+            .summary("Returns a DNS record of a workspace stack.")
+            .description("Deleted records are not found.")
             .reads(show_of_stack),
         delete(ONE, "deleteDnsRecord")
-            .summary("Deletes a DNS record that no custom domain leads to.")
+            .summary("Deletes a DNS record of a workspace stack.")
+            .description(
+                "Marks the record as deleted and queues a job that removes the route. Custom \
+                 domains that use the record must be deleted first. A repeated call gets 404.",
+            )
             .success(&[StatusCode::NO_CONTENT])
             .if_match()
             .refuses(&[Code::Conflict, Code::LimitReached])
             .writes(remove),
         get(ONE_OF_PLATFORM, "getDnsRecord")
-            .summary("Shows a DNS record.")
+            .summary("Returns a DNS record of a platform.")
+            .description(
+                "The same record as below its workspace stack, found without the id of the stack. \
+                 Deleted records are not found.",
+            )
             .reads(show),
     ]
 }
@@ -51,7 +72,7 @@ async fn list(
     uow: &mut dyn UnitOfWork,
     input: Input<OfStack, ListQuery<DeletedFilter>>,
 ) -> Result<Output<ListP5<DnsRecord>>> {
-    let page = dns::list(cx, &scope, uow, &input.path.1, &input.query).await?;
+    let page = dns_record::list(cx, &scope, uow, &input.path.1, &input.query).await?;
     Ok(Output::new(page.map(Stored::into_inner).into()))
 }
 
@@ -61,7 +82,7 @@ async fn create(
     uow: &mut dyn UnitOfWork,
     input: Input<OfStack, (), CreateDnsRecord>,
 ) -> Result<Stored<DnsRecord>> {
-    dns::create(cx, &scope, uow, &input.path.1, input.body).await
+    dns_record::create(cx, &scope, uow, &input.path.1, input.body).await
 }
 
 async fn show_of_stack(
@@ -70,11 +91,11 @@ async fn show_of_stack(
     uow: &mut dyn UnitOfWork,
     input: Input<One>,
 ) -> Result<Stored<DnsRecord>> {
-    dns::get_of_stack(&scope, uow, &input.path.1, &input.path.2).await
+    dns_record::get_of_stack(&scope, uow, &input.path.1, &input.path.2).await
 }
 
 async fn remove(cx: &Cx, scope: Writes, uow: &mut dyn UnitOfWork, input: Input<One>) -> Result<()> {
-    dns::delete(cx, &scope, uow, &input.path.1, &input.path.2).await
+    dns_record::delete(cx, &scope, uow, &input.path.1, &input.path.2).await
 }
 
 async fn show(
@@ -83,5 +104,5 @@ async fn show(
     uow: &mut dyn UnitOfWork,
     input: Input<(PlatformId, DnsRecordId)>,
 ) -> Result<Stored<DnsRecord>> {
-    dns::get(&scope, uow, &input.path.1).await
+    dns_record::get(&scope, uow, &input.path.1).await
 }

@@ -1,4 +1,4 @@
-//! Custom domains.
+//! Endpoints for custom domains.
 
 use core_domain::access::{OperatorScope, PlatformScope};
 use core_domain::kernel::{
@@ -8,7 +8,7 @@ use core_domain::port::UnitOfWork;
 use core_domain::registry::{
     CreateCustomDomain, CustomDomain, Hostname, ProviderName, UpdateCustomDomain,
 };
-use core_domain::use_case::registry::domain;
+use core_domain::use_case::registry::custom_domain;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,15 +27,28 @@ type One = (PlatformId, CustomDomainId);
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(PENDING, "listPendingDomains")
-            .summary(
-                "Lists the domains of all platforms that wait for their DNS records, oldest first.",
+            .summary("Lists the unverified custom domains of all platforms, oldest first.")
+            .description(
+                "Returns the domains whose DNS records have not been verified yet and have not \
+                 failed; at most 1,000, without pagination.",
             )
             .reads(list_pending),
         get(ALL, "listDomains")
-            .summary("Lists a platform's custom domains, newest first.")
+            .summary("Lists the custom domains of a platform, newest first.")
+            .description(
+                "Deleted domains are left out; operators can include them with \
+                 `includeDeleted=true`.",
+            )
             .reads(list),
         post(ALL, "createDomain")
-            .summary("Enters a custom domain, which is verified from then on.")
+            .summary("Adds a custom domain to a platform.")
+            .description(
+                "Creates the domain with the status `pending` and queues a job. The job waits up \
+                 to seven days for the DNS records of the domain, then has the provider serve the \
+                 hostname, and waits for its certificate. Several platforms may add the same \
+                 hostname; the platform that proved its ownership last is served. Read the domain \
+                 to see the DNS records that are missing.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[
                 Code::Conflict,
@@ -45,15 +58,30 @@ pub(super) fn rows() -> Vec<Endpoint> {
             ])
             .writes(create),
         get(ONE, "getDomain")
-            .summary("Shows a custom domain, with the DNS records it lacks.")
+            .summary("Returns a custom domain, with its missing DNS records.")
+            .description(
+                "`missingRecords` has the DNS records that the last look-up did not find. It is \
+                 empty once the domain has been active. Deleted domains are not found.",
+            )
             .reads(show),
         patch(ONE, "updateDomain")
-            .summary("Changes a custom domain.")
+            .summary("Updates a custom domain.")
+            .description(
+                "Fields that are not in the body stay unchanged. Setting the status `pending` \
+                 verifies a failed domain again, with a new job. With `active`, a new job has the \
+                 provider serve the domain; with `failed` or `deleted`, a job stops the serving. \
+                 Only operators may set `active`, `verifiedAt`, and a certificate status that \
+                 follows a proof.",
+            )
             .if_match()
             .refuses(&[Code::InvalidState, Code::Conflict, Code::LimitReached])
             .writes(update),
         delete(ONE, "deleteDomain")
             .summary("Deletes a custom domain.")
+            .description(
+                "Marks the domain as deleted; its hostname can be added again. If the provider \
+                 may serve the hostname, a job stops that. A repeated call gets 404.",
+            )
             .success(&[StatusCode::NO_CONTENT])
             .if_match()
             .refuses(&[Code::LimitReached])
@@ -61,17 +89,17 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// A domain that waits for its DNS records.
+/// A domain whose DNS records have not been verified yet.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct PendingDomain {
-    /// The domain's id.
+    /// The id of the domain.
     id: CustomDomainId,
-    /// The platform it belongs to.
+    /// The id of the platform that the domain belongs to.
     platform_id: PlatformId,
-    /// Its id at the provider.
+    /// The id of the hostname at the provider; `null` if the provider does not serve it.
     cf_hostname_id: Option<ProviderName>,
-    /// The name.
+    /// The hostname of the domain.
     hostname: Hostname,
 }
 
@@ -93,7 +121,7 @@ async fn list_pending(
     uow: &mut dyn UnitOfWork,
     _: Input,
 ) -> Result<Output<Data<PendingDomain>>> {
-    let domains = domain::list_unverified(scope, uow).await?;
+    let domains = custom_domain::list_unverified(scope, uow).await?;
     let data = domains.into_iter().map(PendingDomain::from).collect();
     Ok(Output::new(Data { data }))
 }
@@ -104,7 +132,7 @@ async fn list(
     uow: &mut dyn UnitOfWork,
     input: Input<OfPlatform, ListQuery<DeletedFilter>>,
 ) -> Result<Output<ListP4<CustomDomain>>> {
-    let page = domain::list(cx, &scope, uow, &input.query).await?;
+    let page = custom_domain::list(cx, &scope, uow, &input.query).await?;
     Ok(Output::new(page.map(Stored::into_inner).into()))
 }
 
@@ -114,7 +142,7 @@ async fn create(
     uow: &mut dyn UnitOfWork,
     input: Input<OfPlatform, (), CreateCustomDomain>,
 ) -> Result<Stored<CustomDomain>> {
-    domain::create(cx, &scope, uow, input.body).await
+    custom_domain::create(cx, &scope, uow, input.body).await
 }
 
 async fn show(
@@ -123,7 +151,7 @@ async fn show(
     uow: &mut dyn UnitOfWork,
     input: Input<One>,
 ) -> Result<Stored<CustomDomain>> {
-    domain::get(&scope, uow, &input.path.1).await
+    custom_domain::get(&scope, uow, &input.path.1).await
 }
 
 async fn update(
@@ -132,9 +160,9 @@ async fn update(
     uow: &mut dyn UnitOfWork,
     input: Input<One, (), UpdateCustomDomain>,
 ) -> Result<Stored<CustomDomain>> {
-    domain::update(cx, &scope, uow, &input.path.1, input.body).await
+    custom_domain::update(cx, &scope, uow, &input.path.1, input.body).await
 }
 
 async fn remove(cx: &Cx, scope: Writes, uow: &mut dyn UnitOfWork, input: Input<One>) -> Result<()> {
-    domain::delete(cx, &scope, uow, &input.path.1).await
+    custom_domain::delete(cx, &scope, uow, &input.path.1).await
 }

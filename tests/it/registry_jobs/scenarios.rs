@@ -15,7 +15,7 @@ use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
 use core_domain::use_case::registry::stack_instance::{
     self, ActivateStack, CreateApp, DeactivateStack,
 };
-use core_domain::use_case::registry::{auth, dns, domain, entity, feature, platform, resource};
+use core_domain::use_case::registry::{auth, custom_domain, dns_record, entity, feature, platform, resource};
 use core_domain::use_case::stacks::{template, version};
 use serde_json::json;
 
@@ -299,7 +299,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
         Request::NoRecord => {
             let record = record(world, platform).await;
             let (stack, id) = (&record.stack_id, &record.id);
-            as_operator!(world, platform, |cx, scope, uow| dns::delete(
+            as_operator!(world, platform, |cx, scope, uow| dns_record::delete(
                 cx, scope, uow, stack, id
             ));
             queued(world, platform, "dns.remove").await
@@ -319,7 +319,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
         Request::Domain => ask_for_domain(world, platform).await,
         Request::NoDomain => {
             let domain = &domain(world, platform).await.id;
-            as_operator!(world, platform, |cx, scope, uow| domain::delete(
+            as_operator!(world, platform, |cx, scope, uow| custom_domain::delete(
                 cx, scope, uow, domain
             ));
             queued(world, platform, "domain.remove").await
@@ -447,7 +447,7 @@ async fn ask_for_record(world: &Platforms, platform: &PlatformId) -> JobId {
         resource_id: worker.unwrap().id.clone(),
         environment: Environment::Prod,
     };
-    let record = as_operator!(world, platform, |cx, scope, uow| dns::create(
+    let record = as_operator!(world, platform, |cx, scope, uow| dns_record::create(
         cx,
         scope,
         uow,
@@ -465,7 +465,7 @@ async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
         custom_hostname: hostname(platform, "example.com"),
         target_dns_record_id: record.id.clone(),
     };
-    let job = as_operator!(world, platform, |cx, scope, uow| domain::add(
+    let job = as_operator!(world, platform, |cx, scope, uow| custom_domain::add(
         cx,
         scope,
         uow,

@@ -1,20 +1,14 @@
 //! Signing in from a program: device authorizations (RFC 8628), access tokens, and refresh tokens that rotate.
 
-mod client;
 mod device;
-mod refresh;
 mod token;
-mod token_form;
-mod user_code;
 
-pub use client::{GrantType, OAuthClient};
 pub use device::{
     DeviceAuthorization, DeviceAuthorizationQuery, DeviceDecision, DeviceEvent, DevicePoll,
-    DeviceStatus,
+    DeviceStatus, UserCode,
 };
-pub use refresh::{RefreshDecision, RefreshToken, RefreshTokenQuery};
 pub use token::{
-    ACCESS_TOKEN_LIFETIME, AccessToken, AccessTokenQuery, FAMILY_LIFETIME, REFRESH_TOKEN_LIFETIME,
+    ACCESS_TOKEN_LIFETIME, ACCESS_TOKEN_PREFIX, AccessToken, AccessTokenQuery, FAMILY_LIFETIME,
+    GrantType, OAuthClient, REFRESH_TOKEN_LIFETIME, REFRESH_TOKEN_PREFIX, RefreshDecision,
+    RefreshToken, RefreshTokenQuery, is_access_token,
 };
-pub use token_form::{ACCESS_TOKEN_PREFIX, REFRESH_TOKEN_PREFIX, is_access_token};
-pub use user_code::UserCode;

@@ -1,16 +1,23 @@
 //! Messages to webhooks: what is told to one, and how that went.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::Webhook;
-use super::schedule::next_attempt;
 #[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::{count, few, json_text};
+use crate::kernel::strategy::count;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::few;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::json_text;
 use crate::kernel::{
     Entropy, IllegalMove, JsonText, Machine, PlatformId, Timestamp, WebhookDeliveryId, WebhookId,
-    record, retry_after, state_machine, text_enum,
+    random_up_to, record, retry_after, state_machine, text_enum,
 };
+use crate::shared::ChangeEvent;
 
 /// How many attempts of a message are remembered: the last.
 const REMEMBERED: usize = 20;
@@ -275,15 +282,96 @@ impl WebhookDelivery {
     }
 }
 
+/// The most bytes of a message.
+pub const LONGEST_MESSAGE: usize = 256 * 1024;
+
+#[derive(Serialize)]
+struct Message<'e, D> {
+    r#type: &'e str,
+    timestamp: Timestamp,
+    data: D,
+    /// Said only when it is so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+/// The message that tells of a change: `{type, timestamp, data}`, with the event as `data`. Where that would be more than
+/// [`LONGEST_MESSAGE`], `before` and `after` are null and `truncated` is true beside them.
+#[must_use]
+pub fn change_message(event: &ChangeEvent) -> JsonText {
+    let whole = message(&event.event_type, event.created_at, event, false);
+    if whole.as_str().len() <= LONGEST_MESSAGE {
+        return whole;
+    }
+    let bare = ChangeEvent {
+        before: None,
+        after: None,
+        ..event.clone()
+    };
+    message(&event.event_type, event.created_at, &bare, true)
+}
+
+/// The type and the message with which somebody tries a webhook out.
+#[must_use]
+pub fn test_message(webhook: &Webhook, now: Timestamp) -> (&'static str, JsonText) {
+    const TYPE: &str = "webhook.test";
+    let data = json!({ "webhookId": webhook.id, "platformId": webhook.platform_id });
+    (TYPE, message(TYPE, now, data, false))
+}
+
+fn message(r#type: &str, timestamp: Timestamp, data: impl Serialize, truncated: bool) -> JsonText {
+    JsonText::of(&Message {
+        r#type,
+        timestamp,
+        data,
+        truncated,
+    })
+}
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+
+/// The pauses after the first, the second, .. attempt, in seconds; after the last of them comes the last attempt.
+const PAUSES: [u64; 9] = [
+    5,
+    5 * MINUTE,
+    30 * MINUTE,
+    2 * HOUR,
+    5 * HOUR,
+    10 * HOUR,
+    14 * HOUR,
+    20 * HOUR,
+    24 * HOUR,
+];
+
+/// The longest pause a receiver can ask for.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(HOUR);
+
+/// The instant of the attempt after this many; `None` when there is none. A tenth of the pause may be added, so that
+/// messages that failed together do not come back together; and it is not before the receiver allows.
+pub(super) fn next_attempt(
+    attempts: i64,
+    now: Timestamp,
+    retry_after: Duration,
+    entropy: &dyn Entropy,
+) -> Option<Timestamp> {
+    let pause = PAUSES.get(usize::try_from(attempts).ok()?.checked_sub(1)?)?;
+    let jitter = random_up_to(entropy, pause * 100);
+    let ours = now.plus(Duration::from_millis(pause * 1_000 + jitter));
+    Some(ours.max(now.plus(retry_after.min(LONGEST_RETRY_AFTER))))
+}
+
 #[cfg(test)]
 mod tests {
+    use WebhookDeliveryStatus::{Failed, Pending, Succeeded};
     use proptest::prelude::*;
 
-    use super::*;
-    use crate::kernel::assert_only_table_moves;
     use crate::kernel::strategy::some;
+    use crate::kernel::{assert_only_table_moves, retry_after};
+    use crate::shared::AuditEntry;
     use crate::testing::SeededEntropy;
-    use WebhookDeliveryStatus::{Failed, Pending, Succeeded};
+
+    use super::*;
 
     fn outcome(status: Option<u16>) -> WebhookOutcome {
         WebhookOutcome {
@@ -332,6 +420,79 @@ mod tests {
                 prop_assert_eq!(delivery.last_status, status);
                 prop_assert!(delivery.attempt_log.len() <= REMEMBERED);
             }
+        }
+    }
+
+    fn event(after: usize) -> ChangeEvent {
+        let mut entry = some::<AuditEntry>(1).remove(0);
+        entry.before = Some(JsonText::of("old"));
+        entry.after = Some(JsonText::of(&"x".repeat(after)));
+        ChangeEvent::of(7, &entry)
+    }
+
+    #[test]
+    fn a_message_holds_the_whole_event_unless_it_would_be_too_long_and_says_so() {
+        let small = event(10);
+        let told = change_message(&small).value();
+        assert_eq!(told["data"], serde_json::to_value(&small).unwrap());
+        assert_eq!(
+            (&told["type"], &told["timestamp"]),
+            (&told["data"]["type"], &told["data"]["createdAt"])
+        );
+        assert!(told.get("truncated").is_none());
+        let large = event(LONGEST_MESSAGE);
+        let told = change_message(&large);
+        assert!(told.as_str().len() < 4_096);
+        let told = told.value();
+        assert_eq!(told["truncated"], true);
+        assert!(told["data"]["before"].is_null() && told["data"]["after"].is_null());
+        assert_eq!(told["data"]["id"], "7");
+    }
+
+    proptest! {
+        #[test]
+        fn a_pause_is_that_of_the_list_and_at_most_a_tenth_more(seed: u64, attempts in 1_usize..10) {
+            let (now, entropy) = (Timestamp::from_seconds(1_000), SeededEntropy::new(seed));
+            let at = next_attempt(attempts.try_into().unwrap(), now, Duration::ZERO, &entropy).unwrap();
+            let pause = Duration::from_secs(PAUSES[attempts - 1]);
+            prop_assert!(at >= now.plus(pause) && at <= now.plus(pause * 11 / 10));
+        }
+    }
+
+    #[test]
+    fn after_ten_attempts_there_is_no_other() {
+        let next = |attempts| {
+            next_attempt(
+                attempts,
+                Timestamp::EPOCH,
+                Duration::ZERO,
+                &SeededEntropy::new(1),
+            )
+        };
+        for attempts in [0, 10, 11, -1, i64::MAX] {
+            assert_eq!(next(attempts), None, "{attempts}");
+        }
+        assert_eq!(PAUSES.iter().sum::<u64>(), 75 * HOUR + 35 * MINUTE + 5);
+    }
+
+    #[test]
+    fn a_receiver_may_ask_for_a_longer_pause_of_up_to_an_hour() {
+        let now = Timestamp::from_seconds(1_800_000_000);
+        let next = |attempts, header| {
+            let wanted = retry_after(header, now);
+            next_attempt(attempts, now, wanted, &SeededEntropy::new(1))
+                .unwrap()
+                .since(now)
+        };
+        assert_eq!(next(1, "120"), Duration::from_secs(120));
+        assert_eq!(
+            next(1, "Fri, 15 Jan 2027 08:02:00 GMT"),
+            Duration::from_secs(120)
+        );
+        assert_eq!(next(1, "86400"), Duration::from_secs(HOUR));
+        assert!(next(2, "120") >= Duration::from_secs(300));
+        for nothing in ["", "soon", "-5", "Thu, 14 Jan 2027 08:00:00 GMT"] {
+            assert!(next(1, nothing) < Duration::from_secs(6), "{nothing}");
         }
     }
 }

@@ -1,23 +1,25 @@
 //! Asking for a deployment, and looking at one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::deploy_input::{DeployInput, DeploySite};
-use super::site_room::ensure_room;
+use super::uploads::ensure_room;
 use crate::access::{PlatformAccess, PlatformScope, PlatformWriter};
 use crate::kernel::{
-    Code, Context, DeploymentId, Environment, Error, IllegalMove, Result, Stored, grant,
+    Code, Context, DeploymentId, Environment, Error, IllegalMove, PlatformId, PlatformOwned,
+    Result, Stored, grant,
 };
-use crate::port::{SiteStorage, UnitOfWork};
-use crate::provisioning::Job;
+use crate::port::{SiteArchives, SiteStorage, UnitOfWork};
+use crate::provisioning::{Job, LaneKey};
 use crate::registry::{
     Branch, BuildTrigger, Deployment, DeploymentQuery, DeploymentStatus, PlatformStatus,
     ResourceType, resource_name,
 };
-use crate::use_case::provisioning::enqueue;
-use crate::use_case::registry::{Target, build, deployment};
+use crate::use_case::provisioning::{JobInput, enqueue};
+use crate::use_case::registry::{HasTarget, Target, build, deployment};
 
 /// How long the same content for the same branch, without a key, is the same deployment.
 const REPEATED_WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -238,4 +240,57 @@ pub async fn get(
     deployment: &DeploymentId,
 ) -> Result<Stored<Deployment>> {
     deployment::get(scope, uow, deployment).await
+}
+
+/// What the keys of uploads begin with.
+pub(super) const BLOB_PREFIX: &str = "deploy-";
+
+/// Where the upload of a deployment waits for its job.
+#[must_use]
+pub fn blob_key(deployment: &DeploymentId) -> String {
+    let text = deployment.as_str().to_ascii_lowercase();
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let text: String = text.chars().filter(|c| fits(*c)).take(100).collect();
+    format!("{BLOB_PREFIX}{text}")
+}
+
+/// The kind of job that deploys a site, and what it unpacks uploads with.
+#[derive(Clone, Debug)]
+pub(super) struct DeploySite {
+    pub(super) archives: Arc<dyn SiteArchives>,
+}
+
+/// What is to be deployed. An operator's retry of the job makes a new deployment record; the upload stays the one of the
+/// first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeployInput {
+    /// The deployment that was asked for; names the upload.
+    pub(super) deployment_id: DeploymentId,
+    pub(super) project: String,
+    pub(super) branch: Branch,
+    #[serde(flatten)]
+    pub(super) target: Target,
+}
+
+impl HasTarget for DeployInput {
+    fn target(&self) -> &Target {
+        &self.target
+    }
+}
+
+impl JobInput for DeployInput {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        self.target.lane()
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.target.platform_id)
+    }
+
+    fn environment(&self) -> Option<Environment> {
+        Some(self.target.environment)
+    }
 }

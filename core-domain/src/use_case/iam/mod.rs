@@ -1,10 +1,9 @@
 //! Identity and access. Passwords are hashed and checked before the unit of work is opened, so these take the outcome.
 
 pub mod api_key;
-mod current_caller;
+mod caller;
 mod eviction;
 pub mod grant;
-mod named_caller;
 pub mod oauth;
 pub mod organization;
 pub mod own_access;
@@ -17,5 +16,4 @@ pub mod two_factor;
 pub mod user;
 pub mod verification;
 
-pub use current_caller::current_caller;
-pub use named_caller::{NamedOrganization, named_api_key, named_person, named_session};
+pub use caller::{NamedOrganization, current_caller, named_api_key, named_person, named_session};

@@ -5,16 +5,16 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::any_kind::{AnyKind, OpenJob};
 use super::claim::{Claimed, HeldJob, startable};
-use super::guard::Guard;
+use super::engine::Guard;
+use super::engine::Worker;
+use super::engine::{StepEnd, Supervisor};
 use super::kind::StepPorts;
 use super::kinds::Kinds;
+use super::kinds::{AnyKind, OpenJob};
 use super::report::{LeaseState, report_of};
 use super::step_error::{Observation, StepError};
-use super::supervisor::{StepEnd, Supervisor};
 use super::undo;
-use super::worker::Worker;
 use crate::kernel::Stored;
 use crate::provisioning::{Failure, FirstLook, Job, Report, StepStatus, Trigger, effect_key};
 

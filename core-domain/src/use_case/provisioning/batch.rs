@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempt::Finished;
-use super::change::{Change, write_settled};
 use super::claim::{HeldJob, wide_scopes};
+use super::engine::Worker;
 use super::lane::{Lanes, announce, holds_on};
 use super::report::{LeaseState, Planned, plan};
 use super::timers;
-use super::worker::Worker;
+use super::transition::{Change, write_settled};
 use crate::access::unowned;
 use crate::kernel::{Error, JobId, Result, StoreError, Stored};
 use crate::port::{Mode, UnitOfWork, transact_in};

@@ -3,22 +3,26 @@
 //! It needs no runtime. What only a runtime can do (time limits, cutting off, catching a panic) is asked of a
 //! [`Supervisor`].
 
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::Value;
 
 use super::attempt::Finished;
 use super::batch::WRITE_TRIES;
 use super::claim::{Claimed, HeldJob};
-use super::lease;
-use super::report::{self, LeaseHolder, LeaseState};
-use super::supervisor::Supervisor;
-use super::timers::{self, TimerStats};
-use super::worker::{Outcome, Worker};
+use super::kinds::Kinds;
+use super::report::{LeaseHolder, LeaseState};
+use super::step_error::StepError;
+use super::timers::TimerStats;
+use super::{claim, report, timers};
 use crate::access::unowned;
-use crate::kernel::{Error, Result, StoreError};
-use crate::port::{Mode, transact, transact_in};
-use crate::provisioning::{Job, JobStatus, Report, Trigger};
+use crate::kernel::{Context, Entropy, Error, Result, StoreError, Stored, secret_token};
+use crate::port::{Blobs, Infrastructure, Mode, Store, UnitOfWork, transact, transact_in};
+use crate::provisioning::{Actor, Job, JobQuery, JobStatus, LEASE, Report, Trigger};
 
 /// How often the queue is to be looked at when nobody calls.
 const POLL: Duration = Duration::from_secs(1);
@@ -39,7 +43,7 @@ impl Worker {
     /// When the store failed.
     pub async fn heartbeat(&self, held: &[Claimed]) -> Result<Vec<Claimed>> {
         transact_in(Mode::ReadCommitted, self.store.as_ref(), |uow, _| {
-            Box::pin(lease::heartbeat(uow, self.owner(), self.lease, held))
+            Box::pin(claim::heartbeat(uow, self.owner(), self.lease, held))
         })
         .await
     }
@@ -51,7 +55,7 @@ impl Worker {
     /// When the store failed.
     pub async fn is_held(&self, job: &Claimed) -> Result<bool> {
         let mut uow = self.store.begin(Mode::Auto).await?;
-        lease::is_held(uow.as_mut(), job).await
+        claim::is_held(uow.as_mut(), job).await
     }
 
     /// As [`Worker::is_held`] of each of these jobs, by one read.
@@ -60,7 +64,7 @@ impl Worker {
     /// When the store failed.
     pub async fn are_held(&self, jobs: &[Claimed]) -> Result<Vec<bool>> {
         let mut uow = self.store.begin(Mode::Auto).await?;
-        lease::are_held(uow.as_mut(), jobs).await
+        claim::are_held(uow.as_mut(), jobs).await
     }
 
     /// How long to wait before looking at the queue when nobody calls: a second, give or take a fifth, so that processes
@@ -201,5 +205,188 @@ impl Worker {
                 outcome => return outcome,
             }
         }
+    }
+}
+
+/// What became of a job that was worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// There was nothing to do.
+    Idle,
+    /// It left `RUNNING` for this status.
+    Left(JobStatus),
+    /// It was taken away.
+    LeaseLost,
+}
+
+/// A worker: takes jobs of the kinds it knows and works on them. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) infrastructure: Arc<dyn Infrastructure>,
+    pub(super) blobs: Arc<dyn Blobs>,
+    pub(super) kinds: Arc<Kinds>,
+    pub(super) cx: Context,
+    pub(super) actor: Actor,
+    pub(super) lease: Duration,
+}
+
+impl Worker {
+    /// A worker with an owner id of its own, generated at random.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        infrastructure: Arc<dyn Infrastructure>,
+        blobs: Arc<dyn Blobs>,
+        kinds: Arc<Kinds>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        let actor = Actor::worker(&secret_token(entropy.as_ref(), 22));
+        Self {
+            store,
+            infrastructure,
+            blobs,
+            kinds,
+            cx: Context::system(entropy),
+            actor,
+            lease: LEASE,
+        }
+    }
+
+    /// The same, with leases that last this long from a claim or a heartbeat instead of [`LEASE`].
+    #[must_use]
+    pub const fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// How long its leases last from a claim or a heartbeat.
+    #[must_use]
+    pub const fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    /// The owner id in its leases.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.actor.id
+    }
+}
+
+/// One attempt of a step.
+pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, StepError>> + Send + 'a>>;
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepEnd {
+    /// By itself.
+    Finished(Result<Value, StepError>),
+    /// It took longer than allowed, and was cut off.
+    TimedOut,
+    /// It panicked.
+    Panicked,
+    /// The lease is lost; it was cut off.
+    LeaseLost,
+    /// The process stops; it was cut off.
+    Stopping,
+}
+
+/// What the engine asks of the runtime around it.
+#[async_trait]
+pub trait Supervisor: Send + Sync {
+    /// Runs the attempt, for at most this long and only while the job is ours.
+    async fn attempt(&self, job: &Claimed, limit: Duration, work: StepFuture<'_>) -> StepEnd;
+
+    /// Tells whether the job is still held, by a read of the store that begins after the call: see [`Worker::is_held`].
+    /// Questions that are asked at the same time may be answered by one read.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn is_held(&self, worker: &Worker, job: &Claimed) -> Result<bool> {
+        worker.is_held(job).await
+    }
+
+    /// Tells whether the process is about to stop: no new step is begun then.
+    fn is_stopping(&self) -> bool;
+}
+
+/// No limits, no stop: for tests and for embedders that run a job to its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unsupervised;
+
+#[async_trait]
+impl Supervisor for Unsupervised {
+    async fn attempt(&self, _job: &Claimed, _limit: Duration, work: StepFuture<'_>) -> StepEnd {
+        StepEnd::Finished(work.await)
+    }
+
+    fn is_stopping(&self) -> bool {
+        false
+    }
+}
+
+/// How many of the newest jobs are looked at.
+const SAMPLE: u32 = 20;
+
+/// How long a job of a kind is said to take before there was any.
+const FIRST_ESTIMATE: Duration = Duration::from_secs(30);
+
+/// How many seconds a job of one of the [`TIMED_KINDS`](crate::provisioning::TIMED_KINDS) takes from its start to its end,
+/// retries and their pauses included: the median of the newest that completed by themselves, rounded up, at least 1.
+pub(in crate::use_case) async fn estimated_seconds(
+    uow: &mut dyn UnitOfWork,
+    kind: &'static str,
+) -> Result<i64> {
+    let completed = JobQuery::Completed(kind);
+    let newest = unowned::<Job>(uow).list(&completed, SAMPLE).await?;
+    let run_times = newest.iter().filter_map(run_time).collect();
+    Ok(whole_seconds(median(run_times).unwrap_or(FIRST_ESTIMATE)))
+}
+
+fn run_time(job: &Stored<Job>) -> Option<Duration> {
+    Some(job.finished_at?.since(job.started_at?))
+}
+
+/// The one in the middle; the mean of the two in the middle of an even number.
+fn median(mut durations: Vec<Duration>) -> Option<Duration> {
+    durations.sort_unstable();
+    let middle = durations.len() / 2;
+    let upper = *durations.get(middle)?;
+    if durations.len() % 2 == 1 {
+        return Some(upper);
+    }
+    Some((durations[middle - 1] + upper) / 2)
+}
+
+fn whole_seconds(duration: Duration) -> i64 {
+    let seconds = duration.as_millis().div_ceil(1_000).max(1);
+    i64::try_from(seconds).unwrap_or(i64::MAX)
+}
+
+/// Makes sure that a job is still its holder's.
+#[async_trait]
+pub(super) trait Guard: Debug + Send + Sync {
+    /// Reads the fence from the store, after the call.
+    ///
+    /// # Errors
+    /// [`StepError::LeaseLost`] when it is not, another one when that could not be read.
+    async fn check(&self) -> Result<(), StepError>;
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn the_estimate_is_the_median_in_whole_seconds_rounded_up() {
+        let estimate = |millis: &[u64]| {
+            let durations = millis.iter().copied().map(Duration::from_millis);
+            whole_seconds(median(durations.collect()).unwrap_or(FIRST_ESTIMATE))
+        };
+        assert_eq!(estimate(&[]), 30);
+        assert_eq!(estimate(&[0]), 1);
+        assert_eq!(estimate(&[9_000, 1_000, 4_001]), 5);
+        assert_eq!(estimate(&[3_000, 900_000, 5_000, 1]), 4);
     }
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::guard::Guard;
+use super::engine::Guard;
 use super::step_error::{Observation, StepError, Undone, to_json};
 use crate::access::{PlatformWriter, SystemScope};
 use crate::kernel::{

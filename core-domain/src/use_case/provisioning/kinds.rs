@@ -1,13 +1,20 @@
 //! The kinds a process knows.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::any_kind::{AnyKind, Registered};
-use super::kind::JobKind;
-use super::undo_kind::UndoKind;
-use crate::kernel::Result;
-use crate::provisioning::{is_undo_kind, undo_of};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps, Writing};
+use super::step_error::{Observation, StepError};
+use super::undo::UndoKind;
+use crate::kernel::{Error, Result};
+use crate::port::UnitOfWork;
+use crate::provisioning::{Job, LanePlace, Step, is_undo_kind, undo_of};
 
 /// Why kinds cannot be used together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,4 +100,226 @@ impl Kinds {
     pub fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }
+}
+
+/// A kind whose types are erased.
+pub(super) trait AnyKind: Debug + Send + Sync {
+    fn place(&self) -> LanePlace;
+    fn deadline(&self) -> Duration;
+    fn has_step(&self, name: &str) -> bool;
+
+    /// Whether its hooks write anything.
+    fn has_hooks(&self) -> bool;
+
+    /// Whether the end of this step writes anything besides the job.
+    fn records(&self, step: &str) -> bool;
+
+    /// Whether a cancelled job takes the effect of this step back.
+    fn undoes(&self, step: &str) -> bool;
+
+    /// How long one attempt of any of its steps may take.
+    fn longest_timeout(&self) -> Duration;
+
+    /// Reads the input of a job, once for all that is done with it. For a kind that undoes it is the job that is undone.
+    fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>>;
+}
+
+/// A job of a kind that is known, with its input.
+#[async_trait]
+pub(super) trait OpenJob: Send + Sync {
+    fn timeout(&self, step: &str) -> Duration;
+    async fn observe(
+        &self,
+        step: &str,
+        ports: StepPorts<'_>,
+    ) -> Result<Observation<Value>, StepError>;
+    /// Makes the effect, provided the job is still ours.
+    async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError>;
+    async fn record(
+        &self,
+        step: &str,
+        cx: Writing<'_>,
+        uow: &mut dyn UnitOfWork,
+        output: &Value,
+    ) -> Result<()>;
+    async fn record_wait(
+        &self,
+        step: &str,
+        cx: Writing<'_>,
+        uow: &mut dyn UnitOfWork,
+        found: &Value,
+    ) -> Result<()>;
+    async fn completed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn failed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn resumed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+}
+
+#[derive(Debug)]
+pub(super) struct Registered<K> {
+    pub(super) kind: K,
+    pub(super) steps: Steps<K>,
+}
+
+impl<K: JobKind> AnyKind for Registered<K> {
+    fn place(&self) -> LanePlace {
+        K::PLACE
+    }
+
+    fn deadline(&self) -> Duration {
+        K::DEADLINE
+    }
+
+    fn has_step(&self, name: &str) -> bool {
+        self.steps.find(name).is_some()
+    }
+
+    fn has_hooks(&self) -> bool {
+        K::HOOKS
+    }
+
+    fn records(&self, step: &str) -> bool {
+        self.steps.find(step).is_some_and(ErasedStep::records)
+    }
+
+    fn undoes(&self, step: &str) -> bool {
+        self.steps.find(step).is_some_and(ErasedStep::undoes)
+    }
+
+    fn longest_timeout(&self) -> Duration {
+        let timeouts = self.steps.0.iter().map(|step| step.timeout());
+        timeouts.max().unwrap_or_default()
+    }
+
+    fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
+        Ok(Box::new(Opened::new(self, job)?))
+    }
+}
+
+pub(super) struct Opened<'a, K: JobKind> {
+    registered: &'a Registered<K>,
+    job: &'a Job,
+    input: K::Input,
+}
+
+impl<'a, K: JobKind> Opened<'a, K> {
+    pub(super) fn new(registered: &'a Registered<K>, job: &'a Job) -> Result<Self> {
+        let input = K::Input::deserialize(&job.input).map_err(|error| {
+            let message = format!("is not that of {}: {error}", K::NAME);
+            Error::invalid("input", "invalid", message)
+        })?;
+        Ok(Self {
+            registered,
+            job,
+            input,
+        })
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&dyn ErasedStep<K>> {
+        self.registered.steps.find(name)
+    }
+
+    pub(super) fn step(&self, name: &str) -> Result<&dyn ErasedStep<K>, StepError> {
+        self.find(name).ok_or_else(|| {
+            StepError::permanent("UNKNOWN_STEP", format!("{}: no step {name}", K::NAME))
+        })
+    }
+
+    /// The step as the job has it.
+    pub(super) fn stored(&self, name: &str) -> Option<&Step> {
+        self.job.steps.iter().find(|step| step.name == name)
+    }
+
+    pub(super) fn step_context<'c>(
+        &'c self,
+        step: &'c str,
+        ports: StepPorts<'c>,
+    ) -> StepContext<'c, K> {
+        let kind = &self.registered.kind;
+        let stored = self.stored(step).and_then(|stored| stored.first_look);
+        StepContext::new(kind, self.job, &self.input, (item_of(step), stored), ports)
+    }
+
+    pub(super) fn job_context<'c>(
+        &'c self,
+        step: Option<&'c str>,
+        cx: Writing<'c>,
+    ) -> JobContext<'c, K> {
+        let (kind, item) = (&self.registered.kind, step.and_then(item_of));
+        JobContext::new(kind, self.job, &self.input, item, cx)
+    }
+}
+
+#[async_trait]
+impl<K: JobKind> OpenJob for Opened<'_, K> {
+    fn timeout(&self, step: &str) -> Duration {
+        self.find(step).map_or(Duration::ZERO, ErasedStep::timeout)
+    }
+
+    async fn observe(
+        &self,
+        step: &str,
+        ports: StepPorts<'_>,
+    ) -> Result<Observation<Value>, StepError> {
+        self.step(step)?
+            .observe(&self.step_context(step, ports))
+            .await
+    }
+
+    async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
+        let cx = self.step_context(step, ports);
+        cx.guard().await?;
+        self.step(step)?.apply(&cx).await
+    }
+
+    async fn record(
+        &self,
+        step: &str,
+        cx: Writing<'_>,
+        uow: &mut dyn UnitOfWork,
+        output: &Value,
+    ) -> Result<()> {
+        match self.find(step) {
+            Some(found) => {
+                let cx = self.job_context(Some(step), cx);
+                found.record(&cx, uow, output).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn record_wait(
+        &self,
+        step: &str,
+        cx: Writing<'_>,
+        uow: &mut dyn UnitOfWork,
+        found: &Value,
+    ) -> Result<()> {
+        match self.find(step) {
+            Some(waiting) => {
+                let cx = self.job_context(Some(step), cx);
+                waiting.record_wait(&cx, uow, found).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn completed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let cx = self.job_context(None, cx);
+        self.registered.kind.completed(&cx, uow).await
+    }
+
+    async fn failed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let cx = self.job_context(None, cx);
+        self.registered.kind.failed(&cx, uow).await
+    }
+
+    async fn resumed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let cx = self.job_context(None, cx);
+        self.registered.kind.resumed(&cx, uow).await
+    }
+}
+
+/// The item in the name of a step.
+fn item_of(step: &str) -> Option<&str> {
+    step.split_once(':').map(|(_, item)| item)
 }

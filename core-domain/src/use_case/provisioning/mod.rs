@@ -4,44 +4,38 @@
 //! through one function, which asks the state machine and writes the job, its lease, its lane, its history and its dead
 //! letter in the caller's unit of work.
 
-mod any_kind;
 mod attempt;
 mod batch;
-mod change;
 mod claim;
 mod dlq;
-mod duration;
 mod engine;
 mod enqueue;
-mod guard;
 mod history;
 mod hold;
-mod hold_view;
 mod job;
 mod kind;
 mod kinds;
 mod lane;
-mod lease;
 mod operate;
 mod report;
 mod step_error;
-mod supervisor;
 mod timers;
 mod transition;
 mod undo;
-mod undo_kind;
-mod worker;
 
 pub use attempt::Finished;
 pub use batch::Committed;
 pub use claim::{Claimed, HeldJob};
 pub use dlq::{DlqEntryView, DlqFilter, DlqStatuses, dlq_entries, dlq_entry};
-pub(super) use duration::estimated_seconds;
+pub(super) use engine::estimated_seconds;
+pub use engine::{Outcome, StepEnd, StepFuture, Supervisor, Unsupervised, Worker};
 pub use enqueue::{enqueue, enqueue_child, enqueue_many};
 pub use history::{JobFeed, JobNews, JobProgressEvent, follow, history};
 pub(super) use hold::follow_suspension;
-pub use hold::{SetHold, create_hold, get_hold, hold, holds, release_hold, remove_hold};
-pub use hold_view::{CreateHold, HoldOn, HoldView};
+pub use hold::{
+    CreateHold, HoldOn, HoldView, SetHold, create_hold, get_hold, hold, holds, release_hold,
+    remove_hold,
+};
 pub use job::{JobFilter, JobListScope, JobView, LeaseView, authorize_list, get, list};
 pub(super) use job::{belongs_to, child_of, find, find_unfinished, of_kind, with_descendants};
 pub use kind::{JobContext, JobInput, JobKind, JobStep, StepContext, StepPorts, Steps};
@@ -50,6 +44,4 @@ pub(super) use operate::cancel_some;
 pub use operate::{cancel, force_complete, replay, retry};
 pub use report::LeaseState;
 pub use step_error::{Observation, StepError, Undone};
-pub use supervisor::{StepEnd, StepFuture, Supervisor, Unsupervised};
 pub use timers::{TimerStats, signal};
-pub use worker::{Outcome, Worker};

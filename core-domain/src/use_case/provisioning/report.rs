@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::change::Change;
 use super::claim::{Claimed, HeldJob};
+use super::engine::Outcome;
 use super::kind::Writing;
 use super::kinds::Kinds;
 use super::step_error::StepError;
+use super::transition::Change;
 use super::transition::{TransitionContext, write_transition};
 use super::undo;
-use super::worker::Outcome;
 use crate::access::unowned;
 use crate::kernel::{Context, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::change::Change;
 use super::claim::promote;
 use super::kinds::Kinds;
 use super::operate;
+use super::transition::Change;
 use super::transition::{TransitionContext, transition, write_transition};
 use crate::access::{Batches, JobScope, unaudited, unowned};
 use crate::kernel::{Context, Error, JobId, Result, StoreError, Stored, Timestamp, grant};

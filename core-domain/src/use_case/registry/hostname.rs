@@ -5,10 +5,21 @@
 //! A platform may have a DNS record and a custom domain of a hostname. No index covers both tables. The checks hold because
 //! writing units are serializable ([`Mode::Write`](crate::port::Mode::Write)).
 
-use crate::access::{PlatformAccess, SystemScope};
-use crate::kernel::{Code, Context, Error, PlatformId, Result, Slug, Stored};
-use crate::port::UnitOfWork;
-use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, Hostname};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::jobs::{DnsTarget, DomainTarget, RemoveDnsRecord, RemoveDomain};
+use crate::access::{Batches, PlatformAccess, PlatformWriter, SystemScope, audited};
+use crate::kernel::{
+    Code, Context, CustomDomainId, DnsRecordId, Error, Machine, PlatformId, Result, Slug, Stored,
+    TOKEN_LENGTH, secret_token,
+};
+use crate::port::{DnsResolver, Mode, Store, UnitOfWork, transact};
+use crate::registry::{
+    CustomDomain, CustomDomainEvent, CustomDomainQuery, CustomDomainStatus, DnsRecord,
+    DnsRecordEvent, DnsRecordQuery, DnsRecordStatus, Hostname, MissingRecord, PlatformStatus,
+};
+use crate::use_case::provisioning::enqueue;
 
 /// The refusal of a hostname that has a DNS record. It does not tell whose.
 pub(super) fn has_dns_record() -> Error {
@@ -114,4 +125,316 @@ async fn active_record(
     let records = SystemScope::new().records::<DnsRecord>(uow);
     let found = records.first(&active).await?;
     Ok(found.filter(|record| record.platform_id != *platform))
+}
+
+/// What a check of all proofs found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckedProofs {
+    /// Hostnames whose proof is there.
+    pub proved: usize,
+    /// Hostnames whose proof is missing, and that are still served.
+    pub missing: usize,
+    /// Hostnames that are served no longer.
+    pub ended: usize,
+    /// Hostnames whose proof could not be looked up. Nothing is concluded from that.
+    pub unknown: usize,
+}
+
+/// An entry whose hostname is served.
+#[derive(Clone, Debug)]
+enum Served {
+    Domain(CustomDomainId),
+    Record(DnsRecordId),
+}
+
+/// An entry and its proof.
+#[derive(Clone, Debug)]
+struct ProofOf {
+    served: Served,
+    hostname: Hostname,
+    proof: MissingRecord,
+}
+
+/// Looks up the proofs of all hostnames that are served, but those that an operator vouched for. An entry whose proof has been
+/// missing for `patience`, or whose hostname another platform has proved, fails, and a job ends that it is served.
+///
+/// # Errors
+/// When the store failed. Entries that were checked before keep their outcome.
+pub async fn check_proofs(
+    cx: &Context,
+    store: &dyn Store,
+    dns: &dyn DnsResolver,
+    patience: Duration,
+) -> Result<CheckedProofs> {
+    let mut checked = CheckedProofs::default();
+    let mut domains = Batches::<CustomDomain>::of(CustomDomainQuery::Served);
+    loop {
+        let mut uow = store.begin(Mode::Read).await?;
+        let all = SystemScope::new().records(uow.as_mut());
+        let Some(batch) = domains.next(all).await? else {
+            break;
+        };
+        drop(uow);
+        for domain in batch.iter().filter(|domain| !domain.is_vouched) {
+            let [_, proof] = domain.required_records();
+            let found = ProofOf {
+                served: Served::Domain(domain.id.clone()),
+                hostname: domain.hostname.clone(),
+                proof,
+            };
+            check(cx, store, dns, &found, patience, &mut checked).await?;
+        }
+    }
+    let mut records = Batches::<DnsRecord>::of(DnsRecordQuery::Served);
+    loop {
+        let mut uow = store.begin(Mode::Read).await?;
+        let all = SystemScope::new().records(uow.as_mut());
+        let Some(batch) = records.next(all).await? else {
+            break;
+        };
+        drop(uow);
+        for record in batch.iter().filter(|record| !record.is_vouched) {
+            let found = ProofOf {
+                served: Served::Record(record.id.clone()),
+                hostname: record.hostname.clone(),
+                proof: record.proof_record(),
+            };
+            check(cx, store, dns, &found, patience, &mut checked).await?;
+        }
+    }
+    Ok(checked)
+}
+
+async fn check(
+    cx: &Context,
+    store: &dyn Store,
+    dns: &dyn DnsResolver,
+    wanted: &ProofOf,
+    patience: Duration,
+    checked: &mut CheckedProofs,
+) -> Result<()> {
+    let Ok(texts) = dns.txt(&wanted.proof.name).await else {
+        checked.unknown += 1;
+        return Ok(());
+    };
+    let texts: &BTreeSet<String> = &texts.into_iter().collect();
+    let outcome = transact(store, |uow, _| {
+        Box::pin(async move {
+            match &wanted.served {
+                Served::Domain(id) => {
+                    record_domain(cx, uow, (id, &wanted.hostname), texts, patience).await
+                }
+                Served::Record(id) => {
+                    record_record(cx, uow, (id, &wanted.hostname), texts, patience).await
+                }
+            }
+        })
+    });
+    match outcome.await? {
+        Outcome::Proved => checked.proved += 1,
+        Outcome::Missing => checked.missing += 1,
+        Outcome::Ended => checked.ended += 1,
+    }
+    Ok(())
+}
+
+/// What a look-up means for an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Proved,
+    Missing,
+    Ended,
+}
+
+async fn record_domain(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    (id, hostname): (&CustomDomainId, &Hostname),
+    texts: &BTreeSet<String>,
+    patience: Duration,
+) -> Result<Outcome> {
+    let system = SystemScope::new();
+    let found = system.records::<CustomDomain>(uow).find(id).await?;
+    let Some(seen) = found.filter(|domain| domain.status == CustomDomainStatus::Active) else {
+        return Ok(Outcome::Proved);
+    };
+    let Some(platform) = system.platform(uow, &seen.platform_id).await? else {
+        return Ok(Outcome::Proved);
+    };
+    let now = uow.now().await?;
+    let is_there = texts.contains(&seen.proof);
+    let next = seen.edit().proof_looked_up(is_there, now);
+    let missing_for = next.proof_missing_since.map(|since| now.since(since));
+    let is_lost = is_proved_by_another(uow, &platform, hostname, texts).await?;
+    if is_lost || missing_for.is_some_and(|time| time >= patience) {
+        lose_domain(cx, &platform, uow, &seen).await?;
+        return Ok(Outcome::Ended);
+    }
+    audited::replace(cx, &platform, uow, &seen, next, "domain.proof_checked").await?;
+    Ok(outcome_of(is_there))
+}
+
+async fn record_record(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    (id, hostname): (&DnsRecordId, &Hostname),
+    texts: &BTreeSet<String>,
+    patience: Duration,
+) -> Result<Outcome> {
+    let system = SystemScope::new();
+    let found = system.records::<DnsRecord>(uow).find(id).await?;
+    let Some(seen) = found.filter(|record| record.status == DnsRecordStatus::Active) else {
+        return Ok(Outcome::Proved);
+    };
+    let Some(platform) = system.platform(uow, &seen.platform_id).await? else {
+        return Ok(Outcome::Proved);
+    };
+    let now = uow.now().await?;
+    // Its custom domain of this hostname is proved by a text of its own.
+    let domain = CustomDomainQuery::Active(hostname.clone());
+    let domain = platform.records::<CustomDomain>(uow).first(&domain).await?;
+    let is_there = texts.contains(&seen.proof) || domain.is_some();
+    let next = seen.edit().proof_looked_up(is_there, now);
+    let missing_for = next.proof_missing_since.map(|since| now.since(since));
+    let is_lost = is_proved_by_another(uow, &platform, hostname, texts).await?;
+    if is_lost || missing_for.is_some_and(|time| time >= patience) {
+        lose_record(cx, &platform, uow, &seen).await?;
+        return Ok(Outcome::Ended);
+    }
+    audited::replace(cx, &platform, uow, &seen, next, "dns_record.proof_checked").await?;
+    Ok(outcome_of(is_there))
+}
+
+const fn outcome_of(is_there: bool) -> Outcome {
+    if is_there {
+        Outcome::Proved
+    } else {
+        Outcome::Missing
+    }
+}
+
+/// Whether the DNS has the proof of an entry of another platform that is not deleted.
+async fn is_proved_by_another(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformAccess,
+    hostname: &Hostname,
+    texts: &BTreeSet<String>,
+) -> Result<bool> {
+    let system = SystemScope::new();
+    let mut domains = Batches::<CustomDomain>::of(CustomDomainQuery::Named(hostname.clone()));
+    while let Some(batch) = domains.next(system.records(uow)).await? {
+        let proves = |domain: &CustomDomain| {
+            let is_entered = domain.status != CustomDomainStatus::Deleted;
+            is_entered && domain.platform_id != *platform.id() && texts.contains(&domain.proof)
+        };
+        if batch.iter().any(|domain| proves(domain)) {
+            return Ok(true);
+        }
+    }
+    let mut records = Batches::<DnsRecord>::of(DnsRecordQuery::Named(hostname.clone()));
+    while let Some(batch) = records.next(system.records(uow)).await? {
+        let proves = |record: &DnsRecord| {
+            let is_entered = record.status != DnsRecordStatus::Deleted;
+            is_entered && record.platform_id != *platform.id() && texts.contains(&record.proof)
+        };
+        if batch.iter().any(|record| proves(record)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Gives a hostname to a platform. Other platforms lose it if their entries are active. If this platform proved the hostname,
+/// other platforms that proved it before lose it too.
+///
+/// # Errors
+/// `CONFLICT` for a claim without proof while another platform that is not deleted is served under the hostname.
+pub(super) async fn take(
+    cx: &Context,
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    hostname: &Hostname,
+    claim: Claim,
+) -> Result<()> {
+    let system = SystemScope::new();
+    let mut domains = Batches::<CustomDomain>::of(CustomDomainQuery::Named(hostname.clone()));
+    while let Some(batch) = domains.next(system.records(uow)).await? {
+        for domain in batch {
+            let is_active = domain.status == CustomDomainStatus::Active;
+            if domain.platform_id != *scope.id()
+                && ends(claim, is_active, domain.is_proved())
+                && let Some(loser) =
+                    loser(uow, &domain.platform_id, claim, is_custom_domain).await?
+            {
+                lose_domain(cx, &loser, uow, &domain).await?;
+            }
+        }
+    }
+    let mut records = Batches::<DnsRecord>::of(DnsRecordQuery::Named(hostname.clone()));
+    while let Some(batch) = records.next(system.records(uow)).await? {
+        for record in batch {
+            let is_active = record.status == DnsRecordStatus::Active;
+            if record.platform_id != *scope.id()
+                && ends(claim, is_active, record.is_proved())
+                && let Some(loser) = loser(uow, &record.platform_id, claim, has_dns_record).await?
+            {
+                lose_record(cx, &loser, uow, &record).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether a claim ends an entry of another platform. A claim without proof ends active entries alone; a proved entry
+/// conflicts with it later, when it would become active.
+fn ends(claim: Claim, is_active: bool, is_proved: bool) -> bool {
+    is_active || claim == Claim::Proved && is_proved
+}
+
+/// Returns the platform that loses a hostname, or the refusal of a claim without proof.
+async fn loser(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    claim: Claim,
+    refusal: fn() -> Error,
+) -> Result<Option<PlatformWriter>> {
+    let Some(loser) = SystemScope::new().platform(uow, platform).await? else {
+        return Ok(None);
+    };
+    if claim == Claim::Vouched && loser.platform().status != PlatformStatus::Deleted {
+        return Err(refusal());
+    }
+    Ok(Some(loser))
+}
+
+/// Fails a custom domain and queues the job that removes its hostname at the provider.
+pub(super) async fn lose_domain(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<CustomDomain>,
+) -> Result<()> {
+    let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
+    let next = seen.edit().lost(&random, uow.now().await?)?;
+    let action = CustomDomainEvent::Fail.of_event().action;
+    audited::replace(&cx.consequence(), scope, uow, seen, next, action).await?;
+    let target = DomainTarget::of(scope, &seen.id);
+    enqueue::<RemoveDomain>(cx, scope, uow, &target).await?;
+    Ok(())
+}
+
+/// Fails a DNS record and queues the job that removes its route at the provider.
+pub(super) async fn lose_record(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<DnsRecord>,
+) -> Result<()> {
+    let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
+    let next = seen.edit().lost(&random)?;
+    let action = DnsRecordEvent::Fail.of_event().action;
+    audited::replace(&cx.consequence(), scope, uow, seen, next, action).await?;
+    let target = DnsTarget::of(scope, &seen.id);
+    enqueue::<RemoveDnsRecord>(cx, scope, uow, &target).await?;
+    Ok(())
 }

@@ -10,7 +10,7 @@ use super::jobs::{
     ProvisionPlatform, Removal, StackActivate, StackDeactivate, Target, UpgradeAuth, auth_ref,
     entry_of, is_current, is_data_of, owned_by, resource_ref,
 };
-use super::stack_instance::entries;
+use super::workspace_stack;
 use crate::access::{AuditEvent, Batches, PlatformAccess, SystemScope};
 use crate::kernel::{EntityId, Environment, Error, PlatformId, Result, Stored};
 use crate::port::{ResourceRef, UnitOfWork};
@@ -205,10 +205,11 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
             let input = input_of::<StackDeactivate>(job)?;
             let (target, delete_data) = (&input.target, input.work.delete_data);
             let is_removed = |entry: &Resource| {
-                entries::is_part(target, entry) && (delete_data || !entry.resource_type.is_store())
+                workspace_stack::is_part(target, entry)
+                    && (delete_data || !entry.resource_type.is_store())
             };
             let mut removed = Resources::default();
-            let of_stack = entries::of_stack(target);
+            let of_stack = workspace_stack::of_stack(target);
             removed.add(&platform, uow, of_stack, is_removed).await?;
             Ok(removed)
         }

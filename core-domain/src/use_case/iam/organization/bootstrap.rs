@@ -1,7 +1,7 @@
 //! The operator organization: created once in the life of an installation.
 
-use super::active::set_active_if_none;
-use super::create::{NewOrganization, create};
+use super::manage::set_active_if_none;
+use super::manage::{NewOrganization, create};
 use crate::access::{ServiceScope, all_unowned, unowned};
 use crate::iam::{
     Bootstrap, Organization, OrganizationQuery, OrganizationType, Session, SessionQuery, User,

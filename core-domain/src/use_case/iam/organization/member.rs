@@ -1,6 +1,6 @@
 //! Members: listed, given other roles, removed; one owner always stays.
 
-use super::refusal::ensure_roles_known;
+use super::manage::ensure_roles_known;
 use crate::access::{
     Batches, Covers, MemberScope, MembershipScope, SystemScope, all_unowned, audited,
     ensure_can_own_another, ensure_fresh, find_member, unowned,

@@ -3,15 +3,20 @@
 
 use serde_json::json;
 
-use super::password::find_password_account;
+use super::account::{FactorRemoval, remove_all_factors};
+use super::password::{find_password_account, set_by_mail};
 use super::sign_in::{PasswordCredential, refusal};
 use crate::access::{AuditEvent, Covers, PublicScope, audited, authorize_session, unowned};
-use crate::iam::{Member, MemberQuery, User, UserQuery, VerificationPurpose};
-use crate::kernel::{Context, Email, Error, Result, Stored, Unowned};
+use crate::iam::{
+    Member, MemberQuery, PasskeyChallenge, PasskeyChallengeQuery, PasswordHash, User, UserQuery,
+    VerificationPurpose,
+};
+use crate::kernel::{Code, Context, Effect, Email, Error, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{self, FirstFactor, SignInOutcome};
-use crate::use_case::iam::verification::mail::Notice;
-use crate::use_case::iam::verification::{self, Links, Notices, Recipient, invalid_token};
+use crate::use_case::iam::session::{FirstFactor, Kept, SignInOutcome};
+use crate::use_case::iam::verification::Notice;
+use crate::use_case::iam::verification::{Links, Notices, Recipient, invalid_token};
+use crate::use_case::iam::{api_key, session, verification};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::EmailVerification;
 
@@ -190,5 +195,63 @@ pub(in crate::use_case::iam) async fn confirm_email(
     next.email_verified = true;
     let user = audited::replace(cx, scope, uow, user, next, "user.email_verified").await?;
     notices.tell(cx, uow, &user, Notice::EmailVerified).await?;
+    Ok(user)
+}
+
+/// Sets a new password for an account whose address nobody has confirmed, and confirms it. Everything that gave access before is
+/// removed.
+///
+/// # Errors
+/// `INVALID_TOKEN`, also when the address was confirmed meanwhile.
+pub async fn take_over_by_link(
+    cx: &Context,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+    hash: &PasswordHash,
+    notices: Notices<'_>,
+) -> Result<Stored<User>> {
+    let user = consume_unconfirmed(uow, token).await?;
+    set_by_mail(cx, scope, uow, user, hash, notices).await
+}
+
+/// Deletes an account whose address nobody has confirmed, with everything that belongs to it.
+///
+/// # Errors
+/// `INVALID_TOKEN`, also when the address was confirmed meanwhile; `CONFLICT` when the account is a member of an organization,
+/// because others may depend on it.
+pub async fn delete_by_link(
+    cx: &Context,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+) -> Result<()> {
+    let user = consume_unconfirmed(uow, token).await?;
+    if is_member(uow, &user).await? {
+        let message = "The account is a member of an organization, where others may depend on it. Take it over instead.";
+        return Err(Error::refused(Code::Conflict, message));
+    }
+    let cx = &session::as_user(cx, &user).consequence();
+    session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
+    remove_all_factors(cx, scope, uow, &user.id, FactorRemoval::Unverified).await?;
+    let challenges = PasskeyChallengeQuery::OfUser(user.id.clone());
+    unowned::<PasskeyChallenge>(uow)
+        .remove_all(&challenges)
+        .await?;
+    api_key::remove_of_user(uow, &user.id).await?;
+    if let Some(account) = find_password_account(uow, &user.id).await? {
+        audited::remove(cx, scope, uow, &account, "account.unverified_removed").await?;
+    }
+    uow.effects()
+        .add(Effect::UserAccessChanged(user.id.clone()));
+    audited::remove(cx, scope, uow, &user, "user.deleted").await
+}
+
+async fn consume_unconfirmed(uow: &mut dyn UnitOfWork, token: &str) -> Result<Stored<User>> {
+    let user = user_of_token(uow, token).await?;
+    if user.email_verified {
+        return Err(invalid_token());
+    }
+    verification::consume(uow, PURPOSE, token).await?;
     Ok(user)
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::account::take_over;
 use super::sign_up::{NewUser, insert_user};
-use super::take_over::take_over;
 use crate::access::{AuditEvent, PublicScope, audited, unowned};
 use crate::iam::{Account, AccountQuery, User, UserQuery, VerificationPurpose};
 use crate::kernel::{Context, Email, PersonName, Result, Stored};

@@ -1,36 +1,28 @@
 //! People: signing up and in, with a password or a link sent by mail; what they say of themselves; taking them
 //! over from elsewhere; keeping them out.
 
-mod ban;
-mod disown;
+mod account;
 mod email_verification;
-mod factors;
 mod import;
 mod magic_link;
 mod password;
-mod profile;
-mod rehash;
 mod sign_in;
 mod sign_up;
-mod take_over;
 
-pub use ban::{ban, unban};
-pub use disown::{delete_by_link, take_over_by_link};
+pub use account::{ban, profile, remove_factors, unban, update};
 pub(super) use email_verification::confirm_email;
 pub use email_verification::{
-    AccountProof, ConfirmableAccount, VerifiedEmail, confirmable_account, send_verification_email,
-    verify_email,
+    AccountProof, ConfirmableAccount, VerifiedEmail, confirmable_account, delete_by_link,
+    send_verification_email, take_over_by_link, verify_email,
 };
-pub use factors::remove_factors;
 pub use import::{ImportOutcome, ImportedUser, KnownUsers, import, preview_import};
 pub use magic_link::{LinkSignIn, check_magic_link, send_magic_link, verify_magic_link};
 pub use password::{
     PasswordChanged, PasswordReset, change_password, check_reset_token, list_accounts,
-    own_credential, password_check_failed, request_password_reset, reset_password, wrong_password,
+    own_credential, password_check_failed, rehash_password, request_password_reset, reset_password,
+    wrong_password,
 };
 pub(super) use password::{person_of_password, person_of_session};
-pub use profile::{profile, update};
-pub use rehash::rehash_password;
 pub(super) use sign_in::ensure_confirmed;
 pub use sign_in::{
     Lockout, PasswordCredential, PasswordSignIn, SignIn, locked_out, password_credential,

@@ -2,18 +2,20 @@
 
 use serde_json::json;
 
+use super::account::take_over;
 use super::sign_in::PasswordCredential;
-use super::take_over::take_over;
-use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, unowned};
+use crate::access::{
+    AuditEvent, PublicScope, SessionScope, SystemScope, audited, unaudited, unowned,
+};
 use crate::iam::{
     Account, AccountQuery, CREDENTIAL, PasswordHash, Session, User, UserQuery, VerificationPurpose,
 };
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, Timestamp, UserId};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::api_key;
-use crate::use_case::iam::session::{self, Kept, SignedIn};
-use crate::use_case::iam::verification::mail::Notice;
-use crate::use_case::iam::verification::{self, Links, Notices, Recipient, invalid_token};
+use crate::use_case::iam::session::{Kept, SignedIn};
+use crate::use_case::iam::verification::Notice;
+use crate::use_case::iam::verification::{Links, Notices, Recipient, invalid_token};
+use crate::use_case::iam::{api_key, session, verification};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::PasswordReset;
 
@@ -317,4 +319,34 @@ pub async fn list_accounts(
         .await?
         .into_iter()
         .collect())
+}
+
+/// Puts another hash of the same password in the place of the one that was checked; tells whether it did. When the password
+/// was changed in between, or hashed anew by another sign-in, everything stays as it is.
+///
+/// # Errors
+/// When the store failed.
+pub async fn rehash_password(
+    cx: &Context,
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    checked: &PasswordCredential,
+    hash: &PasswordHash,
+) -> Result<bool> {
+    let account = unowned::<Account>(uow).find(&checked.account_id).await?;
+    let is_checked = |account: &Account| account.password_hash.as_ref() == Some(&checked.hash);
+    let Some(account) = account.filter(|account| is_checked(account)) else {
+        return Ok(false);
+    };
+    let mut next = account.edit();
+    next.password_hash = Some(hash.clone());
+    let Some(user) = unowned::<User>(uow).find(&checked.user_id).await? else {
+        return Ok(false);
+    };
+    let (cx, scope) = (
+        &session::as_user(&cx.consequence(), &user),
+        &SystemScope::new(),
+    );
+    audited::replace(cx, scope, uow, &account, next, "account.password_rehashed").await?;
+    Ok(true)
 }

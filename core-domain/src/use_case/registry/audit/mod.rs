@@ -1,20 +1,17 @@
 //! The audit: lists and exports of it, the chains its entries are sealed in, and the feed of the changes it tells.
 
 mod checkpoint;
-mod export;
 mod feed;
 mod read;
 mod verify;
-mod verify_entries;
 mod verify_installation;
 mod verify_report;
 
 use std::collections::BTreeSet;
 
 pub use checkpoint::list as list_checkpoints;
-pub use export::{AuditExport, export};
 pub use feed::{ChangeFeed, FeedQuery, open as open_feed};
-pub use read::{get_event, list, list_events, list_of_platform};
+pub use read::{AuditExport, export, get_event, list, list_events, list_of_platform};
 pub use verify::{VerifyQuery, verify};
 pub use verify_report::{ChainEnd, InstallationReport, Problem, ProblemKind, VerifyReport};
 

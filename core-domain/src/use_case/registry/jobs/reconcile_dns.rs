@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::dns_target::{RoutedRecord, target_of_record};
-use super::hostname_calls::{remove_route, route};
-use super::reconcile_input::Reconciliation;
-use super::reconcile_report::{Mended, Repair, Report};
-use super::reconcile_resources::record_report;
-use super::resource::ensure_wanted;
+use super::dns_record::{RoutedRecord, target_of_record};
+use super::hostname::{remove_route, route};
+use super::platform_provision::ensure_wanted;
+use super::platform_reconcile::Reconciliation;
+use super::platform_reconcile::record_report;
+use super::platform_reconcile::{Mended, Repair, Report};
 use crate::access::Batches;
 use crate::kernel::{DnsRecordId, Result};
 use crate::port::{Mode, Route, UnitOfWork};
@@ -17,7 +17,7 @@ use crate::registry::{DnsRecord, DnsRecordQuery, DnsRecordStatus};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
-use crate::use_case::registry::dns::record_route_id;
+use crate::use_case::registry::dns_record::record_route_id;
 
 /// Compares the records whose hostnames the provider routes, or should.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::hostname_calls::{at_provider, serve, stop_serving};
-use super::reconcile_input::Reconciliation;
-use super::reconcile_report::{Mended, Repair, Report};
-use super::reconcile_resources::record_report;
-use super::resource::ensure_wanted;
+use super::hostname::{at_provider, serve, stop_serving};
+use super::platform_provision::ensure_wanted;
+use super::platform_reconcile::Reconciliation;
+use super::platform_reconcile::record_report;
+use super::platform_reconcile::{Mended, Repair, Report};
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
 use crate::port::{Mode, ServedHostname, UnitOfWork};
@@ -16,7 +16,7 @@ use crate::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRe
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
-use crate::use_case::registry::domain::{forget_hostname, record_hostname};
+use crate::use_case::registry::custom_domain::{forget_hostname, record_hostname};
 
 /// Compares the domains that the provider serves, or should.
 #[derive(Clone, Copy, Debug)]

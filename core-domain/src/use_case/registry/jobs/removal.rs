@@ -11,7 +11,7 @@ use crate::kernel::{
 use crate::port::{Mode, ProviderError, ResourceRef, UnitOfWork};
 use crate::registry::{FeatureActivation, Resource, ResourceQuery, is_provider_name};
 use crate::use_case::provisioning::{JobKind, StepContext, StepError, Undone};
-use crate::use_case::registry::{dns, resource};
+use crate::use_case::registry::{dns_record, resource};
 
 /// Maximum number of objects that one attempt removes.
 pub(super) const PORTION: usize = 100;
@@ -245,6 +245,6 @@ pub(super) async fn delete_entry(
     uow: &mut dyn UnitOfWork,
     entry: &Stored<Resource>,
 ) -> Result<()> {
-    dns::delete_leading_to(cx, platform, uow, &entry.id).await?;
+    dns_record::delete_leading_to(cx, platform, uow, &entry.id).await?;
     resource::soft_delete(cx, platform, uow, entry).await
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::known::Known;
+use super::platform_provision::Known;
 use super::removal::{Attempt, RemovedObjects, TIMEOUT, portion_of};
 use crate::kernel::{EntityId, PlatformId, PlatformOwned, Result};
 use crate::port::{Mode, ResourceRef, UnitOfWork};

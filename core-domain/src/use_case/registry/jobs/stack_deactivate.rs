@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::child_feature::{LOOK_AGAIN, ensure_not_failed_for, let_go};
+use super::feature::{LOOK_AGAIN, ensure_not_failed_for, let_go};
 use super::removal::{Attempt, RemovedObjects, TIMEOUT, delete_removed, portion_of};
-use super::stack_target::{StackInput, StackTarget, StackWork, ensure_called_for};
+use super::stack::{StackInput, StackTarget, StackWork, ensure_called_for};
 use crate::access::PlatformAccess;
 use crate::kernel::{Error, Result, Stored};
 use crate::port::{Mode, UnitOfWork};
@@ -21,7 +21,7 @@ use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
 use crate::use_case::registry::feature;
-use crate::use_case::registry::stack_instance::{entries, follow};
+use crate::use_case::registry::workspace_stack;
 
 /// The name of the step that deactivates the features.
 const FEATURES: &str = "features";
@@ -96,7 +96,7 @@ async fn follow_job(
         return Ok(());
     };
     let own = (&cx.input.target.stack_instance_id, &cx.job.id);
-    follow::record_event(cx, &platform, uow, own, event).await
+    workspace_stack::record_event(cx, &platform, uow, own, event).await
 }
 
 /// Removes the stack's objects of one type.
@@ -129,12 +129,12 @@ impl JobStep<StackDeactivate> for RemoveParts {
         let until = attempt.began();
         let is_removed = |entry: &Resource| {
             self.0 == entry.resource_type
-                && entries::is_part(target, entry)
+                && workspace_stack::is_part(target, entry)
                 && entry.created_at <= until
         };
         let parts = match cx.platform(uow.as_mut()).await? {
             Some(platform) => {
-                let of_stack = entries::of_stack(target);
+                let of_stack = workspace_stack::of_stack(target);
                 portion_of(&platform, uow.as_mut(), of_stack, is_removed).await?
             }
             None => Vec::new(),

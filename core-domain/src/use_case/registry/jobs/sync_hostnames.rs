@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::dns_target::{RoutedRecord, target_of_record};
-use super::hostname_calls::{at_provider, remove_route, route, serve, stop_serving};
+use super::dns_record::{RoutedRecord, target_of_record};
+use super::hostname::{at_provider, remove_route, route, serve, stop_serving};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
     Context, CustomDomainId, DnsRecordId, PlatformId, PlatformOwned, Record, Result, Stored,
@@ -24,8 +24,8 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, enqueue,
 };
-use crate::use_case::registry::dns::record_route_id;
-use crate::use_case::registry::domain::{forget_hostname, record_hostname};
+use crate::use_case::registry::custom_domain::{forget_hostname, record_hostname};
+use crate::use_case::registry::dns_record::record_route_id;
 
 /// Maximum number of entries that one attempt works on.
 const PORTION: usize = 100;

@@ -1,15 +1,18 @@
 //! Creating, reading, changing and deleting webhooks.
 
-use super::scope::{ReadsWebhooks, WritesWebhooks};
-use crate::access::{audited, ensure_room, unowned};
+use std::time::Duration;
+
+use crate::access::{Covers, OperatorScope, PlatformScope, audited, ensure_room, unowned};
 use crate::kernel::{
-    Cipher, Code, Context, Error, ListQuery, Machine, Page, Record, Result, Stored, WebhookId,
+    Cipher, Code, Context, Error, ListQuery, Machine, Page, PlatformId, Record, Result, Stored,
+    Unowned, WebhookId, grant,
 };
 use crate::port::UnitOfWork;
 use crate::shared::{
     CreateWebhook, UpdateWebhook, Webhook, WebhookDelivery, WebhookDeliveryQuery, WebhookEvent,
     WebhookQuery, WebhookSecret, WebhookTargets,
 };
+use crate::use_case::shared::sweep::remove_first;
 
 /// A webhook with its newest secret, which is shown this once.
 #[derive(Clone, Debug)]
@@ -146,3 +149,60 @@ pub async fn delete(
         .await?;
     Ok(())
 }
+
+/// How long a message is kept once it has ended.
+const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Removes at most `limit` of the messages that ended 30 days ago or earlier, the first to end first. Returns their number; 0
+/// means that none is left.
+///
+/// # Errors
+/// When the store failed.
+pub async fn remove_ended_deliveries(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
+    let ended = WebhookDeliveryQuery::EndedBefore(uow.now().await?.minus(KEPT_FOR));
+    remove_first::<WebhookDelivery>(uow, &ended, limit).await
+}
+
+/// Removes the webhooks of a platform that is gone, and their messages.
+pub(in crate::use_case) async fn remove_of_platform(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+) -> Result<()> {
+    let messages = WebhookDeliveryQuery::OfPlatform(platform.clone());
+    unowned::<WebhookDelivery>(uow)
+        .remove_all(&messages)
+        .await?;
+    let webhooks = WebhookQuery::Of(Some(platform.clone()));
+    unowned::<Webhook>(uow).remove_all(&webhooks).await?;
+    Ok(())
+}
+
+/// A scope that reads webhooks: those of a platform, or the installation's.
+pub trait ReadsWebhooks: Send + Sync {
+    /// The platform; `None` for the installation.
+    fn platform(&self) -> Option<&PlatformId>;
+}
+
+/// A scope that changes them.
+pub trait WritesWebhooks: ReadsWebhooks + Covers<Unowned> {}
+
+impl ReadsWebhooks for PlatformScope<grant::WebhookRead> {
+    fn platform(&self) -> Option<&PlatformId> {
+        Some(self.id())
+    }
+}
+
+impl ReadsWebhooks for PlatformScope<grant::WebhookWrite> {
+    fn platform(&self) -> Option<&PlatformId> {
+        Some(self.id())
+    }
+}
+
+impl ReadsWebhooks for OperatorScope {
+    fn platform(&self) -> Option<&PlatformId> {
+        None
+    }
+}
+
+impl WritesWebhooks for PlatformScope<grant::WebhookWrite> {}
+impl WritesWebhooks for OperatorScope {}

@@ -1,0 +1,282 @@
+//! JSON that is kept as text.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::TextError;
+
+/// The only field of the object that stands for a number in a [`Value`], see [`written_number`]. No JSON that is taken from
+/// outside has the name: text with a NUL in it is refused there.
+const WRITTEN: &str = "\0number";
+
+/// What stands in JSON text before such a number, and after it.
+const BEFORE: &str = r#"{"\u0000number":""#;
+const AFTER: &str = r#""}"#;
+
+/// A number that a [`Value`] would show otherwise than it was written, because it has more digits than a double or an
+/// exponent: an object that is the number again when a [`JsonText`] is read from the value.
+#[must_use]
+pub fn written_number(number: &str) -> Value {
+    json!({ WRITTEN: number })
+}
+
+/// Returns the text of a number that [`written_number`] made; `None` for every other value.
+#[must_use]
+pub fn written_text(value: &Value) -> Option<&str> {
+    let fields = value.as_object().filter(|fields| fields.len() == 1)?;
+    fields.get(WRITTEN)?.as_str()
+}
+
+/// A JSON value as text: written and shown as it is, and never taken apart on the way. Two are equal when their texts are;
+/// read from a [`Value`], the fields of its objects are sorted by name.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct JsonText(Box<RawValue>);
+
+impl<'de> Deserialize<'de> for JsonText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Box<RawValue>>::deserialize(deserializer)?;
+        if !text.get().contains(BEFORE) {
+            return Ok(Self(text));
+        }
+        let plain = RawValue::from_string(with_numbers(text.get()));
+        plain.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The text with the numbers in the place of the objects that stand for them.
+fn with_numbers(text: &str) -> String {
+    let mut parts = text.split(BEFORE);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (number, rest) = part.split_once(AFTER).unwrap_or((part, ""));
+        plain.push_str(number);
+        plain.push_str(rest);
+    }
+    plain
+}
+
+impl Default for JsonText {
+    fn default() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+}
+
+impl JsonText {
+    /// The value as text, compact, fields in the order in which it has them; `null` for what is no JSON, such as a map
+    /// whose keys are no text.
+    #[must_use]
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
+        to_raw_value(value).map_or_else(|_| Self::default(), Self)
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The value, taken apart: numbers of more than 64 bits are the nearest doubles.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        // It was checked to be JSON when it was made.
+        serde_json::from_str(self.as_str()).unwrap_or_default()
+    }
+}
+
+impl PartialEq for JsonText {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for JsonText {}
+
+impl JsonSchema for JsonText {
+    fn inline_schema() -> bool {
+        Value::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        Value::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Value::json_schema(generator)
+    }
+}
+
+/// A JSON value of at most `MAX` bytes, written without white space: for free-form values of requests.
+///
+/// Its schema says so by the keyword `x-maxBytes`: no keyword of JSON Schema bounds a value of any type.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct BoundedJson<const MAX: usize>(JsonText);
+
+impl<const MAX: usize> BoundedJson<MAX> {
+    /// Checks the size of a value and takes it.
+    ///
+    /// # Errors
+    /// [`TextError::TooLong`] for a value of more than `MAX` bytes.
+    pub fn new(value: JsonText) -> Result<Self, TextError> {
+        if value.as_str().len() > MAX {
+            return Err(TextError::TooLong);
+        }
+        Ok(Self(value))
+    }
+
+    /// Returns the object without fields.
+    #[must_use]
+    pub fn empty_object() -> Self {
+        Self(JsonText::of(&serde_json::json!({})))
+    }
+}
+
+impl<const MAX: usize> From<BoundedJson<MAX>> for JsonText {
+    fn from(bounded: BoundedJson<MAX>) -> Self {
+        bounded.0
+    }
+}
+
+impl<const MAX: usize> Deref for BoundedJson<MAX> {
+    type Target = JsonText;
+
+    fn deref(&self) -> &JsonText {
+        &self.0
+    }
+}
+
+impl<'de, const MAX: usize> Deserialize<'de> for BoundedJson<MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = JsonText::deserialize(deserializer)?;
+        Self::new(value).map_err(serde::de::Error::custom)
+    }
+}
+
+impl<const MAX: usize> JsonSchema for BoundedJson<MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("JsonUpTo{MAX}Bytes").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "x-maxBytes": MAX })
+    }
+}
+
+/// The value as JSON text with the fields of every object sorted by name and no white space.
+#[must_use]
+pub fn canonical_json(value: &Value) -> String {
+    let mut text = String::new();
+    write(value, &mut text);
+    text
+}
+
+fn write(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            text.push('{');
+            for (position, (name, field)) in fields.into_iter().enumerate() {
+                if position > 0 {
+                    text.push(',');
+                }
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                write(field, text);
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for (position, item) in items.iter().enumerate() {
+                if position > 0 {
+                    text.push(',');
+                }
+                write(item, text);
+            }
+            text.push(']');
+        }
+        scalar => text.push_str(&scalar.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_what_was_written() {
+        let text = r#"{"b":[1,{"d":null,"c":"x\"y"}],"a":12345678901234567890}"#;
+        let read: JsonText = serde_json::from_str(text).unwrap();
+        assert_eq!(read.as_str(), text);
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        assert_eq!(read, JsonText::of(&read));
+        assert_eq!(read.value()["b"][1]["c"], json!("x\"y"));
+        assert_eq!(serde_json::to_value(&read).unwrap(), read.value());
+    }
+
+    #[test]
+    fn numbers_that_a_value_cannot_hold_come_through_it_as_they_were_written() {
+        let number = written_number;
+        let value = json!({ "b": [number("1e2"), 1, "x"], "a": { "c": number("-0"), "d": number("0.10") } });
+        let read: JsonText = serde_json::from_value(value.clone()).unwrap();
+        let text = r#"{"a":{"c":-0,"d":0.10},"b":[1e2,1,"x"]}"#;
+        assert_eq!(read.as_str(), text);
+        assert_eq!(
+            serde_json::from_value::<JsonText>(number("1.50"))
+                .unwrap()
+                .as_str(),
+            "1.50"
+        );
+        // From borrowed values too, and text that only looks like one is text.
+        assert_eq!(JsonText::deserialize(&value).unwrap(), read);
+        let lookalike = json!({ "a": "{\"\\u0000number\":\"1\"}" });
+        let read: JsonText = serde_json::from_value(lookalike.clone()).unwrap();
+        assert_eq!(read.value(), lookalike);
+        assert!(serde_json::from_value::<JsonText>(number("one")).is_err());
+    }
+
+    #[test]
+    fn what_is_no_json_is_null_or_refused() {
+        let no_json = std::collections::BTreeMap::from([((1, 2), 3)]);
+        assert_eq!(JsonText::of(&no_json).as_str(), "null");
+        assert!(serde_json::from_str::<JsonText>("{").is_err());
+    }
+
+    #[test]
+    fn a_value_beyond_its_bound_is_refused_and_one_at_it_is_kept_as_it_came() {
+        let text = r#"{"a":1e2}"#;
+        let at_bound: BoundedJson<9> = serde_json::from_str(text).unwrap();
+        assert_eq!(at_bound.as_str(), text);
+        assert!(serde_json::from_str::<BoundedJson<8>>(text).is_err());
+        assert_eq!(
+            BoundedJson::<1>::new(JsonText::of(&json!("a"))),
+            Err(TextError::TooLong)
+        );
+        assert_eq!(BoundedJson::<2>::empty_object().as_str(), "{}");
+        assert_eq!(BoundedJson::<0>::default().as_str(), "null");
+    }
+
+    #[test]
+    fn the_order_of_fields_makes_no_difference() {
+        let text = r#"{"b":[1,{"d":null,"c":"x\"y"}],"a":true}"#;
+        let value: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(
+            canonical_json(&value),
+            r#"{"a":true,"b":[1,{"c":"x\"y","d":null}]}"#
+        );
+        assert_eq!(canonical_json(&json!({})), "{}");
+    }
+}

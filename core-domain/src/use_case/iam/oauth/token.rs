@@ -1,0 +1,302 @@
+//! Exchanging a refresh token for new tokens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::access::{AuditEvent, PublicScope, audited, unaudited, unowned};
+use crate::iam::{
+    ACCESS_TOKEN_LIFETIME, ACCESS_TOKEN_PREFIX, AccessToken, AccessTokenQuery, DeviceAuthorization,
+    DeviceAuthorizationQuery, OAuthClient, REFRESH_TOKEN_PREFIX, RefreshDecision, RefreshToken,
+    RefreshTokenQuery, Session, SessionValidity, TokenHash, User,
+};
+use crate::kernel::{
+    Caller, Cipher, Code, Context, Effect, Entropy, Error, Result, Stored, TOKEN_LENGTH, Timestamp,
+    secret_token,
+};
+use crate::port::UnitOfWork;
+use crate::use_case::shared::remove_first;
+
+/// Returns a refresh token of the client, and its session.
+async fn find(
+    uow: &mut dyn UnitOfWork,
+    client: OAuthClient,
+    shown: &str,
+) -> Result<Option<(Stored<RefreshToken>, Stored<Session>)>> {
+    let hash = TokenHash::of(shown);
+    let Some(token) = unowned::<RefreshToken>(uow).find(&hash).await? else {
+        return Ok(None);
+    };
+    let session = unowned::<Session>(uow).find(&token.session_id).await?;
+    let session = session.filter(|session| session.client_id == Some(client));
+    Ok(session.map(|session| (token, session)))
+}
+
+/// Tells whether a refresh token of the client is stored. Reads only.
+///
+/// # Errors
+/// When the store failed.
+pub async fn has_refresh_token(
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    client: OAuthClient,
+    refresh_token: &str,
+) -> Result<bool> {
+    Ok(find(uow, client, refresh_token).await?.is_some())
+}
+
+/// Exchanges a refresh token; its session goes on as long as the new one. A token that was exchanged a moment ago gets the
+/// same tokens again; one that somebody uses who should not have it ends the session and every token of it.
+///
+/// # Errors
+/// When the store failed.
+pub async fn refresh(
+    cx: &Context,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+    client: OAuthClient,
+    shown: &str,
+) -> Result<GrantOutcome> {
+    let invalid = Ok(Err(GrantRefusal::InvalidGrant));
+    let Some((token, session)) = find(uow, client, shown).await? else {
+        return invalid;
+    };
+    let now = uow.now().await?;
+    let over = session.validity(now) == SessionValidity::Expired;
+    let user = unowned::<User>(uow).find(&session.user_id).await?;
+    if over || user.is_none_or(|user| user.banned_at.is_some()) {
+        return invalid;
+    }
+    let successor = match &token.successor_hash {
+        Some(successor) => unowned::<RefreshToken>(uow).find(successor).await?,
+        None => None,
+    };
+    match token.shown(successor.as_deref(), now) {
+        RefreshDecision::Rotate => Ok(Ok(rotate(cx, uow, cipher, &session, &token).await?)),
+        RefreshDecision::Repeat => Ok(Ok(repeated(cipher, &token)?)),
+        RefreshDecision::Expired => invalid,
+        RefreshDecision::Reuse => {
+            end_family(cx, scope, uow, &session).await?;
+            invalid
+        }
+    }
+}
+
+async fn rotate(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+    session: &Stored<Session>,
+    token: &Stored<RefreshToken>,
+) -> Result<TokenPair> {
+    let now = uow.now().await?;
+    let until = Session::end_of_family(session.created_at, now);
+    // Compared with what was read: a session that is ended at the same time is not brought back.
+    let session = unaudited::replace(uow, session, session.extended(now, until)).await?;
+    let pair = issue(cx, uow, &session, Some(&token.token_hash)).await?;
+    let text = serde_json::to_string(&pair);
+    let text = text.map_err(|error| Error::Internal(format!("tokens are no JSON: {error}")))?;
+    let sealed = cipher.seal(token.token_hash.as_ref(), &text)?;
+    let successor = TokenHash::of(&pair.refresh_token);
+    unaudited::replace(uow, token, token.rotated(now, successor, sealed)).await?;
+    forget_repeat(uow, token).await?;
+    Ok(pair)
+}
+
+/// What the token before was exchanged for is not given again.
+async fn forget_repeat(uow: &mut dyn UnitOfWork, token: &RefreshToken) -> Result<()> {
+    let Some(predecessor) = &token.predecessor_hash else {
+        return Ok(());
+    };
+    if let Some(predecessor) = unowned::<RefreshToken>(uow).find(predecessor).await? {
+        let mut next = predecessor.edit();
+        next.sealed_successor = None;
+        unaudited::replace(uow, &predecessor, next).await?;
+    }
+    Ok(())
+}
+
+fn repeated(cipher: &Cipher, token: &RefreshToken) -> Result<TokenPair> {
+    let sealed = token.sealed_successor.as_deref();
+    let sealed = sealed.ok_or_else(|| Error::Internal("the successor is gone".to_owned()))?;
+    let text = cipher.open(token.token_hash.as_ref(), sealed)?;
+    serde_json::from_str(&text)
+        .map_err(|error| Error::Internal(format!("sealed tokens are no tokens: {error}")))
+}
+
+/// Ends the session and removes its tokens.
+async fn end_family(
+    cx: &Context,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    session: &Stored<Session>,
+) -> Result<()> {
+    let cx = as_owner(cx, session);
+    audited::remove(&cx, scope, uow, session, "token.reuse_detected").await?;
+    let id = &session.id;
+    let access = AccessTokenQuery::OfSession(id.clone());
+    unowned::<AccessToken>(uow).remove_all(&access).await?;
+    let refresh = RefreshTokenQuery::OfSession(id.clone());
+    unowned::<RefreshToken>(uow).remove_all(&refresh).await?;
+    uow.effects().add(Effect::SessionChanged(id.clone()));
+    Ok(())
+}
+
+/// What whoever asked for tokens gets. Unlike an error, a refusal is committed.
+pub type GrantOutcome = Result<TokenPair, GrantRefusal>;
+
+/// Why there are no tokens, in the words of RFC 6749 and RFC 8628.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantRefusal {
+    /// Nobody has decided yet about the device.
+    AuthorizationPending,
+    /// The device asks too often.
+    SlowDown,
+    /// The codes of the device are over.
+    ExpiredToken,
+    /// A person refused the device.
+    AccessDenied,
+    /// The code or token is unknown, used, over, or another client's.
+    InvalidGrant,
+}
+
+impl From<GrantRefusal> for Error {
+    fn from(refusal: GrantRefusal) -> Self {
+        let (code, message) = match refusal {
+            GrantRefusal::AuthorizationPending => (
+                Code::AuthorizationPending,
+                "Nobody has approved the device yet.",
+            ),
+            GrantRefusal::SlowDown => (
+                Code::SlowDown,
+                "The device asks too often; it must wait five seconds longer from now on.",
+            ),
+            GrantRefusal::ExpiredToken => (Code::ExpiredToken, "The codes of the device are over."),
+            GrantRefusal::AccessDenied => (Code::AccessDenied, "The device was refused."),
+            GrantRefusal::InvalidGrant => (
+                Code::InvalidGrant,
+                "The code or token is unknown, was used, or is over.",
+            ),
+        };
+        Self::refused(code, message)
+    }
+}
+
+/// An access token, and the refresh token to get the next one with.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenPair {
+    /// The access token.
+    pub access_token: String,
+    /// From when on it is over.
+    pub access_expires_at: Timestamp,
+    /// The refresh token.
+    pub refresh_token: String,
+}
+
+// The tokens stay out of logs.
+impl std::fmt::Debug for TokenPair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenPair")
+            .field("access_expires_at", &self.access_expires_at)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Issues both tokens of a session, in exchange for a refresh token, unless they are the first.
+pub(super) async fn issue(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    session: &Session,
+    exchanged: Option<&TokenHash>,
+) -> Result<TokenPair> {
+    let now = uow.now().await?;
+    let secret = |prefix| secret(cx.entropy.as_ref(), prefix);
+    let pair = TokenPair {
+        access_token: secret(ACCESS_TOKEN_PREFIX),
+        access_expires_at: now.plus(ACCESS_TOKEN_LIFETIME).min(session.expires_at),
+        refresh_token: secret(REFRESH_TOKEN_PREFIX),
+    };
+    let access = AccessToken {
+        token_hash: TokenHash::of(&pair.access_token),
+        session_id: session.id.clone(),
+        created_at: now,
+        expires_at: pair.access_expires_at,
+    };
+    unaudited::append(uow, access).await?;
+    let refresh = RefreshToken {
+        token_hash: TokenHash::of(&pair.refresh_token),
+        session_id: session.id.clone(),
+        predecessor_hash: exchanged.cloned(),
+        rotated_at: None,
+        successor_hash: None,
+        sealed_successor: None,
+        created_at: now,
+        expires_at: session.expires_at,
+    };
+    unaudited::append(uow, refresh).await?;
+    let event = AuditEvent {
+        action: match exchanged {
+            Some(_) => "token.refreshed",
+            None => "token.issued",
+        },
+        entity_id: session.id.to_string(),
+        details: Some(json!({
+            "clientId": session.client_id,
+            "expiresAt": pair.access_expires_at,
+        })),
+        ..AuditEvent::default()
+    };
+    audited::event(&as_owner(cx, session), uow, event).await?;
+    Ok(pair)
+}
+
+/// A new secret of 256 bits that shows what it is.
+fn secret(entropy: &dyn Entropy, prefix: &str) -> String {
+    format!("{prefix}{}", secret_token(entropy, TOKEN_LENGTH))
+}
+
+/// The context of whoever has just shown a secret of a session, for the audit.
+pub(super) fn as_owner(cx: &Context, session: &Session) -> Context {
+    Context {
+        caller: Arc::new(Caller::User {
+            user_id: session.user_id.clone(),
+            session_id: Some(session.id.clone()),
+            service: None,
+            membership: None,
+        }),
+        ..cx.consequence()
+    }
+}
+
+/// How long a device that polls too late still gets `expired_token`, after its codes have expired.
+const DEVICE_RETENTION: Duration = Duration::from_secs(60 * 60);
+
+/// Removes at most `limit` of the tokens that have expired, the first to expire first. Returns
+/// their number; 0 means that none is left.
+///
+/// # Errors
+/// When the store failed.
+pub async fn remove_expired_tokens(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
+    let now = uow.now().await?;
+    let access = AccessTokenQuery::ExpiredAt(now);
+    let access = remove_first::<AccessToken>(uow, &access, limit).await?;
+    let rest = limit.saturating_sub(u32::try_from(access).unwrap_or(limit));
+    if rest == 0 {
+        return Ok(access);
+    }
+    let refresh = RefreshTokenQuery::ExpiredAt(now);
+    Ok(access + remove_first::<RefreshToken>(uow, &refresh, rest).await?)
+}
+
+/// Removes at most `limit` of the devices whose codes expired more than an hour ago, the first to expire first. Returns
+/// their number; 0 means that none is left.
+///
+/// # Errors
+/// When the store failed.
+pub async fn remove_expired_devices(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
+    let now = uow.now().await?.minus(DEVICE_RETENTION);
+    remove_first::<DeviceAuthorization>(uow, &DeviceAuthorizationQuery::ExpiredAt(now), limit).await
+}

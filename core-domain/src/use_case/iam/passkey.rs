@@ -1,0 +1,516 @@
+//! Passkeys: registered by whoever has just proved who they are, shown to sign in or as a fresh proof, named and removed.
+
+use serde_json::{Value, json};
+
+use super::eviction::evict;
+use super::session;
+use super::session::SignedIn;
+use super::two_factor::Verified;
+use super::user::{ensure_confirmed, person_of_session};
+use super::verification::Notice;
+use super::verification::Notices;
+use crate::access::{
+    AuditEvent, PersonScope, PublicScope, SessionScope, all_unowned, audited, ensure_below,
+    ensure_fresh, unaudited, unowned,
+};
+use crate::iam::{
+    MAX_PASSKEY_REGISTRATIONS, PASSKEY_CHALLENGE_LIFETIME, Passkey, PasskeyChallenge,
+    PasskeyChallengeQuery, PasskeyDevice, PasskeyQuery, ProofMethod, Session, TokenHash, User,
+};
+use crate::kernel::{
+    Code, Context, Error, JsonText, Line, PasskeyId, Result, StoreError, Stored, TOKEN_LENGTH,
+    UserId, secret_token,
+};
+use crate::port::{
+    NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, ShownPasskey, UnitOfWork,
+    UsedPasskey,
+};
+use crate::use_case::shared::remove_first;
+
+/// A ceremony that has begun.
+#[derive(Clone, PartialEq)]
+pub struct Begun {
+    /// For the browser.
+    pub options: Value,
+    /// What the challenge is recognised by. Shown now and never again.
+    pub token: String,
+}
+
+// The token stays out of logs.
+impl std::fmt::Debug for Begun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Begun")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Stores what the answer will be checked against; for a registration, whose it is.
+async fn store_challenge(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user_id: Option<UserId>,
+    ceremony: PasskeyCeremony,
+) -> Result<Begun> {
+    if let Some(user) = &user_id {
+        evict_registrations(uow, user).await?;
+    }
+    let now = uow.now().await?;
+    let token = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
+    let challenge = PasskeyChallenge {
+        token_hash: TokenHash::of(&token),
+        user_id,
+        state: ceremony.state,
+        created_at: now,
+        expires_at: now.plus(PASSKEY_CHALLENGE_LIFETIME),
+    };
+    unaudited::insert(uow, challenge).await?;
+    Ok(Begun {
+        options: ceremony.options,
+        token,
+    })
+}
+
+/// Keeps the registrations that a user has begun bounded.
+async fn evict_registrations(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
+    let of_user = PasskeyChallengeQuery::OfUser(user.clone());
+    let waiting = unowned::<PasskeyChallenge>(uow);
+    let waiting = waiting
+        .list(&of_user, 2 * MAX_PASSKEY_REGISTRATIONS)
+        .await?;
+    let now = uow.now().await?;
+    evict(uow, &waiting, MAX_PASSKEY_REGISTRATIONS, |challenge| {
+        now >= challenge.expires_at
+    })
+    .await
+}
+
+/// Consumes the challenge of a token, which is gone with that: one that was made for this user, or for anybody.
+async fn consume_challenge(
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+    user: Option<&UserId>,
+) -> Result<JsonText> {
+    let hash = TokenHash::of(token);
+    let found = unowned::<PasskeyChallenge>(uow).find(&hash).await?;
+    let now = uow.now().await?;
+    let found = found.filter(|found| now < found.expires_at && found.user_id.as_ref() == user);
+    let found =
+        found.ok_or_else(|| Error::refused(Code::ChallengeNotFound, "Challenge not found"))?;
+    unaudited::remove(uow, &found).await?;
+    Ok(found.into_inner().state)
+}
+
+/// What failed on our side.
+fn internal(error: &PasskeyError) -> Error {
+    let mut text = error.to_string();
+    if let Some(cause) = std::error::Error::source(error) {
+        text = format!("{text}: {cause}");
+    }
+    Error::Internal(text)
+}
+
+/// Removes at most `limit` of the challenges that have expired, the first to expire first. Returns
+/// their number; 0 means that none is left.
+///
+/// # Errors
+/// When the store failed.
+pub async fn remove_expired_passkey_challenges(
+    uow: &mut dyn UnitOfWork,
+    limit: u32,
+) -> Result<u64> {
+    let now = uow.now().await?;
+    remove_first::<PasskeyChallenge>(uow, &PasskeyChallengeQuery::ExpiredAt(now), limit).await
+}
+
+/// The passkeys of a user, oldest first.
+async fn of_user(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Vec<Stored<Passkey>>> {
+    let of_user = PasskeyQuery::OfUser(user.clone());
+    all_unowned::<Passkey>(uow, of_user).await
+}
+
+/// The person's passkeys, oldest first; a limit keeps them few.
+///
+/// # Errors
+/// When the store failed.
+pub async fn list(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<Passkey>>> {
+    of_user(uow, scope.user_id()).await
+}
+
+/// One of the person's passkeys; one that is somebody else's does not exist.
+async fn find_own(
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+    id: &PasskeyId,
+) -> Result<Stored<Passkey>> {
+    let found = unowned::<Passkey>(uow).find(id).await?;
+    let found = found.filter(|found| found.user_id == *scope.user_id());
+    found.ok_or_else(|| Error::refused(Code::PasskeyNotFound, "Passkey not found"))
+}
+
+/// Calls one of the person's passkeys otherwise.
+///
+/// # Errors
+/// `PASSKEY_NOT_FOUND`.
+pub async fn rename(
+    cx: &Context,
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+    id: &PasskeyId,
+    name: Line<1, 255>,
+) -> Result<Stored<Passkey>> {
+    let seen = find_own(scope, uow, id).await?;
+    let mut next = seen.edit();
+    next.name = Some(name);
+    audited::replace(cx, scope, uow, &seen, next, "passkey.renamed").await
+}
+
+/// Removes one of the person's passkeys: it does not sign in any more.
+///
+/// # Errors
+/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `PASSKEY_NOT_FOUND`.
+pub async fn remove(
+    cx: &Context,
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+    id: &PasskeyId,
+    notices: Notices<'_>,
+) -> Result<()> {
+    ensure_fresh(cx, uow).await?;
+    let seen = find_own(scope, uow, id).await?;
+    audited::remove(cx, scope, uow, &seen, "passkey.removed").await?;
+    let owner = unowned::<User>(uow).get(scope.user_id()).await?;
+    notices.tell(cx, uow, &owner, Notice::PasskeyRemoved).await
+}
+
+/// The answer of an authenticator that was to make a passkey.
+#[derive(Clone)]
+pub struct Registration<'a> {
+    /// What the challenge is recognised by.
+    pub token: &'a str,
+    /// The answer, as the browser wrote it.
+    pub response: &'a Value,
+    /// How the person calls the passkey.
+    pub name: Option<Line<1, 255>>,
+}
+
+// The token stays out of logs.
+impl std::fmt::Debug for Registration<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registration")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Begins to register a passkey for the person of the session.
+///
+/// # Errors
+/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `LIMIT_REACHED`.
+pub async fn begin_registration(
+    cx: &Context,
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    passkeys: &dyn Passkeys,
+) -> Result<Begun> {
+    ensure_fresh(cx, uow).await?;
+    let user = person_of_session(scope, uow).await?;
+    ensure_confirmed(&user)?;
+    let known = of_user(uow, &user.id).await?;
+    ensure_room_for_passkey(cx, &known)?;
+    let known: Vec<String> = known.iter().map(|k| k.credential_id.clone()).collect();
+    let email = user.email.as_str();
+    let name = Some(user.name.as_str()).filter(|name| !name.is_empty());
+    let shown = PasskeyUser {
+        id: &user.id,
+        name: email,
+        display_name: name.unwrap_or(email),
+    };
+    let ceremony = passkeys.begin_registration(&shown, &known);
+    let ceremony = ceremony.map_err(|error| internal(&error))?;
+    store_challenge(cx, uow, Some(user.id.clone()), ceremony).await
+}
+
+fn ensure_room_for_passkey(cx: &Context, known: &[Stored<Passkey>]) -> Result<()> {
+    let count = u64::try_from(known.len()).unwrap_or(u64::MAX);
+    let limit = cx.limits.passkeys_per_user;
+    let message = "You have as many passkeys as one person may have. Remove one first.";
+    ensure_below(count, limit, message)
+}
+
+/// Keeps the passkey that an authenticator has made. A refusal is written down as well: commit the unit of work whichever it
+/// is.
+///
+/// # Errors
+/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `CHALLENGE_NOT_FOUND`; `LIMIT_REACHED`;
+/// `PREVIOUSLY_REGISTERED` when the passkey is known, whosoever it is.
+pub async fn complete_registration(
+    cx: &Context,
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    passkeys: &dyn Passkeys,
+    notices: Notices<'_>,
+    input: &Registration<'_>,
+) -> Result<Verified<Stored<Passkey>>> {
+    ensure_fresh(cx, uow).await?;
+    let user = person_of_session(scope, uow).await?;
+    ensure_confirmed(&user)?;
+    let state = consume_challenge(uow, input.token, Some(&user.id)).await?;
+    let made = match passkeys.complete_registration(&state, input.response) {
+        Ok(made) => made,
+        Err(error @ PasskeyError::Failed(_)) => return Err(internal(&error)),
+        Err(_) => {
+            return Ok(Verified::Refused(refused(cx, uow, &user).await?));
+        }
+    };
+    ensure_room_for_passkey(cx, &of_user(uow, &user.id).await?)?;
+    let with_credential = PasskeyQuery::WithCredential(made.credential_id.clone());
+    if unowned::<Passkey>(uow)
+        .first(&with_credential)
+        .await?
+        .is_some()
+    {
+        return Ok(Verified::Refused(previously_registered()));
+    }
+    let passkey = passkey(cx, uow, &user, made, input.name.clone()).await?;
+    let kept = audited::insert(&cx.consequence(), scope, uow, passkey, "passkey.added").await;
+    let kept = kept.map_err(|error| match error {
+        // Somebody was faster.
+        Error::Store(StoreError::Conflict { .. }) => previously_registered(),
+        error => error,
+    })?;
+    // The authenticator has just verified the person.
+    session::note_proof(scope, uow, ProofMethod::Passkey).await?;
+    notices.tell(cx, uow, &user, Notice::PasskeyAdded).await?;
+    Ok(Verified::Accepted(kept))
+}
+
+fn previously_registered() -> Error {
+    Error::refused(Code::PreviouslyRegistered, "Previously registered")
+}
+
+async fn refused(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> Result<Error> {
+    let event = AuditEvent {
+        action: "passkey.registration_failed",
+        entity_id: user.id.to_string(),
+        details: Some(json!({ "reason": "refused" })),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await?;
+    let message = "Failed to verify registration";
+    Ok(Error::refused(Code::FailedToVerifyRegistration, message))
+}
+
+async fn passkey(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: &User,
+    made: NewPasskey,
+    name: Option<Line<1, 255>>,
+) -> Result<Passkey> {
+    let now = uow.now().await?;
+    Ok(Passkey {
+        id: PasskeyId::generate(now, cx.entropy.as_ref()),
+        user_id: user.id.clone(),
+        name,
+        credential_id: made.credential_id,
+        credential: made.credential,
+        counter: i64::from(made.counter),
+        device_type: if made.backup_eligible {
+            PasskeyDevice::MultiDevice
+        } else {
+            PasskeyDevice::SingleDevice
+        },
+        backed_up: made.backed_up,
+        transports: made.transports.join(","),
+        created_at: now,
+        updated_at: now,
+        last_used_at: None,
+    })
+}
+
+/// What sign-ins and proofs by a passkey are written down as.
+const METHOD: ProofMethod = ProofMethod::Passkey;
+
+/// The answer of an authenticator that was to show a passkey.
+#[derive(Clone, Copy)]
+pub struct Showing<'a> {
+    /// What the challenge is recognised by.
+    pub token: &'a str,
+    /// The answer, as the browser wrote it.
+    pub response: &'a Value,
+    /// The session of the request, if it has one.
+    pub session: Option<&'a SessionScope>,
+}
+
+// The token stays out of logs.
+impl std::fmt::Debug for Showing<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Showing")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a passkey that was right led to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shown {
+    /// A new session.
+    SignedIn(SignedIn),
+    /// The session of the request goes on; its user has proved who they are.
+    Reauthenticated {
+        /// Who.
+        user: Stored<User>,
+        /// The session.
+        session: Stored<Session>,
+    },
+}
+
+/// Begins to ask for a passkey, whosoever it is.
+///
+/// # Errors
+/// When the store failed.
+pub async fn begin_authentication(
+    cx: &Context,
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    passkeys: &dyn Passkeys,
+) -> Result<Begun> {
+    let ceremony = passkeys.begin_authentication();
+    let ceremony = ceremony.map_err(|error| internal(&error))?;
+    store_challenge(cx, uow, None, ceremony).await
+}
+
+/// Signs in whoever shows a passkey; whoever is signed in already as its owner has given a fresh proof. A refusal is written
+/// down as well: commit the unit of work whichever it is.
+///
+/// # Errors
+/// `CHALLENGE_NOT_FOUND`.
+pub async fn complete_authentication(
+    cx: &Context,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    passkeys: &dyn Passkeys,
+    input: Showing<'_>,
+) -> Result<Verified<Shown>> {
+    let state = consume_challenge(uow, input.token, None).await?;
+    let Some(seen) = find(uow, passkeys, input.response).await? else {
+        failed(cx, uow, None, "passkey.failed", "unknown").await?;
+        let unknown = Error::refused(Code::PasskeyNotFound, "Passkey not found");
+        return Ok(Verified::Refused(unknown));
+    };
+    let shown = ShownPasskey {
+        user_id: &seen.user_id,
+        credential: &seen.credential,
+    };
+    let (action, reason) = match passkeys.complete_authentication(&state, input.response, &shown) {
+        Ok(used) => return accept(cx, scope, uow, &seen, used, input.session).await,
+        Err(error @ PasskeyError::Failed(_)) => return Err(internal(&error)),
+        Err(PasskeyError::CounterWentBack) => ("passkey.counter_went_back", "counter"),
+        Err(_) => ("passkey.failed", "refused"),
+    };
+    let refused = failed(cx, uow, Some(&seen), action, reason).await?;
+    Ok(Verified::Refused(refused))
+}
+
+async fn find(
+    uow: &mut dyn UnitOfWork,
+    passkeys: &dyn Passkeys,
+    response: &Value,
+) -> Result<Option<Stored<Passkey>>> {
+    let Ok(id) = passkeys.credential_id(response) else {
+        return Ok(None);
+    };
+    let with_credential = PasskeyQuery::WithCredential(id);
+    unowned::<Passkey>(uow).first(&with_credential).await
+}
+
+async fn accept(
+    cx: &Context,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<Passkey>,
+    used: UsedPasskey,
+    session: Option<&SessionScope>,
+) -> Result<Verified<Shown>> {
+    let user = unowned::<User>(uow).find(&seen.user_id).await?;
+    let Some(user) = user else {
+        let refused = failed(cx, uow, Some(seen), "passkey.failed", "no user").await?;
+        return Ok(Verified::Refused(refused));
+    };
+    if let Err(banned) = session::ensure_not_banned(&user) {
+        failed(cx, uow, Some(seen), "passkey.failed", "banned").await?;
+        return Ok(Verified::Refused(banned));
+    }
+    keep_use(&session::as_user(cx, &user), scope, uow, seen, used).await?;
+    if let Some(own) = own_session(uow, &user, session).await? {
+        session::reauthenticate(cx, own, uow, METHOD).await?;
+        let session = unowned::<Session>(uow).get(own.session_id()).await?;
+        return Ok(Verified::Accepted(Shown::Reauthenticated { user, session }));
+    }
+    let now = uow.now().await?;
+    let signed_in = session::begin(cx, uow, user, true, Some(now)).await?;
+    let event = AuditEvent {
+        action: "user.signed_in",
+        entity_id: signed_in.user.id.to_string(),
+        details: Some(json!({
+            "method": METHOD,
+            "passkeyId": seen.id,
+            "sessionId": signed_in.session.id,
+        })),
+        ..AuditEvent::default()
+    };
+    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    Ok(Verified::Accepted(Shown::SignedIn(signed_in)))
+}
+
+/// The session of the request, if it is one of this user.
+async fn own_session<'s>(
+    uow: &mut dyn UnitOfWork,
+    user: &User,
+    session: Option<&'s SessionScope>,
+) -> Result<Option<&'s SessionScope>> {
+    let Some(scope) = session else {
+        return Ok(None);
+    };
+    let found = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let is_own = found.is_some_and(|found| found.user_id == user.id);
+    Ok(Some(scope).filter(|_| is_own))
+}
+
+async fn keep_use(
+    cx: &Context,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<Passkey>,
+    used: UsedPasskey,
+) -> Result<()> {
+    let mut next = seen.edit();
+    next.credential = used.credential;
+    next.counter = i64::from(used.counter);
+    next.backed_up = used.backed_up;
+    next.last_used_at = Some(uow.now().await?);
+    audited::replace(&cx.consequence(), scope, uow, seen, next, "passkey.used").await?;
+    Ok(())
+}
+
+/// Writes a refusal down, and gives the one that all have in common. Who shows a passkey that is refused is not known to be
+/// its owner.
+async fn failed(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    seen: Option<&Stored<Passkey>>,
+    action: &'static str,
+    reason: &'static str,
+) -> Result<Error> {
+    let details = json!({ "reason": reason, "userId": seen.map(|seen| &seen.user_id) });
+    let event = AuditEvent {
+        action,
+        entity_id: seen.map_or_else(|| "unknown".to_owned(), |seen| seen.id.to_string()),
+        details: Some(details),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await?;
+    let message = "Authentication failed";
+    Ok(Error::refused(Code::AuthenticationFailed, message))
+}

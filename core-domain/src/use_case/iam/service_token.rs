@@ -1,0 +1,252 @@
+//! Service tokens: issued for services, checked by services, and the keys behind them.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::access::{AuditEvent, ServiceScope, SystemScope, audited, unaudited, unowned};
+use crate::iam::{
+    Ed25519Private, SERVICE_TOKEN_LIFETIME, ServiceClaims, SigningKey, SigningKeyQuery,
+    SuiteService, UnverifiedToken, keys_to_sign_with, next_key_begins, published_keys,
+    retired_keys, sign_service_token,
+};
+use crate::kernel::{
+    Caller, Cipher, Context, Error, Result, SessionId, StoreError, Stored, Timestamp, new_uuid,
+};
+use crate::port::UnitOfWork;
+
+/// A service token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct IssuedServiceToken {
+    /// The token. Shown now and never again.
+    pub token: String,
+    /// From when on it is over.
+    pub expires_at: Timestamp,
+}
+
+// The token stays out of logs.
+impl std::fmt::Debug for IssuedServiceToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IssuedServiceToken")
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The parties of a service token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewServiceToken {
+    /// The service that calls.
+    pub service: SuiteService,
+    /// The service that is called.
+    pub target: SuiteService,
+    /// The session of the person for whom it calls; `None` for calls without a session. Whoever verifies the token looks the
+    /// session up, so it is not looked up here.
+    pub session_id: Option<SessionId>,
+}
+
+/// Issues a token with which one service calls another, in the name of the issuer.
+///
+/// # Errors
+/// `VALIDATION_ERROR` for a pair of services of which one does not call the other.
+pub async fn issue(
+    cx: &Context,
+    _: &ServiceScope,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+    issuer: &str,
+    new: NewServiceToken,
+) -> Result<IssuedServiceToken> {
+    let (service, target) = (new.service, new.target);
+    if !service.may_call(target) {
+        let message = format!("{service} does not call {target}");
+        return Err(Error::invalid("targetService", "unknown_pair", message));
+    }
+    let key = signing_key(cx, uow, cipher).await?;
+    let now = uow.now().await?;
+    // Whole seconds are all that the token can say.
+    let issued_at = Timestamp::from_seconds(now.seconds());
+    let expires_at = issued_at.plus(SERVICE_TOKEN_LIFETIME);
+    let claims = ServiceClaims {
+        iss: issuer.to_owned(),
+        sub: service,
+        aud: target,
+        iat: issued_at.seconds(),
+        nbf: issued_at.seconds(),
+        exp: expires_at.seconds(),
+        jti: new_uuid(now, cx.entropy.as_ref()),
+        sid: new.session_id,
+    };
+    let mut details = json!({ "serviceId": service, "targetService": target });
+    if let Some(session) = &claims.sid {
+        details["sessionId"] = json!(session);
+    }
+    let event = AuditEvent {
+        action: "service_token.issued",
+        entity_id: claims.jti.clone(),
+        details: Some(details),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await?;
+    Ok(IssuedServiceToken {
+        token: sign_service_token(&key, &claims),
+        expires_at,
+    })
+}
+
+/// More keys than there ever are: retired ones are removed daily, and one is made in 30 days.
+const MOST_KEYS: u32 = 100;
+
+/// Every key, oldest first.
+async fn all(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
+    let all = unowned::<SigningKey>(uow)
+        .list(&SigningKeyQuery::All, MOST_KEYS)
+        .await?;
+    Ok(all)
+}
+
+/// The keys that signatures are checked with now, oldest first.
+///
+/// # Errors
+/// When the store failed.
+pub async fn published(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
+    let (keys, now) = (all(uow).await?, uow.now().await?);
+    Ok(published_stored(&keys, now))
+}
+
+fn published_stored(keys: &[Stored<SigningKey>], now: Timestamp) -> Vec<Stored<SigningKey>> {
+    let plain = plain(keys);
+    let skipped = keys.len() - published_keys(&plain, now).len();
+    keys[skipped..].to_vec()
+}
+
+fn plain(keys: &[Stored<SigningKey>]) -> Vec<&SigningKey> {
+    keys.iter().map(|key| &**key).collect()
+}
+
+/// Tells whether the next key has to be made. Reads only: a unit that writes is too dear for whoever looks.
+///
+/// # Errors
+/// When the store failed.
+pub async fn next_key_is_due(uow: &mut dyn UnitOfWork) -> Result<bool> {
+    let (keys, now) = (all(uow).await?, uow.now().await?);
+    Ok(next_key_begins(&plain(&keys), now).is_some())
+}
+
+/// Makes the next key, if it has to be made.
+///
+/// # Errors
+/// [`StoreError::Retry`] when another node made it at the same time: run again, it is there.
+pub async fn make_next_key(cx: &Context, uow: &mut dyn UnitOfWork, cipher: &Cipher) -> Result<()> {
+    let (keys, now) = (all(uow).await?, uow.now().await?);
+    let Some(active_from) = next_key_begins(&plain(&keys), now) else {
+        return Ok(());
+    };
+    insert(cx, uow, cipher, &keys, active_from).await?;
+    Ok(())
+}
+
+/// Makes the key that follows these.
+async fn insert(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+    keys: &[Stored<SigningKey>],
+    active_from: Timestamp,
+) -> Result<Ed25519Private> {
+    let private = Ed25519Private::generate(cx.entropy.as_ref());
+    let public = private.public();
+    let kid = public.thumbprint();
+    let key = SigningKey {
+        generation: keys.last().map_or(0, |last| last.generation) + 1,
+        public_key: public.x(),
+        sealed_private_key: cipher.seal(&kid, &private.expose())?,
+        kid,
+        active_from,
+        created_at: uow.now().await?,
+    };
+    let (cx, scope) = (&by_the_suite(cx), &SystemScope::new());
+    match audited::insert(cx, scope, uow, key, "signing_key.created").await {
+        Ok(_) => Ok(private),
+        Err(Error::Store(StoreError::Conflict { .. })) => Err(Error::Store(StoreError::Retry(
+            "another node made the signing key".into(),
+        ))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whoever happens to look does not make keys.
+fn by_the_suite(cx: &Context) -> Context {
+    Context {
+        caller: Arc::new(Caller::System),
+        ..cx.consequence()
+    }
+}
+
+/// The private key that tokens are signed with now; made when there is none, and when none can be decrypted because the
+/// installation was given another key to encrypt with: what was signed before is still believed.
+async fn signing_key(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+) -> Result<Ed25519Private> {
+    make_next_key(cx, uow, cipher).await?;
+    let (keys, now) = (all(uow).await?, uow.now().await?);
+    let readable = |key: &SigningKey| {
+        let text = cipher.open(&key.kid, &key.sealed_private_key).ok()?;
+        Ed25519Private::read(&text)
+    };
+    let readable = keys_to_sign_with(&plain(&keys), now)
+        .into_iter()
+        .find_map(|key| readable(key));
+    match readable {
+        Some(key) => Ok(key),
+        None => insert(cx, uow, cipher, &keys, now).await,
+    }
+}
+
+/// Makes the next key in time and removes those nobody needs any more; tells how many. Where nobody has ever asked for a token
+/// there are no keys, and none is made.
+///
+/// # Errors
+/// As [`make_next_key`].
+pub async fn look_after_keys(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+) -> Result<u64> {
+    if all(uow).await?.is_empty() {
+        return Ok(0);
+    }
+    make_next_key(cx, uow, cipher).await?;
+    let (keys, now) = (all(uow).await?, uow.now().await?);
+    let retired = retired_keys(&plain(&keys), now).len();
+    for key in &keys[..retired] {
+        unaudited::remove(uow, key).await?;
+    }
+    Ok(retired as u64)
+}
+
+/// Returns the claims of a token of this issuer for this service that is valid now; `None` for any other text.
+///
+/// # Errors
+/// When the store failed.
+pub async fn verify(
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+    issuer: &str,
+    audience: &str,
+) -> Result<Option<ServiceClaims>> {
+    let Ok(token) = UnverifiedToken::parse(token) else {
+        return Ok(None);
+    };
+    let keys = published(uow).await?;
+    let named = keys
+        .iter()
+        .find(|key| Some(key.kid.as_str()) == token.kid());
+    let Some(public) = named.and_then(|key| key.public()) else {
+        return Ok(None);
+    };
+    let claims = token.verified(&public, issuer, audience, uow.now().await?);
+    Ok(claims.ok())
+}

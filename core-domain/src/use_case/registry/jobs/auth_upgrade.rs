@@ -1,0 +1,193 @@
+//! `auth.upgrade`: gives a platform the current version of its auth worker in every environment it has resources in.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::platform_provision::{
+    CatalogueEntry, MadeResource, PlatformEnvironment, ensure_wanted, entry_of, made,
+    observe_owned, upsert_resource,
+};
+use crate::kernel::{Environment, Error, PlatformId, PlatformOwned, Result, Slug};
+use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
+use crate::provisioning::LaneKey;
+use crate::registry::{AUTH, Resource, ResourceType, auth_worker_name};
+use crate::use_case::provisioning::{
+    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+};
+use crate::use_case::registry::{entity, resource};
+
+/// The name of the step, once for every environment.
+const UPGRADE: &str = "worker";
+
+/// What is to be upgraded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct AuthTarget {
+    pub(in crate::use_case::registry) platform_id: PlatformId,
+    pub(in crate::use_case::registry) slug: Slug,
+    pub(in crate::use_case::registry) environments: Vec<Environment>,
+}
+
+impl JobInput for AuthTarget {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::platform(&self.platform_id)
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.platform_id)
+    }
+}
+
+/// The kind. A worker that was replaced by a newer one is not brought back: nothing is undone.
+#[derive(Clone, Debug)]
+pub(in crate::use_case::registry) struct UpgradeAuth {
+    /// Where the workers reach IAM.
+    pub(in crate::use_case::registry) iam_url: String,
+}
+
+impl JobKind for UpgradeAuth {
+    const HOOKS: bool = false;
+    const NAME: &'static str = "auth.upgrade";
+    type Input = AuthTarget;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(Upgrade)
+    }
+
+    fn plan(input: &AuthTarget) -> Vec<String> {
+        let environments = input.environments.iter();
+        environments
+            .map(|environment| format!("{UPGRADE}:{environment}"))
+            .collect()
+    }
+}
+
+/// Uploads the current script, unless the worker has it.
+#[derive(Clone, Copy, Debug)]
+struct Upgrade;
+
+#[async_trait]
+impl JobStep<UpgradeAuth> for Upgrade {
+    type Output = MadeResource;
+
+    fn name(&self) -> &'static str {
+        UPGRADE
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, UpgradeAuth>,
+    ) -> Result<Observation<MadeResource>, StepError> {
+        let at = place(cx.input, cx.item)?;
+        let worker = auth_ref(at);
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let platform = cx.platform(uow.as_mut()).await?;
+        let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+        let entry = entry_of(platform, uow.as_mut(), &worker).await?;
+        drop(uow);
+        let found = observe_owned(cx.infrastructure, at.0, &worker).await?;
+        Ok(match found {
+            // What the entry does not tell the version of is uploaded again.
+            Observation::Present(_) if !entry.is_some_and(|entry| is_current(&entry)) => {
+                Observation::Absent
+            }
+            found => found,
+        })
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, UpgradeAuth>) -> Result<MadeResource, StepError> {
+        let at = place(cx.input, cx.item)?;
+        let request = auth_request(at, &cx.kind.iam_url, cx.effect_key.to_owned());
+        let created = cx.infrastructure.create(&request).await?;
+        Ok(made(&request.resource, created))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, UpgradeAuth>,
+        uow: &mut dyn UnitOfWork,
+        output: &MadeResource,
+    ) -> Result<()> {
+        let (_, _, environment) = place(cx.input, cx.item)?;
+        let platform = cx.platform(uow).await?;
+        let platform = platform.ok_or(Error::NotFound("platform"))?;
+        let owner = entity::default_tenant(cx, &platform, uow).await?;
+        let entry = CatalogueEntry {
+            entity_id: owner.id.clone(),
+            feature: None,
+            service_name: AUTH,
+            environment,
+        };
+        let entered =
+            upsert_resource(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
+        let version = (VERSION_SETTING, json!(AUTH_VERSION));
+        resource::record_setting(cx, &platform, uow, &entered, version).await?;
+        Ok(())
+    }
+}
+
+/// Where a step works.
+fn place<'a>(input: &'a AuthTarget, item: Option<&str>) -> Result<PlatformEnvironment<'a>> {
+    let mut environments = input.environments.iter().copied();
+    let environment = environments.find(|e| Some(e.as_str()) == item);
+    let environment = environment
+        .ok_or_else(|| Error::Internal(format!("no environment of an auth worker: {item:?}")))?;
+    Ok((&input.platform_id, &input.slug, environment))
+}
+
+/// The script.
+const WORKER: &str = include_str!("js/auth.js");
+const MAIN_MODULE: &str = "auth.js";
+const SETTINGS_MODULE: &str = "config.js";
+
+/// The version of the script: to be raised with every change of the file.
+pub(super) const AUTH_VERSION: i64 = 1;
+
+/// The setting of the worker's entry that tells its version.
+pub(super) const VERSION_SETTING: &str = "authVersion";
+
+/// The worker in an environment.
+pub(in crate::use_case::registry) fn auth_ref(
+    (platform, slug, environment): PlatformEnvironment<'_>,
+) -> ResourceRef {
+    ResourceRef {
+        resource_type: ResourceType::Worker,
+        name: auth_worker_name(platform, slug, environment),
+    }
+}
+
+/// Asks for the worker with the current script, which asks the IAM at this address.
+pub(super) fn auth_request(
+    at: PlatformEnvironment<'_>,
+    iam_url: &str,
+    effect_key: String,
+) -> CreateResource {
+    let (main, settings) = (WORKER, settings(at, iam_url));
+    CreateResource {
+        resource: auth_ref(at),
+        owner: at.0.to_string(),
+        effect_key,
+        config: json!({
+            "mainModule": MAIN_MODULE,
+            "modules": { MAIN_MODULE: main, SETTINGS_MODULE: settings },
+            "bindings": [],
+        }),
+    }
+}
+
+/// The module of what the script has to know. JSON texts are JavaScript.
+fn settings(at: PlatformEnvironment<'_>, iam_url: &str) -> String {
+    let url = format!("{}/api/core/session", iam_url.trim_end_matches('/'));
+    let (platform, url) = (json!(at.0), json!(url));
+    format!(
+        "export const platformId = {platform};\nexport const sessionUrl = {url};\nexport const version = {AUTH_VERSION};\n"
+    )
+}
+
+/// Whether an entry says that the worker is of the current version.
+pub(in crate::use_case::registry) fn is_current(entry: &Resource) -> bool {
+    entry.config.value()[VERSION_SETTING] == AUTH_VERSION
+}

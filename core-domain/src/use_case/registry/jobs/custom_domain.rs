@@ -1,0 +1,724 @@
+//! What a job of a custom domain works for, and whether the domain is still its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::hostname::{at_provider, serve, stop_serving};
+use crate::access::{PlatformAccess, PlatformWriter};
+use crate::kernel::{CustomDomainId, PlatformId, PlatformOwned, Result, Stored, Timestamp};
+use crate::port::{
+    DnsError, DnsResolver, HostnameState, Mode, ProviderError, ServedHostname, UnitOfWork,
+};
+use crate::provisioning::{ADD_DOMAIN, FailureKind, Job, LaneKey};
+use crate::registry::{
+    CustomDomain, CustomDomainEvent, CustomDomainQuery, CustomDomainStatus, MissingRecord,
+    PlatformStatus, SslStatus,
+};
+use crate::use_case::provisioning::{
+    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
+    enqueue,
+};
+use crate::use_case::registry::custom_domain::{
+    follow_job, forget_hostname, record_check, record_earlier_proof, record_proof, record_served,
+    resume,
+};
+use crate::use_case::registry::hostname::ensure_not_foreign;
+
+/// The domain a job works for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct DomainTarget {
+    pub(in crate::use_case::registry) platform_id: PlatformId,
+    pub(in crate::use_case::registry) domain_id: CustomDomainId,
+}
+
+impl JobInput for DomainTarget {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::platform(&self.platform_id)
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.platform_id)
+    }
+}
+
+impl DomainTarget {
+    /// A domain of a platform.
+    pub(in crate::use_case::registry) fn of(
+        scope: &PlatformAccess,
+        domain: &CustomDomainId,
+    ) -> Self {
+        Self {
+            platform_id: scope.id().clone(),
+            domain_id: domain.clone(),
+        }
+    }
+}
+
+/// The domain whatever has become of it, unless its platform is gone; and the instant.
+pub(super) async fn find_domain<K: JobKind<Input = DomainTarget>>(
+    cx: &StepContext<'_, K>,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Option<(PlatformWriter, Stored<CustomDomain>)>> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(None);
+    };
+    let domains = platform.records::<CustomDomain>(uow);
+    let found = domains.find(&cx.input.domain_id).await?;
+    Ok(found.map(|domain| (platform, domain)))
+}
+
+/// The domain if the platform is not deleted and the domain is what `is_wanted` says, and the instant.
+pub(super) async fn find_wanted<K: JobKind<Input = DomainTarget>>(
+    cx: &StepContext<'_, K>,
+    is_wanted: impl Fn(&CustomDomain) -> bool + Send,
+) -> Result<(Option<Stored<CustomDomain>>, Timestamp)> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let now = uow.now().await?;
+    let found = find_domain(cx, uow.as_mut()).await?;
+    let wanted = found.filter(|(platform, domain)| {
+        platform.platform().status != PlatformStatus::Deleted && is_wanted(domain)
+    });
+    Ok((wanted.map(|(_, domain)| domain), now))
+}
+
+/// The kind.
+#[derive(Clone, Debug)]
+pub(in crate::use_case::registry) struct AddDomain {
+    /// Where names are looked up.
+    pub(in crate::use_case::registry) dns: Arc<dyn DnsResolver>,
+}
+
+impl ProvesDomain for AddDomain {
+    fn dns(&self) -> &dyn DnsResolver {
+        self.dns.as_ref()
+    }
+}
+
+#[async_trait]
+impl JobKind for AddDomain {
+    const NAME: &'static str = ADD_DOMAIN;
+    /// Each of its steps gives up by itself. What keeps it from that (a suspended platform, a DNS that does not answer) is no
+    /// reason to.
+    const DEADLINE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    type Input = DomainTarget;
+
+    fn steps() -> Steps<Self> {
+        let proved = Steps::new().then(LookUpRecords);
+        proved.then(AskProvider).then(AwaitCertificate)
+    }
+
+    /// Only a job that an operator declared done leaves anything to do.
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        if !cx.job.forced {
+            return Ok(());
+        }
+        let events = [CustomDomainEvent::Restart, CustomDomainEvent::Activate];
+        follow(cx, uow, &events, None).await
+    }
+
+    /// Fails the domain if the error is about the domain. An outage leaves the domain as it is.
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        if !is_verdict(cx.job) {
+            return Ok(());
+        }
+        let refused = has_error(cx.job, HOSTNAME_FAILED);
+        let certificate = refused.then_some(SslStatus::Failed);
+        follow(cx, uow, &[CustomDomainEvent::Fail], certificate).await?;
+        // The job calls the provider only after the proof. A cancelled job is undone.
+        let is_asked = cx.job.output_of(LOOK_UP_RECORDS).is_some();
+        if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
+            return Ok(());
+        }
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        enqueue::<RemoveDomain>(cx, &platform, uow, cx.input).await?;
+        Ok(())
+    }
+
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow(cx, uow, &[CustomDomainEvent::Restart], None).await?;
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        if cx.job.output_of(LOOK_UP_RECORDS).is_none() {
+            return Ok(());
+        }
+        // That step is not done again.
+        let (domain, job) = (&cx.input.domain_id, &cx.job.id);
+        record_earlier_proof(cx, &platform, uow, domain, job).await
+    }
+}
+
+/// Whether the end of the job says of the domain that it is not to be served.
+fn is_verdict(job: &Job) -> bool {
+    match job.failure_kind {
+        Some(FailureKind::Cancelled) => true,
+        Some(FailureKind::PermanentError) => {
+            !has_error(job, GIVEN_UP) && !has_error(job, "PROVIDER_DAMAGED")
+        }
+        _ => false,
+    }
+}
+
+fn has_error(job: &Job, code: &str) -> bool {
+    job.error.as_ref().is_some_and(|error| error.code == code)
+}
+
+async fn follow(
+    cx: &JobContext<'_, AddDomain>,
+    uow: &mut dyn UnitOfWork,
+    events: &[CustomDomainEvent],
+    certificate: Option<SslStatus>,
+) -> Result<()> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(());
+    };
+    let own = (&cx.input.domain_id, &cx.job.id);
+    follow_job(cx, &platform, uow, own, events, certificate).await
+}
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct RemoveDomain;
+
+impl JobKind for RemoveDomain {
+    const NAME: &'static str = "domain.remove";
+    const HOOKS: bool = false;
+    type Input = DomainTarget;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(StopServing)
+    }
+}
+
+/// Has the hostname not served any more.
+#[derive(Clone, Copy, Debug)]
+struct StopServing;
+
+#[async_trait]
+impl JobStep<RemoveDomain> for StopServing {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        "hostname"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, RemoveDomain>,
+    ) -> Result<Observation<()>, StepError> {
+        let Some(domain) = to_remove(cx).await? else {
+            return Ok(Observation::Present(()));
+        };
+        let found = at_provider(cx, &domain).await?;
+        Ok(found.map_or(Observation::Present(()), |_| Observation::Absent))
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, RemoveDomain>) -> Result<(), StepError> {
+        match to_remove(cx).await? {
+            Some(domain) => stop_serving(cx, &domain).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, RemoveDomain>,
+        uow: &mut dyn UnitOfWork,
+        (): &(),
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        forget_hostname(cx, &platform, uow, &cx.input.domain_id, is_over).await
+    }
+}
+
+/// Tells whether the domain may not be served: it is over, or its platform has not proved it.
+fn is_over(domain: &CustomDomain) -> bool {
+    !domain.is_proved()
+}
+
+/// Returns the domain, unless another entry of its platform is served under the hostname.
+async fn to_remove(
+    cx: &StepContext<'_, RemoveDomain>,
+) -> Result<Option<Stored<CustomDomain>>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let found = find_domain(cx, uow.as_mut()).await?;
+    let Some((platform, domain)) = found.filter(|(_, domain)| is_over(domain)) else {
+        return Ok(None);
+    };
+    let again = CustomDomainQuery::Entered(domain.hostname.clone());
+    let again = platform.records::<CustomDomain>(uow.as_mut()).first(&again);
+    let is_wanted = again
+        .await?
+        .is_some_and(|again| again.id != domain.id && again.is_proved());
+    Ok((!is_wanted).then_some(domain))
+}
+
+/// The name of the step.
+pub(super) const LOOK_UP_RECORDS: &str = "records";
+
+/// The code of the error of a job whose domain was given up.
+pub(super) const RECORDS_MISSING: &str = "DNS_RECORDS_MISSING";
+
+/// A kind that proves whose a domain is.
+pub(super) trait ProvesDomain: JobKind<Input = DomainTarget> {
+    /// Where names are looked up.
+    fn dns(&self) -> &dyn DnsResolver;
+}
+
+/// What came of looking the records up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LookUp {
+    /// The records that are missing; unset when the domain is not to be verified (any more).
+    missing_records: Option<Vec<MissingRecord>>,
+}
+
+/// Waits until all records are there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LookUpRecords;
+
+#[async_trait]
+impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
+    type Output = LookUp;
+
+    fn name(&self) -> &'static str {
+        LOOK_UP_RECORDS
+    }
+
+    async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<LookUp>, StepError> {
+        let job = &cx.job.id;
+        let (domain, now) = find_wanted(cx, |domain| domain.is_verified_by(job)).await?;
+        let Some(domain) = domain else {
+            return Ok(Observation::Present(LookUp {
+                missing_records: None,
+            }));
+        };
+        let Ok(missing) = missing_records(cx.kind.dns(), &domain).await else {
+            return Err(StepError::Wait {
+                until: domain.next_try(now),
+                reason: "the DNS, which did not answer".to_owned(),
+                found: None,
+            });
+        };
+        let is_complete = missing.is_empty();
+        let found = LookUp {
+            missing_records: Some(missing),
+        };
+        if is_complete {
+            return Ok(Observation::Present(found));
+        }
+        if domain.is_given_up(now) {
+            let message = format!(
+                "DNS records of {} were not created in time",
+                domain.hostname
+            );
+            return Err(StepError::permanent(RECORDS_MISSING, message));
+        }
+        let reason = format!("the DNS records of {}", domain.hostname);
+        Err(StepError::wait_with(
+            domain.next_check(now),
+            reason,
+            &found,
+        )?)
+    }
+
+    async fn apply(&self, _cx: &StepContext<'_, K>) -> Result<LookUp, StepError> {
+        Err(StepError::permanent(
+            RECORDS_MISSING,
+            "only the holder of the domain can create its DNS records",
+        ))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        output: &LookUp,
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let (domain, job) = (&cx.input.domain_id, &cx.job.id);
+        match &output.missing_records {
+            Some(missing) if missing.is_empty() => {
+                record_proof(cx, &platform, uow, domain, job).await
+            }
+            Some(missing) => record_check(cx, &platform, uow, domain, job, missing).await,
+            // Of a deleted platform: nobody verifies it from here on, whether or not the platform comes back.
+            None => {
+                let events = [CustomDomainEvent::Fail];
+                follow_job(cx, &platform, uow, (domain, job), &events, None).await
+            }
+        }
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        found: &LookUp,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
+    }
+
+    fn timeout(&self) -> Duration {
+        // Four look-ups of 20 s at the most.
+        Duration::from_secs(100)
+    }
+}
+
+/// The records that are missing.
+///
+/// # Errors
+/// [`DnsError`] when that cannot be told now.
+async fn missing_records(
+    dns: &dyn DnsResolver,
+    domain: &CustomDomain,
+) -> Result<Vec<MissingRecord>, DnsError> {
+    let [route, proof] = domain.required_records();
+    let mut missing = Vec::new();
+    if !leads_to(dns, &route).await? {
+        missing.push(route);
+    }
+    if !dns.txt(&proof.name).await?.contains(&proof.value) {
+        missing.push(proof);
+    }
+    Ok(missing)
+}
+
+/// Whether a name leads to another one: as another name for it or, as the apex of a zone must, by its addresses.
+async fn leads_to(dns: &dyn DnsResolver, route: &MissingRecord) -> Result<bool, DnsError> {
+    if dns.cname(&route.name).await?.as_ref() == Some(&route.value) {
+        return Ok(true);
+    }
+    let own = dns.addresses(&route.name).await?;
+    Ok(!own.is_empty() && own == dns.addresses(&route.value).await?)
+}
+
+/// The kind `domain.verify`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VerifyDomain;
+
+impl JobKind for VerifyDomain {
+    const NAME: &'static str = "domain.verify";
+    const HOOKS: bool = false;
+    type Input = DomainTarget;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(HandOn)
+    }
+}
+
+/// Queues the new job of the domain.
+#[derive(Clone, Copy, Debug)]
+struct HandOn;
+
+#[async_trait]
+impl JobStep<VerifyDomain> for HandOn {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        LOOK_UP_RECORDS
+    }
+
+    async fn observe(
+        &self,
+        _cx: &StepContext<'_, VerifyDomain>,
+    ) -> Result<Observation<()>, StepError> {
+        Ok(Observation::Present(()))
+    }
+
+    async fn apply(&self, _cx: &StepContext<'_, VerifyDomain>) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, VerifyDomain>,
+        uow: &mut dyn UnitOfWork,
+        (): &(),
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let domains = platform.records::<CustomDomain>(uow);
+        let found: Option<Stored<CustomDomain>> = domains.find(&cx.input.domain_id).await?;
+        let is_unserved = |domain: &CustomDomain| {
+            !matches!(
+                domain.status,
+                CustomDomainStatus::Active | CustomDomainStatus::Deleted
+            )
+        };
+        let Some(seen) = found.filter(|seen| seen.job_id == cx.job.id && is_unserved(seen)) else {
+            return Ok(());
+        };
+        resume(cx, &platform, uow, &seen).await?;
+        Ok(())
+    }
+}
+
+/// The code of the error of a job that waited for a certificate as long as it may.
+pub(super) const GIVEN_UP: &str = "CERTIFICATE_PENDING";
+
+/// The code of the error of a job whose hostname the provider will not serve.
+pub(super) const HOSTNAME_FAILED: &str = "HOSTNAME_FAILED";
+
+/// How long a certificate is waited for, from the beginning of the step or from an operator's retry.
+const CERTIFICATE_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The shortest and the longest pause between two looks at the provider.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
+
+/// How far the provider is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AtProvider {
+    cf_hostname_id: String,
+    ssl_status: SslStatus,
+    /// Whether it is served, with a certificate.
+    active: bool,
+}
+
+impl From<&ServedHostname> for AtProvider {
+    fn from(found: &ServedHostname) -> Self {
+        Self {
+            cf_hostname_id: found.id.clone(),
+            ssl_status: found.certificate,
+            active: found.state == HostnameState::Active,
+        }
+    }
+}
+
+/// Asks the provider to serve the hostname. Its output is unset when the domain is not to be served (any more).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AskProvider;
+
+#[async_trait]
+impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
+    const UNDOES: bool = true;
+    type Output = Option<AtProvider>;
+
+    fn name(&self) -> &'static str {
+        "hostname"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, K>,
+    ) -> Result<Observation<Self::Output>, StepError> {
+        let (Some(domain), _) = current(cx).await? else {
+            return Ok(Observation::Present(None));
+        };
+        // Who has proved it since keeps it.
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        if let Some(platform) = cx.platform(uow.as_mut()).await? {
+            ensure_not_foreign(&platform, uow.as_mut(), &domain.hostname).await?;
+        }
+        drop(uow);
+        let found = at_provider(cx, &domain).await?;
+        let found = found.filter(|found| !matches!(found.state, HostnameState::Failed(_)));
+        Ok(match found {
+            Some(found) => Observation::Present(Some(AtProvider::from(&found))),
+            None => Observation::Absent,
+        })
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError> {
+        let (Some(domain), _) = current(cx).await? else {
+            return Ok(None);
+        };
+        Ok(Some(AtProvider::from(
+            &serve(cx, &domain, cx.effect_key.to_owned()).await?,
+        )))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        output: &Self::Output,
+    ) -> Result<()> {
+        record(cx, uow, output.as_ref(), false).await
+    }
+
+    /// A domain that is wanted again by now stays.
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let found = find_domain(cx, uow.as_mut()).await?;
+        drop(uow);
+        let Some((_, domain)) = found else {
+            return Ok(Undone::left("its domain does not exist"));
+        };
+        if domain.status != CustomDomainStatus::Failed {
+            return Ok(Undone::left("its domain is in use"));
+        }
+        stop_serving(cx, &domain).await?;
+        Ok(Undone::TakenBack)
+    }
+
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+            return Ok(());
+        };
+        let is_given_up = |domain: &CustomDomain| domain.status == CustomDomainStatus::Failed;
+        forget_hostname(cx, &platform, uow, &cx.input.domain_id, is_given_up).await
+    }
+}
+
+/// Waits until the hostname is served with a certificate; writes at every look where that stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AwaitCertificate;
+
+#[async_trait]
+impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
+    type Output = Option<AtProvider>;
+
+    fn name(&self) -> &'static str {
+        "certificate"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, K>,
+    ) -> Result<Observation<Self::Output>, StepError> {
+        let (Some(domain), now) = current(cx).await? else {
+            return Ok(Observation::Present(None));
+        };
+        let found = match at_provider(cx, &domain).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(Observation::Absent),
+            Err(error) => return Err(outage(cx, error, now)),
+        };
+        evaluate(cx, &found, now).map(Observation::Present)
+    }
+
+    /// The provider lost it.
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError> {
+        let (Some(domain), now) = current(cx).await? else {
+            return Ok(None);
+        };
+        evaluate(
+            cx,
+            &serve(cx, &domain, cx.effect_key.to_owned()).await?,
+            now,
+        )
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        output: &Self::Output,
+    ) -> Result<()> {
+        record(cx, uow, output.as_ref(), true).await
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        found: &Self::Output,
+    ) -> Result<()> {
+        record(cx, uow, found.as_ref(), false).await
+    }
+}
+
+/// What a look at the provider means for the step.
+fn evaluate<K: JobKind<Input = DomainTarget>>(
+    cx: &StepContext<'_, K>,
+    found: &ServedHostname,
+    now: Timestamp,
+) -> Result<Option<AtProvider>, StepError> {
+    let at_provider = Some(AtProvider::from(found));
+    match &found.state {
+        HostnameState::Active => Ok(at_provider),
+        HostnameState::Failed(why) => Err(StepError::permanent(HOSTNAME_FAILED, why)),
+        HostnameState::Pending(what) if now.since(waits_since(cx, now)) >= CERTIFICATE_TIMEOUT => {
+            let message = format!("there is no certificate after a day: {what}");
+            Err(StepError::permanent(GIVEN_UP, message))
+        }
+        HostnameState::Pending(what) => {
+            let until = next_poll(cx, now);
+            Err(StepError::wait_with(until, what, &at_provider)?)
+        }
+    }
+}
+
+/// A provider that does not answer says nothing of the hostname, however long that lasts.
+fn outage<K: JobKind<Input = DomainTarget>>(
+    cx: &StepContext<'_, K>,
+    error: ProviderError,
+    now: Timestamp,
+) -> StepError {
+    let until = match error {
+        ProviderError::Throttled {
+            retry_after_seconds,
+        } => now.plus(Duration::from_secs(retry_after_seconds)),
+        ProviderError::Transient(_) | ProviderError::OutcomeUnknown(_) => now,
+        error => return error.into(),
+    };
+    StepError::Wait {
+        until: until.max(next_poll(cx, now)),
+        reason: "the provider, which did not answer".to_owned(),
+        found: None,
+    }
+}
+
+/// As long as it was waited so far and the shortest pause more, which doubles every pause, up to the longest.
+fn next_poll<K: JobKind<Input = DomainTarget>>(
+    cx: &StepContext<'_, K>,
+    now: Timestamp,
+) -> Timestamp {
+    let waited = now.since(waits_since(cx, now));
+    now.plus((waited + SHORTEST_PAUSE).min(LONGEST_PAUSE))
+}
+
+/// Since when the step waits: an operator's retry begins anew.
+fn waits_since<K: JobKind<Input = DomainTarget>>(
+    cx: &StepContext<'_, K>,
+    now: Timestamp,
+) -> Timestamp {
+    let step = cx.job.current_step().map(|at| &cx.job.steps[at]);
+    let begun = step.and_then(|step| step.started_at).unwrap_or(now);
+    begun.max(cx.job.deadline_at.minus(K::DEADLINE))
+}
+
+/// The domain, if this job still has it served, and the instant.
+async fn current<K: JobKind<Input = DomainTarget>>(
+    cx: &StepContext<'_, K>,
+) -> Result<(Option<Stored<CustomDomain>>, Timestamp), StepError> {
+    let job = &cx.job.id;
+    Ok(find_wanted(cx, |domain| domain.is_served_by(job)).await?)
+}
+
+async fn record<K: JobKind<Input = DomainTarget>>(
+    cx: &JobContext<'_, K>,
+    uow: &mut dyn UnitOfWork,
+    found: Option<&AtProvider>,
+    activates: bool,
+) -> Result<()> {
+    let (Some(found), Some(platform)) = (found, cx.platform(uow).await?) else {
+        return Ok(());
+    };
+    let own = (&cx.input.domain_id, &cx.job.id);
+    let at_provider = (found.cf_hostname_id.as_str(), found.ssl_status);
+    let activates = activates && found.active;
+    record_served(cx, &platform, uow, own, at_provider, activates).await
+}

@@ -1,0 +1,482 @@
+//! What a job of a DNS record works for, and what the record leads to at the provider.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::custom_domain::RECORDS_MISSING;
+use super::hostname::{ensure_can_be_routed, remove_route, route};
+use crate::access::{PlatformAccess, PlatformWriter};
+use crate::kernel::{DnsRecordId, PlatformId, PlatformOwned, Result, Stored, Timestamp};
+use crate::port::{DnsResolver, Mode, ResourceRef, UnitOfWork};
+use crate::provisioning::{FailureKind, LaneKey};
+use crate::registry::{
+    CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordQuery, DnsRecordStatus,
+    MissingRecord, PlatformStatus, Resource,
+};
+use crate::use_case::provisioning::{
+    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
+    enqueue,
+};
+use crate::use_case::registry::dns_record::{
+    follow_job, record_proof, record_route, record_route_id,
+};
+use crate::use_case::registry::hostname::ensure_not_foreign;
+
+/// The DNS record a job works for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct DnsTarget {
+    pub(in crate::use_case::registry) platform_id: PlatformId,
+    pub(in crate::use_case::registry) dns_record_id: DnsRecordId,
+}
+
+impl JobInput for DnsTarget {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::platform(&self.platform_id)
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.platform_id)
+    }
+}
+
+impl DnsTarget {
+    /// A DNS record of a platform.
+    pub(in crate::use_case::registry) fn of(
+        scope: &PlatformAccess,
+        dns_record: &DnsRecordId,
+    ) -> Self {
+        Self {
+            platform_id: scope.id().clone(),
+            dns_record_id: dns_record.clone(),
+        }
+    }
+}
+
+/// A DNS record, and the object its hostname leads to.
+#[derive(Clone, Debug)]
+pub(super) struct RoutedRecord {
+    pub(super) record: Stored<DnsRecord>,
+    pub(super) target: ResourceRef,
+}
+
+/// Finds the record in any status; `None` if it or its platform does not exist.
+pub(super) async fn find_record<K: JobKind<Input = DnsTarget>>(
+    cx: &StepContext<'_, K>,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Option<(PlatformWriter, RoutedRecord)>> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(None);
+    };
+    let records = platform.records::<DnsRecord>(uow);
+    let Some(record) = records.find(&cx.input.dns_record_id).await? else {
+        return Ok(None);
+    };
+    let target = target_of_record(&platform, uow, &record).await?;
+    Ok(target.map(|target| (platform, RoutedRecord { record, target })))
+}
+
+/// Finds the record if this job is to have it served, and the platform is not deleted; and the instant.
+pub(super) async fn find_pending<K: JobKind<Input = DnsTarget>>(
+    cx: &StepContext<'_, K>,
+) -> Result<(Option<RoutedRecord>, Timestamp)> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let now = uow.now().await?;
+    let found = find_record(cx, uow.as_mut()).await?;
+    let pending = found.filter(|(platform, routed)| {
+        let is_deleted = platform.platform().status == PlatformStatus::Deleted;
+        !is_deleted && routed.record.is_pending_for(&cx.job.id)
+    });
+    Ok((pending.map(|(_, routed)| routed), now))
+}
+
+/// Returns the object at the provider that a DNS record leads to.
+pub(super) async fn target_of_record(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    record: &DnsRecord,
+) -> Result<Option<ResourceRef>> {
+    let resources = platform.records::<Resource>(uow);
+    let resource = resources.find(&record.resource_id).await?;
+    Ok(resource.map(|resource| ResourceRef {
+        resource_type: resource.resource_type,
+        name: resource.cf_name.to_string(),
+    }))
+}
+
+/// Returns the object at the provider that a custom domain leads to.
+pub(super) async fn target_of_domain(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomain,
+) -> Result<Option<ResourceRef>> {
+    let records = platform.records::<DnsRecord>(uow);
+    match records.find(&domain.dns_record_id).await? {
+        Some(record) => target_of_record(platform, uow, &record).await,
+        None => Ok(None),
+    }
+}
+
+/// Name of the step that waits for the proof.
+const PROOF: &str = "proof";
+
+/// The kind.
+#[derive(Clone, Debug)]
+pub(in crate::use_case::registry) struct RouteDnsRecord {
+    /// Where names are looked up.
+    pub(in crate::use_case::registry) dns: Arc<dyn DnsResolver>,
+}
+
+#[async_trait]
+impl JobKind for RouteDnsRecord {
+    const NAME: &'static str = "dns.route";
+    /// The proof step has a time limit of its own.
+    const DEADLINE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    type Input = DnsTarget;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(ProveHostname).then(RouteToResource)
+    }
+
+    /// Only a job that an operator declared done leaves anything to do.
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        if !cx.job.forced {
+            return Ok(());
+        }
+        let events = [DnsRecordEvent::Restart, DnsRecordEvent::Route];
+        follow(cx, uow, &events).await
+    }
+
+    /// Queues the removal of a route that the job may have created.
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow(cx, uow, &[DnsRecordEvent::Fail]).await?;
+        // The job calls the provider only after the proof. A cancelled job is undone.
+        let is_asked = cx.job.output_of(PROOF).is_some();
+        if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
+            return Ok(());
+        }
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        enqueue::<RemoveDnsRecord>(cx, &platform, uow, cx.input).await?;
+        Ok(())
+    }
+
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow(cx, uow, &[DnsRecordEvent::Restart]).await
+    }
+}
+
+async fn follow(
+    cx: &JobContext<'_, RouteDnsRecord>,
+    uow: &mut dyn UnitOfWork,
+    events: &[DnsRecordEvent],
+) -> Result<()> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(());
+    };
+    let own = (&cx.input.dns_record_id, &cx.job.id);
+    follow_job(cx, &platform, uow, own, events).await
+}
+
+/// What a look-up of the proof found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Proof {
+    /// The records that are missing; unset if the record is not to be served (any more).
+    missing_records: Option<Vec<MissingRecord>>,
+}
+
+/// Waits until the platform has proved the hostname, for seven days from the first look-up that was answered.
+#[derive(Clone, Copy, Debug)]
+struct ProveHostname;
+
+#[async_trait]
+impl JobStep<RouteDnsRecord> for ProveHostname {
+    type Output = Proof;
+
+    fn name(&self) -> &'static str {
+        PROOF
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, RouteDnsRecord>,
+    ) -> Result<Observation<Proof>, StepError> {
+        let (routed, now) = find_pending(cx).await?;
+        let Some(RoutedRecord { record, .. }) = routed else {
+            return Ok(Observation::Present(Proof {
+                missing_records: None,
+            }));
+        };
+        // Checked first, so that no platform loses the hostname to a record that cannot be served.
+        ensure_can_be_routed(&record)?;
+        let proved = Proof {
+            missing_records: Some(Vec::new()),
+        };
+        if record.is_vouched || has_proved_domain(cx, &record).await? {
+            return Ok(Observation::Present(proved));
+        }
+        let proof = record.proof_record();
+        let Ok(texts) = cx.kind.dns.txt(&proof.name).await else {
+            return Err(StepError::Wait {
+                until: record.next_check(now),
+                reason: "the DNS, which did not answer".to_owned(),
+                found: None,
+            });
+        };
+        if texts.contains(&proof.value) {
+            return Ok(Observation::Present(proved));
+        }
+        if record.is_given_up(now) {
+            let message = format!("the proof of {} was not created in time", record.hostname);
+            return Err(StepError::permanent(RECORDS_MISSING, message));
+        }
+        let reason = format!("the proof of {}", record.hostname);
+        let found = Proof {
+            missing_records: Some(vec![proof]),
+        };
+        Err(StepError::wait_with(
+            record.next_check(now),
+            reason,
+            &found,
+        )?)
+    }
+
+    async fn apply(&self, _cx: &StepContext<'_, RouteDnsRecord>) -> Result<Proof, StepError> {
+        Err(StepError::permanent(
+            RECORDS_MISSING,
+            "only the holder of the hostname can create its proof",
+        ))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, RouteDnsRecord>,
+        uow: &mut dyn UnitOfWork,
+        output: &Proof,
+    ) -> Result<()> {
+        let Some(missing) = &output.missing_records else {
+            // No other job serves the record of a deleted platform.
+            return follow(cx, uow, &[DnsRecordEvent::Fail]).await;
+        };
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let own = (&cx.input.dns_record_id, &cx.job.id);
+        record_proof(cx, &platform, uow, own, missing).await
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, RouteDnsRecord>,
+        uow: &mut dyn UnitOfWork,
+        found: &Proof,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
+    }
+}
+
+/// Whether the platform is served under the hostname as a custom domain, which it had to prove.
+async fn has_proved_domain(
+    cx: &StepContext<'_, RouteDnsRecord>,
+    record: &DnsRecord,
+) -> Result<bool> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        return Ok(false);
+    };
+    let active = CustomDomainQuery::Active(record.hostname.clone());
+    let domains = platform.records::<CustomDomain>(uow.as_mut());
+    Ok(domains.first(&active).await?.is_some())
+}
+
+/// Has the hostname lead to the resource. Its output, the route's id, is unset if the record is not to be served.
+#[derive(Clone, Copy, Debug)]
+struct RouteToResource;
+
+#[async_trait]
+impl JobStep<RouteDnsRecord> for RouteToResource {
+    const UNDOES: bool = true;
+    type Output = Option<String>;
+
+    fn name(&self) -> &'static str {
+        "route"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, RouteDnsRecord>,
+    ) -> Result<Observation<Option<String>>, StepError> {
+        let (Some(routed), _) = find_pending(cx).await? else {
+            return Ok(Observation::Present(None));
+        };
+        // A platform that has proved the hostname since keeps it.
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        if let Some(platform) = cx.platform(uow.as_mut()).await? {
+            ensure_not_foreign(&platform, uow.as_mut(), &routed.record.hostname).await?;
+        }
+        drop(uow);
+        let found = cx.infrastructure.route(routed.record.hostname.as_str());
+        let found = found.await?;
+        Ok(match found {
+            Some(route) if route.target == routed.target.name => {
+                Observation::Present(Some(route.id))
+            }
+            _ => Observation::Absent,
+        })
+    }
+
+    async fn apply(
+        &self,
+        cx: &StepContext<'_, RouteDnsRecord>,
+    ) -> Result<Option<String>, StepError> {
+        let (Some(routed), _) = find_pending(cx).await? else {
+            return Ok(None);
+        };
+        let route = route(cx, &routed, cx.effect_key.to_owned()).await?;
+        Ok(Some(route.id))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, RouteDnsRecord>,
+        uow: &mut dyn UnitOfWork,
+        output: &Option<String>,
+    ) -> Result<()> {
+        let (Some(route), Some(platform)) = (output, cx.platform(uow).await?) else {
+            return Ok(());
+        };
+        let own = (&cx.input.dns_record_id, &cx.job.id);
+        record_route(cx, &platform, uow, own, route).await
+    }
+
+    /// Keeps the route of a record that is pending or active again.
+    async fn undo(&self, cx: &StepContext<'_, RouteDnsRecord>) -> Result<Undone, StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let found = find_record(cx, uow.as_mut()).await?;
+        drop(uow);
+        match found {
+            Some((_, routed)) if routed.record.status == DnsRecordStatus::Failed => {
+                remove_route(cx, &routed).await?;
+                Ok(Undone::TakenBack)
+            }
+            Some(_) => Ok(Undone::left("its record is in use")),
+            None => Ok(Undone::left("its record does not exist")),
+        }
+    }
+
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, RouteDnsRecord>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+            return Ok(());
+        };
+        let id = &cx.input.dns_record_id;
+        let record: Option<Stored<DnsRecord>> = platform.records(uow).find(id).await?;
+        if record.is_some_and(|record| record.status == DnsRecordStatus::Failed) {
+            record_route_id(cx, &platform, uow, id, None).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct RemoveDnsRecord;
+
+impl JobKind for RemoveDnsRecord {
+    const NAME: &'static str = "dns.remove";
+    const HOOKS: bool = false;
+    type Input = DnsTarget;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(RemoveRoute)
+    }
+}
+
+/// Takes the hostname away from the resource.
+#[derive(Clone, Copy, Debug)]
+struct RemoveRoute;
+
+#[async_trait]
+impl JobStep<RemoveDnsRecord> for RemoveRoute {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        "route"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, RemoveDnsRecord>,
+    ) -> Result<Observation<()>, StepError> {
+        let Some(routed) = to_remove(cx).await? else {
+            return Ok(Observation::Present(()));
+        };
+        let found = cx.infrastructure.route(routed.record.hostname.as_str());
+        let found = found.await?;
+        let leads_here = found.is_some_and(|route| route.target == routed.target.name);
+        Ok(if leads_here {
+            Observation::Absent
+        } else {
+            Observation::Present(())
+        })
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, RemoveDnsRecord>) -> Result<(), StepError> {
+        match to_remove(cx).await? {
+            Some(routed) => remove_route(cx, &routed).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, RemoveDnsRecord>,
+        uow: &mut dyn UnitOfWork,
+        (): &(),
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let id = &cx.input.dns_record_id;
+        let record: Option<Stored<DnsRecord>> = platform.records(uow).find(id).await?;
+        if record.is_some_and(|record| is_over(&record)) {
+            record_route_id(cx, &platform, uow, id, None).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether the record may not be served: it is over, or its platform has not proved it.
+fn is_over(record: &DnsRecord) -> bool {
+    !record.is_proved()
+}
+
+/// Returns the record, unless another entry of its platform leads the hostname to the same resource.
+async fn to_remove(
+    cx: &StepContext<'_, RemoveDnsRecord>,
+) -> Result<Option<RoutedRecord>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let found = find_record(cx, uow.as_mut()).await?;
+    let Some((platform, routed)) = found.filter(|(_, routed)| is_over(&routed.record)) else {
+        return Ok(None);
+    };
+    let again = DnsRecordQuery::Entered(routed.record.hostname.clone());
+    let again = platform.records::<DnsRecord>(uow.as_mut()).first(&again);
+    let is_wanted = again.await?.is_some_and(|again| {
+        let leads_there = again.resource_id == routed.record.resource_id;
+        again.id != routed.record.id && leads_there && again.is_proved()
+    });
+    Ok((!is_wanted).then_some(routed))
+}

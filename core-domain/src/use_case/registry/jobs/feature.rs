@@ -1,0 +1,538 @@
+//! `feature.activate`: gives a feature of an entity a worker of its own, and lets the activation and its build follow.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::platform_provision::{
+    CatalogueEntry, MadeResource, ensure_wanted, entry_of, made, observe_made, observe_owned,
+    upsert_resource, used_otherwise,
+};
+use super::removal::{
+    Attempt, RemovedObjects, TIMEOUT, delete_entries, delete_entry, delete_removed, portion_of,
+    remove_if_owned, take_back,
+};
+use super::stack::StackTarget;
+use crate::access::{PlatformAccess, PlatformWriter, SystemScope};
+use crate::kernel::{
+    Context, EntityId, Environment, Error, FeatureActivationId, JobId, PlatformId, PlatformOwned,
+    Result, Slug, Stored,
+};
+use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
+use crate::provisioning::{ACTIVATE_FEATURE, Job, LaneKey};
+use crate::registry::{
+    BuildEnd, FeatureActivation, FeatureEvent, FeatureId, FeatureStatus, FeatureVersion, Resource,
+    ResourceQuery, ResourceType,
+};
+use crate::use_case::provisioning;
+use crate::use_case::provisioning::{
+    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
+};
+use crate::use_case::registry::{build, feature, workspace_stack};
+
+/// The file a feature's worker begins with.
+const WORKER: &str = include_str!("js/feature.js");
+const MAIN_MODULE: &str = "feature.js";
+
+/// The name of the step that makes the worker.
+const MAKE_WORKER: &str = "worker";
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct Activate;
+
+#[async_trait]
+impl JobKind for Activate {
+    const NAME: &'static str = ACTIVATE_FEATURE;
+    type Input = ActivateInput;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(MakeWorker)
+    }
+
+    /// Of a worker that an operator declared made nothing is known.
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let url = cx
+            .job
+            .output_of(MAKE_WORKER)
+            .and_then(|made| made["cfUrl"].as_str());
+        let url = url.map(str::to_owned);
+        let end = BuildEnd::Success {
+            cf_deployment_id: None,
+            build_url: url.clone(),
+        };
+        apply_activation_event(cx, uow, FeatureEvent::Activated, url, Some(end)).await
+    }
+
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_activation_event(cx, uow, FeatureEvent::Fail, None, Some(BuildEnd::Failed)).await
+    }
+
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_activation_event(cx, uow, FeatureEvent::Activate, None, None).await
+    }
+}
+
+/// Moves feature and build as the job moved; the build goes on where it has no end.
+async fn apply_activation_event(
+    cx: &JobContext<'_, Activate>,
+    uow: &mut dyn UnitOfWork,
+    event: FeatureEvent,
+    service_url: Option<String>,
+    end: Option<BuildEnd>,
+) -> Result<()> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(());
+    };
+    let own = (&cx.input.target.activation_id, &cx.job.id);
+    feature::record_event(cx, &platform, uow, own, event, service_url).await?;
+    match end {
+        Some(end) => build::end(cx, &platform, uow, &cx.job.id, end).await,
+        None => build::resume(cx, &platform, uow, &cx.job.id).await,
+    }
+}
+
+/// Makes the feature's worker.
+#[derive(Clone, Copy, Debug)]
+struct MakeWorker;
+
+#[async_trait]
+impl JobStep<Activate> for MakeWorker {
+    const UNDOES: bool = true;
+    type Output = MadeResource;
+
+    fn name(&self) -> &'static str {
+        MAKE_WORKER
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, Activate>,
+    ) -> Result<Observation<MadeResource>, StepError> {
+        let target = &cx.input.target;
+        target.ensure_called_for(cx).await?;
+        observe_made(cx, &target.platform_id, &target.worker()).await
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Activate>) -> Result<MadeResource, StepError> {
+        let target = &cx.input.target;
+        let request = CreateResource {
+            resource: target.worker(),
+            owner: target.platform_id.to_string(),
+            effect_key: cx.effect_key.to_owned(),
+            config: json!({
+                "mainModule": MAIN_MODULE,
+                "modules": { MAIN_MODULE: WORKER },
+                "bindings": [],
+            }),
+        };
+        let created = cx.infrastructure.create(&request).await?;
+        Ok(made(&request.resource, created))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, Activate>,
+        uow: &mut dyn UnitOfWork,
+        output: &MadeResource,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let platform = platform.ok_or(Error::NotFound("platform"))?;
+        let target = &cx.input.target;
+        let entry = CatalogueEntry {
+            entity_id: target.entity_id.clone(),
+            feature: Some(&target.activation_id),
+            service_name: target.feature_id.as_str(),
+            environment: target.environment,
+        };
+        upsert_resource(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
+        Ok(())
+    }
+
+    /// A feature that was asked for otherwise since has the same worker.
+    async fn undo(&self, cx: &StepContext<'_, Activate>) -> Result<Undone, StepError> {
+        let target = &cx.input.target;
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(Undone::left("its platform does not exist"));
+        };
+        let feature = feature_of_job(&platform, uow.as_mut(), cx.job, target).await?;
+        if feature.is_none() {
+            return Ok(Undone::left("its feature belongs to another job"));
+        }
+        if let Some(entry) = target.entry(&platform, uow.as_mut()).await?
+            && let Some(why) = used_otherwise(&platform, uow.as_mut(), &entry, cx.job).await?
+        {
+            return Ok(Undone::left(why));
+        }
+        drop(uow);
+        take_back(cx, &target.platform_id, &target.worker()).await
+    }
+
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, Activate>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+            return Ok(());
+        };
+        let target = &cx.input.target;
+        let feature = feature_of_job(&platform, uow, cx.job, target).await?;
+        if feature.is_none() {
+            return Ok(());
+        }
+        let entry = target.entry(&platform, uow).await?;
+        delete_entries(cx, &platform, uow, entry.into_iter().collect()).await
+    }
+}
+
+/// The job's feature, unless it was asked for or ended otherwise since.
+async fn feature_of_job(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    job: &Job,
+    target: &FeatureTarget,
+) -> Result<Option<Stored<FeatureActivation>>> {
+    let features = platform.records::<FeatureActivation>(uow);
+    let feature = features.find(&target.activation_id).await?;
+    Ok(feature.filter(|feature| feature.provision_job_id.as_ref() == Some(&job.id)))
+}
+
+/// The names of the steps.
+const WORKER_STEP: &str = "worker";
+const DATA: &str = "data";
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct Deactivate;
+
+#[async_trait]
+impl JobKind for Deactivate {
+    const NAME: &'static str = "feature.deactivate";
+    type Input = DeactivateInput;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(RemoveWorker).then(RemoveData)
+    }
+
+    fn plan(input: &DeactivateInput) -> Vec<String> {
+        let steps = [WORKER_STEP, DATA].into_iter();
+        let wanted = steps.filter(|step| *step != DATA || input.delete_data);
+        wanted.map(str::to_owned).collect()
+    }
+
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_deactivation_event(cx, uow, FeatureEvent::Deactivated).await
+    }
+
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_deactivation_event(cx, uow, FeatureEvent::Fail).await
+    }
+
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_deactivation_event(cx, uow, FeatureEvent::Deactivate).await
+    }
+}
+
+/// Moves the feature as the job moved.
+async fn apply_deactivation_event(
+    cx: &JobContext<'_, Deactivate>,
+    uow: &mut dyn UnitOfWork,
+    event: FeatureEvent,
+) -> Result<()> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(());
+    };
+    let own = (&cx.input.target.activation_id, &cx.job.id);
+    feature::record_event(cx, &platform, uow, own, event, None).await
+}
+
+/// Removes the feature's worker, and its entry.
+#[derive(Clone, Copy, Debug)]
+struct RemoveWorker;
+
+#[async_trait]
+impl JobStep<Deactivate> for RemoveWorker {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        WORKER_STEP
+    }
+
+    /// What is missing is removed, and so is what belongs to something else.
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, Deactivate>,
+    ) -> Result<Observation<()>, StepError> {
+        let target = &cx.input.target;
+        target.ensure_called_for(cx).await?;
+        let worker = target.worker();
+        let found = observe_owned(cx.infrastructure, &target.platform_id, &worker).await?;
+        Ok(match found {
+            Observation::Present(_) | Observation::Outdated => Observation::Absent,
+            Observation::Absent | Observation::Conflict(_) => Observation::Present(()),
+        })
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Deactivate>) -> Result<(), StepError> {
+        let target = &cx.input.target;
+        remove_if_owned(cx, &target.platform_id, &target.worker()).await?;
+        Ok(())
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, Deactivate>,
+        uow: &mut dyn UnitOfWork,
+        (): &(),
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let target = &cx.input.target;
+        match target.entry(&platform, uow).await? {
+            Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Removes the feature's data: the stores that it owns.
+#[derive(Clone, Copy, Debug)]
+struct RemoveData;
+
+#[async_trait]
+impl JobStep<Deactivate> for RemoveData {
+    type Output = RemovedObjects;
+
+    fn name(&self) -> &'static str {
+        DATA
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, Deactivate>,
+    ) -> Result<Observation<RemovedObjects>, StepError> {
+        cx.input.target.ensure_called_for(cx).await?;
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Deactivate>) -> Result<RemovedObjects, StepError> {
+        let target = &cx.input.target;
+        let mut attempt = Attempt::begin(cx, &target.platform_id).await?;
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let until = attempt.began();
+        let is_removed = |entry: &Resource| is_data_of(target, entry) && entry.created_at <= until;
+        let stores = match cx.platform(uow.as_mut()).await? {
+            Some(platform) => {
+                portion_of(&platform, uow.as_mut(), owned_by(target), is_removed).await?
+            }
+            None => Vec::new(),
+        };
+        drop(uow);
+        for store in &stores {
+            attempt.remove_entry(store).await?;
+        }
+        Ok(attempt.finish())
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, Deactivate>,
+        uow: &mut dyn UnitOfWork,
+        output: &RemovedObjects,
+    ) -> Result<()> {
+        match cx.platform(uow).await? {
+            Some(platform) => delete_removed(cx, &platform, uow, output).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, Deactivate>,
+        uow: &mut dyn UnitOfWork,
+        found: &RemovedObjects,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
+    }
+
+    fn timeout(&self) -> Duration {
+        TIMEOUT
+    }
+}
+
+/// The entries that a feature owns.
+pub(in crate::use_case::registry) fn owned_by(target: &FeatureTarget) -> ResourceQuery {
+    ResourceQuery::OfFeature(target.activation_id.clone())
+}
+
+/// Whether one of these entries holds data of the feature.
+pub(in crate::use_case::registry) fn is_data_of(target: &FeatureTarget, entry: &Resource) -> bool {
+    entry.resource_type.is_store() && entry.environment == target.environment
+}
+
+/// The feature a job works for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct FeatureTarget {
+    pub(super) activation_id: FeatureActivationId,
+    pub(super) platform_id: PlatformId,
+    pub(super) entity_id: EntityId,
+    pub(super) feature_id: FeatureId,
+    pub(in crate::use_case::registry) environment: Environment,
+    /// The name of the feature's worker at the provider.
+    pub(super) cf_name: String,
+}
+
+/// What is to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct ActivateInput {
+    #[serde(flatten)]
+    pub(in crate::use_case::registry) target: FeatureTarget,
+    pub(in crate::use_case::registry) version: FeatureVersion,
+}
+
+/// What is to be removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct DeactivateInput {
+    #[serde(flatten)]
+    pub(in crate::use_case::registry) target: FeatureTarget,
+    /// Its data too.
+    #[serde(default)]
+    pub(in crate::use_case::registry) delete_data: bool,
+}
+
+macro_rules! of_feature {
+    ($($input:ty),+) => {$(
+        impl JobInput for $input {
+            type Owner = PlatformOwned;
+
+            fn lane(&self) -> LaneKey {
+                LaneKey::platform(&self.target.platform_id)
+            }
+
+            fn platform_id(&self) -> Option<&PlatformId> {
+                Some(&self.target.platform_id)
+            }
+
+            fn entity_id(&self) -> Option<&EntityId> {
+                Some(&self.target.entity_id)
+            }
+
+            fn environment(&self) -> Option<Environment> {
+                Some(self.target.environment)
+            }
+        }
+    )+};
+}
+of_feature!(ActivateInput, DeactivateInput);
+
+impl FeatureTarget {
+    /// A feature on a platform with this slug.
+    pub(in crate::use_case::registry) fn of(feature: &FeatureActivation, slug: &Slug) -> Self {
+        Self {
+            activation_id: feature.id.clone(),
+            platform_id: feature.platform_id.clone(),
+            entity_id: feature.entity_id.clone(),
+            feature_id: feature.feature_id.clone(),
+            environment: feature.environment,
+            cf_name: feature.worker_name(slug),
+        }
+    }
+
+    /// The feature's worker.
+    pub(in crate::use_case::registry) fn worker(&self) -> ResourceRef {
+        ResourceRef {
+            resource_type: ResourceType::Worker,
+            name: self.cf_name.clone(),
+        }
+    }
+
+    /// The entry of the feature's worker, if there is one.
+    pub(super) async fn entry(
+        &self,
+        platform: &PlatformAccess,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<Option<Stored<Resource>>> {
+        entry_of(platform, uow, &self.worker()).await
+    }
+
+    /// Refuses a job whose platform or entity is gone, or whose feature was asked for or ended otherwise since. The one
+    /// that makes a feature goes on for a removal that waits behind it.
+    pub(super) async fn ensure_called_for<K: JobKind>(
+        &self,
+        cx: &StepContext<'_, K>,
+    ) -> Result<(), StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let platform = cx.platform(uow.as_mut()).await?;
+        let entity = Some(&self.entity_id);
+        let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
+        let feature = platform.records::<FeatureActivation>(uow.as_mut());
+        let feature = feature.find(&self.activation_id).await?;
+        let called_for = |feature: &FeatureActivation| {
+            feature.provision_job_id.as_ref() == Some(&cx.job.id)
+                || feature.status == FeatureStatus::Deactivating
+        };
+        if feature.is_some_and(|feature| called_for(&feature)) {
+            return Ok(());
+        }
+        let called_off = "the feature was asked for or ended otherwise since";
+        Err(StepError::Precondition(called_off.to_owned()))
+    }
+}
+
+/// How often they are looked at when nobody calls.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// Fails for a feature whose job has stopped, when it is a job that this one waits for.
+pub(super) async fn ensure_not_failed_for(
+    job: &Job,
+    uow: &mut dyn UnitOfWork,
+    feature: &FeatureActivation,
+) -> Result<(), StepError> {
+    if was_asked_by(job, uow, feature).await? {
+        let message = format!("the job of the feature {} has stopped", feature.feature_id);
+        return Err(StepError::permanent("FEATURE_JOB_FAILED", message));
+    }
+    Ok(())
+}
+
+/// Whether the job queued the one that the feature follows.
+pub(super) async fn was_asked_by(
+    job: &Job,
+    uow: &mut dyn UnitOfWork,
+    feature: &FeatureActivation,
+) -> Result<bool> {
+    let Some(child) = &feature.provision_job_id else {
+        return Ok(false);
+    };
+    let child = provisioning::find(SystemScope::new(), uow, child).await?;
+    Ok(child.is_some_and(|child| child.parent_job_id.as_ref() == Some(&job.id)))
+}
+
+/// Queues the job that removes a feature of a stack, unless another stack asks for it as well: then it goes with that one.
+pub(super) async fn let_go(
+    cx: &Context,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (target, seen): (&StackTarget, &Stored<FeatureActivation>),
+    delete_data: bool,
+    parent: Option<&JobId>,
+) -> Result<()> {
+    let own = (&target.entity_id, &target.stack_instance_id);
+    let (environment, id) = (target.environment, &seen.feature_id);
+    let other = workspace_stack::other_with_feature(platform, uow, own, environment, id).await?;
+    if let Some(other) = other {
+        return feature::hand_over(cx, platform, uow, seen, &other).await;
+    }
+    feature::queue_removal(cx, platform, uow, seen, delete_data, parent).await?;
+    Ok(())
+}

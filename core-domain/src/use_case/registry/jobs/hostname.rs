@@ -1,0 +1,248 @@
+//! Calls of a provider for the hostnames of custom domains and DNS records.
+
+use super::dns_record::{RoutedRecord, target_of_domain, target_of_record};
+use crate::access::{Batches, SystemScope};
+use crate::kernel::{CustomDomainId, DnsRecordId, Result};
+use crate::port::{
+    Mode, ProviderError, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname,
+    UnitOfWork,
+};
+use crate::registry::{
+    CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, DnsTargetType, Hostname,
+};
+use crate::use_case::provisioning::{JobKind, StepContext, StepError};
+
+/// Returns the state of the domain at the provider; `None` if its hostname is not served, or leads to another object.
+pub(super) async fn at_provider<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    domain: &CustomDomain,
+) -> Result<Option<ServedHostname>, ProviderError> {
+    let Ok(target) = find_target(cx, domain).await else {
+        let problem = "what the domain leads to could not be read";
+        return Err(ProviderError::Transient(problem.into()));
+    };
+    let Some(target) = target else {
+        return Ok(None);
+    };
+    let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
+    let found = cx.infrastructure.served_hostname(hostname, owner, &target);
+    let leads_there = |found: &ServedHostname| found.target.as_deref() == Some(&target.name);
+    Ok(found.await?.filter(leads_there))
+}
+
+/// Returns the object at the provider that the domain leads to.
+async fn find_target<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    domain: &CustomDomain,
+) -> Result<Option<ResourceRef>> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let platform = SystemScope::new().platform(uow.as_mut(), &domain.platform_id);
+    match platform.await? {
+        Some(platform) => target_of_domain(&platform, uow.as_mut(), domain).await,
+        None => Ok(None),
+    }
+}
+
+/// Asks the provider to serve a hostname. If it is taken by entries without a proof, removes those and asks again.
+pub(super) async fn serve<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    domain: &CustomDomain,
+    effect_key: String,
+) -> Result<ServedHostname, StepError> {
+    let Some(target) = find_target(cx, domain).await? else {
+        let missing = "the resource that the domain leads to is gone".to_owned();
+        return Err(StepError::Precondition(missing));
+    };
+    let request = ServeHostname {
+        hostname: domain.hostname.to_string(),
+        target_dns: domain.target_dns.to_string(),
+        target,
+        owner: domain.platform_id.to_string(),
+        effect_key,
+    };
+    cx.guard().await?;
+    match cx.infrastructure.serve_hostname(&request).await {
+        Err(ProviderError::NameTaken(_)) => {
+            evict_hostname(cx, &domain.hostname).await?;
+            Ok(cx.infrastructure.serve_hostname(&request).await?)
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Stops serving the hostname of a custom domain. A hostname of another owner stays.
+pub(super) async fn stop_serving<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    domain: &CustomDomain,
+) -> Result<(), StepError> {
+    let Some(target) = find_target(cx, domain).await? else {
+        return Ok(());
+    };
+    let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
+    let stopped = cx.infrastructure.stop_serving(hostname, owner, &target);
+    match stopped.await {
+        Err(ProviderError::NameTaken(_)) => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Refuses a DNS record that no provider can serve.
+///
+/// # Errors
+/// `PROVIDER_REFUSED` for a record of type `redirect`.
+pub(super) fn ensure_can_be_routed(record: &DnsRecord) -> Result<(), StepError> {
+    if record.target_type != DnsTargetType::Redirect {
+        return Ok(());
+    }
+    let message = "no provider redirects hostnames: let it lead to a worker that does";
+    Err(StepError::permanent("PROVIDER_REFUSED", message))
+}
+
+/// Routes a hostname to its resource. If it is taken by entries without a proof, removes those and asks again.
+pub(super) async fn route<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    routed: &RoutedRecord,
+    effect_key: String,
+) -> Result<Route, StepError> {
+    let record = &routed.record;
+    ensure_can_be_routed(record)?;
+    let request = RouteHostname {
+        hostname: record.hostname.to_string(),
+        target: routed.target.clone(),
+        owner: record.platform_id.to_string(),
+        effect_key,
+    };
+    cx.guard().await?;
+    match cx.infrastructure.route_hostname(&request).await {
+        Err(ProviderError::NameTaken(_)) => {
+            evict_hostname(cx, &record.hostname).await?;
+            Ok(cx.infrastructure.route_hostname(&request).await?)
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Removes the route of a hostname. A route to another object stays.
+pub(super) async fn remove_route<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    routed: &RoutedRecord,
+) -> Result<(), StepError> {
+    let hostname = routed.record.hostname.as_str();
+    let removed = cx.infrastructure.remove_route(hostname, &routed.target);
+    match removed.await {
+        Err(ProviderError::NameTaken(_)) => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// The number of entries without a provider's id that are removed, newest first. Their jobs may have ended before they could
+/// record the id.
+const MAX_WITHOUT_ID: usize = 20;
+
+/// An entry for which a provider may serve a hostname.
+enum Entry {
+    Record(DnsRecordId),
+    Domain(CustomDomainId),
+}
+
+/// An object at the provider whose hostname is removed.
+enum Served {
+    Record(ResourceRef),
+    Domain { owner: String, target: ResourceRef },
+}
+
+/// Removes a hostname at the provider for all entries without a proof, of any platform. The caller has the right to the
+/// hostname.
+pub(super) async fn evict_hostname<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    hostname: &Hostname,
+) -> Result<(), StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let mut entries = records(uow.as_mut(), hostname).await?;
+    entries.extend(domains(uow.as_mut(), hostname).await?);
+    drop(uow);
+    for entry in entries {
+        // Its platform may have proved the hostname since.
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let found = find_unproved(uow.as_mut(), &entry).await?;
+        drop(uow);
+        let Some(served) = found else {
+            continue;
+        };
+        cx.guard().await?;
+        let (provider, hostname) = (&cx.infrastructure, hostname.as_str());
+        let removed = match &served {
+            Served::Record(target) => provider.remove_route(hostname, target).await,
+            Served::Domain { owner, target } => {
+                provider.stop_serving(hostname, owner, target).await
+            }
+        };
+        match removed {
+            // It is another entry's.
+            Ok(()) | Err(ProviderError::NameTaken(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+async fn records(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<Entry>> {
+    let (mut entries, mut without_id) = (Vec::new(), 0);
+    let mut named = Batches::<DnsRecord>::of(DnsRecordQuery::Named(hostname.clone()));
+    while let Some(batch) = named.next(SystemScope::new().records(uow)).await? {
+        for record in batch.iter().filter(|record| !record.is_proved()) {
+            if may_be_held(record.cf_route_id.is_some(), &mut without_id) {
+                entries.push(Entry::Record(record.id.clone()));
+            }
+        }
+    }
+    Ok(entries)
+}
+
+async fn domains(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<Entry>> {
+    let (mut entries, mut without_id) = (Vec::new(), 0);
+    let mut named = Batches::<CustomDomain>::of(CustomDomainQuery::Named(hostname.clone()));
+    while let Some(batch) = named.next(SystemScope::new().records(uow)).await? {
+        for domain in batch.iter().filter(|domain| !domain.is_proved()) {
+            if may_be_held(domain.cf_hostname_id.is_some(), &mut without_id) {
+                entries.push(Entry::Domain(domain.id.clone()));
+            }
+        }
+    }
+    Ok(entries)
+}
+
+fn may_be_held(has_id: bool, without_id: &mut usize) -> bool {
+    *without_id += usize::from(!has_id);
+    has_id || *without_id <= MAX_WITHOUT_ID
+}
+
+/// Finds the object of an entry that still has no proof.
+async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &Entry) -> Result<Option<Served>> {
+    let system = SystemScope::new();
+    match entry {
+        Entry::Record(id) => {
+            let found = system.records::<DnsRecord>(uow).find(id).await?;
+            let Some(record) = found.filter(|record| !record.is_proved()) else {
+                return Ok(None);
+            };
+            let Some(platform) = system.platform(uow, &record.platform_id).await? else {
+                return Ok(None);
+            };
+            let target = target_of_record(&platform, uow, &record).await?;
+            Ok(target.map(Served::Record))
+        }
+        Entry::Domain(id) => {
+            let found = system.records::<CustomDomain>(uow).find(id).await?;
+            let Some(domain) = found.filter(|domain| !domain.is_proved()) else {
+                return Ok(None);
+            };
+            let Some(platform) = system.platform(uow, &domain.platform_id).await? else {
+                return Ok(None);
+            };
+            let target = target_of_domain(&platform, uow, &domain).await?;
+            let owner = domain.platform_id.to_string();
+            Ok(target.map(|target| Served::Domain { owner, target }))
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! `platform.deprovision`: removes what the registry knows of a platform, what jobs created without being able to say so, and
+//! what the provider still has of it: hostnames first, then a step for every type, in the opposite order of creation. A step
+//! ends when nothing is left.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::auth_upgrade::auth_ref;
+use super::hostname::stop_serving;
+use super::platform_provision::Known;
+use super::removal::{Attempt, PORTION, RemovedObjects, TIMEOUT, delete_removed, portion_of};
+use crate::access::{Batches, PlatformAccess};
+use crate::kernel::{
+    CustomDomainId, Environment, PlatformId, PlatformOwned, Result, Slug, Stored, Timestamp,
+};
+use crate::port::{Mode, ResourceRef, UnitOfWork};
+use crate::provisioning::{DEPROVISION, LaneKey, LanePlace};
+use crate::registry::{
+    CustomDomain, CustomDomainQuery, DEFAULT_RESOURCES, DnsRecord, Resource, ResourceQuery,
+    ResourceType, environment_in, is_provider_name, resource_name,
+};
+use crate::use_case::provisioning;
+use crate::use_case::provisioning::{
+    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+};
+use crate::use_case::registry::custom_domain::{forget_hostname, may_be_served};
+use crate::use_case::registry::feature;
+use crate::use_case::registry::platform::{Covered, finish_deprovision};
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct Deprovision;
+
+#[async_trait]
+impl JobKind for Deprovision {
+    const NAME: &'static str = DEPROVISION;
+    const VERSION: i64 = 2;
+    const PLACE: LanePlace = LanePlace::Front;
+    type Input = Removal;
+
+    fn steps() -> Steps<Self> {
+        let newest_first = DEFAULT_RESOURCES.into_iter().rev();
+        let hostnames = Steps::new().then(CancelJobs).then(RemoveHostnames);
+        hostnames.then_all(newest_first.map(|(resource_type, _)| RemoveResources(resource_type)))
+    }
+
+    fn plan(input: &Removal) -> Vec<String> {
+        let names = Self::steps().names().into_iter();
+        let wanted = names.filter(|name| *name != CANCEL_JOBS || input.cancels_jobs);
+        wanted.map(str::to_owned).collect()
+    }
+
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let covered = Covered {
+            environment: cx.input.environment,
+            everything: cx.input.environment.is_none() && !cx.job.forced,
+        };
+        finish_deprovision(cx, &platform, uow, covered).await
+    }
+}
+
+/// What is to be removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct Removal {
+    pub(in crate::use_case::registry) platform_id: PlatformId,
+    pub(in crate::use_case::registry) slug: Slug,
+    /// In this environment; in all when there is none.
+    pub(in crate::use_case::registry) environment: Option<Environment>,
+    /// Whether the platform's other unfinished jobs are cancelled first. Default: `false`.
+    #[serde(default)]
+    pub(in crate::use_case::registry) cancels_jobs: bool,
+}
+
+impl JobInput for Removal {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::platform(&self.platform_id)
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.platform_id)
+    }
+
+    fn environment(&self) -> Option<Environment> {
+        self.environment
+    }
+}
+
+impl Removal {
+    /// Creates the input for one environment of a platform; `None` means all environments.
+    pub(in crate::use_case::registry) fn of(
+        platform: &PlatformAccess,
+        environment: Option<Environment>,
+    ) -> Self {
+        Self {
+            platform_id: platform.id().clone(),
+            slug: platform.platform().slug.clone(),
+            environment,
+            cancels_jobs: false,
+        }
+    }
+
+    /// Whether what runs in an environment is removed.
+    pub(super) fn covers(&self, environment: Environment) -> bool {
+        self.environment.is_none_or(|only| only == environment)
+    }
+
+    /// The entries of a type that are removed.
+    pub(super) fn entries(&self, resource_type: ResourceType, until: Timestamp) -> ResourceQuery {
+        ResourceQuery::OfTypeUntil {
+            resource_type,
+            environment: self.environment,
+            until,
+        }
+    }
+
+    /// The names of what provisioning creates.
+    pub(super) fn own_names(&self, resource_type: ResourceType) -> Vec<String> {
+        let (platform, slug) = (&self.platform_id, &self.slug);
+        let all = Environment::ALL.iter().copied();
+        let covered = all.filter(|environment| self.covers(*environment));
+        let names = covered.flat_map(|environment| {
+            let default = resource_name(platform, slug, environment, resource_type);
+            let is_worker = resource_type == ResourceType::Worker;
+            let auth = is_worker.then(|| auth_ref((platform, slug, environment)).name);
+            std::iter::once(default).chain(auth)
+        });
+        names.collect()
+    }
+}
+
+/// The name of the step.
+pub(super) const CANCEL_JOBS: &str = "jobs";
+
+/// The reason recorded with each cancelled job.
+const REASON: &str = "The platform is being removed for good.";
+
+/// Cancels the platform's other unfinished jobs. Each attempt cancels one portion in the unit of work that ends it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CancelJobs;
+
+#[async_trait]
+impl<K: JobKind<Input = Removal>> JobStep<K> for CancelJobs {
+    const RECORDS: bool = false;
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        CANCEL_JOBS
+    }
+
+    async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<()>, StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(Observation::Present(()));
+        };
+        let own = BTreeSet::from([cx.job.id.clone()]);
+        let other = provisioning::find_unfinished(&platform, uow.as_mut(), &own).await?;
+        Ok(other.map_or(Observation::Present(()), |_| Observation::Absent))
+    }
+
+    async fn apply(&self, _cx: &StepContext<'_, K>) -> Result<(), StepError> {
+        Err(StepError::unfinished(&())?)
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        (): &(),
+    ) -> Result<()> {
+        if let Some(platform) = cx.platform(uow).await? {
+            cx.cancel_other_jobs(&platform, uow, REASON).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Has the domains that lead to what is removed not served any more; of all environments deleted ones too, whose own job
+/// may have been called off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RemoveHostnames;
+
+#[async_trait]
+impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
+    /// The domains that are not served any more.
+    type Output = Vec<CustomDomainId>;
+
+    fn name(&self) -> &'static str {
+        "hostnames"
+    }
+
+    async fn observe(
+        &self,
+        _cx: &StepContext<'_, K>,
+    ) -> Result<Observation<Self::Output>, StepError> {
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError> {
+        let served = served(cx).await?;
+        let is_entered = |domain: &Stored<CustomDomain>| domain.cf_hostname_id.is_some();
+        let (entered, asked_for): (Vec<_>, Vec<_>) = served.into_iter().partition(is_entered);
+        let mut removed = Vec::new();
+        for domain in entered.iter().take(PORTION) {
+            match remove(cx, domain).await {
+                Err(error) if removed.is_empty() => return Err(error),
+                Err(_) => return Err(StepError::unfinished(&removed)?),
+                Ok(()) => removed.push(domain.id.clone()),
+            }
+        }
+        if entered.len() > PORTION {
+            return Err(StepError::unfinished(&removed)?);
+        }
+        // Nothing would tell of these that they are done.
+        for domain in &asked_for {
+            remove(cx, domain).await?;
+        }
+        Ok(removed)
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        output: &Self::Output,
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        for domain in output {
+            forget_hostname(cx, &platform, uow, domain, |_| true).await?;
+        }
+        Ok(())
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        found: &Self::Output,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+}
+
+async fn remove<K: JobKind<Input = Removal>>(
+    cx: &StepContext<'_, K>,
+    domain: &CustomDomain,
+) -> Result<(), StepError> {
+    cx.guard().await?;
+    stop_serving(cx, domain).await
+}
+
+/// The domains that may be served and lead to what is removed.
+async fn served<K: JobKind<Input = Removal>>(
+    cx: &StepContext<'_, K>,
+) -> Result<Vec<Stored<CustomDomain>>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let mut served = Vec::new();
+    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        return Ok(served);
+    };
+    let all = CustomDomainQuery::All {
+        deleted: cx.input.environment.is_none(),
+    };
+    let mut domains = Batches::<CustomDomain>::of(all);
+    while let Some(batch) = domains.next(platform.records(uow.as_mut())).await? {
+        for domain in batch {
+            if may_be_served(uow.as_mut(), &domain).await?
+                && is_covered(cx, &platform, uow.as_mut(), &domain).await?
+            {
+                served.push(domain);
+            }
+        }
+    }
+    Ok(served)
+}
+
+/// Whether the domain leads to a resource that is removed, and so goes with it.
+async fn is_covered<K: JobKind<Input = Removal>>(
+    cx: &StepContext<'_, K>,
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomain,
+) -> Result<bool> {
+    if cx.input.environment.is_none() {
+        return Ok(true);
+    }
+    let records = platform.records::<DnsRecord>(uow);
+    let Some(record) = records.find(&domain.dns_record_id).await? else {
+        return Ok(false);
+    };
+    let resources = platform.records::<Resource>(uow);
+    let resource = resources.find(&record.resource_id).await?;
+    Ok(resource.is_some_and(|resource| cx.input.covers(resource.environment)))
+}
+
+/// Removes the resources of one type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RemoveResources(pub(super) ResourceType);
+
+#[async_trait]
+impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
+    type Output = RemovedObjects;
+
+    fn name(&self) -> &'static str {
+        self.0.as_str()
+    }
+
+    async fn observe(
+        &self,
+        _cx: &StepContext<'_, K>,
+    ) -> Result<Observation<RemovedObjects>, StepError> {
+        Ok(Observation::Absent)
+    }
+
+    /// Removes what the registry knows, then the workers of features whose jobs could not say that they made them, then what
+    /// is left at the provider because its entry was deleted before. Looks again until nothing is left.
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<RemovedObjects, StepError> {
+        let mut attempt = Attempt::begin(cx, &cx.input.platform_id).await?;
+        self.remove_entered(cx, &mut attempt).await?;
+        if self.0 == ResourceType::Worker {
+            self.remove_workers_of_features(cx, &mut attempt).await?;
+        }
+        let mut is_anything_removed = false;
+        for object in self.left_at_provider(cx, &attempt).await? {
+            is_anything_removed |= attempt.remove(&object).await?;
+        }
+        if is_anything_removed {
+            return Err(attempt.unfinished());
+        }
+        // Lists of providers may be late.
+        for name in cx.input.own_names(self.0) {
+            let object = self.named(name);
+            if is_provider_name(&object.name) && !self.is_handled(cx, &attempt, &object).await? {
+                attempt.remove(&object).await?;
+            }
+        }
+        Ok(attempt.finish())
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        output: &RemovedObjects,
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        delete_removed(cx, &platform, uow, output).await?;
+        feature::end_removed(cx, &platform, uow, &output.features, &cx.job.id).await
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        found: &RemovedObjects,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
+    }
+
+    fn timeout(&self) -> Duration {
+        TIMEOUT
+    }
+}
+
+impl RemoveResources {
+    fn named(self, name: String) -> ResourceRef {
+        ResourceRef {
+            resource_type: self.0,
+            name,
+        }
+    }
+
+    /// Removes the objects of entries, newest first.
+    async fn remove_entered<K: JobKind<Input = Removal>>(
+        self,
+        cx: &StepContext<'_, K>,
+        attempt: &mut Attempt<'_, '_, K>,
+    ) -> Result<(), StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(());
+        };
+        let entries = cx.input.entries(self.0, attempt.began());
+        let entries = portion_of(&platform, uow.as_mut(), entries, |_| true).await?;
+        drop(uow);
+        for entry in entries {
+            attempt.remove_entry(&entry).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the workers that features may have, those without an entry too.
+    async fn remove_workers_of_features<K: JobKind<Input = Removal>>(
+        self,
+        cx: &StepContext<'_, K>,
+        attempt: &mut Attempt<'_, '_, K>,
+    ) -> Result<(), StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(());
+        };
+        let (environment, limit) = (cx.input.environment, PORTION + 1);
+        let features = feature::provided(&platform, uow.as_mut(), environment, limit).await?;
+        drop(uow);
+        for feature in features {
+            let object = self.named(feature.worker_name(&platform.platform().slug));
+            if !self.is_handled(cx, attempt, &object).await? {
+                attempt.remove(&object).await?;
+            }
+            attempt.note_feature(&feature).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the job has removed the object already, with its entry, or it has an entry that is not covered.
+    async fn is_handled<K: JobKind<Input = Removal>>(
+        self,
+        cx: &StepContext<'_, K>,
+        attempt: &Attempt<'_, '_, K>,
+        object: &ResourceRef,
+    ) -> Result<bool, StepError> {
+        if attempt.has_removed(&object.name) {
+            return Ok(true);
+        }
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(false);
+        };
+        let known = Known::of(&platform, uow.as_mut(), object).await?;
+        let since = cx.job.started_at.unwrap_or(cx.job.created_at);
+        Ok(known.is_entered || known.deleted_at.is_some_and(|at| at > since))
+    }
+
+    /// Returns objects that the provider has of the platform and that are covered: a portion, and one more if there are more.
+    async fn left_at_provider<K: JobKind<Input = Removal>>(
+        self,
+        cx: &StepContext<'_, K>,
+        attempt: &Attempt<'_, '_, K>,
+    ) -> Result<Vec<ResourceRef>, StepError> {
+        let platform = &cx.input.platform_id;
+        let (mut left, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = cx.infrastructure.owned(platform.as_str(), self.0, cursor);
+            let page = page.await?;
+            for object in page.objects {
+                let object = self.named(object.name);
+                if attempt.has_removed(&object.name) || !self.is_covered(cx, &object).await? {
+                    continue;
+                }
+                // The list can be late, and still name removed objects.
+                let found = cx.infrastructure.observe(&object).await?;
+                if found.is_some_and(|found| found.belongs_to(&object.name, platform)) {
+                    left.push(object);
+                }
+                if left.len() > PORTION {
+                    return Ok(left);
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(left);
+            }
+        }
+    }
+
+    /// Whether an object that has no entry is removed: always with all environments; with one if its name was derived for that
+    /// environment, or if its last entry was there. What has an entry is removed with it.
+    async fn is_covered<K: JobKind<Input = Removal>>(
+        self,
+        cx: &StepContext<'_, K>,
+        object: &ResourceRef,
+    ) -> Result<bool, StepError> {
+        if cx.input.environment.is_none() {
+            return Ok(true);
+        }
+        let derived = environment_in(&object.name);
+        if derived.is_some_and(|environment| !cx.input.covers(environment)) {
+            return Ok(false);
+        }
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(false);
+        };
+        let known = Known::of(&platform, uow.as_mut(), object).await?;
+        let environment = derived.or(known.environment);
+        Ok(
+            !known.is_entered
+                && environment.is_some_and(|environment| cx.input.covers(environment)),
+        )
+    }
+}

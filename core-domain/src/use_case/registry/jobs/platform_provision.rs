@@ -1,0 +1,412 @@
+//! `platform`: gives a platform its default resources in an environment, one step each.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::removal::{delete_entry, take_back};
+use super::target::{HasTarget, Target};
+use crate::access::{Batches, PlatformAccess, PlatformWriter};
+use crate::kernel::{
+    BoundedJson, Context, EntityId, Environment, Error, FeatureActivationId, JobId, Line,
+    PlatformId, ResourceId, Result, Slug, Stored, Timestamp,
+};
+use crate::port;
+use crate::port::{Mode, Provisioned, ResourceRef, UnitOfWork};
+use crate::provisioning::Job;
+use crate::registry::{
+    CreateResource, DEFAULT_RESOURCES, PlatformStatus, ProviderName, Resource, ResourceQuery,
+    ResourceType, purpose_of, resource_name,
+};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
+};
+use crate::use_case::registry::resource::Maker;
+use crate::use_case::registry::{dns_record, entity, resource};
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct ProvisionPlatform;
+
+impl JobKind for ProvisionPlatform {
+    const HOOKS: bool = false;
+    const NAME: &'static str = "platform";
+    type Input = Target;
+
+    fn steps() -> Steps<Self> {
+        Steps::new()
+            .then_all(DEFAULT_RESOURCES.map(|(resource_type, _)| MakeResource(resource_type)))
+    }
+}
+
+/// The file a platform's worker begins with.
+const WORKER: &str = include_str!("js/worker.js");
+const MAIN_MODULE: &str = "worker.js";
+
+/// Creates the resource of one type.
+#[derive(Clone, Copy, Debug)]
+pub struct MakeResource(pub ResourceType);
+
+/// What such a step leaves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MadeResource {
+    /// What kind of object it is.
+    pub resource_type: ResourceType,
+    /// Its name at the provider.
+    pub cf_name: String,
+    /// Its id at the provider.
+    pub cf_id: String,
+    /// Where it can be reached.
+    pub cf_url: Option<String>,
+    /// Whether it was there before the job first tried to make it.
+    #[serde(default)]
+    pub adopted: bool,
+}
+
+impl MadeResource {
+    /// Which job the object is from now on, when this one tells of it.
+    pub(in crate::use_case::registry) fn maker<'a>(&self, job: &'a JobId) -> Maker<'a> {
+        if self.adopted {
+            Maker::Before
+        } else {
+            Maker::Job(job)
+        }
+    }
+}
+
+/// What a platform's resource of a type is called at the provider.
+pub(in crate::use_case::registry) fn resource_ref(
+    target: &Target,
+    resource_type: ResourceType,
+) -> ResourceRef {
+    let at = (&target.platform_id, &target.slug, target.environment);
+    default_ref(at, resource_type)
+}
+
+/// Where a platform has resources: platform, slug and environment.
+pub(in crate::use_case::registry) type PlatformEnvironment<'a> =
+    (&'a PlatformId, &'a Slug, Environment);
+
+fn default_ref(
+    (platform, slug, environment): PlatformEnvironment<'_>,
+    resource_type: ResourceType,
+) -> ResourceRef {
+    let name = resource_name(platform, slug, environment, resource_type);
+    ResourceRef {
+        resource_type,
+        name,
+    }
+}
+
+/// Asks for what a platform is given of a type.
+pub(super) fn default_request(
+    at: PlatformEnvironment<'_>,
+    resource_type: ResourceType,
+    effect_key: String,
+) -> port::CreateResource {
+    port::CreateResource {
+        resource: default_ref(at, resource_type),
+        owner: at.0.to_string(),
+        effect_key,
+        config: config(at, resource_type),
+    }
+}
+
+#[async_trait]
+impl<K> JobStep<K> for MakeResource
+where
+    K: JobKind<Input: HasTarget>,
+{
+    const UNDOES: bool = true;
+    type Output = MadeResource;
+
+    fn name(&self) -> &'static str {
+        self.0.as_str()
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, K>,
+    ) -> Result<Observation<MadeResource>, StepError> {
+        let target = cx.input.target();
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let platform = cx.platform(uow.as_mut()).await?;
+        let entity = target.entity_id.as_ref();
+        ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
+        drop(uow);
+        observe_made(cx, &target.platform_id, &resource_ref(target, self.0)).await
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<MadeResource, StepError> {
+        let target = cx.input.target();
+        let at = (&target.platform_id, &target.slug, target.environment);
+        let request = default_request(at, self.0, cx.effect_key.to_owned());
+        let created = cx.infrastructure.create(&request).await?;
+        Ok(made(&request.resource, created))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        output: &MadeResource,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let platform = platform.ok_or(Error::NotFound("platform"))?;
+        let target = cx.input.target();
+        let entity_id = owner_of(cx, &platform, uow, target).await?;
+        let entry = CatalogueEntry {
+            entity_id,
+            feature: None,
+            service_name: purpose_of(self.0),
+            environment: target.environment,
+        };
+        upsert_resource(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
+        Ok(())
+    }
+
+    /// Keeps an object that another job uses or that has DNS records.
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
+        let target = cx.input.target();
+        let resource = resource_ref(target, self.0);
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        if let Some(platform) = cx.platform(uow.as_mut()).await? {
+            let uow = uow.as_mut();
+            let entry = entry_of(&platform, uow, &resource).await?;
+            if let Some(entry) = entry
+                && let Some(why) = used_otherwise(&platform, uow, &entry, cx.job).await?
+            {
+                return Ok(Undone::left(why));
+            }
+        }
+        drop(uow);
+        take_back(cx, &target.platform_id, &resource).await
+    }
+
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+            return Ok(());
+        };
+        let target = cx.input.target();
+        let resource = resource_ref(target, self.0);
+        let entry = entry_of(&platform, uow, &resource).await?;
+        match entry.filter(|entry| is_made_by(entry, cx.job)) {
+            Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The entry of an object, if it is not deleted.
+pub(in crate::use_case::registry) async fn entry_of(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    resource: &ResourceRef,
+) -> Result<Option<Stored<Resource>>> {
+    let Ok(cf_name) = ProviderName::parse(&resource.name) else {
+        return Ok(None);
+    };
+    let exactly = ResourceQuery::Exactly {
+        resource_type: resource.resource_type,
+        cf_name,
+    };
+    platform.records::<Resource>(uow).first(&exactly).await
+}
+
+/// Returns `true` if the entry names the job as the creator of the object.
+pub(super) fn is_made_by(entry: &Resource, job: &Job) -> bool {
+    entry.provision_job_id.as_ref() == Some(&job.id)
+}
+
+/// Returns the reason for which undo keeps the object of an entry; `None` if it can be removed.
+pub(super) async fn used_otherwise(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entry: &Resource,
+    job: &Job,
+) -> Result<Option<&'static str>> {
+    if !is_made_by(entry, job) {
+        return Ok(Some("another job uses it"));
+    }
+    let leading = dns_record::count_leading_to(platform, uow, &entry.id).await?;
+    Ok((leading > 0).then_some("it has DNS records"))
+}
+
+/// What the catalogue tells of an object besides what the provider does.
+pub(super) struct CatalogueEntry<'a> {
+    pub(super) entity_id: EntityId,
+    /// The feature that owns the object.
+    pub(super) feature: Option<&'a FeatureActivationId>,
+    pub(super) service_name: &'a str,
+    pub(super) environment: Environment,
+}
+
+/// Enters what a step of the job made or found.
+pub(super) async fn upsert_resource<K: JobKind>(
+    cx: &JobContext<'_, K>,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    entry: CatalogueEntry<'_>,
+    made: &MadeResource,
+    maker: Maker<'_>,
+) -> Result<Stored<Resource>> {
+    let name =
+        |text: &str| ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()));
+    let command = CreateResource {
+        stack_id: None,
+        resource_type: made.resource_type,
+        service_name: name(entry.service_name)?,
+        environment: entry.environment,
+        cf_name: name(&made.cf_name)?,
+        cf_id: Line::parse(&made.cf_id).ok(),
+        cf_url: made.cf_url.clone(),
+        provision_job_id: None,
+        config: BoundedJson::empty_object(),
+    };
+    let now = uow.now().await?;
+    let id = ResourceId::generate(now, cx.entropy.as_ref());
+    let mut observed = Resource::create(id, platform.platform(), entry.entity_id, command, now);
+    observed.feature_activation_id = entry.feature.cloned();
+    resource::upsert_observed(cx, platform, uow, observed, maker).await
+}
+
+/// Jobs behind a deletion fail fast. Answers the platform.
+pub(super) async fn ensure_wanted<'p>(
+    uow: &mut dyn UnitOfWork,
+    platform: Option<&'p PlatformAccess>,
+    entity: Option<&EntityId>,
+) -> Result<&'p PlatformAccess, StepError> {
+    let platform = platform.filter(|p| p.platform().status != PlatformStatus::Deleted);
+    let Some(platform) = platform else {
+        return Err(StepError::Precondition("the platform is gone".to_owned()));
+    };
+    let Some(entity) = entity else {
+        return Ok(platform);
+    };
+    match entity::not_deleted(platform, uow, entity).await {
+        Err(Error::NotFound(_)) => Err(StepError::Precondition("the entity is gone".to_owned())),
+        outcome => Ok(outcome.map(|_| platform)?),
+    }
+}
+
+/// Looks for an object of the platform's.
+pub(super) async fn observe_owned(
+    infrastructure: &dyn port::Infrastructure,
+    platform: &PlatformId,
+    resource: &ResourceRef,
+) -> Result<Observation<MadeResource>, StepError> {
+    Ok(match infrastructure.observe(resource).await? {
+        None => Observation::Absent,
+        Some(found) if found.belongs_to(&resource.name, platform) => {
+            Observation::Present(made(resource, found))
+        }
+        Some(_) => Observation::Conflict(format!(
+            "the name {} belongs to something else",
+            resource.name
+        )),
+    })
+}
+
+/// Observes an object that the step creates. Marks an object that existed before the job as adopted.
+pub(super) async fn observe_made<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    platform: &PlatformId,
+    resource: &ResourceRef,
+) -> Result<Observation<MadeResource>, StepError> {
+    let found = observe_owned(cx.infrastructure, platform, resource).await?;
+    Ok(match found {
+        Observation::Present(made) => Observation::Present(MadeResource {
+            adopted: cx.was_there_before(),
+            ..made
+        }),
+        found => found,
+    })
+}
+
+/// What a step leaves of an object that is there.
+pub(super) fn made(resource: &ResourceRef, found: Provisioned) -> MadeResource {
+    MadeResource {
+        resource_type: resource.resource_type,
+        cf_name: resource.name.clone(),
+        cf_id: found.id,
+        cf_url: found.url,
+        adopted: false,
+    }
+}
+
+/// A worker is bound to the stores created before it; everything else needs no settings.
+fn config(at: PlatformEnvironment<'_>, resource_type: ResourceType) -> Value {
+    if resource_type != ResourceType::Worker {
+        return json!({});
+    }
+    let stores = DEFAULT_RESOURCES
+        .iter()
+        .take_while(|(t, _)| *t != resource_type);
+    let bindings = stores.map(|(store, purpose)| {
+        json!({
+            "name": purpose.to_uppercase(),
+            "type": store,
+            "resource": default_ref(at, *store).name,
+        })
+    });
+    json!({
+        "mainModule": MAIN_MODULE,
+        "modules": { MAIN_MODULE: WORKER },
+        "bindings": bindings.collect::<Vec<_>>(),
+    })
+}
+
+async fn owner_of(
+    cx: &Context,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    target: &Target,
+) -> Result<EntityId> {
+    let entity = match &target.entity_id {
+        Some(entity) => entity::not_deleted(platform, uow, entity).await?,
+        None => entity::default_tenant(cx, platform, uow).await?,
+    };
+    Ok(entity.id.clone())
+}
+
+/// What the registry of a platform knows of an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// Whether an entry stands for it.
+    pub(super) is_entered: bool,
+    /// The environment of its newest entry, deleted or not.
+    pub(super) environment: Option<Environment>,
+    /// When an entry of it was last deleted.
+    pub(super) deleted_at: Option<Timestamp>,
+}
+
+impl Known {
+    pub(super) async fn of(
+        platform: &PlatformAccess,
+        uow: &mut dyn UnitOfWork,
+        object: &ResourceRef,
+    ) -> Result<Self> {
+        let named = ResourceQuery::EverNamed(object.name.clone());
+        let mut entries = Batches::<Resource>::of(named);
+        let mut known = Self::default();
+        while let Some(batch) = entries.next(platform.records(uow)).await? {
+            let of_type = batch
+                .iter()
+                .filter(|entry| entry.resource_type == object.resource_type);
+            // Newest first.
+            for entry in of_type {
+                known.is_entered |= entry.deleted_at.is_none();
+                known.environment = known.environment.or(Some(entry.environment));
+                known.deleted_at = known.deleted_at.max(entry.deleted_at);
+            }
+        }
+        Ok(known)
+    }
+}

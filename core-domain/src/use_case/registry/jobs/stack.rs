@@ -1,0 +1,692 @@
+//! What the jobs of workspace stacks work for, and whether they are still called for.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::feature::{LOOK_AGAIN, ensure_not_failed_for, let_go, was_asked_by};
+use super::platform_provision::{
+    MadeResource, ensure_wanted, is_made_by, made, observe_made, used_otherwise,
+};
+use super::removal::{delete_entry, take_back};
+use crate::access::PlatformAccess;
+use crate::kernel::{
+    EntityId, Environment, Error, PlatformId, PlatformOwned, Result, Slug, StackId, Stored,
+    VersionId,
+};
+use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
+use crate::provisioning::{Job, LaneKey};
+use crate::registry::{
+    ActivateFeature, DEFAULT_RESOURCES, FeatureActivation, FeatureId, FeatureStatus, NewFeatureId,
+    Resource, ResourceStatus, ResourceType, WorkspaceStack, WorkspaceStackEvent,
+    stack_resource_name,
+};
+use crate::stacks::{
+    AppName, AppType, FeatureDefinition, PartId, Script, SemVer, StackDefinition, StackPart,
+    TemplateName, parts_of_app,
+};
+use crate::use_case::provisioning::{
+    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
+};
+use crate::use_case::registry::feature::AskedBy;
+use crate::use_case::registry::{feature, workspace_stack};
+use crate::use_case::stacks::version;
+
+/// The workspace stack a job works for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct StackTarget {
+    pub(in crate::use_case::registry) platform_id: PlatformId,
+    /// The platform's slug; part of the names at the provider.
+    pub(in crate::use_case::registry) slug: Slug,
+    pub(in crate::use_case::registry) entity_id: EntityId,
+    pub(in crate::use_case::registry) environment: Environment,
+    pub(in crate::use_case::registry) stack_instance_id: StackId,
+}
+
+impl StackTarget {
+    /// The name of a part at the provider.
+    pub(super) fn name_of(&self, part: &PartId) -> String {
+        let (platform, environment) = (&self.platform_id, self.environment);
+        let called = (part.name.as_str(), part.key());
+        let called = (called.0, called.1.as_str());
+        let stack = &self.stack_instance_id;
+        stack_resource_name(platform, &self.slug, environment, stack, called)
+    }
+
+    /// The parts with their names at the provider.
+    pub(in crate::use_case::registry) fn planned(&self, parts: &[StackPart]) -> Vec<PlannedPart> {
+        let planned = parts.iter().map(|part| PlannedPart {
+            cf_name: self.name_of(&part.id),
+            id: part.id.clone(),
+        });
+        planned.collect()
+    }
+}
+
+/// A part that a job makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct PlannedPart {
+    #[serde(flatten)]
+    pub(in crate::use_case::registry) id: PartId,
+    pub(in crate::use_case::registry) cf_name: String,
+}
+
+impl PlannedPart {
+    /// The name of the step that makes it.
+    pub(in crate::use_case::registry) fn step(&self) -> String {
+        format!("{}:{}", self.id.resource_type, self.id.name)
+    }
+
+    /// What it is at the provider.
+    pub(in crate::use_case::registry) fn object(&self) -> ResourceRef {
+        ResourceRef {
+            resource_type: self.id.resource_type,
+            name: self.cf_name.clone(),
+        }
+    }
+}
+
+/// The input of a job of a workspace stack: whose it is, and what is to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct StackInput<W> {
+    #[serde(flatten)]
+    pub(in crate::use_case::registry) target: StackTarget,
+    #[serde(flatten)]
+    pub(in crate::use_case::registry) work: W,
+}
+
+/// What a job does to a workspace stack.
+pub(in crate::use_case::registry) trait StackWork:
+    Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+{
+    /// Whether the stack, as it stands, still calls for the job.
+    fn is_called_for(stack: &WorkspaceStack, job: &Job) -> bool;
+}
+
+impl<W: StackWork> JobInput for StackInput<W> {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::platform(&self.target.platform_id)
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.target.platform_id)
+    }
+
+    fn entity_id(&self) -> Option<&EntityId> {
+        Some(&self.target.entity_id)
+    }
+
+    fn environment(&self) -> Option<Environment> {
+        Some(self.target.environment)
+    }
+}
+
+/// Refuses a job whose platform, entity or stack is gone, or whose stack was asked for or ended otherwise since.
+pub(super) async fn ensure_called_for<K, W>(cx: &StepContext<'_, K>) -> Result<(), StepError>
+where
+    K: JobKind<Input = StackInput<W>>,
+    W: StackWork,
+{
+    let target = &cx.input.target;
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let platform = cx.platform(uow.as_mut()).await?;
+    let entity = Some(&target.entity_id);
+    let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
+    let stacks = platform.records::<WorkspaceStack>(uow.as_mut());
+    let stack = stacks.get(&target.stack_instance_id).await?;
+    if W::is_called_for(&stack, cx.job) {
+        return Ok(());
+    }
+    let called_off = "the stack was asked for or ended otherwise since";
+    Err(StepError::Precondition(called_off.to_owned()))
+}
+
+/// The name of the step that activates a feature.
+const FEATURE: &str = "feature";
+
+/// What is to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct Activation {
+    /// The template, for people.
+    pub(in crate::use_case::registry) template: TemplateName,
+    pub(in crate::use_case::registry) version: SemVer,
+    pub(in crate::use_case::registry) version_id: VersionId,
+    /// Whether template or version were deprecated when it was asked for.
+    pub(in crate::use_case::registry) deprecated: bool,
+    /// What is made, in this order.
+    pub(in crate::use_case::registry) parts: Vec<PlannedPart>,
+    /// What is activated then.
+    pub(in crate::use_case::registry) features: Vec<FeatureDefinition>,
+    /// How many of the parts come before the features.
+    pub(in crate::use_case::registry) before_features: usize,
+}
+
+impl StackWork for Activation {
+    fn is_called_for(stack: &WorkspaceStack, job: &Job) -> bool {
+        stack.provision_job_id.as_ref() == Some(&job.id)
+    }
+}
+
+#[async_trait]
+impl MakesParts for Activation {
+    fn parts(&self) -> &[PlannedPart] {
+        &self.parts
+    }
+
+    async fn blueprint(
+        &self,
+        target: &StackTarget,
+        uow: &mut dyn UnitOfWork,
+        part: &PartId,
+    ) -> Result<Option<StackPart>> {
+        let version = version::by_id(uow, &self.version_id).await?;
+        let definition = StackDefinition::parse(&version.stack_definition);
+        let definition = definition.map_err(Error::Invalid)?;
+        let mut parts = definition.parts(target.environment);
+        parts.extend(definition.parts_of_apps());
+        Ok(parts.into_iter().find(|made_of| made_of.id == *part))
+    }
+}
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct StackActivate;
+
+#[async_trait]
+impl JobKind for StackActivate {
+    const NAME: &'static str = "stack.activate";
+    type Input = StackInput<Activation>;
+
+    fn steps() -> Steps<Self> {
+        with_parts(Steps::new()).then(MakeFeature)
+    }
+
+    fn plan(input: &Self::Input) -> Vec<String> {
+        let work = &input.work;
+        let (first, last) = work
+            .parts
+            .split_at(work.before_features.min(work.parts.len()));
+        let features = work.features.iter();
+        let features = features.map(|feature| format!("{FEATURE}:{}", feature.id));
+        let first = first.iter().map(PlannedPart::step);
+        let last = last.iter().map(PlannedPart::step);
+        first.chain(features).chain(last).collect()
+    }
+
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow_job(cx, uow, WorkspaceStackEvent::Activated).await
+    }
+
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow_job(cx, uow, WorkspaceStackEvent::Fail).await
+    }
+
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let target = &cx.input.target;
+        let own = (&target.stack_instance_id, &cx.job.id);
+        workspace_stack::record_event(cx, &platform, uow, own, WorkspaceStackEvent::Activate)
+            .await?;
+        let of = (target, &cx.job.id);
+        workspace_stack::enter_planned(cx, &platform, uow, of, &cx.input.work.parts).await?;
+        for asked in &cx.input.work.features {
+            let known = find(&platform, uow, target, asked).await?;
+            let failed = |feature: &FeatureActivation| {
+                feature.status == FeatureStatus::Failed
+                    && feature.stack_id.as_ref() == Some(&target.stack_instance_id)
+            };
+            if known.is_some_and(|feature| failed(&feature)) {
+                ask(cx, uow, asked).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Moves the stack as the job moved, and the entries of what it did not make.
+async fn follow_job(
+    cx: &JobContext<'_, StackActivate>,
+    uow: &mut dyn UnitOfWork,
+    event: WorkspaceStackEvent,
+) -> Result<()> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(());
+    };
+    let target = &cx.input.target;
+    let own = (&target.stack_instance_id, &cx.job.id);
+    workspace_stack::record_event(cx, &platform, uow, own, event).await?;
+    let parts = &cx.input.work.parts;
+    workspace_stack::settle_unmade(cx, &platform, uow, cx.job, parts).await
+}
+
+async fn find(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    target: &StackTarget,
+    asked: &FeatureDefinition,
+) -> Result<Option<Stored<FeatureActivation>>> {
+    let id = FeatureId::from(asked.id.clone());
+    feature::find(platform, uow, &target.entity_id, &id, target.environment).await
+}
+
+/// Asks for a feature, as the stack.
+async fn ask(
+    cx: &JobContext<'_, StackActivate>,
+    uow: &mut dyn UnitOfWork,
+    asked: &FeatureDefinition,
+) -> Result<()> {
+    let platform = cx.platform(uow).await?;
+    let platform = platform.ok_or(Error::NotFound("platform"))?;
+    let target = &cx.input.target;
+    let command = ActivateFeature {
+        feature_id: asked.id.clone(),
+        version: asked.version.clone(),
+        environment: target.environment,
+    };
+    let by = AskedBy {
+        stack_id: Some(&target.stack_instance_id),
+        job_id: Some(&cx.job.id),
+    };
+    feature::activate_for(cx, &platform, uow, &target.entity_id, command, by).await?;
+    Ok(())
+}
+
+/// Has a feature activated by a job of its own, and waits for it.
+#[derive(Clone, Copy, Debug)]
+struct MakeFeature;
+
+/// What such a step leaves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MadeFeature {
+    feature_id: NewFeatureId,
+}
+
+fn asked<'i>(
+    input: &'i StackInput<Activation>,
+    item: Option<&str>,
+) -> Result<&'i FeatureDefinition> {
+    let mut features = input.work.features.iter();
+    let asked = features.find(|feature| item == Some(feature.id.as_str()));
+    asked.ok_or_else(|| Error::Internal(format!("no feature {item:?}")))
+}
+
+fn made_feature(asked: &FeatureDefinition) -> MadeFeature {
+    MadeFeature {
+        feature_id: asked.id.clone(),
+    }
+}
+
+#[async_trait]
+impl JobStep<StackActivate> for MakeFeature {
+    const RECORDS: bool = false;
+    const UNDOES: bool = true;
+    type Output = MadeFeature;
+
+    fn name(&self) -> &'static str {
+        FEATURE
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, StackActivate>,
+    ) -> Result<Observation<MadeFeature>, StepError> {
+        ensure_called_for(cx).await?;
+        let asked = asked(cx.input, cx.item)?;
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let platform = cx.platform(uow.as_mut()).await?;
+        let platform = platform.ok_or(Error::NotFound("platform"))?;
+        let known = find(&platform, uow.as_mut(), &cx.input.target, asked).await?;
+        let Some(known) = known else {
+            return Ok(Observation::Absent);
+        };
+        let is_there = feature::is_there(&known, &asked.version)?;
+        match known.status {
+            FeatureStatus::Active if is_there => Ok(Observation::Present(made_feature(asked))),
+            FeatureStatus::Pending | FeatureStatus::Deactivating => Err(StepError::Wait {
+                until: uow.now().await?.plus(LOOK_AGAIN),
+                reason: format!("the feature {}", asked.id),
+                found: None,
+            }),
+            FeatureStatus::Failed => {
+                ensure_not_failed_for(cx.job, uow.as_mut(), &known).await?;
+                Ok(Observation::Absent)
+            }
+            _ => Ok(Observation::Absent),
+        }
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, StackActivate>) -> Result<MadeFeature, StepError> {
+        let asked = asked(cx.input, cx.item)?;
+        let mut uow = cx.store.begin(Mode::Auto).await?;
+        let until = uow.now().await?.plus(LOOK_AGAIN);
+        let reason = format!("the feature {}", asked.id);
+        Err(StepError::wait_with(until, reason, &made_feature(asked))?)
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, StackActivate>,
+        uow: &mut dyn UnitOfWork,
+        _found: &MadeFeature,
+    ) -> Result<()> {
+        ask(cx, uow, asked(cx.input, cx.item)?).await
+    }
+
+    /// What the stack brought goes with it; a job of its own removes it.
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, StackActivate>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+            return Ok(());
+        };
+        let target = &cx.input.target;
+        let stacks = platform.records::<WorkspaceStack>(uow);
+        let stack = stacks.find(&target.stack_instance_id).await?;
+        if stack.is_none_or(|stack| stack.provision_job_id.as_ref() != Some(&cx.job.id)) {
+            // It was asked for otherwise since, with its features.
+            return Ok(());
+        }
+        let known = find(&platform, uow, target, asked(cx.input, cx.item)?).await?;
+        let brought = known.filter(|feature| {
+            feature.stack_id.as_ref() == Some(&target.stack_instance_id)
+                && !matches!(
+                    feature.status,
+                    FeatureStatus::Deactivating | FeatureStatus::Inactive
+                )
+        });
+        if let Some(feature) = brought
+            && was_asked_by(cx.job, uow, &feature).await?
+        {
+            let_go(cx, &platform, uow, (target, &feature), false, None).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What is to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct NewApp {
+    pub(in crate::use_case::registry) app_name: AppName,
+    pub(in crate::use_case::registry) app_type: AppType,
+    pub(in crate::use_case::registry) with_database: bool,
+    /// What is made, in this order.
+    pub(in crate::use_case::registry) parts: Vec<PlannedPart>,
+}
+
+impl StackWork for NewApp {
+    fn is_called_for(stack: &WorkspaceStack, _job: &Job) -> bool {
+        stack.takes_apps()
+    }
+}
+
+#[async_trait]
+impl MakesParts for NewApp {
+    fn parts(&self) -> &[PlannedPart] {
+        &self.parts
+    }
+
+    async fn blueprint(
+        &self,
+        _target: &StackTarget,
+        _uow: &mut dyn UnitOfWork,
+        part: &PartId,
+    ) -> Result<Option<StackPart>> {
+        let parts = parts_of_app(&self.app_name, self.app_type, self.with_database);
+        Ok(parts.into_iter().find(|made_of| made_of.id == *part))
+    }
+}
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct AppCreate;
+
+#[async_trait]
+impl JobKind for AppCreate {
+    const NAME: &'static str = "app.create";
+    type Input = StackInput<NewApp>;
+
+    fn steps() -> Steps<Self> {
+        with_parts(Steps::new())
+    }
+
+    fn plan(input: &Self::Input) -> Vec<String> {
+        input.work.parts.iter().map(PlannedPart::step).collect()
+    }
+
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        settle(cx, uow).await
+    }
+
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        settle(cx, uow).await
+    }
+
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let of = (&cx.input.target, &cx.job.id);
+        workspace_stack::enter_planned(cx, &platform, uow, of, &cx.input.work.parts).await
+    }
+}
+
+async fn settle(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(());
+    };
+    workspace_stack::settle_unmade(cx, &platform, uow, cx.job, &cx.input.work.parts).await
+}
+
+/// The file that a worker begins with when its stack brings none.
+const STARTER: &str = include_str!("js/service.js");
+const MAIN_MODULE: &str = "service.js";
+
+/// The work of a job that makes parts.
+#[async_trait]
+pub(in crate::use_case::registry) trait MakesParts:
+    StackWork
+{
+    /// The parts, in order.
+    fn parts(&self) -> &[PlannedPart];
+
+    /// What the part with this id is made of; `None` when it is none of the job's.
+    ///
+    /// # Errors
+    /// When that cannot be told now.
+    async fn blueprint(
+        &self,
+        target: &StackTarget,
+        uow: &mut dyn UnitOfWork,
+        part: &PartId,
+    ) -> Result<Option<StackPart>>;
+}
+
+/// Adds the steps that make parts.
+pub(super) fn with_parts<K, W>(steps: Steps<K>) -> Steps<K>
+where
+    K: JobKind<Input = StackInput<W>>,
+    W: MakesParts,
+{
+    steps.then_all(DEFAULT_RESOURCES.map(|(of, _)| MakePart(of)))
+}
+
+/// Makes a part of one type.
+#[derive(Clone, Copy, Debug)]
+struct MakePart(ResourceType);
+
+impl MakePart {
+    /// The part that an item of the step means.
+    fn part<'p, W: MakesParts>(
+        self,
+        input: &'p StackInput<W>,
+        item: Option<&str>,
+    ) -> Result<&'p PlannedPart> {
+        let mut parts = input.work.parts().iter();
+        let part = parts
+            .find(|part| part.id.resource_type == self.0 && item == Some(part.id.name.as_str()));
+        part.ok_or_else(|| Error::Internal(format!("no part {} {item:?}", self.0)))
+    }
+}
+
+/// Whether what is there is left as it is. Data and what people have deployed to an app are; what the definition brings is
+/// put there again.
+const fn is_left_alone(part: &PartId) -> bool {
+    part.of_app || part.resource_type.is_store()
+}
+
+#[async_trait]
+impl<K, W> JobStep<K> for MakePart
+where
+    K: JobKind<Input = StackInput<W>>,
+    W: MakesParts,
+{
+    const UNDOES: bool = true;
+    type Output = MadeResource;
+
+    fn name(&self) -> &'static str {
+        self.0.as_str()
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, K>,
+    ) -> Result<Observation<MadeResource>, StepError> {
+        ensure_called_for(cx).await?;
+        let part = self.part(cx.input, cx.item)?;
+        let platform = &cx.input.target.platform_id;
+        let observed = observe_made(cx, platform, &part.object()).await?;
+        Ok(match observed {
+            Observation::Present(_) if !is_left_alone(&part.id) => Observation::Outdated,
+            observed => observed,
+        })
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<MadeResource, StepError> {
+        let part = self.part(cx.input, cx.item)?;
+        let target = &cx.input.target;
+        let request = CreateResource {
+            resource: part.object(),
+            owner: target.platform_id.to_string(),
+            effect_key: cx.effect_key.to_owned(),
+            config: config(cx, part).await?,
+        };
+        let created = cx.infrastructure.create(&request).await?;
+        Ok(made(&request.resource, created))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        output: &MadeResource,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let platform = platform.ok_or(Error::NotFound("platform"))?;
+        let part = self.part(cx.input, cx.item)?;
+        let of = (&cx.input.target, &cx.job.id);
+        workspace_stack::upsert_part(cx, &platform, uow, of, part, output).await
+    }
+
+    /// Keeps an object that another job uses or that has DNS records.
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
+        let part = self.part(cx.input, cx.item)?;
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(Undone::left("its platform does not exist"));
+        };
+        let entry = workspace_stack::of_part(&platform, uow.as_mut(), part).await?;
+        let Some(entry) = entry else {
+            return Ok(Undone::left("its entry was deleted"));
+        };
+        if let Some(why) = used_otherwise(&platform, uow.as_mut(), &entry, cx.job).await? {
+            return Ok(Undone::left(why));
+        }
+        drop(uow);
+        take_back(cx, &cx.input.target.platform_id, &part.object()).await
+    }
+
+    /// Deletes the entry of a removed object and the entry of an object that was only planned.
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let part = self.part(cx.input, cx.item)?;
+        let entry = workspace_stack::of_part(&platform, uow, part).await?;
+        let goes = |entry: &Resource| {
+            let was_planned = entry.status != ResourceStatus::Active;
+            is_made_by(entry, cx.job) && (undone.is_taken_back() || was_planned)
+        };
+        match entry.filter(|entry| goes(entry)) {
+            Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The settings of a part at the provider.
+async fn config<K, W>(cx: &StepContext<'_, K>, part: &PlannedPart) -> Result<Value, StepError>
+where
+    K: JobKind<Input = StackInput<W>>,
+    W: MakesParts,
+{
+    if part.id.resource_type.is_store() {
+        return Ok(json!({}));
+    }
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let target = &cx.input.target;
+    let made_of = cx
+        .input
+        .work
+        .blueprint(target, uow.as_mut(), &part.id)
+        .await?;
+    let made_of = made_of.ok_or_else(|| {
+        let message = format!(
+            "the definition has no {} {}",
+            part.id.resource_type, part.id.name
+        );
+        StepError::permanent("UNKNOWN_PART", message)
+    })?;
+    let bindings = made_of.bindings.iter().map(|binding| {
+        json!({
+            "name": binding.name,
+            "type": binding.target.resource_type,
+            "resource": target.name_of(&binding.target),
+        })
+    });
+    let mut config = json!({ "bindings": bindings.collect::<Vec<_>>() });
+    if !made_of.vars.is_empty() {
+        config["vars"] = json!(made_of.vars);
+    }
+    if part.id.resource_type == ResourceType::Worker {
+        let script = made_of.script.unwrap_or_else(|| Script {
+            main_module: MAIN_MODULE.to_owned(),
+            modules: BTreeMap::from([(MAIN_MODULE.to_owned(), STARTER.to_owned())]),
+        });
+        config["mainModule"] = script.main_module.into();
+        config["modules"] = json!(script.modules);
+    }
+    Ok(config)
+}

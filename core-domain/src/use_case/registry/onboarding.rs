@@ -1,0 +1,393 @@
+//! Onboarding: a person asks for a platform, a job creates it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::jobs::{CREATE_PLATFORM, Onboard, OnboardInput, Target};
+use super::slug;
+use super::slug::slug_taken;
+use super::tenant_setup::{Tenant, TenantSetup, create_tenant};
+use crate::access::{
+    NewOrganizationScope, SignedInScope, SystemScope, audited, ensure_can_own_another, unowned,
+};
+use crate::iam::User;
+use crate::kernel::{
+    Code, Context, Email, Environment, Error, JobId, Machine, Name, OnboardingId, PlatformId,
+    Record, Result, SessionId, Slug, StoreError, Stored, TemplateId, Timestamp, UserId,
+};
+use crate::port::UnitOfWork;
+use crate::provisioning::{Job, JobError, JobStatus};
+use crate::registry::{
+    Onboarding, OnboardingEvent, OnboardingQuery, OnboardingStatus, OnboardingTier,
+    StartOnboarding, Tier,
+};
+use crate::stacks::TemplateStatus;
+use crate::use_case::iam::{organization, user};
+use crate::use_case::provisioning;
+use crate::use_case::provisioning::enqueue;
+use crate::use_case::stacks::template;
+
+/// Creates organization, platform and tenant of an onboarding. The session that asked acts for the organization from
+/// then on, unless it acts for another one.
+pub(in crate::use_case::registry) async fn create_onboarded(
+    cx: &Context,
+    scope: SystemScope,
+    uow: &mut dyn UnitOfWork,
+    onboarding: &OnboardingId,
+) -> Result<Tenant> {
+    let onboarding = unowned::<Onboarding>(uow).get(onboarding).await?;
+    let setup = TenantSetup {
+        platform_id: onboarding.platform_id.clone(),
+        name: onboarding.platform_name.clone(),
+        slug: onboarding.slug.clone(),
+        tier: onboarding.platform_tier,
+        owner: onboarding.user_id.clone(),
+    };
+    let tenant = create_tenant(cx, &scope, uow, setup).await?;
+    if let Some(session) = &onboarding.session_id {
+        let organization = &tenant.organization_id;
+        organization::set_active_if_none(cx, &scope, uow, session, organization).await?;
+    }
+    Ok(tenant)
+}
+
+/// Lets an event happen to an onboarding; one that cannot happen (any more) changes nothing.
+pub(in crate::use_case::registry) async fn record_event(
+    cx: &Context,
+    scope: SystemScope,
+    uow: &mut dyn UnitOfWork,
+    onboarding: &OnboardingId,
+    event: OnboardingEvent,
+) -> Result<()> {
+    let seen = unowned::<Onboarding>(uow).get(onboarding).await?;
+    let Ok(status) = event.next(seen.status) else {
+        return Ok(());
+    };
+    let mut next = seen.edit();
+    next.status = status;
+    let action = event.of_event().action;
+    match audited::replace(cx, &scope, uow, &seen, next, action).await {
+        Err(Error::Store(StoreError::Conflict { .. })) => Err(slug_taken()),
+        outcome => outcome.map(drop),
+    }
+}
+
+/// The most onboardings that callers gave one id.
+const MOST_OF_ONE_ID: u32 = 100;
+
+/// How far an onboarding is.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OnboardingView {
+    /// The onboarding.
+    pub onboarding_id: OnboardingId,
+    /// The job that creates it all.
+    pub job_id: JobId,
+    /// The status of the job.
+    pub status: JobStatus,
+    /// What organization and platform are called.
+    pub platform_name: Name,
+    /// The slug of both.
+    pub slug: Slug,
+    /// The tier that was asked for.
+    pub tier: OnboardingTier,
+    /// The stack template the platform shall begin with.
+    pub stack_template_id: Option<TemplateId>,
+    /// Where bills shall go.
+    pub billing_email: Option<Email>,
+    /// The platform, once it is there.
+    pub platform_id: Option<PlatformId>,
+    /// Steps that are done.
+    pub completed_steps: usize,
+    /// All steps.
+    pub total_steps: usize,
+    /// What happens now, in words.
+    pub message: String,
+    /// What went wrong last.
+    pub error: Option<JobError>,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+}
+
+/// How far an onboarding is: one that the caller asked for, or that is for them.
+///
+/// # Errors
+/// `NOT_FOUND`, also for one that is somebody else's.
+pub async fn get(
+    cx: &Context,
+    _: &SignedInScope,
+    uow: &mut dyn UnitOfWork,
+    id: &OnboardingId,
+) -> Result<OnboardingView> {
+    let found = find_own(cx, uow, id).await?;
+    let onboarding = found.ok_or(Error::NotFound(Onboarding::KIND))?;
+    let job = provisioning::find(SystemScope::new(), uow, &onboarding.job_id).await?;
+    let job = job.ok_or(Error::NotFound(Job::KIND))?;
+    Ok(view(onboarding.into_inner(), &job))
+}
+
+/// An id means first of all what the caller gave it to.
+async fn find_own(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    id: &OnboardingId,
+) -> Result<Option<Stored<Onboarding>>> {
+    let asked = requester(cx);
+    let given = OnboardingQuery::RequestedAs {
+        requested_by: asked.clone(),
+        requested_id: id.clone(),
+    };
+    if let Some(found) = unowned::<Onboarding>(uow).first(&given).await? {
+        return Ok(Some(found));
+    }
+    let is_own = |found: &Onboarding| {
+        let for_them = found.user_id.is_some() && found.user_id.as_ref() == cx.caller.user_id();
+        found.requested_by == asked || for_them || cx.caller.is_operator()
+    };
+    let by_id = unowned::<Onboarding>(uow).find(id).await?;
+    if let Some(found) = by_id.filter(|found| is_own(found)) {
+        return Ok(Some(found));
+    }
+    let with_id = OnboardingQuery::WithRequestedId(id.clone());
+    let found = unowned::<Onboarding>(uow)
+        .list(&with_id, MOST_OF_ONE_ID)
+        .await?;
+    Ok(found.into_iter().find(|found| is_own(found)))
+}
+
+fn view(onboarding: Onboarding, job: &Job) -> OnboardingView {
+    let progress = job.progress();
+    let created = job.output_of(CREATE_PLATFORM).is_some();
+    OnboardingView {
+        onboarding_id: onboarding.shown_id().clone(),
+        job_id: onboarding.job_id,
+        status: job.status,
+        platform_name: onboarding.platform_name,
+        slug: onboarding.slug,
+        tier: onboarding.tier,
+        stack_template_id: onboarding.stack_template_id,
+        billing_email: onboarding.billing_email,
+        platform_id: created.then_some(onboarding.platform_id),
+        completed_steps: progress.completed_steps,
+        total_steps: progress.total_steps,
+        message: progress.message,
+        error: job.error.clone(),
+        created_at: onboarding.created_at,
+        updated_at: job.updated_at,
+        completed_at: job.finished_at,
+    }
+}
+
+/// Tells whether a platform with this slug could be created.
+///
+/// # Errors
+/// When the store failed.
+pub async fn slug_is_available(
+    _: &SignedInScope,
+    uow: &mut dyn UnitOfWork,
+    slug: &Slug,
+) -> Result<bool> {
+    Ok(!slug::is_taken(uow, slug).await?)
+}
+
+/// Queues an onboarding under an id of the caller's, for an owner who may be somebody else.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProvisionOnboarding {
+    /// The same id of the same caller is the same onboarding, and answers its job.
+    pub onboarding_id: OnboardingId,
+    /// Who shall own organization and platform.
+    pub user_id: UserId,
+    /// What is asked for.
+    #[serde(flatten)]
+    pub wanted: StartOnboarding,
+}
+
+/// Reserves the slug and queues the job that creates organization, platform and infrastructure, for the scope's owner.
+///
+/// # Errors
+/// `SLUG_TAKEN`; `NOT_FOUND` for an unknown stack template; `INVALID_STATE` for one that is deprecated; `LIMIT_REACHED` for an
+/// owner with as many organizations as one person may own, those of open onboardings included.
+pub async fn start(
+    cx: &Context,
+    scope: &NewOrganizationScope,
+    uow: &mut dyn UnitOfWork,
+    command: StartOnboarding,
+) -> Result<(Stored<Onboarding>, Stored<Job>)> {
+    run(cx, scope, uow, None, command).await
+}
+
+/// As [`start`], under an id of the caller's.
+///
+/// # Errors
+/// As [`start`]; `IDEMPOTENCY_KEY_REUSED` when the caller gave the id to another onboarding; `NOT_FOUND` for an unknown owner.
+pub async fn start_as(
+    cx: &Context,
+    scope: &NewOrganizationScope,
+    uow: &mut dyn UnitOfWork,
+    requested_id: OnboardingId,
+    command: StartOnboarding,
+) -> Result<(Stored<Onboarding>, Stored<Job>)> {
+    if !user::exists(uow, scope.owner()).await? {
+        return Err(Error::NotFound(User::KIND));
+    }
+    run(cx, scope, uow, Some(requested_id), command).await
+}
+
+/// Who asks, as onboardings remember it.
+fn requester(cx: &Context) -> String {
+    format!("{}:{}", cx.caller.kind(), cx.caller.actor_id())
+}
+
+/// An onboarding that is asked for.
+struct Request {
+    requested_id: Option<OnboardingId>,
+    user_id: UserId,
+    session_id: Option<SessionId>,
+    wanted: StartOnboarding,
+}
+
+async fn run(
+    cx: &Context,
+    scope: &NewOrganizationScope,
+    uow: &mut dyn UnitOfWork,
+    requested_id: Option<OnboardingId>,
+    wanted: StartOnboarding,
+) -> Result<(Stored<Onboarding>, Stored<Job>)> {
+    let request = Request {
+        requested_id,
+        user_id: scope.owner().clone(),
+        session_id: scope.session_id().cloned(),
+        wanted,
+    };
+    let stack_template_id = template_id(uow, &request.wanted).await?;
+    if let Some(known) = find_replay(cx, uow, &request).await? {
+        return replay_or_conflict(uow, known, &request, stack_template_id.as_ref()).await;
+    }
+    if slug::is_taken(uow, &request.wanted.slug).await? {
+        return Err(slug_taken());
+    }
+    // The job that creates the organization has no limits.
+    ensure_can_own_another(cx, uow, &request.user_id).await?;
+    let now = uow.now().await?;
+    let id = OnboardingId::generate(now, cx.entropy.as_ref());
+    let platform_id = PlatformId::generate(now, cx.entropy.as_ref());
+    let template = stack_template_id.clone();
+    let job = queue(cx, scope, uow, (&id, &platform_id), template, &request).await?;
+    let wanted = request.wanted;
+    // What a person asks for is given once billing or an operator says so.
+    let platform_tier = if cx.caller.is_operator() {
+        wanted.tier.platform_tier()
+    } else {
+        Tier::Starter
+    };
+    let onboarding = Onboarding {
+        id,
+        requested_by: requester(cx),
+        requested_id: request.requested_id,
+        platform_name: wanted.platform_name.into(),
+        slug: wanted.slug,
+        tier: wanted.tier,
+        platform_tier,
+        stack_template_id,
+        billing_email: wanted.billing_email,
+        user_id: Some(request.user_id),
+        session_id: request.session_id,
+        platform_id,
+        job_id: job.id.clone(),
+        status: OnboardingStatus::Open,
+        created_at: now,
+        updated_at: now,
+    };
+    match audited::insert(cx, scope, uow, onboarding, "onboarding.started").await {
+        // The same request was faster: run again, its onboarding is the answer.
+        Err(Error::Store(StoreError::Conflict {
+            index: "requested_id",
+            ..
+        })) => Err(StoreError::Retry("the onboarding began elsewhere".into()).into()),
+        Err(Error::Store(StoreError::Conflict { .. })) => Err(slug_taken()),
+        stored => Ok((stored?, job)),
+    }
+}
+
+/// The template that is asked for, provided it is offered.
+async fn template_id(
+    uow: &mut dyn UnitOfWork,
+    wanted: &StartOnboarding,
+) -> Result<Option<TemplateId>> {
+    let Some(wanted) = &wanted.stack_template_id else {
+        return Ok(None);
+    };
+    let template = template::resolve(uow, wanted.as_str()).await?;
+    if template.status == TemplateStatus::Deprecated {
+        let offered = [TemplateStatus::Active];
+        return Err(crate::kernel::IllegalMove::new(template.status, offered).into());
+    }
+    Ok(Some(template.id.clone()))
+}
+
+async fn find_replay(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    request: &Request,
+) -> Result<Option<Stored<Onboarding>>> {
+    let Some(requested_id) = &request.requested_id else {
+        return Ok(None);
+    };
+    let same = OnboardingQuery::RequestedAs {
+        requested_by: requester(cx),
+        requested_id: requested_id.clone(),
+    };
+    unowned::<Onboarding>(uow).first(&same).await
+}
+
+async fn replay_or_conflict(
+    uow: &mut dyn UnitOfWork,
+    known: Stored<Onboarding>,
+    request: &Request,
+    stack_template_id: Option<&TemplateId>,
+) -> Result<(Stored<Onboarding>, Stored<Job>)> {
+    let wanted = &request.wanted;
+    let same = known.platform_name.as_str() == wanted.platform_name.as_str()
+        && known.slug == wanted.slug
+        && known.tier == wanted.tier
+        && known.stack_template_id.as_ref() == stack_template_id
+        && known.billing_email == wanted.billing_email
+        && known.user_id.as_ref() == Some(&request.user_id);
+    if !same {
+        return Err(Error::refused(
+            Code::IdempotencyKeyReused,
+            "The id belongs to another onboarding.",
+        ));
+    }
+    let job = provisioning::find(SystemScope::new(), uow, &known.job_id).await?;
+    Ok((known, job.ok_or(Error::NotFound(Job::KIND))?))
+}
+
+async fn queue(
+    cx: &Context,
+    scope: &NewOrganizationScope,
+    uow: &mut dyn UnitOfWork,
+    (id, platform): (&OnboardingId, &PlatformId),
+    stack_template_id: Option<TemplateId>,
+    request: &Request,
+) -> Result<Stored<Job>> {
+    let wanted = &request.wanted;
+    let input = OnboardInput {
+        onboarding_id: id.clone(),
+        stack_template_id,
+        target: Target {
+            platform_id: platform.clone(),
+            slug: wanted.slug.clone(),
+            entity_id: None,
+            environment: Environment::Prod,
+            plan_tier: wanted.tier.as_str().to_owned(),
+            billing_email: wanted.billing_email.clone(),
+        },
+    };
+    enqueue::<Onboard>(cx, scope, uow, &input).await
+}

@@ -1,0 +1,419 @@
+//! Platforms: creating, finding and changing them, and their life.
+
+use serde_json::json;
+
+use super::feature::Ending;
+use super::jobs::queue_sync;
+use super::slug::{ensure_not_reserved, slug_conflict};
+use super::{deployment, feature, provision, workspace_stack};
+use crate::access::{
+    AuditEvent, Covers, OrganizationScope, PlatformScope, PlatformWriter, Reach, SystemScope,
+    audited, ensure_fresh, ensure_not_deleted, ensure_room_unless_operator, remove_records,
+    unaudited, unowned,
+};
+use crate::kernel::{
+    Context, DeletedFilter, Environment, Error, LifecycleId, ListQuery, Machine, NoFilter, Page,
+    PlatformId, Reason, Result, Stored, Unowned, grant,
+};
+use crate::port::UnitOfWork;
+use crate::registry::{
+    CreatePlatform, LifecycleQuery, LifecycleRecord, Platform, PlatformEvent, PlatformOwner,
+    PlatformQuery, PlatformStatus, Tier, UpdatePlatform,
+};
+use crate::use_case::iam::organization;
+use crate::use_case::provisioning::Kinds;
+use crate::use_case::shared::{send, webhook};
+use crate::use_case::{iam, provisioning};
+
+/// Creates a platform. One created by a person belongs to the organization they act for.
+///
+/// # Errors
+/// `SLUG_TAKEN`; `LIMIT_REACHED`; `FORBIDDEN` for somebody who acts for no organization, and for a tier beyond `starter`
+/// that no operator asks for.
+pub async fn create(
+    cx: &Context,
+    scope: &OrganizationScope<grant::PlatformCreate>,
+    uow: &mut dyn UnitOfWork,
+    command: CreatePlatform,
+) -> Result<Stored<Platform>> {
+    let raised = command.tier != Tier::Starter && !cx.caller.is_operator();
+    if raised || *scope.reach() == Reach::Nowhere {
+        return Err(Error::Forbidden);
+    }
+    ensure_not_reserved(uow, &command.slug).await?;
+    let now = uow.now().await?;
+    let owner = PlatformOwner {
+        user_id: cx.caller.user_id().cloned(),
+        organization_id: cx.caller.membership().map(|m| m.organization_id.clone()),
+    };
+    let id = PlatformId::generate(now, cx.entropy.as_ref());
+    insert_platform(cx, scope, uow, id, owner, command).await
+}
+
+/// What a deprovisioning covered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::use_case::registry) struct Covered {
+    /// This environment alone; all when there is none.
+    pub(in crate::use_case::registry) environment: Option<Environment>,
+    /// Everything the platform had was removed, in every environment, by the job itself.
+    pub(in crate::use_case::registry) everything: bool,
+}
+
+/// Ends the deprovisioning of a platform.
+pub(in crate::use_case::registry) async fn finish_deprovision(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    covered: Covered,
+) -> Result<()> {
+    // Sites are in no other environment.
+    if covered.environment.is_none_or(|e| e == Environment::Prod) {
+        deployment::cancel_all(cx, scope, uow, "The platform was deprovisioned.").await?;
+    }
+    let purges = scope.platform().purging && covered.everything;
+    if purges {
+        remove_records(scope, uow).await?;
+        webhook::remove_of_platform(uow, scope.id()).await?;
+        unaudited::remove(uow, scope.platform()).await?;
+        apply_suspension(cx, scope, uow, false, None).await?;
+        release_organization(cx, scope, uow).await?;
+    } else {
+        let ending = Ending::Environment(covered.environment);
+        feature::end_all(cx, scope, uow, ending).await?;
+        workspace_stack::end_all(cx, scope, uow, covered.environment).await?;
+    }
+    let event = AuditEvent {
+        platform_id: Some(scope.id().clone()),
+        action: if purges {
+            "platform.purged"
+        } else {
+            "platform.deprovisioned"
+        },
+        entity_id: scope.id().to_string(),
+        details: None,
+    };
+    audited::event(cx, uow, event).await
+}
+
+async fn release_organization(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+) -> Result<()> {
+    let organization = scope.platform().organization_id.as_ref();
+    let others = match organization {
+        None => 0,
+        Some(organization) => {
+            let belonging = PlatformQuery::BelongingTo(organization.clone());
+            unowned::<Platform>(uow).count(&belonging).await?
+        }
+    };
+    let system = SystemScope::new();
+    organization::release_platform(cx, system, uow, scope.id(), organization, others > 0).await
+}
+
+/// The platforms the caller reaches, newest first. Operators may ask for deleted ones too.
+///
+/// # Errors
+/// `INVALID_CURSOR`.
+pub async fn list(
+    cx: &Context,
+    scope: &OrganizationScope<grant::PlatformRead>,
+    uow: &mut dyn UnitOfWork,
+    query: &ListQuery<DeletedFilter>,
+) -> Result<Page<Stored<Platform>>> {
+    let platforms = match scope.reach() {
+        Reach::Nowhere => return Ok(Page::empty()),
+        Reach::Installation => PlatformQuery::All {
+            deleted: query.filter.include_deleted && cx.caller.is_operator(),
+        },
+        Reach::Organization(organization) => PlatformQuery::Of(organization.clone()),
+        Reach::Platform(platform) => PlatformQuery::WithId(platform.clone()),
+    };
+    unowned::<Platform>(uow)
+        .page(&platforms, &query.page())
+        .await
+}
+
+/// The platform. A deleted one can still be looked at, until it is removed for good.
+#[must_use]
+pub fn get(scope: &PlatformScope<grant::PlatformRead>) -> Stored<Platform> {
+    scope.platform().clone()
+}
+
+/// What happened to a platform's status, newest first.
+///
+/// # Errors
+/// `INVALID_CURSOR`.
+pub async fn lifecycle(
+    scope: &PlatformScope<grant::PlatformRead>,
+    uow: &mut dyn UnitOfWork,
+    query: &ListQuery<NoFilter>,
+) -> Result<Page<Stored<LifecycleRecord>>> {
+    let records = scope.records::<LifecycleRecord>(uow);
+    records.page(&LifecycleQuery::All, &query.page()).await
+}
+
+/// Creates a platform with its first lifecycle record.
+///
+/// # Errors
+/// `SLUG_TAKEN`; `LIMIT_REACHED` for an organization with as many platforms as it may have.
+pub(in crate::use_case::registry) async fn insert_platform(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    id: PlatformId,
+    owner: PlatformOwner,
+    command: CreatePlatform,
+) -> Result<Stored<Platform>> {
+    if let Some(organization) = &owner.organization_id {
+        let existing = PlatformQuery::Of(organization.clone());
+        let limit = cx.limits.platforms_per_organization;
+        let message = "The organization has as many platforms as it may have. Delete one first.";
+        ensure_room_unless_operator::<Platform>(cx, unowned(uow), &existing, limit, message)
+            .await?;
+    }
+    let now = uow.now().await?;
+    let platform = Platform::create(id, owner, command, now);
+    let stored = audited::insert(cx, scope, uow, platform, "platform.created").await;
+    let stored = stored.map_err(slug_conflict)?;
+    record_lifecycle(cx, uow, &stored, None, None, None).await?;
+    notify(cx, uow, &stored).await?;
+    Ok(stored)
+}
+
+/// Keeps a change of a platform's status.
+async fn record_lifecycle(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    after: &Platform,
+    from: Option<PlatformStatus>,
+    event: Option<PlatformEvent>,
+    reason: Option<&Reason>,
+) -> Result<()> {
+    let now = uow.now().await?;
+    let event = event.map_or("create", PlatformEvent::as_str);
+    let record = LifecycleRecord {
+        id: LifecycleId::generate(now, cx.entropy.as_ref()),
+        platform_id: after.id.clone(),
+        from_status: from,
+        to_status: after.status,
+        triggered_by: cx.caller.actor_id().to_owned(),
+        trigger_type: cx.caller.kind().to_owned(),
+        reason: reason.cloned(),
+        metadata: json!({ "requestId": cx.request.request_id, "event": event }),
+        created_at: now,
+    };
+    unaudited::append(uow, record).await
+}
+
+/// Tells other services where a platform stands.
+async fn notify(cx: &Context, uow: &mut dyn UnitOfWork, platform: &Platform) -> Result<()> {
+    let payload = json!({
+        "platformId": platform.id,
+        "status": platform.status,
+        "suspended": platform.is_suspended(),
+    });
+    send(cx, uow, "platform.status", payload).await
+}
+
+/// Sets or lifts the flag the gateway obeys, and holds or releases the platform's jobs; the platform's own status stays
+/// as it is. Counts from the commit on; a job has its hostnames served or not served.
+///
+/// # Errors
+/// When the store failed.
+pub async fn set_suspension(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
+    uow: &mut dyn UnitOfWork,
+    suspended: bool,
+    reason: Option<&Reason>,
+) -> Result<()> {
+    iam::suspension::set(cx, scope.writer(), uow, suspended, reason).await?;
+    provisioning::follow_suspension(cx, scope.writer(), uow, suspended, reason).await?;
+    queue_sync(cx, scope.writer(), uow).await
+}
+
+/// As [`set_suspension`], as a part of something that has an audit entry of its own.
+async fn apply_suspension(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    suspended: bool,
+    reason: Option<&Reason>,
+) -> Result<()> {
+    iam::suspension::set_flag(cx, scope, uow, suspended, reason).await?;
+    provisioning::follow_suspension(cx, scope, uow, suspended, reason).await
+}
+
+/// Refuses the platform's callers and holds its jobs.
+///
+/// # Errors
+/// `INVALID_STATE`; `VERSION_CONFLICT`.
+pub async fn suspend(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
+    uow: &mut dyn UnitOfWork,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    apply(cx, scope.writer(), uow, PlatformEvent::Suspend, reason).await
+}
+
+/// Lets a suspended, cancelled or deleted platform be used again. What an operator suspended only an operator restores.
+///
+/// # Errors
+/// `INVALID_STATE`; `SLUG_TAKEN` when a deleted platform comes back and its slug belongs to another one by now;
+/// `VERSION_CONFLICT`.
+pub async fn restore(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformRestore>,
+    uow: &mut dyn UnitOfWork,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    apply(cx, scope.writer(), uow, PlatformEvent::Restore, reason).await
+}
+
+/// Gives a platform up.
+///
+/// # Errors
+/// `INVALID_STATE`; `VERSION_CONFLICT`.
+pub async fn cancel(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
+    uow: &mut dyn UnitOfWork,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    apply(cx, scope.writer(), uow, PlatformEvent::Cancel, reason).await
+}
+
+/// Deletes a platform; it can be restored for 30 days.
+///
+/// # Errors
+/// `INVALID_STATE`, `VERSION_CONFLICT`.
+pub async fn delete(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Stored<Platform>> {
+    apply(cx, scope.writer(), uow, PlatformEvent::Delete, None).await
+}
+
+/// Deletes a platform that a job created and takes back; tells whether there was something to delete.
+pub(in crate::use_case::registry) async fn delete_undone(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+) -> Result<bool> {
+    if scope.platform().status == PlatformStatus::Deleted {
+        return Ok(false);
+    }
+    apply(cx, scope, uow, PlatformEvent::Delete, None).await?;
+    Ok(true)
+}
+
+/// Removes a platform for good, with all it has; it is gone when its job is done. Jobs of the platform that have not
+/// ended are cancelled. When the removal has failed, an operator asks for it again.
+///
+/// # Errors
+/// `STEP_UP_REQUIRED`; `INVALID_STATE`; `VERSION_CONFLICT`.
+pub async fn hard_delete(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    ensure_fresh(cx, uow).await?;
+    cx.check_if_match(scope.platform())?;
+    if scope.platform().purging && cx.caller.is_operator() {
+        let cx = &cx.consequence();
+        provision::resume_removal(cx, scope.writer(), uow, kinds).await?;
+        return Ok(scope.platform().clone());
+    }
+    let stored = apply(cx, scope.writer(), uow, PlatformEvent::HardDelete, reason).await?;
+    let why = "The platform is being removed for good.";
+    // The deprovisioning job cancels the rest. It runs before them.
+    let more = provisioning::cancel_some(cx, scope.writer(), uow, kinds, None, why).await?;
+    provision::queue_removal(cx, scope.writer(), uow, more).await?;
+    Ok(stored)
+}
+
+/// Moves a platform and writes what follows: lifecycle record, audit, suspension, message. All of it happens or none.
+async fn apply(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    event: PlatformEvent,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    cx.check_if_match(scope.platform())?;
+    let now = uow.now().await?;
+    let next = scope.platform().edit().after(event, reason, now)?;
+    store_transition(cx, scope, uow, next, event, reason).await
+}
+
+/// Stores a platform after an event, and what follows from the event.
+async fn store_transition(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    next: Platform,
+    event: PlatformEvent,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    let seen = scope.platform();
+    if seen.status == PlatformStatus::Deleted && next.status != PlatformStatus::Deleted {
+        ensure_not_reserved(uow, &seen.slug).await?;
+    }
+    let action = event.of_event().action;
+    let stored = audited::replace(cx, scope, uow, seen, next, action).await;
+    let stored = stored.map_err(slug_conflict)?;
+    record_lifecycle(cx, uow, &stored, Some(seen.status), Some(event), reason).await?;
+    // Back in use means not suspended, also when the flag was set from outside.
+    if seen.is_suspended() != stored.is_suspended() || stored.status == PlatformStatus::Active {
+        apply_suspension(cx, scope, uow, stored.is_suspended(), reason).await?;
+    }
+    let is_deleted = |platform: &Platform| platform.status == PlatformStatus::Deleted;
+    let is_other =
+        seen.is_suspended() != stored.is_suspended() || is_deleted(seen) != is_deleted(&stored);
+    if is_other && !stored.purging {
+        queue_sync(cx, scope, uow).await?;
+    }
+    notify(cx, uow, &stored).await?;
+    Ok(stored)
+}
+
+/// Changes a platform. A status is set from any other one, and needs `platform:manage`.
+///
+/// # Errors
+/// `FORBIDDEN` for a change of the tier by anybody but operators; `INVALID_STATE` for a platform that is deleted and
+/// stays so; `SLUG_TAKEN` when a deleted one comes back and its slug belongs to another one by now; `VERSION_CONFLICT`.
+pub async fn update(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformUpdate>,
+    uow: &mut dyn UnitOfWork,
+    command: UpdatePlatform,
+) -> Result<Stored<Platform>> {
+    let seen = scope.platform();
+    cx.check_if_match(seen)?;
+    let mut next = seen.edit();
+    if let Some(tier) = command.tier.filter(|tier| *tier != seen.tier) {
+        if !cx.caller.is_operator() {
+            return Err(Error::Forbidden);
+        }
+        next.tier = tier;
+    }
+    let wanted = command.status.map(|status| status.event());
+    let event = wanted.filter(|(status, _)| *status != seen.status);
+    command.apply_to(&mut next);
+    let Some((_, event)) = event else {
+        if next != **seen {
+            ensure_not_deleted(seen)?;
+        }
+        return audited::replace(cx, scope, uow, seen, next, "platform.updated").await;
+    };
+    scope.also::<grant::PlatformManage>(cx, uow).await?;
+    let now = uow.now().await?;
+    let next = next.after(event, None, now)?;
+    store_transition(cx, scope.writer(), uow, next, event, None).await
+}

@@ -1,0 +1,589 @@
+//! The messages of a webhook, as its owner sees them, tries them out and has them sent once more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::manage::{ReadsWebhooks, WritesWebhooks, get};
+use crate::access::{
+    AuditEvent, SystemScope, all_unowned, audited, ensure_not_deleted, unaudited, unowned,
+};
+use crate::kernel::{
+    Cipher, Context, Effect, Error, ListQuery, Machine, Page, PlatformId, Record, Result,
+    StoreError, Stored, Timestamp, WebhookDeliveryId, WebhookId,
+};
+use crate::port::{
+    LONGEST_SENDING, Mode, Store, UnitOfWork, WebhookAnswer, WebhookRequest, WebhookSendError,
+    transact, transact_in,
+};
+use crate::shared::{
+    ChangeEvent, Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent,
+    WebhookDeliveryFilter, WebhookDeliveryQuery, WebhookEvent, WebhookOutcome, WebhookQuery,
+    WebhookSecret, WebhookStatus, change_message, test_message,
+};
+use crate::use_case::shared::due_queue;
+use crate::use_case::shared::due_queue::DueRecord;
+
+/// How many messages are recovered at once at most.
+const BATCH: u32 = 100;
+
+/// What was recovered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// How many messages are sent once more.
+    pub replayed: usize,
+    /// Whether more may be left: the same request goes on with them.
+    pub has_more: bool,
+}
+
+/// The messages of a webhook, newest first.
+///
+/// # Errors
+/// `NOT_FOUND`; `INVALID_CURSOR`.
+pub async fn list_deliveries(
+    scope: &impl ReadsWebhooks,
+    uow: &mut dyn UnitOfWork,
+    webhook: &WebhookId,
+    query: &ListQuery<WebhookDeliveryFilter>,
+) -> Result<Page<Stored<WebhookDelivery>>> {
+    let messages = WebhookDeliveryQuery::To {
+        webhook_id: get(scope, uow, webhook).await?.id.clone(),
+        status: query.filter.status,
+    };
+    unowned::<WebhookDelivery>(uow)
+        .page(&messages, &query.page())
+        .await
+}
+
+/// A message of a webhook.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn get_delivery(
+    scope: &impl ReadsWebhooks,
+    uow: &mut dyn UnitOfWork,
+    webhook: &WebhookId,
+    delivery: &WebhookDeliveryId,
+) -> Result<Stored<WebhookDelivery>> {
+    let one = WebhookDeliveryQuery::One {
+        webhook_id: get(scope, uow, webhook).await?.id.clone(),
+        id: delivery.clone(),
+    };
+    let found = unowned::<WebhookDelivery>(uow).first(&one).await?;
+    found.ok_or(Error::NotFound(WebhookDelivery::KIND))
+}
+
+/// Queues a message that tells of nothing, to try a webhook out.
+///
+/// # Errors
+/// `NOT_FOUND`; `INVALID_STATE` for a webhook that is disabled; `VERSION_CONFLICT` as `If-Match` speaks of the webhook.
+pub async fn send_test(
+    cx: &Context,
+    scope: &impl WritesWebhooks,
+    uow: &mut dyn UnitOfWork,
+    webhook: &WebhookId,
+) -> Result<Stored<WebhookDelivery>> {
+    let webhook = get(scope, uow, webhook).await?;
+    cx.check_if_match(&webhook)?;
+    ensure_enabled(&webhook)?;
+    let now = uow.now().await?;
+    let id = WebhookDeliveryId::generate(now, cx.entropy.as_ref());
+    let delivery = WebhookDelivery::queue(id, &webhook, None, test_message(&webhook, now), now);
+    let stored = unaudited::insert(uow, delivery).await?;
+    uow.effects().add(Effect::WebhookQueued);
+    record(
+        cx,
+        uow,
+        &webhook,
+        "webhook.tested",
+        json!({ "deliveryId": stored.id }),
+    )
+    .await?;
+    Ok(stored)
+}
+
+/// Sends a message once more, with the same id: at once, and as often as a new one when it is not taken.
+///
+/// # Errors
+/// `NOT_FOUND`; `INVALID_STATE` while the message is pending, and for a webhook that is disabled; `VERSION_CONFLICT` as
+/// `If-Match` speaks of the message.
+pub async fn replay(
+    cx: &Context,
+    scope: &impl WritesWebhooks,
+    uow: &mut dyn UnitOfWork,
+    webhook: &WebhookId,
+    delivery: &WebhookDeliveryId,
+) -> Result<Stored<WebhookDelivery>> {
+    let seen = get_delivery(scope, uow, webhook, delivery).await?;
+    cx.check_if_match(&seen)?;
+    let webhook = get(scope, uow, webhook).await?;
+    ensure_enabled(&webhook)?;
+    let next = seen.edit().replayed(uow.now().await?)?;
+    let stored = unaudited::replace(uow, &seen, next).await?;
+    uow.effects().add(Effect::WebhookQueued);
+    let action = WebhookDeliveryEvent::Replay.of_event().action;
+    record(
+        cx,
+        uow,
+        &webhook,
+        action,
+        json!({ "deliveryId": stored.id }),
+    )
+    .await?;
+    Ok(stored)
+}
+
+/// Sends the messages once more that were queued since an instant and given up: a hundred at once, the oldest first.
+///
+/// # Errors
+/// `NOT_FOUND`; `INVALID_STATE` for a webhook that is disabled; `VERSION_CONFLICT` as `If-Match` speaks of the webhook.
+pub async fn recover(
+    cx: &Context,
+    scope: &impl WritesWebhooks,
+    uow: &mut dyn UnitOfWork,
+    webhook: &WebhookId,
+    since: Timestamp,
+) -> Result<Recovered> {
+    let webhook = get(scope, uow, webhook).await?;
+    cx.check_if_match(&webhook)?;
+    ensure_enabled(&webhook)?;
+    let failed = WebhookDeliveryQuery::FailedSince {
+        webhook_id: webhook.id.clone(),
+        since,
+    };
+    let failed = unowned::<WebhookDelivery>(uow).list(&failed, BATCH).await?;
+    let recovered = Recovered {
+        replayed: failed.len(),
+        has_more: u32::try_from(failed.len()).is_ok_and(|count| count == BATCH),
+    };
+    if recovered.replayed == 0 {
+        return Ok(recovered);
+    }
+    let now = uow.now().await?;
+    let replayed = failed.into_iter().map(|seen| {
+        let next = seen.edit().replayed(now)?;
+        Ok((seen, next))
+    });
+    unaudited::replace_many(uow, replayed.collect::<Result<_>>()?).await?;
+    uow.effects().add(Effect::WebhookQueued);
+    let details = json!({ "since": since, "replayed": recovered.replayed });
+    record(cx, uow, &webhook, "webhook.recovered", details).await?;
+    Ok(recovered)
+}
+
+/// Refuses a webhook that no messages are sent to.
+fn ensure_enabled(webhook: &Webhook) -> Result<()> {
+    if webhook.status == WebhookStatus::Enabled {
+        return Ok(());
+    }
+    let sendable = WebhookEvent::Disable.of_event().from.iter().copied();
+    Err(crate::kernel::IllegalMove::new(webhook.status, sendable).into())
+}
+
+async fn record(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    webhook: &Webhook,
+    action: &'static str,
+    details: serde_json::Value,
+) -> Result<()> {
+    let event = AuditEvent {
+        platform_id: webhook.platform_id.clone(),
+        action,
+        entity_id: webhook.id.to_string(),
+        details: Some(details),
+    };
+    audited::event(cx, uow, event).await
+}
+
+/// How long the messages of a suspended platform are put off at a time.
+const SUSPENDED_FOR: Duration = Duration::from_secs(5 * 60);
+
+/// How often at most the due messages are looked through in one unit of work.
+const MAX_PASSES: usize = 16;
+
+impl DueRecord for WebhookDelivery {
+    const LONGEST_ATTEMPT: Duration = LONGEST_SENDING;
+
+    fn attempts(&self) -> i64 {
+        self.attempts
+    }
+
+    fn rescheduled(&self, attempts: i64, due_at: Timestamp, now: Timestamp) -> Self {
+        Self {
+            attempts,
+            ..self.clone().put_off(due_at, now)
+        }
+    }
+}
+
+/// How many messages one process sends at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DispatchLimits {
+    /// To all webhooks together.
+    pub concurrency: u32,
+    /// To one webhook: a receiver that takes its time holds up no other.
+    pub concurrency_per_webhook: u32,
+}
+
+/// A message that is to be sent, and is nobody else's for a while.
+#[derive(Debug)]
+pub struct ClaimedDelivery {
+    pub(super) stored: Stored<WebhookDelivery>,
+    pub(super) claimed_at: Timestamp,
+    webhook: Stored<Webhook>,
+}
+
+impl ClaimedDelivery {
+    /// The message's id.
+    #[must_use]
+    pub fn id(&self) -> &WebhookDeliveryId {
+        &self.stored.id
+    }
+
+    /// To which webhook.
+    #[must_use]
+    pub fn webhook_id(&self) -> &WebhookId {
+        &self.stored.webhook_id
+    }
+
+    /// The request, signed with every secret that signs at the moment.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when the secrets were encrypted with another key.
+    pub fn request(&self, cipher: &Cipher) -> Result<WebhookRequest> {
+        let (id, body) = (self.stored.id.as_str(), self.stored.payload.as_str());
+        let mut signatures = Vec::new();
+        for sealed in self.webhook.secrets_at(self.claimed_at) {
+            let secret = cipher.open(self.webhook.id.as_str(), sealed)?;
+            let secret = WebhookSecret::parse(&secret);
+            signatures.extend(secret.map(|secret| secret.sign(id, self.claimed_at, body)));
+        }
+        Ok(WebhookRequest {
+            url: self.webhook.url.clone(),
+            id: id.to_owned(),
+            timestamp: self.claimed_at.seconds().to_string(),
+            signature: signatures.join(" "),
+            body: body.to_owned(),
+        })
+    }
+}
+
+/// Claims as many of the messages that are due as there are places for beside those under way. What may not be sent is dealt
+/// with on the way: messages of a suspended platform wait, those of a deleted one or of a disabled webhook are given up.
+///
+/// # Errors
+/// When the store failed.
+pub async fn claim_deliveries(
+    store: &dyn Store,
+    limits: DispatchLimits,
+    under_way: &BTreeMap<WebhookId, u32>,
+) -> Result<Vec<ClaimedDelivery>> {
+    let free = limits.concurrency.saturating_sub(under_way.values().sum());
+    let due_at = |now| due(now, limits.concurrency_per_webhook, under_way);
+    if free == 0 || !due_queue::is_any_due::<WebhookDelivery>(store, due_at).await? {
+        return Ok(Vec::new());
+    }
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
+        Box::pin(async move {
+            let mut claim = Claim {
+                now: uow.now().await?,
+                per_webhook: limits.concurrency_per_webhook,
+                under_way: under_way.clone(),
+                platforms: BTreeMap::new(),
+                claimed: Vec::new(),
+            };
+            claim.run(uow, free).await?;
+            Ok(claim.claimed)
+        })
+    })
+    .await
+}
+
+/// The messages that are due, but for those to webhooks that have as many under way as they may.
+fn due(now: Timestamp, most: u32, under_way: &BTreeMap<WebhookId, u32>) -> WebhookDeliveryQuery {
+    let full = under_way.iter().filter(|(_, count)| **count >= most);
+    let except = full.map(|(webhook, _)| webhook.clone()).collect();
+    WebhookDeliveryQuery::DueAt { now, except }
+}
+
+/// Whether the messages of a platform are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlatformState {
+    Active,
+    Suspended,
+    Gone,
+}
+
+/// One unit of work that claims.
+struct Claim {
+    now: Timestamp,
+    per_webhook: u32,
+    under_way: BTreeMap<WebhookId, u32>,
+    platforms: BTreeMap<PlatformId, PlatformState>,
+    claimed: Vec<ClaimedDelivery>,
+}
+
+impl Claim {
+    /// Each pass takes some of what is due, or leaves a webhook out of the next: the first ones due may all be to one.
+    async fn run(&mut self, uow: &mut dyn UnitOfWork, mut free: u32) -> Result<()> {
+        for _ in 0..MAX_PASSES {
+            let due = due(self.now, self.per_webhook, &self.under_way);
+            let found = unowned::<WebhookDelivery>(uow).claim(&due, free).await?;
+            if found.is_empty() {
+                break;
+            }
+            let is_last = found.len() < free as usize;
+            let before = self.claimed.len();
+            self.process(uow, found).await?;
+            free = free.saturating_sub(u32::try_from(self.claimed.len() - before).unwrap_or(free));
+            if is_last || free == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn process(
+        &mut self,
+        uow: &mut dyn UnitOfWork,
+        found: Vec<Stored<WebhookDelivery>>,
+    ) -> Result<()> {
+        let ids: BTreeSet<&str> = found.iter().map(|d| d.webhook_id.as_str()).collect();
+        let ids: Vec<&str> = ids.into_iter().collect();
+        let webhooks = unowned::<Webhook>(uow).get_many(&ids).await?;
+        let (mut changes, mut receivers) = (Vec::new(), BTreeMap::new());
+        for seen in found {
+            let webhook = webhooks
+                .iter()
+                .find(|webhook| webhook.id == seen.webhook_id);
+            let state = self.platform_state(uow, seen.platform_id.as_ref()).await?;
+            let next = match (webhook, state) {
+                (None, _) | (_, PlatformState::Gone) => seen
+                    .edit()
+                    .given_up("There is no such platform or webhook any more.", self.now)?,
+                (Some(webhook), _) if webhook.status == WebhookStatus::Disabled => {
+                    seen.edit().given_up("The webhook is disabled.", self.now)?
+                }
+                (_, PlatformState::Suspended) => {
+                    seen.edit().put_off(self.now.plus(SUSPENDED_FOR), self.now)
+                }
+                (Some(webhook), PlatformState::Active) => {
+                    let under_way = self.under_way.entry(seen.webhook_id.clone()).or_default();
+                    if *under_way >= self.per_webhook {
+                        continue;
+                    }
+                    *under_way += 1;
+                    receivers.insert(seen.id.clone(), webhook.clone());
+                    seen.claimed(self.now)
+                }
+            };
+            changes.push((seen, next));
+        }
+        let stored = unaudited::replace_many(uow, changes).await?;
+        let claimed_at = self.now;
+        let claimed = stored.into_iter().filter_map(|stored| {
+            let webhook = receivers.remove(&stored.id)?;
+            Some(ClaimedDelivery {
+                stored,
+                claimed_at,
+                webhook,
+            })
+        });
+        self.claimed.extend(claimed);
+        Ok(())
+    }
+
+    async fn platform_state(
+        &mut self,
+        uow: &mut dyn UnitOfWork,
+        platform: Option<&PlatformId>,
+    ) -> Result<PlatformState> {
+        let Some(platform) = platform else {
+            return Ok(PlatformState::Active);
+        };
+        if let Some(known) = self.platforms.get(platform) {
+            return Ok(*known);
+        }
+        let state = match SystemScope::new().platform(uow, platform).await? {
+            Some(found) if ensure_not_deleted(found.platform()).is_err() => PlatformState::Gone,
+            Some(found) if found.suspension().is_some() => PlatformState::Suspended,
+            Some(_) => PlatformState::Active,
+            None => PlatformState::Gone,
+        };
+        self.platforms.insert(platform.clone(), state);
+        Ok(state)
+    }
+}
+
+/// What became of a claimed message.
+#[derive(Debug)]
+pub enum DeliveryResult {
+    /// It was sent, and this came of it after so many milliseconds.
+    Tried(std::result::Result<WebhookAnswer, WebhookSendError>, u32),
+    /// Nobody tried it to the end: it may be claimed again at once, and the attempt does not count.
+    Released,
+}
+
+/// Writes down what became of a message, in a unit of work of its own: the message, and what that means for its webhook.
+///
+/// # Errors
+/// When the store failed; the message comes again when its claim has run out.
+pub async fn settle_delivery(
+    cx: &Context,
+    store: &dyn Store,
+    claimed: &ClaimedDelivery,
+    result: &DeliveryResult,
+) -> Result<()> {
+    let (answer, duration_ms) = match result {
+        DeliveryResult::Tried(answer, duration_ms) => (answer, *duration_ms),
+        DeliveryResult::Released => return release(store, claimed).await,
+    };
+    let outcome = &outcome(claimed, answer, duration_ms);
+    transact(store, |uow, _| {
+        Box::pin(async move {
+            let now = uow.now().await?;
+            let next = claimed
+                .stored
+                .edit()
+                .after(outcome, now, cx.entropy.as_ref())?;
+            if !due_queue::write_back(uow, &claimed.stored, next).await? {
+                // It took too long: somebody else has the message now.
+                return Ok(());
+            }
+            update_health(cx, uow, claimed.webhook_id(), outcome).await
+        })
+    })
+    .await
+}
+
+async fn release(store: &dyn Store, claimed: &ClaimedDelivery) -> Result<()> {
+    transact(store, |uow, _| {
+        Box::pin(due_queue::release(uow, &claimed.stored))
+    })
+    .await
+}
+
+fn outcome(
+    claimed: &ClaimedDelivery,
+    answer: &std::result::Result<WebhookAnswer, WebhookSendError>,
+    duration_ms: u32,
+) -> WebhookOutcome {
+    let answered = answer.as_ref().ok();
+    let error = match answer {
+        Ok(answer) if (200..300).contains(&answer.status) => None,
+        Ok(answer) => Some(format!("the receiver answered {}", answer.status)),
+        Err(error) => Some(error.to_string()),
+    };
+    WebhookOutcome {
+        attempt: WebhookAttempt {
+            at: claimed.claimed_at,
+            status: answered.map(|answer| answer.status),
+            duration_ms,
+            error,
+            body: answered.map(|answer| answer.body.clone()),
+        },
+        retry_after: answered.and_then(|answer| answer.retry_after.clone()),
+    }
+}
+
+/// What an attempt means for its webhook. One that was deleted meanwhile has nothing to note.
+async fn update_health(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    webhook: &WebhookId,
+    outcome: &WebhookOutcome,
+) -> Result<()> {
+    let Some(seen) = unowned::<Webhook>(uow).find(webhook).await? else {
+        return Ok(());
+    };
+    let next = if outcome.is_success() {
+        seen.edit().delivered()
+    } else {
+        seen.edit().failed(uow.now().await?, outcome.is_gone())
+    };
+    if next == *seen {
+        return Ok(());
+    }
+    if next.status == seen.status {
+        unaudited::replace(uow, &seen, next).await?;
+        return Ok(());
+    }
+    let (scope, action) = (SystemScope::new(), WebhookEvent::Disable.of_event().action);
+    audited::replace(cx, &scope, uow, &seen, next, action).await?;
+    Ok(())
+}
+
+/// Queues a message of each event to every enabled webhook that asked for it: its platform's, and the installation's. For
+/// the unit of work that seals the events; a message there is already is not queued again, and webhooks whose row is among
+/// those that cannot be read are told nothing.
+///
+/// # Errors
+/// When the store failed.
+pub async fn fan_out(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    events: &[ChangeEvent],
+    unreadable: &BTreeSet<String>,
+) -> Result<()> {
+    let platforms: BTreeSet<&PlatformId> = events
+        .iter()
+        .filter_map(|e| e.platform_id.as_ref())
+        .collect();
+    let enabled = WebhookQuery::EnabledFor {
+        platforms: platforms.into_iter().cloned().collect(),
+        except: unreadable.iter().cloned().collect(),
+    };
+    let webhooks = all_unowned::<Webhook>(uow, enabled).await?;
+    if webhooks.is_empty() {
+        return Ok(());
+    }
+    let now = uow.now().await?;
+    let mut messages = Vec::new();
+    for event in events {
+        let mut wanting = webhooks
+            .iter()
+            .filter(|webhook| webhook.wants(event))
+            .peekable();
+        if wanting.peek().is_none() {
+            continue;
+        }
+        let payload = change_message(event);
+        messages.extend(wanting.map(|webhook| {
+            let id = WebhookDeliveryId::generate(now, cx.entropy.as_ref());
+            let message = (event.event_type.as_str(), payload.clone());
+            WebhookDelivery::queue(id, webhook, Some(event.id.clone()), message, now)
+        }));
+    }
+    insert_new(uow, messages).await
+}
+
+/// Inserts those that are not there yet.
+async fn insert_new(uow: &mut dyn UnitOfWork, messages: Vec<WebhookDelivery>) -> Result<()> {
+    if messages.is_empty() {
+        return Ok(());
+    }
+    uow.effects().add(Effect::WebhookQueued);
+    let inserted = unaudited::insert_many(uow, messages.clone()).await;
+    if !is_known(&inserted) {
+        return inserted.map(drop);
+    }
+    for message in messages {
+        let inserted = unaudited::insert(uow, message).await;
+        if !is_known(&inserted) {
+            inserted?;
+        }
+    }
+    Ok(())
+}
+
+fn is_known<T>(inserted: &Result<T>) -> bool {
+    let conflict = |error: &Error| {
+        matches!(
+            error,
+            Error::Store(StoreError::Conflict { index: "event", .. })
+        )
+    };
+    inserted.as_ref().is_err_and(conflict)
+}
