@@ -1,4 +1,5 @@
-//! Generates the list of migrations from the files in `migrations/`, and fails when they are not in order.
+//! Generates the list of migrations from the files in `migrations/`. Fails if their names are invalid or a file is
+//! missing.
 
 use std::error::Error;
 use std::fmt::Write;

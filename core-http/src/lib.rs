@@ -1,13 +1,57 @@
-//! The tower services of the Platform Control API Suite: typed endpoint table, router, gateway layers, OpenAPI.
+//! The HTTP interface of the Platform Control API Suite, as tower services.
+//!
+//! The crate turns the use cases of `core-domain` into HTTP endpoints. It contains five services (registry,
+//! provisioning, IAM, CLI service and stack registry), the gateway in front of them, and an HTTP/1.1 server. A service
+//! is a table of typed endpoint rows. The rows define routing, authorization, validation, idempotency, the error
+//! envelope and the OpenAPI document.
+//!
+//! # Modules
+//! - [`kernel`]: everything about HTTP that does not belong to one service: endpoint rows, router, authentication,
+//!   JSON, errors, lists, idempotency, rate limits, event streams, OpenAPI.
+//! - [`gateway`]: the public entry point. Authenticates callers, limits rates, checks suspension, and forwards requests
+//!   to the services.
+//! - [`iam`]: sign-up, sign-in, sessions, organizations, permissions, API keys, OAuth, service tokens.
+//! - [`registry`]: platforms, entities, resources, features, builds, stacks, DNS records, custom domains,
+//!   configuration, deployments, audit, change feed, webhooks, onboarding.
+//! - [`provisioning`]: jobs, the dead-letter queue, holds.
+//! - [`cli`]: upload of built sites, and the status of their deployments.
+//! - [`stacks`]: stack templates and their versions.
+//! - [`serve()`]: the server, with connection limits, time limits and graceful shutdown.
+//!
+//! # How a service is built and served
+//! Each service module has two functions. `endpoints(..)` returns its table, and `service(..)` builds a
+//! [`kernel::Service`] from it. [`kernel::App`] contains the ports and settings, and is shared by all services of a
+//! process. A service implements `tower::Service`. A server can serve it, a [`gateway::Gateway`] can forward requests
+//! to it, and a test can call it directly.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use core_http::kernel::App;
+//! use core_http::{ServeOptions, registry, serve};
+//! use tokio::net::TcpListener;
+//!
+//! async fn run(app: Arc<App>) -> Result<(), Box<dyn std::error::Error>> {
+//!     let service = registry::service(app)?;
+//!     let listener = TcpListener::bind("127.0.0.1:8081").await?;
+//!     let shutdown = std::future::pending();
+//!     serve(listener, service, shutdown, ServeOptions::default()).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! To serve everything on one port, give the services to a gateway: [`gateway::InProcess`] calls a service of this
+//! process, and [`gateway::HttpUpstream`] calls a service over HTTP.
 //!
 //! # How to add an endpoint
-//! 1. The use case and its command are in `core-domain`: the command is the body of the request and brings its schema; the
-//!    record is the answer. A struct of your own stands here only for queries, and for answers that show something computed.
-//! 2. Write the handler beside the others of its aggregate (`registry/entity.rs`):
-//!    `async fn(cx: &Cx, scope: Scope, uow: &mut dyn UnitOfWork, input: Input<Path, Query, Body>) -> Result<Answer>`, one call of
-//!    a use case. `Path` is a tuple of typed ids; `()` stands for none. The scope is opened before the handler is called: the
-//!    row learns from it who is let in.
-//! 3. Add its row to `rows()` at the top of the file.
+//! 1. Write the use case and its command in `core-domain`. The command is the body of the request and defines its
+//!    schema. The stored record is the response. Define a struct in this crate only for a query, or for a response with
+//!    computed values.
+//! 2. Write the handler in the module of its aggregate, for example `registry/entity.rs`. Its form is
+//!    `async fn(cx: &Cx, scope: Scope, uow: &mut dyn UnitOfWork, input: Input<Path, Query, Body>) -> Result<Answer>`.
+//!    It calls one use case. `Path` is a tuple of typed ids; `()` stands for no path, query or body. The scope is
+//!    opened before the handler runs. Its type tells the row which callers are authorized.
+//! 3. Add a row to `rows()` at the top of the file, with a summary and a description.
 //!
 //! ```
 //! use core_domain::access::PlatformScope;
@@ -48,13 +92,16 @@
 //! pub fn endpoints() -> Vec<Endpoint> {
 //!     let rows = vec![
 //!         get("/api/v1/platforms/{platformId}/entities", "listEntities")
-//!             .summary("Lists a platform's entities, newest first.")
+//!             .summary("Lists the entities of a platform, newest first.")
+//!             .description("Deleted entities are left out.")
 //!             .reads(list),
 //!         post("/api/v1/platforms/{platformId}/entities", "createEntity")
+//!             .summary("Creates an entity.")
 //!             .success(&[StatusCode::CREATED])
 //!             .refuses(&[Code::SlugTaken])
 //!             .writes(create),
 //!         patch("/api/v1/platforms/{platformId}/entities/{entityId}", "updateEntity")
+//!             .summary("Updates an entity.")
 //!             .if_match()
 //!             .writes(update),
 //!     ];
@@ -63,24 +110,37 @@
 //! # endpoints();
 //! ```
 //!
-//! What the layer does around the handler: request id, routing in every spelling, rate limits, caller, scope, strict JSON, all
-//! violations in one 400, unit of work with re-run and commit, idempotency keys, `ETag`, `If-Match` and 304, envelope, panics,
-//! OpenAPI.
+//! The kernel adds the following around the handler: request id, routing by every spelling of the path, rate limits,
+//! authentication, and authorization by the scope. It parses JSON strictly and reports all violations in one 400. It
+//! opens the unit of work, runs it again after a conflict, and commits it. It also handles idempotency keys, `ETag`,
+//! `If-Match` and 304, error envelopes, panics, and OpenAPI.
 //!
-//! What a handler answers: `Stored<R>` is a record with its `ETag`, `Page<Stored<R>>` and `Vec<Stored<R>>` are lists;
-//! [`kernel::Output`] is any other JSON, [`kernel::Versioned`] one with an `ETag`, `()` is 204; [`kernel::Media`],
-//! [`kernel::MediaStream`], [`kernel::EventStream`], [`kernel::Redirect`] and [`kernel::Html`] are no JSON;
-//! [`kernel::JsonOrEvents`] is whatever the client asks for. Errors are the domain's; a new code gets its status in
-//! `kernel/status.rs`. An answer that only tells what would happen undoes the unit of its handler ([`kernel::Answer::dry_run`]).
-//! Who follows something that goes on is answered a [`kernel::Feed`].
+//! # Responses and errors
+//! A handler returns one of these types:
 //!
-//! Slow work (hashing, calls outside) has no place in a unit: end the row with `.plain(handler)`, whose handler takes no unit
-//! and opens its own. A `GET` with `wait` ends with `.waits(handler, ended)`. Uploads end with `.uploads(handler)`. A handler
-//! that needs settings or ports of its service is given them by [`kernel::with`].
+//! - `Stored<R>`: a record with its `ETag`. `Page<Stored<R>>` and `Vec<Stored<R>>`: lists.
+//! - [`kernel::Output`]: any other JSON. [`kernel::Versioned`]: the same with an `ETag`. `()`: 204.
+//! - [`kernel::Media`], [`kernel::MediaStream`], [`kernel::EventStream`], [`kernel::Redirect`] and [`kernel::Html`]:
+//!   responses that are not JSON.
+//! - [`kernel::JsonOrEvents`]: JSON or server-sent events, as the client requests.
+//!
+//! A response that only reports what would happen rolls back the unit of work of its handler
+//! ([`kernel::Answer::dry_run`]). A stream of events is produced from a [`kernel::Feed`].
+//!
+//! Errors are those of the domain. The HTTP status of each code is in `kernel/status.rs`. Every operation on the store
+//! can fail; the `# Errors` sections do not repeat this.
+//!
+//! # Other kinds of handlers
+//! - `.plain(handler)`: for slow work, such as hashing or calls to other systems, which must not run in a unit of work.
+//!   The handler opens its units itself.
+//! - `.waits(handler, ended)`: a `GET` with the query parameter `wait`.
+//! - `.uploads(handler)`: receives the request body unread.
+//! - [`kernel::with`] passes settings or ports of the service to a handler.
 //!
 //! # How to add a service
-//! A folder with `pub fn endpoints() -> Vec<Endpoint>` and a function that makes the [`kernel::Service`]: paths are the
-//! documented ones, and `.mount("/api/v1/stacks", "")` adds the spelling that remains behind the gateway.
+//! Add a module with `pub fn endpoints() -> Vec<Endpoint>` and a function that builds the [`kernel::Service`]. Paths in
+//! rows are the documented ones. `.mount("/api/v1/stacks", "")` also accepts paths from which a gateway has removed
+//! this prefix.
 
 pub mod cli;
 pub mod gateway;

@@ -1,4 +1,5 @@
-//! `POST /internal/platform-status`: the suspension of a platform, set from outside. IAM and provisioning both answer it.
+//! `POST /internal/platform-status`: sets or lifts the suspension of a platform. Both IAM and provisioning have this
+//! endpoint.
 
 use core_domain::access::{ServiceScope, authorize};
 use core_domain::kernel::{PlatformId, Result, grant};
@@ -9,35 +10,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Cx, Endpoint, Input, Output, post};
 
-/// Whether the callers of a platform are let in.
+/// Whether the callers of a platform are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum AccessStatus {
-    /// They are not.
+    /// Requests of the callers of the platform are refused with 451, and its jobs are held.
     Suspended,
-    /// They are.
+    /// Requests of the callers of the platform are accepted, and its jobs run.
     Active,
 }
 
-/// A platform and its status, as wanted and as answered.
+/// A platform and its access status. The response repeats the request.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct PlatformAccessStatus {
+    /// The id of the platform.
     platform_id: PlatformId,
+    /// The access status to set.
     status: AccessStatus,
 }
 
-/// The row, under the operation id of the service.
+/// Returns the endpoint row, with the operation id of the service.
 pub(crate) fn row(operation: &'static str) -> Endpoint {
     post("/internal/platform-status", operation)
-        .summary(
-            "Suspends a platform, or lifts the suspension: callers are refused and its jobs held.",
+        .summary("Suspends a platform, or lifts its suspension.")
+        .description(
+            "With `suspended`, the gateway refuses the callers of the platform with 451, its jobs \
+             are held, and a job stops the serving of its hostnames. With `active`, all of this \
+             is reversed. The `status` of the platform record does not change. A repeated call \
+             with the same status has no further effect on callers and holds.",
         )
         .refuses(&[core_domain::kernel::Code::NotFound])
         .writes(set)
 }
 
-/// Sets the flag the gateway obeys, and holds the platform's jobs; both or neither.
+/// Sets the suspension flag that the gateway checks, and holds the jobs of the platform. Either both or neither happen.
 async fn set(
     cx: &Cx,
     _: ServiceScope,

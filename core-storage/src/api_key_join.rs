@@ -1,4 +1,4 @@
-//! API key contexts as one joined query.
+//! Reads an API key with its user, membership, organization and suspension in one joined query.
 
 use async_trait::async_trait;
 use core_domain::iam::{ApiKey, Member, Organization, PlatformSuspension, User};

@@ -6,20 +6,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(1);
-/// Longer than units take, on a busy server as well: those that conflict drift apart no further than this.
+/// Maximum pause. It is longer than a unit takes on a busy server, so units in conflict drift apart.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// Exponential back-off with equal jitter: each pause is random in the upper half of its bound, which doubles from 1 ms
+/// Exponential back-off with equal jitter. Each pause is random in the upper half of its bound, which doubles from 1 ms
 /// to 500 ms. Clones share one sequence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BackOff {
-    /// Keyed differently in every process: servers on one database must not pause in step.
+    /// The random seed of this process. It differs in every process so that servers on one database do not pause in
+    /// step.
     jitter: RandomState,
     pauses: Arc<AtomicU64>,
 }
 
 impl BackOff {
-    /// Waits before the `run`-th repetition.
+    /// Waits before the `run`-th repetition, counted from 1.
     pub(crate) async fn pause(&self, run: u32) {
         let pause = self.pauses.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(duration(run, self.jitter.hash_one(pause))).await;
@@ -42,7 +43,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_pause_lies_in_the_upper_half_of_a_bound_that_doubles_to_its_cap(run in 1_u32..=u32::MAX, random: u64) {
+        fn pauses_are_in_the_upper_half_of_a_bound_that_doubles_up_to_its_cap(run in 1_u32..=u32::MAX, random: u64) {
             let bound = match run {
                 1..=9 => FIRST * 2_u32.pow(run - 1),
                 _ => LONGEST,

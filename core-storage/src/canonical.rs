@@ -1,16 +1,17 @@
-//! The bytes of a query: the same for two queries exactly when they are the same. What cursors are bound to, and what
-//! counts are remembered by.
+//! The canonical bytes of a query. Two queries have the same bytes exactly when they are equal.
+//! Cursors are bound to these bytes, and remembered counts are keyed by them.
 
 use crate::filter::{Filter, Op};
 use crate::query::Order;
 use crate::value::Value;
 
-/// Collects bytes of which no two sequences of parts run together: what has no fixed length is preceded by it.
+/// Collects the bytes of a query. A part without a fixed length is preceded by its length, so two different sequences
+/// of parts never produce the same bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Canonical(Vec<u8>);
 
 impl Canonical {
-    /// Of a filter on a table.
+    /// Encodes a filter on a table.
     pub(crate) fn filter(table: &str, filter: &Filter) -> Self {
         let mut bytes = Self(Vec::with_capacity(128));
         bytes.text(table);
@@ -18,7 +19,7 @@ impl Canonical {
         bytes
     }
 
-    /// The order as well.
+    /// Appends the order.
     pub(crate) fn order(mut self, order: &[Order]) -> Self {
         self.length(order.len());
         for part in order {
@@ -143,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_are_the_same_exactly_for_the_same_filters(left in filters(), right in filters()) {
+        fn equal_filters_and_only_those_have_equal_bytes(left in filters(), right in filters()) {
             let bytes = |filter| Canonical::filter("table", filter).into_bytes();
             prop_assert_eq!(bytes(&left) == bytes(&right), left == right);
             prop_assert_eq!(bytes(&left), bytes(&left.clone()));

@@ -1,5 +1,9 @@
-//! The rules every unit of work follows, whatever its engine: an aborted one stays aborted, read units do not write,
-//! queries are valid for their tables, and `now` is constant.
+//! The rules that every unit of work follows, whatever its engine:
+//!
+//! - An aborted unit stays aborted.
+//! - Read units do not write.
+//! - Queries are valid for their tables.
+//! - `now` is constant.
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
@@ -12,7 +16,7 @@ use crate::row_store::{Replacement, RowTx};
 use crate::table::{Table, Type};
 use crate::value::{Row, Value, Visit};
 
-/// A unit of work that enforces the rules for the one it wraps. Engines return theirs wrapped in it.
+/// Enforces the rules of the contract for the unit of work that it wraps. Engines return their units wrapped in it.
 pub struct CheckedTx {
     inner: Box<dyn RowTx>,
     mode: Mode,
@@ -55,10 +59,10 @@ impl CheckedTx {
             return Ok(());
         }
         self.aborted = true;
-        Err(StoreError::backend("this unit only reads"))
+        Err(StoreError::backend("the unit of work is read-only"))
     }
 
-    /// As [`Self::ensure_writable`], for what changes or deletes rows of the table.
+    /// Like [`Self::ensure_writable`], for calls that change or delete rows of the table.
     fn ensure_changeable(&mut self, table: &Table) -> Result<(), StoreError> {
         self.ensure_writable()?;
         if !table.append_only {
@@ -79,12 +83,12 @@ impl CheckedTx {
     }
 }
 
-/// What a unit of work answers after an error that aborted it.
+/// Returns the error of every call after an error that aborted the unit of work.
 pub(crate) fn aborted_error() -> StoreError {
     StoreError::backend("an earlier error aborted this unit of work")
 }
 
-/// Tells whether the unit of work goes on after the error.
+/// Returns whether the unit of work stays usable after the error.
 pub(crate) const fn is_recoverable(error: &StoreError) -> bool {
     matches!(
         error,
@@ -95,7 +99,7 @@ pub(crate) const fn is_recoverable(error: &StoreError) -> bool {
 fn check_set(table: &Table, set: &[(&'static str, Value)]) -> Result<(), StoreError> {
     set.iter().try_for_each(|(name, value)| {
         if *name == table.key() {
-            return Err(StoreError::backend("a key never changes"));
+            return Err(StoreError::backend("the key of a row cannot be changed"));
         }
         table.check_value(table.column(name)?, value)
     })
@@ -107,7 +111,7 @@ fn check_replacement(table: &Table, row: &Replacement) -> Result<(), StoreError>
     if row.old.first() == row.new.first() {
         return Ok(());
     }
-    Err(StoreError::backend("a key never changes"))
+    Err(StoreError::backend("the key of a row cannot be changed"))
 }
 
 fn check_same_columns(from: &Table, to: &Table) -> Result<(), StoreError> {
@@ -116,7 +120,7 @@ fn check_same_columns(from: &Table, to: &Table) -> Result<(), StoreError> {
     }
     let (from, to) = (from.name, to.name);
     Err(StoreError::backend(format!(
-        "rows of {from} do not fit {to}"
+        "rows of {from} do not have the columns of {to}"
     )))
 }
 
@@ -137,7 +141,7 @@ fn check_sum(table: &Table, column: &str, group: &str) -> Result<(), StoreError>
         return Ok(());
     }
     Err(StoreError::backend(
-        "only integers are summed, grouped by a column that is not nullable",
+        "only integer columns can be summed, grouped by a column that is not nullable",
     ))
 }
 

@@ -1,4 +1,4 @@
-//! How a field of a record is encoded as the value of a column, and decoded from it.
+//! Codecs between the fields of records and the values of columns.
 
 use core_domain::kernel::{TextValue, Timestamp};
 use serde::Serialize;
@@ -7,38 +7,38 @@ use serde::de::DeserializeOwned;
 use crate::table::Type;
 use crate::value::{Value, ValueRef};
 
-/// Why a value cannot be decoded. The text shows no part of the value: it may be a secret.
+/// The reason why a value cannot be decoded. The text contains no part of the value, because the value may be a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The value is NULL or of another type.
+    /// The value is NULL or has another type.
     #[error("the value is not of type {0:?}")]
     Type(Type),
-    /// The number does not fit the field.
+    /// The number is outside of the field's range.
     #[error("the number is out of range")]
     OutOfRange,
-    /// The text is not a value of the field's type.
-    #[error("the text is no {0}")]
+    /// The text is not a valid value of the field's type.
+    #[error("the text is not a valid {0}")]
     Text(&'static str),
-    /// The JSON does not have the shape of the field's type.
-    #[error("the JSON does not fit at line {}, column {}", .0.line(), .0.column())]
+    /// The JSON does not match the field's type.
+    #[error("the JSON does not match the field at line {}, column {}", .0.line(), .0.column())]
     Json(#[source] serde_json::Error),
 }
 
-/// An encoding of a `T` in a column. `decode(encode(x))` gives `x` back.
+/// An encoding of a `T` in a column. `decode(encode(x))` returns `x`.
 pub trait ColumnCodec<T> {
     /// The type of the column.
     const TYPE: Type;
-    /// Whether the column may be NULL.
+    /// Whether the column may be NULL. Default: `false`.
     const NULLABLE: bool = false;
 
-    /// The value of the column.
+    /// Encodes the field as the value of the column.
     fn encode(field: &T) -> Value;
 
-    /// The field.
+    /// Decodes the field from the value of the column.
     ///
     /// # Errors
-    /// [`DecodeError`] when the value is none that [`ColumnCodec::encode`] makes.
+    /// [`DecodeError`] if [`ColumnCodec::encode`] never produces this value.
     fn decode(value: ValueRef<'_>) -> Result<T, DecodeError>;
 }
 
@@ -50,7 +50,7 @@ fn text(value: ValueRef<'_>, of: Type) -> Result<&str, DecodeError> {
     value.as_text().ok_or(DecodeError::Type(of))
 }
 
-/// A boolean.
+/// Encodes a `bool` as a boolean.
 #[derive(Debug)]
 pub enum Bool {}
 
@@ -69,7 +69,7 @@ impl ColumnCodec<bool> for Bool {
     }
 }
 
-/// An integer.
+/// Encodes an integer of at most 64 bits as a signed 64-bit integer.
 #[derive(Debug)]
 pub enum Int {}
 
@@ -79,7 +79,7 @@ macro_rules! int_codec {
             const TYPE: Type = Type::Int;
 
             fn encode(field: &$number) -> Value {
-                // Numbers above 2^63 do not occur; one that did would be refused when it is read.
+                // Numbers above `i64::MAX` do not occur. One that did would be refused when it is read back.
                 Value::Int(i64::try_from(*field).unwrap_or(i64::MAX))
             }
 
@@ -91,7 +91,7 @@ macro_rules! int_codec {
 }
 int_codec!(i64, u64, i32, u32, u16, u8);
 
-/// An instant: milliseconds since the epoch.
+/// Encodes a [`Timestamp`] as the milliseconds since the Unix epoch.
 #[derive(Debug)]
 pub enum Time {}
 
@@ -113,7 +113,7 @@ impl ColumnCodec<Timestamp> for Time {
     }
 }
 
-/// A [`TextValue`]: an id, validated text, an enumeration.
+/// Encodes a [`TextValue`] as text: ids, validated text, enumerations.
 #[derive(Debug)]
 pub enum Text {}
 
@@ -130,7 +130,8 @@ impl<T: TextValue> ColumnCodec<T> for Text {
     }
 }
 
-/// Anything serde can serialize, kept as JSON. For fields that are JSON by nature or small structures nobody filters by.
+/// Encodes any serde type as JSON. For fields that are JSON by nature and for small structures that no query filters
+/// by.
 #[derive(Debug)]
 pub enum Json {}
 
@@ -138,7 +139,8 @@ impl<T: Serialize + DeserializeOwned> ColumnCodec<T> for Json {
     const TYPE: Type = Type::Json;
 
     fn encode(field: &T) -> Value {
-        // A field that cannot be JSON would be a mistake in its type; `null` is refused when it is read back.
+        // A field that cannot be serialized is a mistake in its type. It becomes `null`, which is refused when it is
+        // read back.
         serde_json::to_string(field).map_or_else(|_| Value::text("null"), |text| Value::text(&text))
     }
 
@@ -147,7 +149,7 @@ impl<T: Serialize + DeserializeOwned> ColumnCodec<T> for Json {
     }
 }
 
-/// An optional field: NULL when it is absent.
+/// Encodes an optional field: `None` is NULL.
 #[derive(Debug)]
 pub struct Opt<C>(std::marker::PhantomData<C>);
 
@@ -167,8 +169,8 @@ impl<T, C: ColumnCodec<T>> ColumnCodec<Option<T>> for Opt<C> {
     }
 }
 
-/// A field whose default is NULL: what most records do not have takes no room in them, and a column that comes later needs no
-/// value in those that are there.
+/// Encodes the default value of a field as NULL. Rows with the default take no space for it, and a column that is added
+/// later needs no value in the existing rows.
 #[derive(Debug)]
 pub struct OrDefault<C>(std::marker::PhantomData<C>);
 
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_cannot_be_decoded_is_explained_without_being_shown() {
+    fn decode_errors_do_not_contain_the_value() {
         let text = Value::text("Secret!");
         assert_eq!(
             error::<i64, Int>(text.clone()),
@@ -226,11 +228,14 @@ mod tests {
         let slug = error::<Slug, Text>(text);
         assert!(slug.ends_with("Slug") && !slug.contains("Secret"), "{slug}");
         let json = error::<Vec<u8>, Json>(Value::text("[1, \"secret\"]"));
-        assert_eq!(json, "the JSON does not fit at line 1, column 12");
+        assert_eq!(
+            json,
+            "the JSON does not match the field at line 1, column 12"
+        );
     }
 
     #[test]
-    fn null_decodes_as_an_absent_optional_field_only() {
+    fn null_decodes_only_into_optional_fields() {
         assert!(matches!(
             <Opt<Int> as ColumnCodec<Option<i64>>>::decode(ValueRef::Null),
             Ok(None)

@@ -1,4 +1,4 @@
-//! Counts of lists that are remembered as long as what they count does not change.
+//! Remembered counts of lists. A count is valid as long as the counted rows do not change.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,15 +7,15 @@ use crate::canonical::Canonical;
 use crate::filter::Filter;
 use crate::table::Table;
 
-/// So many counts are kept for sure; up to twice as many until the oldest are dropped.
+/// The number of counts that are kept for certain. At most twice as many are kept before the oldest are dropped.
 const CAPACITY: usize = 1_024;
-/// The longest query a count is remembered for, in bytes.
+/// The maximum length of a query whose count is remembered, in bytes.
 const MAX_QUERY: usize = 1_024;
 
-/// A filter on a table, as a key.
+/// A table and a filter in canonical bytes.
 type CountKey = Vec<u8>;
 
-/// What is counted, and a number that is another one when it has changed.
+/// Identifies a count by its query and by a number that changes whenever the counted rows may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CountedAt {
     key: CountKey,
@@ -23,20 +23,21 @@ pub(crate) struct CountedAt {
 }
 
 impl CountedAt {
-    /// The same count at another number.
+    /// Returns the same count at another number.
     pub(crate) fn with_number(self, number: u64) -> Self {
         Self { number, ..self }
     }
 }
 
-/// A count of rows at the commit number of their table, see [`RowTx::commit_number`](crate::RowTx::commit_number); `None`
-/// for a query that is too long to be kept.
+/// Identifies a count of rows by the commit number of their table, see
+/// [`RowTx::commit_number`](crate::RowTx::commit_number). Returns `None` if the query is too long to be remembered.
 pub(crate) fn at_commit(table: &Table, filter: &Filter, number: u64) -> Option<CountedAt> {
     let key = key(table, filter)?;
     Some(CountedAt { key, number })
 }
 
-/// A count of rows at the version of their list that the domain knows; `None` for a query that is too long to be kept.
+/// Identifies a count of rows by the version of their list that the domain supplies. Returns `None` if the query is too
+/// long to be remembered.
 pub(crate) fn at_version(table: &Table, filter: &Filter, version: u64) -> Option<CountedAt> {
     let mut key = key(table, filter)?;
     key.push(b'v');
@@ -44,12 +45,12 @@ pub(crate) fn at_version(table: &Table, filter: &Filter, version: u64) -> Option
     Some(CountedAt { key, number })
 }
 
-/// Counts that were made, each good for whoever would count the same at the same number.
+/// The remembered counts. A count is valid for the same query at the same number.
 #[derive(Debug, Default)]
 pub(crate) struct Counts(Mutex<Generations>);
 
-/// Counts used lately, and those used before that. When the first are too many they take the place of the second: the
-/// bound costs no list of uses.
+/// The recently used counts and the counts used before those. When `recent` is full, it becomes `older`. This bounds
+/// the memory without a list of uses.
 #[derive(Debug, Default)]
 struct Generations {
     recent: HashMap<CountKey, Counted>,
@@ -72,7 +73,7 @@ impl Counts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The count, if it is known.
+    /// Returns the count if it is remembered at this number.
     pub(crate) fn get(&self, CountedAt { key, number }: &CountedAt) -> Option<u64> {
         let mut generations = self.generations();
         let counted = match generations.recent.get(key) {
@@ -86,7 +87,7 @@ impl Counts {
         (counted.number == *number).then_some(counted.count)
     }
 
-    /// Whether a count of the same is known, at whatever number.
+    /// Returns whether a count of the same query is remembered, at any number.
     pub(crate) fn has(&self, CountedAt { key, .. }: &CountedAt) -> bool {
         let generations = self.generations();
         generations.recent.contains_key(key) || generations.older.contains_key(key)
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_known_at_its_number_alone() {
+    fn a_count_is_valid_only_at_its_number() {
         let counts = Counts::default();
         counts.put(at(1, 7), 100);
         assert_eq!(counts.get(&at(1, 7)), Some(100));
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_bounded_and_those_in_use_stay() {
+    fn counts_are_bounded_and_recently_used_counts_are_kept() {
         let counts = Counts::default();
         counts.put(at(0, 1), 42);
         for n in 0..10 * CAPACITY as u64 {

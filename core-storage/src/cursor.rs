@@ -1,7 +1,7 @@
 //! Cursors: signed keyset positions.
 //!
-//! A cursor holds the values of the last row's order columns and the list's total. Its MAC also covers the query it
-//! belongs to, so it is valid for that query alone and cannot be forged.
+//! A cursor holds the values of the last row in the columns of the order, and the list's total. Its MAC also covers the
+//! query, so a cursor is valid for that query alone and cannot be forged.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,14 +14,15 @@ use crate::canonical::Canonical;
 use crate::query::Select;
 use crate::value::Value;
 
-/// Part of the MAC: a cursor of another format is not valid.
+/// Part of the MAC. Cursors of another format are invalid.
 const FORMAT: &[u8] = b"cursor 2";
-/// The MAC is truncated to so many bytes.
+/// The length to which the MAC is truncated, in bytes.
 const MAC_BYTES: usize = 16;
-/// The longest cursor that is verified, in characters.
+/// The maximum length of a cursor, in characters. Longer cursors are invalid without a check of the MAC.
 const MAX_LENGTH: usize = 4_096;
 
-/// The secret cursors are signed with. Servers on one database share it; a change of it only ends open lists.
+/// The secret key that signs cursors. All servers on one database share it. A new key makes the cursors of open lists
+/// invalid and has no other effect.
 #[derive(Clone)]
 pub struct CursorKey(Hmac<Sha256>);
 
@@ -33,14 +34,14 @@ impl std::fmt::Debug for CursorKey {
 
 impl From<[u8; 32]> for CursorKey {
     fn from(key: [u8; 32]) -> Self {
-        // A shorter key is followed by zeros up to the block, as HMAC says.
+        // HMAC pads a key that is shorter than a block with zeros.
         let mut block = [0; 64];
         block[..key.len()].copy_from_slice(&key);
         Self(Hmac::new(&block.into()))
     }
 }
 
-/// Where a page ended: what a cursor holds.
+/// The contents of a cursor: the position at which a page ended, and the total of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct KeysetPosition {
     pub(crate) after: Vec<Value>,

@@ -1,4 +1,4 @@
-//! Fault injection: a wrapper that makes calls of an engine fail.
+//! Fault injection: an engine wrapper that makes calls fail.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,8 +15,9 @@ use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::Table;
 use crate::value::{Row, Value, Visit};
 
-/// Wraps an engine and makes one call fail, counted over all its units: `begin`, every call of a unit, `commit`. Or calls
-/// at random; a commit then fails before it happens or after it, and does not say which. Remembers the queries it was asked.
+/// An engine wrapper that makes one chosen call fail, or calls at random. Calls are counted over all units: `begin`,
+/// every call of a unit, and `commit`. A commit that fails at random fails before or after it takes effect, and its
+/// error does not tell which. The wrapper records the queries that it runs.
 #[derive(Clone, Debug)]
 pub struct FaultStore {
     inner: Arc<dyn RowStore>,
@@ -26,7 +27,7 @@ pub struct FaultStore {
     queries: Arc<Mutex<Vec<Select>>>,
 }
 
-/// Draws which calls fail: one in `one_in`, none when it is 0.
+/// Chooses the calls that fail: one in `one_in`, or none if `one_in` is 0.
 #[derive(Debug, Default)]
 struct FaultRng {
     state: u64,
@@ -34,7 +35,8 @@ struct FaultRng {
 }
 
 impl FaultRng {
-    /// The next number below `below` (SplitMix64); the same for the same seed. The modulo bias does not matter here.
+    /// Returns the next number below `below` (SplitMix64). The sequence depends only on the seed. The modulo bias does
+    /// not matter here.
     fn next(&mut self, below: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -48,7 +50,7 @@ impl FaultRng {
 }
 
 impl FaultStore {
-    /// Wraps the engine; no call fails yet.
+    /// Wraps the engine. No call fails until one is chosen.
     #[must_use]
     pub fn new(inner: Arc<dyn RowStore>) -> Self {
         Self {
@@ -60,13 +62,14 @@ impl FaultStore {
         }
     }
 
-    /// The queries that were asked since this was called last, in order.
+    /// Returns the queries since the last call of this method, in order.
     #[must_use]
     pub fn take_queries(&self) -> Vec<Select> {
         std::mem::take(&mut *self.queries.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes one call in `one_in` fail from now on, the same ones for the same seed and calls; none with 0.
+    /// From now on makes one call in `one_in` fail; 0 makes none fail. The same seed and the same calls give the same
+    /// failures.
     pub fn inject_random(&self, seed: u64, one_in: u64) {
         *self.rng() = FaultRng {
             state: seed,
@@ -78,23 +81,24 @@ impl FaultStore {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the `n`-th call from now fail, the next one being the first.
+    /// Makes the `n`-th call from now fail. The next call is number 1.
     pub fn fail_call(&self, n: u32) {
         self.calls_left.store(i64::from(n), Ordering::SeqCst);
     }
 
-    /// Loses the answer to the `n`-th commit from now, the next one being the first: it happens, and does not say so.
+    /// Loses the reply to the `n`-th commit from now: the commit takes effect and returns an error. The next commit is
+    /// number 1.
     pub fn lose_reply(&self, n: u32) {
         self.commits_left.store(i64::from(n), Ordering::SeqCst);
     }
 
-    /// Tells whether the answer chosen with [`FaultStore::lose_reply`] was lost.
+    /// Returns whether the reply chosen with [`FaultStore::lose_reply`] was lost.
     #[must_use]
     pub fn has_lost_reply(&self) -> bool {
         self.commits_left.load(Ordering::SeqCst) <= 0
     }
 
-    /// Tells whether the call chosen with [`FaultStore::fail_call`] has failed.
+    /// Returns whether the call chosen with [`FaultStore::fail_call`] has failed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.calls_left.load(Ordering::SeqCst) <= 0

@@ -1,24 +1,25 @@
-//! Predicates on rows: data that SQL engines render and the memory engine evaluates, with SQL's three-valued logic.
+//! Predicates on rows. They are data: SQL engines render them as SQL, and the memory engine evaluates them with SQL's
+//! three-valued logic.
 
 use core_domain::kernel::{StoreError, TextValue, Timestamp};
 
 use crate::table::{IndexPredicate, PLATFORM, Table, Unique};
 use crate::value::Value;
 
-/// How two values are compared.
+/// A comparison of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Equal.
+    /// The values are equal.
     Eq,
-    /// Not equal.
+    /// The values differ.
     Ne,
-    /// Less.
+    /// The left value is less than the right one.
     Lt,
-    /// Less or equal.
+    /// The left value is less than or equal to the right one.
     Le,
-    /// Greater.
+    /// The left value is greater than the right one.
     Gt,
-    /// Greater or equal.
+    /// The left value is greater than or equal to the right one.
     Ge,
 }
 
@@ -35,32 +36,32 @@ impl Op {
     }
 }
 
-/// A predicate on the rows of a table. As in SQL a comparison with NULL is unknown, and only rows for which the whole
-/// predicate is true match.
+/// A predicate on the rows of a table. As in SQL, a comparison with NULL is unknown, and a row matches only if the
+/// whole predicate is true.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// All of these; the empty list is every row.
+    /// All of these predicates are true. The empty list matches every row.
     And(Vec<Filter>),
-    /// One of these; the empty list is no row.
+    /// At least one of these predicates is true. The empty list matches no row.
     Or(Vec<Filter>),
-    /// One of these, of which no two are true of one row: an engine may show the rows of each from an index of its own, in
-    /// order, and merge them.
+    /// Exactly one of these predicates is true; no row matches two of them. An engine may read the rows of each in
+    /// order from a separate index, and merge them.
     Disjoint(Vec<Filter>),
-    /// The column compared with a value.
+    /// The column compares to the value by the operator.
     Compare(&'static str, Op, Value),
-    /// The column is one of these values; no row when there are none.
+    /// The column equals one of these values. The empty list matches no row.
     In(&'static str, Vec<Value>),
     /// The column is NULL.
     IsNull(&'static str),
     /// The column is not NULL.
     NotNull(&'static str),
-    /// The text of the column begins with this.
+    /// The text of the column starts with this prefix.
     Prefix(&'static str, String),
 }
 
-/// What a column can be compared with.
+/// A value to which a column can be compared.
 pub trait IntoValue {
-    /// The value.
+    /// Converts into the value of a column.
     fn into_value(self) -> Value;
 }
 
@@ -101,7 +102,7 @@ impl IntoValue for Value {
 }
 
 impl Filter {
-    /// Every row.
+    /// Matches every row.
     #[must_use]
     pub const fn all() -> Self {
         Self::And(Vec::new())
@@ -117,27 +118,27 @@ impl Filter {
         Self::Compare(column, Op::Ne, value.into_value())
     }
 
-    /// The column is less.
+    /// The column is less than the value.
     pub fn lt(column: &'static str, value: impl IntoValue) -> Self {
         Self::Compare(column, Op::Lt, value.into_value())
     }
 
-    /// The column is less or equal.
+    /// The column is less than or equal to the value.
     pub fn le(column: &'static str, value: impl IntoValue) -> Self {
         Self::Compare(column, Op::Le, value.into_value())
     }
 
-    /// The column is greater.
+    /// The column is greater than the value.
     pub fn gt(column: &'static str, value: impl IntoValue) -> Self {
         Self::Compare(column, Op::Gt, value.into_value())
     }
 
-    /// The column is greater or equal.
+    /// The column is greater than or equal to the value.
     pub fn ge(column: &'static str, value: impl IntoValue) -> Self {
         Self::Compare(column, Op::Ge, value.into_value())
     }
 
-    /// The column is one of these.
+    /// The column equals one of the values.
     pub fn one_of<V: IntoValue>(column: &'static str, values: impl IntoIterator<Item = V>) -> Self {
         Self::In(
             column,
@@ -145,7 +146,7 @@ impl Filter {
         )
     }
 
-    /// The rows that a unique index covers; the empty conjunction when all.
+    /// Matches the rows that a unique index covers. The conjunction is empty if the index covers all rows.
     #[must_use]
     pub fn covered_by(unique: &Unique) -> Self {
         Self::And(
@@ -158,7 +159,7 @@ impl Filter {
         )
     }
 
-    /// What an index says of its rows.
+    /// Matches the rows for which the index predicate is true.
     #[must_use]
     pub fn of_index(predicate: IndexPredicate) -> Self {
         match predicate {
@@ -169,7 +170,7 @@ impl Filter {
         }
     }
 
-    /// The conjunction of both.
+    /// Returns the conjunction of both filters.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match self {
@@ -181,13 +182,13 @@ impl Filter {
         }
     }
 
-    /// Tells whether the row matches.
+    /// Returns whether the row matches.
     #[must_use]
     pub fn matches(&self, table: &Table, row: &[Value]) -> bool {
         self.evaluate(table, row) == Some(true)
     }
 
-    /// SQL's three-valued logic: `None` is unknown.
+    /// Evaluates the filter by SQL's three-valued logic. `None` is unknown.
     fn evaluate(&self, table: &Table, row: &[Value]) -> Option<bool> {
         match self {
             Self::And(all) => {
@@ -236,7 +237,7 @@ impl Filter {
         }
     }
 
-    /// The parts of the outermost conjunction, nested ones included.
+    /// Returns the parts of the outermost conjunction, with nested conjunctions flattened.
     #[cfg(feature = "sql")]
     #[must_use]
     pub fn conjuncts(&self) -> Vec<&Self> {
@@ -246,7 +247,7 @@ impl Filter {
         }
     }
 
-    /// This, and the row belongs to the platform, if one is named.
+    /// Also requires that the row belongs to the platform, if there is one.
     #[must_use]
     pub fn and_platform(self, platform: Option<&str>) -> Self {
         match platform {
@@ -255,7 +256,7 @@ impl Filter {
         }
     }
 
-    /// The platform to which all matching rows belong, if the filter says so.
+    /// Returns the platform to which all matching rows belong, if the filter names one.
     #[must_use]
     pub fn platform(&self) -> Option<&str> {
         match self {
@@ -265,10 +266,11 @@ impl Filter {
         }
     }
 
-    /// Checks that every column exists and is compared with its own type.
+    /// Checks that every column exists and is compared with a value of its type.
     ///
     /// # Errors
-    /// [`StoreError::Backend`]: a mistake in a query.
+    /// [`StoreError::Backend`] if a column does not exist or the value has another type. Both are mistakes in the
+    /// query.
     pub fn check(&self, table: &Table) -> Result<(), StoreError> {
         let of_type = |column: &'static str, value: &Value| {
             let kind = table.column(column)?.kind;
@@ -295,12 +297,12 @@ impl Filter {
     }
 }
 
-/// The least text that is greater than every text with this prefix; `None` when there is none.
+/// Returns the smallest text that is greater than every text with this prefix; `None` if there is no such text.
 #[must_use]
 pub fn prefix_end(prefix: &str) -> Option<String> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(last) = chars.pop() {
-        // UTF-8 sorts as its code points do; the surrogates between U+D7FF and U+E000 are not characters.
+        // UTF-8 sorts like its code points. The surrogates between U+D7FF and U+E000 are not characters.
         let next = match last {
             '\u{D7FF}' => Some('\u{E000}'),
             other => char::from_u32(u32::from(other) + 1),
@@ -321,14 +323,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_has_the_prefix_exactly_when_it_is_in_the_range(prefix in "\\PC{0,3}", text in "\\PC{0,5}") {
+        fn a_text_has_the_prefix_exactly_if_it_is_in_the_range(prefix in "\\PC{0,3}", text in "\\PC{0,5}") {
             let in_range = text >= prefix && prefix_end(&prefix).is_none_or(|end| text < end);
             prop_assert_eq!(text.starts_with(&prefix), in_range);
         }
     }
 
     #[test]
-    fn the_last_character_of_all_has_no_successor() {
+    fn prefix_end_skips_surrogates_and_the_last_character() {
         assert_eq!(prefix_end("\u{10FFFF}"), None);
         assert_eq!(prefix_end("a\u{10FFFF}").as_deref(), Some("b"));
         assert_eq!(prefix_end("\u{D7FF}").as_deref(), Some("\u{E000}"));

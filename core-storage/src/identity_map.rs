@@ -1,4 +1,4 @@
-//! What a unit of work has read by key, or put in its place, so that it reads no record twice.
+//! The records that a unit of work has read or written by key, so that it reads no record twice.
 
 use std::any::{Any, TypeId};
 
@@ -7,12 +7,12 @@ use core_domain::port::{Mode, Within};
 
 use crate::tabular::Tabular;
 
-/// So many records are remembered, those read last: few enough to look through.
+/// The maximum number of records, of which the most recent are kept. Few enough for a linear search.
 const CAPACITY: usize = 16;
 
-/// The records that a unit has read, as it would read them again. A unit that sees one state of the store
-/// ([`Mode::Read`], [`Mode::Write`]) can answer from it: nobody but the unit itself changes what it sees. In
-/// [`Mode::ReadCommitted`] and [`Mode::Auto`] each read sees what is committed by then, so nothing is remembered.
+/// The records that a unit has read, in the state in which it would read them again. A unit in [`Mode::Read`] or
+/// [`Mode::Write`] sees one state of the store, which only the unit itself changes, so it can reuse them. In
+/// [`Mode::ReadCommitted`] and [`Mode::Auto`] each read sees the latest committed state, so nothing is kept.
 #[derive(Debug)]
 pub(crate) struct IdentityMap {
     is_used: bool,
@@ -22,9 +22,9 @@ pub(crate) struct IdentityMap {
 #[derive(Debug)]
 struct Known {
     kind: TypeId,
-    /// A `Stored` of the record.
+    /// The [`Stored`] record.
     stored: Box<dyn Any + Send>,
-    /// The platform that the read was within; reads within another one are asked again.
+    /// The platform to which the read was limited. Reads limited to another platform go to the store.
     platform: Option<PlatformId>,
 }
 
@@ -49,7 +49,7 @@ impl IdentityMap {
         }
     }
 
-    /// The record with this key, if the unit has read it with the same reach.
+    /// Returns the record with this key if the unit has read it within the same limits.
     pub(crate) fn get<R: Tabular>(&self, within: Within<'_>, key: &str) -> Option<Stored<R>> {
         let known = self.records.iter().find(|known| known.is::<R>(key))?;
         let is_reached = match within {
@@ -59,7 +59,7 @@ impl IdentityMap {
         known.stored().filter(|_| is_reached).cloned()
     }
 
-    /// Remembers a record that was read.
+    /// Keeps a record that was read.
     pub(crate) fn put<R: Tabular>(&mut self, within: Within<'_>, stored: &Stored<R>) {
         if !self.is_used {
             return;
@@ -72,7 +72,7 @@ impl IdentityMap {
         self.add(stored, platform);
     }
 
-    /// Remembers what a record was replaced by.
+    /// Keeps the new version of a record that was replaced.
     pub(crate) fn replace<R: Tabular>(&mut self, stored: &Stored<R>) {
         if !self.is_used {
             return;
@@ -87,7 +87,7 @@ impl IdentityMap {
         let _ = self.remove::<R>(key);
     }
 
-    /// Evicts every record of a kind.
+    /// Evicts every record of a type.
     pub(crate) fn evict_all<R: Tabular>(&mut self) {
         self.records.retain(|known| known.kind != TypeId::of::<R>());
     }

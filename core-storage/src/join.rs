@@ -1,4 +1,4 @@
-//! Left joins: rows of a query with the rows that belong to them.
+//! Left joins: the rows of a query with the rows of other tables that belong to them.
 
 use core_domain::kernel::StoreError;
 
@@ -6,31 +6,33 @@ use crate::filter::Filter;
 use crate::table::Table;
 use crate::value::{ReadRow, Value};
 
-/// A table whose row is joined to those before it: at most one, because what it is found by is unique.
+/// A table that is joined to the tables before it. At most one of its rows is joined, because the columns in `on` are
+/// unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// The table.
+    /// The joined table.
     pub table: &'static Table,
-    /// What its row is found by: all columns of a unique index without predicates, or the key.
+    /// The columns that identify the joined row: the key, or all columns of a unique index without predicates.
     pub on: &'static [On],
 }
 
-/// A column of a joined table that equals one of a table before it.
+/// A column of the joined table that equals a column of an earlier table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct On {
     /// The column of the joined table.
     pub column: &'static str,
-    /// The table it is compared with: 0 is that of the query, 1 that of the first join, and so on.
+    /// The index of the earlier table: 0 is the table of the query, 1 is the table of the first join, and so on.
     pub source: usize,
-    /// The column there.
+    /// The column of the earlier table.
     pub source_column: &'static str,
 }
 
-/// What is shown the rows of a joined query: the row itself, and one for each join; `None` where there is none.
+/// The visitor of a joined query. It receives the row of the query and one row for each join; `None` if no row is
+/// joined.
 pub type VisitJoined<'a> =
     &'a mut (dyn FnMut(&[Option<&dyn ReadRow>]) -> Result<(), StoreError> + Send);
 
-/// Rows as they are shown.
+/// Converts rows into the references that a [`VisitJoined`] receives.
 pub(crate) fn shown<R: ReadRow>(rows: &[Option<R>]) -> Vec<Option<&dyn ReadRow>> {
     fn show<R: ReadRow>(row: &R) -> &dyn ReadRow {
         row
@@ -39,7 +41,7 @@ pub(crate) fn shown<R: ReadRow>(rows: &[Option<R>]) -> Vec<Option<&dyn ReadRow>>
 }
 
 impl Join {
-    /// What finds the joined row, given the rows before it, of these tables; `None` when there can be none.
+    /// Returns the filter that finds the joined row for the earlier rows of these tables; `None` if no row can match.
     #[must_use]
     pub(crate) fn filter<R: AsRef<[Value]>>(
         &self,

@@ -1,73 +1,92 @@
-//! The stores of the Platform Control API Suite: memory, SQLite and Postgres.
+//! The data stores of the Platform Control API Suite.
 //!
-//! Two levels. Use cases see records: [`core_domain::port::Store`], `UnitOfWork` and `Repository`, which this crate
-//! implements once, in [`RecordStore`]. Engines see rows: [`RowStore`] and [`RowTx`], a dozen calls on [`Table`]s,
-//! [`Filter`]s and [`Value`]s. A record is described once, and every engine follows.
+//! This crate saves the records of the domain (such as organizations, platforms and jobs) in one of three stores:
+//! memory, SQLite or Postgres. It has two layers:
 //!
-//! | engine | opened by | durable | processes | `now` |
+//! - The record layer is for use cases. It implements the ports [`core_domain::port::Store`], `UnitOfWork` and
+//!   `Repository` once for all engines, in [`RecordStore`].
+//! - The row layer is for engines. An engine implements [`RowStore`] and [`RowTx`]: about a dozen calls on [`Table`]s,
+//!   [`Filter`]s and [`Value`]s.
+//!
+//! The fields of a record are described once, with the macro `table!`. The conversion to rows, the SQL, the in-memory
+//! indexes and the migrations are derived from this description. A new record needs no code in any engine.
+//!
+//! # The three stores
+//! | engine | opened by | durable | processes | source of `now` |
 //! |---|---|---|---|---|
-//! | memory | [`memory::open`] | no | one | the clock given |
-//! | SQLite (feature `sqlite`) | `sqlite::open` | yes | one | the clock given |
-//! | Postgres (feature `postgres`) | `postgres::open` | yes | many | the database's, or the clock given |
+//! | memory | [`memory::open`] | no | one | the configured clock |
+//! | SQLite (feature `sqlite`) | `sqlite::open` | yes | one | the configured clock |
+//! | Postgres (feature `postgres`) | `postgres::open` | yes | many | the database, or the configured clock |
 //!
 //! # How to add a record
-//! 1. The record and its line in `core_domain::kernel::for_each_record`.
-//! 2. Its table in `tables/<service>.rs`, about 25 lines:
+//! 1. Write the record in `core-domain`, and add its line to `core_domain::kernel::for_each_record`.
+//! 2. Describe its table in `tables/<service>.rs`, in about 25 lines:
 //!
 //! ```ignore
 //! table! {
-//!     Entity in "entities" {            // fields of the record, in the order of the columns; the first is `key()`
+//!     Entity in "entities" {            // the record's fields in the order of the columns; the first is `key()`
 //!         id: Text,                     // a TextValue: ids, validated text, enumerations
 //!         platform_id: Text,
 //!         parent_id: Opt<Text>,         // Option<_>
 //!         slug: Text,
-//!         metadata: Json,               // anything serde can serialize and deserialize
+//!         metadata: Json,               // any type that serde can serialize and deserialize
 //!         archived_at: Opt<Time>,       // Timestamp
 //!         seats: Int,                   // i64, u64, i32, u32, u16, u8
 //!         hidden: Bool,
 //!     }
-//!     computed { rank: Int = |entity| entity.rank() }       // columns to filter and sort by that are no fields
-//!     unique { slug: [platform_id, slug] where [IndexPredicate::IsNull("archived_at")] }   // the name is that of the conflict
-//!     index {                           // the key is added to each
+//!     computed { rank: Int = |entity| entity.rank() }       // columns to filter and sort by that are not fields
+//!     unique { slug: [platform_id, slug] where [IndexPredicate::IsNull("archived_at")] }   // the conflict's name
+//!     index {                           // the key is appended to each index
 //!         [platform_id, archived_at],
-//!         [created_at] include [rank],  // holds the rank too: counts that filter by it read no rows
-//!         [created_at] where [IndexPredicate::IsNull("archived_at")],     // partial: for queries that say the same
+//!         [created_at] include [rank],  // also stores the rank: counts that filter by it read no rows
+//!         [created_at] where [IndexPredicate::IsNull("archived_at")],  // partial: for queries with this predicate
 //!     }
 //!     parent parent_id                                      // for `walk`
-//!     rows append_only              // units of work and triggers refuse to change or delete one
-//!     staging "new_things" index { [created_at] } // where new rows lie without the other indexes until promoted
+//!     rows append_only              // units of work and triggers refuse to change or delete rows
+//!     staging "new_things" index { [created_at] } // new rows, until they are promoted: without the other indexes
 //!     select entities                                       // fn(&EntityQuery) -> Select
 //! }
 //! ```
 //!
-//!    All parts between the columns and `select` are optional, but keep their order. A query is sorted by columns that
-//!    are not nullable; the key is added. An index whose first columns a query fixes with `eq` and whose other columns
-//!    are its order lets every engine stop at the limit. A disjunction is such a query when it is [`Filter::Disjoint`] and
-//!    each of its parts is one.
-//! 3. Its migration, written by a command from the difference between the migrated and the described schema:
-//!    `cargo run -p core-storage --features sqlite --bin write-migration -- <name>` adds the next file to
-//!    `migrations/sqlite` and `migrations/postgres`. Read them, and commit them with the table. `tests/it/schema.rs` fails
-//!    until migrations and descriptions agree; the build fails when a dialect lacks a file.
+//! The parts between the columns and `select` are optional, and their order is fixed. A query sorts by columns that are
+//! not nullable; the key is appended. An engine stops reading at the query's limit if an index fits the query. The
+//! index must start with the columns that the query fixes with `eq`, and continue with the columns of the order. This
+//! also works for a disjunction if it is [`Filter::Disjoint`] and each of its parts has such an index.
 //!
-//! A change of a table is written by the same command: `--default table.column=value` gives existing rows a value in a
-//! column that must not be NULL. A file never changes once it is released.
+//! 3. Generate its migration: `cargo run -p core-storage --features sqlite --bin write-migration -- <name>`. The
+//!    command compares the migrated schema with the described one, and adds the next file to `migrations/sqlite` and to
+//!    `migrations/postgres`. Review the files, and commit them with the table. The test `tests/it/schema.rs` fails
+//!    until the migrations and the descriptions agree. The build fails if a dialect lacks a file.
+//!
+//! The same command writes the migration for a changed table. `--default table.column=value` gives existing rows a
+//! value in a new column that is not nullable. Never change a migration that is released.
 //!
 //! # How to add an engine
-//! Implement [`RowStore`] and [`RowTx`], return units wrapped in [`CheckedTx`], open it with `conformance::TABLES`
-//! (feature `conformance`) and call `conformance::run`. Put it behind [`RecordStore`] to use it. `examples/own_backend`
-//! does it on a key-value store. Another SQL database needs less: the module `sql` (feature `sql`) has the SQL and the
-//! unit of work, and says how.
+//! 1. Implement [`RowStore`] and [`RowTx`]. Return units of work wrapped in [`CheckedTx`], which enforces the rules of
+//!    the contract.
+//! 2. Test it: enable the feature `conformance`, open the engine with `conformance::TABLES`, and call
+//!    `conformance::run`.
+//! 3. Use it: pass it to [`RecordStore::new`].
+//!
+//! `examples/own_backend` is an engine on a key-value store. An engine for another SQL database needs less code. The
+//! module `sql` (feature `sql`) contains the SQL and the unit of work. Its documentation describes the steps.
 //!
 //! # Rules that hold in every engine
-//! - Write units are serializable. On Postgres one may end with `Retry`; `transact` runs it again after a pause.
-//! - Any error but `Conflict`, `Stale` and `InvalidCursor` aborts a unit; what follows is refused, commit too.
+//! - Any call can fail because the store is unreachable, overloaded or damaged. The `# Errors` sections list only
+//!   further causes.
+//! - Units in mode `Write` are serializable. On Postgres such a unit can fail with `Retry`; `transact` then runs it
+//!   again after a pause.
+//! - Every error except `Conflict`, `Stale` and `InvalidCursor` aborts the unit of work. All later calls fail, the
+//!   commit included.
 //! - Text is compared by its bytes. A comparison with NULL is never true.
-//! - Lists are paged by keyset, never by offset; `total` is counted for the first page and carried in the cursor. A count
-//!   is remembered by engines that know when it changes ([`RowTx::commit_number`]): on SQLite as long as the rows of its
-//!   platform do not, in memory as long as the table does not. On Postgres other processes commit as well: a
-//!   large count of a platform's records is remembered as long as the platform's audit has no new entry, others are made
-//!   each time.
-//! - In a `Read` or `Write` unit a record is read by its key once; units of the other modes read it each time.
+//! - Lists are paged by keyset, never by offset. The `total` is counted for the first page, and the cursor carries it
+//!   to the next pages.
+//! - Counts are remembered as long as the engine knows that they are valid ([`RowTx::commit_number`]). On SQLite a
+//!   count is valid until rows of its platform change, in memory until its table changes. On Postgres, where other
+//!   processes commit as well, only large counts of a platform's records are remembered. They are valid until the
+//!   platform's audit log has a new entry; all other counts are made each time.
+//! - A unit in mode `Read` or `Write` reads each record by key at most once. In the other modes every read goes to the
+//!   store.
 
 mod api_key_join;
 mod back_off;

@@ -1,4 +1,4 @@
-//! The records of a page: as many as were asked for, and as many bytes as the budget allows.
+//! The records of a page: limited by the requested number and by a byte budget.
 
 use core_domain::kernel::{StoreError, Stored};
 
@@ -10,28 +10,28 @@ use crate::value::{ReadRow, Value};
 /// The default byte budget of a page: 1 MiB.
 pub const DEFAULT_PAGE_BYTES: usize = 1024 * 1024;
 
-/// The first number of rows that are read of a table with free-form values, whose rows may be large. A power of two, as
-/// every further number: an engine that prepares statements by their limit knows few of them.
+/// The number of rows in the first slice of a table with free-form values, whose rows may be large. It is a power of
+/// two, as are the later slice sizes. An engine that prepares a statement for each limit then needs few statements.
 const FIRST_SLICE: usize = 16;
 
-/// The largest page that is wanted.
+/// The maximum size of a page.
 #[derive(Clone, Copy)]
 pub(crate) struct PageSize {
-    /// The greatest number of rows; at least 1.
+    /// The maximum number of rows, at least 1.
     pub(crate) rows: usize,
-    /// The greatest number of bytes. One row is read whatever its size.
+    /// The maximum number of bytes. One row is read whatever its size.
     pub(crate) bytes: usize,
 }
 
 /// The records of a page while it is read.
 pub(crate) struct PageRows<R> {
     pub(crate) items: Vec<Stored<R>>,
-    /// Whether a row was met that the page has no room for.
+    /// Whether a row was read that does not fit in the page.
     pub(crate) has_more: bool,
     size: PageSize,
     rows: usize,
     bytes: usize,
-    /// The keyset position of the last row that was taken, where its record does not tell it.
+    /// The keyset position of the last admitted row, if it cannot be derived from the last record.
     pub(crate) last: Option<Vec<Value>>,
 }
 
@@ -47,7 +47,7 @@ impl<R: Tabular> PageRows<R> {
         }
     }
 
-    /// Takes a row, if there is room for it.
+    /// Decodes and adds a row if the page has room for it.
     pub(crate) fn take(&mut self, table: &Table, row: &dyn ReadRow) -> Result<(), StoreError> {
         if self.admit(row_bytes(table, row)?) {
             self.items.push(decode(row)?);
@@ -55,7 +55,7 @@ impl<R: Tabular> PageRows<R> {
         Ok(())
     }
 
-    /// Makes room for a row of this size. Returns whether there is any; without, the page is full.
+    /// Reserves room for a row of this size. Returns whether there was room. If not, the page is full.
     pub(crate) fn admit(&mut self, bytes: usize) -> bool {
         let total = self.bytes.saturating_add(bytes);
         if self.has_more
@@ -70,7 +70,7 @@ impl<R: Tabular> PageRows<R> {
         true
     }
 
-    /// Returns how many rows to read next. One row beyond the page tells whether another page follows.
+    /// Returns the number of rows to read next. One row more than the page needs shows whether another page follows.
     pub(crate) fn slice(&self, table: &Table) -> usize {
         let missing = self.size.rows - self.rows + 1;
         if !has_free_form(table) {
@@ -84,7 +84,7 @@ impl<R: Tabular> PageRows<R> {
         room.next_power_of_two().min(missing)
     }
 
-    /// Returns the position of the last row.
+    /// Returns the keyset position of the last row.
     pub(crate) fn position(&mut self, select: &Select) -> Result<Option<Vec<Value>>, StoreError> {
         if self.last.is_some() {
             return Ok(self.last.clone());
@@ -95,12 +95,12 @@ impl<R: Tabular> PageRows<R> {
     }
 }
 
-/// Tells whether rows of the table hold values of any size, as far as the table can tell.
+/// Returns whether the table has values of unlimited size, as far as its description shows.
 fn has_free_form(table: &Table) -> bool {
     table.columns.iter().any(|column| column.kind == Type::Json)
 }
 
-/// The size of a row in bytes: its text, and 8 bytes for every other value.
+/// Returns the size of a row in bytes: the length of its text, and 8 bytes for every other value.
 pub(crate) fn row_bytes(table: &Table, row: &dyn ReadRow) -> Result<usize, StoreError> {
     let mut bytes = 0;
     for at in 0..table.columns.len() {

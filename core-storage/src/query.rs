@@ -1,4 +1,4 @@
-//! A query: filter, order, keyset position, limit.
+//! Queries: filter, order, keyset position, limit.
 
 use core_domain::kernel::StoreError;
 
@@ -9,31 +9,32 @@ use crate::value::{ReadRow, Value, ValueRef};
 /// A column to sort by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// The column; one that is not nullable.
+    /// The column, which must not be nullable.
     pub column: &'static str,
-    /// In descending order.
+    /// Whether the order is descending.
     pub descending: bool,
 }
 
 /// A query on a table. The order always ends with the key, so that it is total.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Select {
-    /// The table.
+    /// The table to read.
     pub table: &'static Table,
-    /// The rows.
+    /// The predicate that the rows match.
     pub filter: Filter,
-    /// The order; the key is added by [`Select::full_order`].
+    /// The order, without the key, which [`Select::full_order`] appends.
     pub order: Vec<Order>,
-    /// Only rows after this keyset position: one value for each column of the full order.
+    /// Returns only rows after this keyset position, which has one value for each column of the full order.
     pub after: Option<Vec<Value>>,
-    /// The greatest number of rows.
+    /// The maximum number of rows; `None` means no limit.
     pub limit: Option<u32>,
-    /// Whether records that cannot be decoded are left out, instead of ending the unit. Engines need not know.
+    /// If `true`, records that cannot be decoded are skipped; if `false`, they abort the unit. Engines can ignore this
+    /// field.
     pub leaves_out_damaged: bool,
 }
 
 impl Select {
-    /// Every row of the table, by key.
+    /// Selects every row of the table, sorted by key.
     #[must_use]
     pub const fn of(table: &'static Table) -> Self {
         Self {
@@ -46,21 +47,21 @@ impl Select {
         }
     }
 
-    /// Leaves out records that cannot be decoded, if so.
+    /// Sets whether records that cannot be decoded are skipped.
     #[must_use]
     pub const fn leave_out_damaged(mut self, leave_out: bool) -> Self {
         self.leaves_out_damaged = leave_out;
         self
     }
 
-    /// Only rows for which this is true as well.
+    /// Adds a condition that the rows must meet.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = self.filter.and(filter);
         self
     }
 
-    /// As [`Select::filter`], if there is a filter.
+    /// Like [`Select::filter`], if there is a filter.
     #[must_use]
     pub fn filter_if(self, filter: Option<Filter>) -> Self {
         match filter {
@@ -69,7 +70,7 @@ impl Select {
         }
     }
 
-    /// Sorts by the column next, ascending.
+    /// Adds a column to the order, ascending.
     #[must_use]
     pub fn order_by(mut self, column: &'static str) -> Self {
         self.order.push(Order {
@@ -79,7 +80,7 @@ impl Select {
         self
     }
 
-    /// Sorts by the column next, descending.
+    /// Adds a column to the order, descending.
     #[must_use]
     pub fn order_by_desc(mut self, column: &'static str) -> Self {
         self.order.push(Order {
@@ -89,14 +90,14 @@ impl Select {
         self
     }
 
-    /// At most so many rows.
+    /// Sets the maximum number of rows.
     #[must_use]
     pub const fn limit(mut self, limit: u32) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// The order with the key at its end, in the direction of the part before it.
+    /// Returns the order with the key at its end. The key has the direction of the part before it.
     #[must_use]
     pub fn full_order(&self) -> Vec<Order> {
         let key = self.table.key();
@@ -111,10 +112,10 @@ impl Select {
         order
     }
 
-    /// The row's keyset position in the order.
+    /// Returns the keyset position of the row.
     ///
     /// # Errors
-    /// When the engine cannot tell a value.
+    /// [`StoreError`] if the engine cannot read a value of the row.
     pub fn position_of(&self, row: &dyn ReadRow) -> Result<Vec<Value>, StoreError> {
         let value = |part: &Order| {
             let at = self.table.column_index(part.column);
@@ -124,10 +125,10 @@ impl Select {
         self.full_order().iter().map(value).collect()
     }
 
-    /// Checks columns, types, and that no column of the order is nullable.
+    /// Checks the columns and types, and that no column of the order is nullable.
     ///
     /// # Errors
-    /// [`StoreError::Backend`]: a mistake in a query.
+    /// [`StoreError::Backend`] if a check fails, which is a mistake in the query.
     pub fn check(&self) -> Result<(), StoreError> {
         self.filter.check(self.table)?;
         for part in &self.order {
@@ -145,7 +146,7 @@ impl Select {
         let order = self.full_order();
         if after.len() != order.len() {
             return Err(StoreError::backend(
-                "a keyset position does not fit its order",
+                "a keyset position does not match its order",
             ));
         }
         order.iter().zip(after).try_for_each(|(part, value)| {

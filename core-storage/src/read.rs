@@ -1,4 +1,4 @@
-//! Reading records that answer a query, from every table they may be in.
+//! Reads the records of a query from every table that may contain them.
 
 use core_domain::kernel::{StoreError, Stored};
 use core_domain::port::Staged;
@@ -11,13 +11,14 @@ use crate::tabular::{Tabular, decode};
 use crate::unit::{RowUnit, keep};
 use crate::value::{ReadRow, Value};
 
-/// Every table with records of the kind, staging first: a record that is promoted in between is met twice rather than never.
+/// Returns every table with records of the type, the staging table first. A record that is promoted between two reads
+/// is then read twice instead of never.
 fn tables_of<R: Tabular>() -> impl Iterator<Item = &'static Table> + Send {
     R::STAGING.into_iter().chain([R::TABLE])
 }
 
 impl RowUnit {
-    /// The record with this key, if it matches.
+    /// Returns the record with this key if it matches.
     pub(crate) async fn read_one<R: Tabular>(
         &mut self,
         key: &str,
@@ -37,7 +38,7 @@ impl RowUnit {
         Ok(found)
     }
 
-    /// The records of a query on their table, staged ones among them.
+    /// Returns the records of a query, staged ones included.
     pub(crate) async fn read<R: Tabular>(
         &mut self,
         select: &Select,
@@ -56,7 +57,7 @@ impl RowUnit {
         Ok(records)
     }
 
-    /// The records of a query that can be decoded: as many as it asks for, if there are so many.
+    /// Returns the records of a query that can be decoded. Reads on until the limit is reached or no row is left.
     async fn read_undamaged<R: Tabular>(
         &mut self,
         mut select: Select,
@@ -79,7 +80,7 @@ impl RowUnit {
         }
     }
 
-    /// The first rows of the staging table, by key.
+    /// Returns the first rows of the staging table, sorted by key.
     pub(crate) async fn read_staged<R: Tabular>(
         &mut self,
         limit: u32,
@@ -99,7 +100,7 @@ impl RowUnit {
         Ok(staged)
     }
 
-    /// The rows of a query in the staging table and in that of the records, in order.
+    /// Returns the rows of a query from the staging table and from the table of the records, in order.
     pub(crate) async fn read_rows<R: Tabular>(
         &mut self,
         select: &Select,
@@ -118,7 +119,7 @@ impl RowUnit {
         }
         let order = select.full_order();
         rows.sort_by(|left, right| compare_positions(&order, &left.position, &right.position));
-        // One that was promoted in between was read twice.
+        // A row that was promoted between the two reads was read twice.
         rows.dedup_by(|next, last| next.position == last.position);
         let limit = select.limit.and_then(|limit| usize::try_from(limit).ok());
         rows.truncate(limit.unwrap_or(usize::MAX));
@@ -126,10 +127,10 @@ impl RowUnit {
     }
 }
 
-/// A row of a query.
+/// A row of a query with its decoded record.
 pub(crate) struct DecodedRow<R> {
     pub(crate) position: Vec<Value>,
-    /// `None` for a damaged one that is left out.
+    /// The record; `None` if it is damaged and skipped.
     pub(crate) record: Option<Stored<R>>,
     /// The size of the row in bytes.
     pub(crate) bytes: usize,

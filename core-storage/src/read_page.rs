@@ -1,4 +1,4 @@
-//! Reads pages in slices, so that few rows are read that do not fit.
+//! Reads pages in slices, so that few rows are read that do not fit in the page.
 
 use core_domain::kernel::{StoreError, Stored};
 
@@ -10,8 +10,8 @@ use crate::unit::RowUnit;
 use crate::value::{ReadRow, Value};
 
 impl RowUnit {
-    /// Reads the first records of a query that fit into a page, and the keyset position of the last one if more follow. Rows are
-    /// read in slices, so that few are read that do not fit.
+    /// Reads the first records of a query that fit in a page. Also returns the keyset position of the last record if
+    /// more records follow. Rows are read in slices, so that few rows are read that do not fit.
     pub(crate) async fn read_page<R: Tabular>(
         &mut self,
         select: &Select,
@@ -32,7 +32,7 @@ impl RowUnit {
         }
     }
 
-    /// Reads the rows of a slice into the page. Returns how many rows there were.
+    /// Reads the rows of a slice into the page. Returns the number of rows read.
     async fn read_slice<R: Tabular>(
         &mut self,
         select: &Select,

@@ -1,4 +1,4 @@
-//! The engine contract, on rows: what a new engine implements.
+//! The contract between records and engines, on the level of rows. A new engine implements these traits.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -13,78 +13,79 @@ use crate::query::Select;
 use crate::table::Table;
 use crate::value::{ReadRow, Row, Value, Visit};
 
-/// An engine. `conformance` checks the contract.
+/// An engine that stores rows. The module `conformance` tests the contract.
 #[async_trait]
 pub trait RowStore: Send + Sync + std::fmt::Debug {
-    /// Opens a unit of work. Dropping it undoes what it did.
+    /// Opens a unit of work. Dropping the unit undoes its changes.
     ///
-    /// Write units behave as if they ran one after the other (see [`Mode`] for those that need less); a read unit sees one state of the store throughout;
-    /// `Auto` opens no transaction. Engines wrap what they return in [`crate::CheckedTx`].
+    /// Write units behave as if they ran one after the other (see [`Mode`] for units with weaker needs). A read unit
+    /// sees one state of the store throughout. `Auto` opens no transaction. Engines return units that are wrapped in
+    /// [`crate::CheckedTx`].
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the store cannot be reached.
+    /// [`StoreError::Unavailable`] if the store cannot be reached.
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError>;
 }
 
-/// A row and what takes its place, both whole: key and version are in them.
+/// A row and its replacement. Both are complete, with key and version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
     /// The row as it was read.
     pub old: Row,
-    /// The row as it shall be, with the same key.
+    /// The new row, which has the same key.
     pub new: Row,
 }
 
-/// One unit of work on rows. Every error but [`StoreError::Conflict`] aborts it.
+/// A unit of work on rows. Every error except [`StoreError::Conflict`] aborts it.
 #[async_trait]
 pub trait RowTx: Send {
     /// Inserts a row.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] names the unique index that is taken, `key` for the key itself; nothing was changed and
-    /// the unit goes on.
+    /// [`StoreError::Conflict`] with the name of the unique index in which the value is taken, or `key` if the key is
+    /// taken. Nothing was changed, and the unit stays usable.
     async fn insert(&mut self, table: &'static Table, row: Row) -> Result<(), StoreError>;
 
-    /// As [`RowTx::insert`], for many rows: all of them or none. An engine behind a network needs one round trip.
+    /// Inserts rows: all of them, or none after an error. An engine on a network needs one round trip.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] as for [`RowTx::insert`], for the first row that meets one; nothing was changed.
+    /// [`StoreError::Conflict`] for the first row with a conflict, as in [`RowTx::insert`]. Nothing was changed.
     async fn insert_many(
         &mut self,
         table: &'static Table,
         rows: Vec<Row>,
     ) -> Result<(), StoreError>;
 
-    /// Inserts rows whose keys were made for them and which are in no unique index's way, so that they meet no other. An
-    /// engine behind a network may keep them back until the unit reads or changes their table or commits, and write them
-    /// together.
+    /// Inserts rows that cannot conflict with others: their keys are newly generated, and no unique index covers them.
+    /// An engine on a network may queue the rows until the unit reads or changes their table or commits, and then write
+    /// them together.
     ///
     /// # Errors
-    /// [`StoreError::Retry`], here or from what follows, when a row met another after all.
+    /// [`StoreError::Retry`], from this call or a later one, if a row has a conflict after all.
     async fn append(&mut self, table: &'static Table, rows: Vec<Row>) -> Result<(), StoreError> {
         let inserted = self.insert_many(table, rows).await;
         inserted.map_err(StoreError::conflict_as_retry)
     }
 
-    /// Puts new rows in the place of old ones, which are found by key and version. No two have the same key. An engine
-    /// behind a network needs one round trip.
+    /// Replaces rows, which are identified by key and version. No two of them have the same key. An engine on a network
+    /// needs one round trip.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] when one of the old rows is not there any more, or a unique index is taken: whoever can
-    /// meet either one by one uses [`RowTx::update`].
+    /// [`StoreError::Retry`] if one of the old rows was changed or deleted, or if a unique value is taken. Use
+    /// [`RowTx::update`] to handle these cases row by row.
     async fn replace_many(
         &mut self,
         table: &'static Table,
         rows: Vec<Replacement>,
     ) -> Result<(), StoreError>;
 
-    /// Inserts the rows whose keys are free, and locks those that are stored under the other keys if the engine has row
-    /// locks. Shows what is stored under all of the keys. The table has no unique index; the keys are given in order. Where
-    /// several write units are open at once, an engine does this without reading a range of keys, so that units with
+    /// Inserts the rows whose keys are free. Locks the stored rows with the other keys, if the engine has row locks.
+    /// Passes the stored rows with all of the keys to the visitor. The table has no unique index, and the keys are
+    /// sorted. An engine with several concurrent write units must not read a range of keys here, so that units with
     /// different keys do not conflict.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] when a concurrent unit inserted or changed one of the rows; what `visit` answered.
+    /// [`StoreError::Retry`] if a concurrent unit inserted or changed one of the rows; the error of `visit`.
     async fn insert_or_lock(
         &mut self,
         table: &'static Table,
@@ -94,11 +95,11 @@ pub trait RowTx: Send {
         insert_or_read(self, table, rows, visit).await
     }
 
-    /// As [`RowTx::replace_many`], for rows that this unit has locked with [`RowTx::insert_or_lock`]. An engine behind a
-    /// network may keep them back as [`RowTx::append`] does.
+    /// Like [`RowTx::replace_many`], for rows that this unit has locked with [`RowTx::insert_or_lock`]. An engine on a
+    /// network may queue the rows, as in [`RowTx::append`].
     ///
     /// # Errors
-    /// As [`RowTx::replace_many`], here or from what follows.
+    /// Those of [`RowTx::replace_many`], from this call or a later one.
     async fn replace_locked(
         &mut self,
         table: &'static Table,
@@ -107,10 +108,10 @@ pub trait RowTx: Send {
         self.replace_many(table, rows).await
     }
 
-    /// Updates columns of the matching rows; answers how many rows matched. The key is never set.
+    /// Sets columns of the matching rows. Returns the number of matching rows. The key cannot be set.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] as for [`RowTx::insert`].
+    /// [`StoreError::Conflict`] as in [`RowTx::insert`].
     async fn update(
         &mut self,
         table: &'static Table,
@@ -118,17 +119,18 @@ pub trait RowTx: Send {
         set: &[(&'static str, Value)],
     ) -> Result<u64, StoreError>;
 
-    /// Deletes the matching rows; answers how many.
+    /// Deletes the matching rows. Returns the number of deleted rows.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError>;
 
-    /// Moves the rows with these keys, as they are, to a table with the same columns and no unique index; answers how many.
-    /// Where a key is taken there, the row that was there stays in the place of the one that was moved.
+    /// Moves the rows with these keys unchanged to a table with the same columns and no unique index. Returns the
+    /// number of rows that were in the table `from`. If a key exists in the table `to`, the row there is kept and the
+    /// moved row is dropped.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn promote(
         &mut self,
         from: &'static Table,
@@ -144,10 +146,10 @@ pub trait RowTx: Send {
         self.delete(from, &with_keys).await
     }
 
-    /// Shows the row with this key, if there is one and it matches.
+    /// Passes the row with this key to the visitor, if it exists and matches the filter.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed, or what `visit` answered.
+    /// The error of `visit`.
     async fn get(
         &mut self,
         table: &'static Table,
@@ -163,17 +165,17 @@ pub trait RowTx: Send {
         self.select(&select, visit).await
     }
 
-    /// Shows the matching rows, in order.
+    /// Passes the matching rows to the visitor, in order.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed, or what `visit` answered.
+    /// The error of `visit`.
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError>;
 
-    /// Shows the matching rows, in order, each with the rows joined to it. An engine that can does it in one statement; as
-    /// it stands here it asks for one row after the other.
+    /// Passes the matching rows to the visitor, in order, each with the rows joined to it. The default implementation
+    /// reads the joined rows one by one. Engines override it if they can use one statement.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed, or what `visit` answered.
+    /// The error of `visit`.
     async fn select_joined(
         &mut self,
         select: &Select,
@@ -200,33 +202,34 @@ pub trait RowTx: Send {
         Ok(())
     }
 
-    /// As [`RowTx::select`]; an engine with row locks locks the rows and skips those another unit has locked.
+    /// Like [`RowTx::select`]. An engine with row locks also locks the rows, and skips those that another unit has
+    /// locked.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// The error of `visit`.
     async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError>;
 
-    /// How many rows match.
+    /// Returns the number of matching rows.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError>;
 
-    /// A number that moves with every committed unit that changed the table's rows of this platform, or any rows of it:
-    /// two units that are told the same number see the same of them, and counts made in one hold in the other. It may
-    /// move without a change of them. `None`, which is always right, when the engine does not know it (other processes
-    /// commit as well), when a later read of this unit may see another state, and in a unit that may have changed the
-    /// table itself.
+    /// Returns the commit number of the platform's rows in the table, or of all rows if no platform is given. It
+    /// changes with every committed unit that changed such rows. Two units that get the same number see the same rows,
+    /// so a count from one is valid in the other. The number may also change without a change of the rows. `None` is
+    /// always correct. It is required in these cases: the engine does not know the number because other processes
+    /// commit; a later read of this unit may see another state; this unit may have changed the table.
     fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
         let _ = (table, platform);
         None
     }
 
-    /// The sum of an integer column over the matching rows, for each value of the group column, in its order. As in SQL,
-    /// NULLs are ignored; a group of NULLs alone sums to 0.
+    /// Returns the sum of an integer column over the matching rows for each value of the group column, sorted by that
+    /// value. As in SQL, NULLs are ignored; a group with only NULLs has the sum 0.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn sum(
         &mut self,
         table: &'static Table,
@@ -235,12 +238,12 @@ pub trait RowTx: Send {
         filter: &Filter,
     ) -> Result<Vec<(Value, i64)>, StoreError>;
 
-    /// The rows reached from the one with this key by the table's parent column, itself left out, at most `depth` steps
-    /// away; those of them that match. Ancestors come root first, descendants nearest first; the key settles ties. Ends on
-    /// a cycle.
+    /// Passes the matching ancestors or descendants of the row with this key to the visitor, at most `depth` steps
+    /// away. The row itself is omitted. Ancestors are passed root first, descendants nearest first; rows at the same
+    /// distance are sorted by key. The walk stops at a cycle.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// The error of `visit`.
     async fn walk(
         &mut self,
         table: &'static Table,
@@ -251,24 +254,24 @@ pub trait RowTx: Send {
         visit: Visit<'_>,
     ) -> Result<(), StoreError>;
 
-    /// The current instant. [`crate::CheckedTx`] asks once per unit.
+    /// Returns the current time. [`crate::CheckedTx`] calls this once per unit.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn now(&mut self) -> Result<Timestamp, StoreError>;
 
-    /// Makes everything permanent.
+    /// Makes all changes permanent.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] when the unit conflicts with a concurrent one; nothing was changed.
-    /// [`StoreError::CommitUnknown`] when the answer was lost: it may have been committed.
+    /// [`StoreError::Retry`] if the unit conflicts with a concurrent one; nothing was changed.
+    /// [`StoreError::CommitUnknown`] if the reply was lost; the changes may or may not be committed.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;
 
-    /// Undoes everything.
+    /// Undoes all changes.
     async fn rollback(self: Box<Self>);
 }
 
-/// What [`RowTx::insert_or_lock`] does on an engine whose write units run one after the other.
+/// Implements [`RowTx::insert_or_lock`] for engines whose write units run one after the other.
 pub(crate) async fn insert_or_read<T: RowTx + ?Sized>(
     tx: &mut T,
     table: &'static Table,

@@ -1,4 +1,4 @@
-//! Session contexts as one joined query.
+//! Reads a session with its user, membership, organization and suspension in one joined query.
 
 use async_trait::async_trait;
 use core_domain::iam::{Member, Organization, PlatformSuspension, Session, User};
@@ -60,7 +60,7 @@ fn context(rows: &[Option<&dyn ReadRow>]) -> Result<Option<SessionContext>, Stor
     }))
 }
 
-/// The record of a row, if there is one.
+/// Decodes the record of a row, if there is a row.
 pub(crate) fn optional<R: Tabular>(
     row: Option<&dyn ReadRow>,
 ) -> Result<Option<Stored<R>>, StoreError> {
@@ -83,7 +83,7 @@ impl SessionContexts for RowUnit {
 }
 
 impl RowUnit {
-    /// What the first row of a query says with the rows that are joined to it.
+    /// Runs a joined query and returns what `read` extracts from its first row and the rows joined to it.
     pub(crate) async fn first_joined<T: Send>(
         &mut self,
         select: &Select,

@@ -1,4 +1,4 @@
-//! The description of a table, from which SQL, in-memory indexes and checks are derived.
+//! The description of a table. SQL, in-memory indexes and checks are derived from it.
 
 use core_domain::kernel::StoreError;
 
@@ -7,19 +7,19 @@ use crate::value::{ReadRow, Row, Value, ValueRef};
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// A boolean.
+    /// A boolean value.
     Bool,
     /// A signed 64-bit integer.
     Int,
     /// Text, sorted by its bytes.
     Text,
-    /// JSON, kept as text; never filtered or sorted by.
+    /// JSON, stored as text. It is never used to filter or sort.
     Json,
 }
 
 impl Type {
-    /// Tells whether the value is of this type; NULL is of every type. Text with the character NUL is of none, because
-    /// Postgres cannot store it.
+    /// Returns whether the column type can store the value. Every type accepts NULL. No type accepts text with a NUL
+    /// character, because Postgres cannot store it.
     #[must_use]
     pub fn accepts(self, value: &Value) -> bool {
         match (self, value) {
@@ -30,18 +30,18 @@ impl Type {
     }
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name; quoted wherever it is used, so any word will do.
+    /// The name of the column. Any word is valid, because the name is always quoted.
     pub name: &'static str,
-    /// Its type.
+    /// The type of the column.
     pub kind: Type,
-    /// Whether it may be NULL.
+    /// Whether the column may be NULL.
     pub nullable: bool,
 }
 
-/// The predicate of a partial index, or a part of it.
+/// A predicate of a partial index, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexPredicate {
     /// The column is NULL.
@@ -50,7 +50,7 @@ pub enum IndexPredicate {
     NotNull(&'static str),
     /// The column equals this text.
     Is(&'static str, &'static str),
-    /// The column is one of these texts.
+    /// The column equals one of these texts.
     OneOf(&'static str, &'static [&'static str]),
 }
 
@@ -64,7 +64,7 @@ impl IndexPredicate {
         }
     }
 
-    /// Tells whether a row with this value in the column meets it.
+    /// Returns whether the predicate is true for a row with this value in the column.
     #[must_use]
     pub fn holds(self, value: &Value) -> bool {
         match self {
@@ -76,19 +76,20 @@ impl IndexPredicate {
     }
 }
 
-/// A unique index: columns whose values no two rows share. As in SQL, a row with a NULL in one of them is not covered.
+/// A unique index: no two rows have the same values in its columns. As in SQL, it does not cover rows with a NULL in
+/// one of the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unique {
-    /// The name a conflict is reported under.
+    /// The name that a conflict reports.
     pub name: &'static str,
-    /// The columns.
+    /// The columns of the index.
     pub columns: &'static [&'static str],
-    /// Covers only rows for which all of these are true; a partial index unless empty.
+    /// The index covers only rows for which all of these predicates are true. An empty list covers all rows.
     pub predicates: &'static [IndexPredicate],
 }
 
 impl Unique {
-    /// Tells whether a change of the column can violate it.
+    /// Returns whether a change of the column can violate the index.
     #[must_use]
     pub fn depends_on(&self, column: &str) -> bool {
         let in_predicate = |predicate: &IndexPredicate| predicate.column() == column;
@@ -96,20 +97,20 @@ impl Unique {
     }
 }
 
-/// An index that is not unique: for the queries that fix its first columns and sort by the others.
+/// An index that is not unique. It serves queries that fix its first columns and sort by the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Index {
-    /// The columns; the key is added.
+    /// The columns of the index, without the key, which is appended.
     pub columns: &'static [&'static str],
-    /// Columns it holds besides: a count that depends on these and the first ones alone is made without the rows.
+    /// Additional columns that the index stores. A count that depends only on columns of the index reads no rows.
     pub includes: &'static [&'static str],
-    /// Covers only rows for which all of these are true; a partial index unless empty. A query uses it when it says the
-    /// same, with the same values in the same order.
+    /// The index covers only rows for which all of these predicates are true. An empty list covers all rows. A query
+    /// uses a partial index if its filter contains the same predicates, with the same values in the same order.
     pub predicates: &'static [IndexPredicate],
 }
 
 impl Index {
-    /// An index over every row.
+    /// Creates an index over all rows.
     #[must_use]
     pub const fn on(columns: &'static [&'static str]) -> Self {
         Self {
@@ -119,7 +120,7 @@ impl Index {
         }
     }
 
-    /// Only over rows for which all of these are true.
+    /// Limits the index to rows for which all of these predicates are true.
     #[must_use]
     pub const fn filter_by(self, predicates: &'static [IndexPredicate]) -> Self {
         Self { predicates, ..self }
@@ -129,43 +130,43 @@ impl Index {
 /// A table. The first column is the key (text), the last is [`VERSION`] (integer).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
+    /// The name of the table.
     pub name: &'static str,
-    /// Its columns, in order.
+    /// The columns, in order.
     pub columns: &'static [Column],
-    /// Its unique indexes, besides the key.
+    /// The unique indexes, without the key.
     pub uniques: &'static [Unique],
-    /// Its other indexes.
+    /// The other indexes.
     pub indexes: &'static [Index],
-    /// The column with the key of the row's parent, for tree walks.
+    /// The column that contains the key of the row's parent, for tree walks; `None` if the rows form no tree.
     pub parent: Option<&'static str>,
-    /// Whether rows are only added: units of work refuse to change or delete one, and so do triggers of databases.
+    /// If `true`, rows are only added: units of work and database triggers refuse to change or delete them.
     pub append_only: bool,
 }
 
 /// The name of the last column of every table.
 pub const VERSION: &str = "row_version";
 
-/// The name of the column with the platform a row belongs to, in tables that have it.
+/// The name of the column that contains the platform of a row, in tables that have it.
 pub const PLATFORM: &str = "platform_id";
 
 impl Table {
-    /// The name of the key column.
+    /// Returns the name of the key column.
     #[must_use]
     pub fn key(&self) -> &'static str {
         self.columns.first().map_or("", |column| column.name)
     }
 
-    /// The index of the column in a row.
+    /// Returns the index of the column in a row.
     #[must_use]
     pub fn column_index(&self, column: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name == column)
     }
 
-    /// The column of this name.
+    /// Returns the column with this name.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] when there is none: a mistake in a query.
+    /// [`StoreError::Backend`] if the column does not exist, which is a mistake in the query.
     pub fn column(&self, name: &str) -> Result<&'static Column, StoreError> {
         self.columns
             .iter()
@@ -173,7 +174,7 @@ impl Table {
             .ok_or_else(|| StoreError::backend(format!("table {} has no column {name}", self.name)))
     }
 
-    /// The row's value in the column; NULL when there is no such column.
+    /// Returns the value of the column in the row; NULL if the column does not exist.
     #[must_use]
     pub fn value<'r>(&self, row: &'r [Value], column: &str) -> &'r Value {
         self.column_index(column)
@@ -181,21 +182,21 @@ impl Table {
             .unwrap_or(&Value::Null)
     }
 
-    /// The platform the row belongs to, if it belongs to one.
+    /// Returns the platform that owns the row, if there is one.
     #[must_use]
     pub fn platform_of<'r>(&self, row: &'r [Value]) -> Option<&'r str> {
         self.value(row, PLATFORM).as_text()
     }
 
-    /// The type of the column; that of text when there is no such column.
+    /// Returns the type of the column; `Text` if the column does not exist.
     #[must_use]
     pub fn kind_of(&self, column: &str) -> Type {
         let column = self.columns.iter().find(|c| c.name == column);
         column.map_or(Type::Text, |column| column.kind)
     }
 
-    /// The text as an index predicate on the column spells it, if there is one. Engines that plan by the text of a
-    /// statement must say it literally: a bound value tells a planner nothing.
+    /// Returns the text if an index predicate on the column contains it. The statement must contain it as a literal,
+    /// because a planner does not see bound values.
     #[must_use]
     pub fn index_literal(&self, column: &str, text: &str) -> Option<&'static str> {
         let uniques = self.uniques.iter().flat_map(|unique| unique.predicates);
@@ -211,10 +212,10 @@ impl Table {
             })
     }
 
-    /// A copy of a row that lies in an engine.
+    /// Copies a row out of the engine.
     ///
     /// # Errors
-    /// When the engine cannot tell a value.
+    /// [`StoreError`] if the engine cannot read a value of the row.
     pub fn copy_row(&self, row: &dyn ReadRow) -> Result<Row, StoreError> {
         let value = |at| row.read(at).map(ValueRef::to_value);
         (0..self.columns.len()).map(value).collect()
@@ -223,7 +224,8 @@ impl Table {
     /// Checks that the row has a value of the right type for every column.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] names the first column with a value of the wrong type.
+    /// [`StoreError::Backend`] if the number of values is wrong, or with the name of the first column whose value has
+    /// the wrong type.
     pub fn check_row(&self, row: &Row) -> Result<(), StoreError> {
         if row.len() != self.columns.len() {
             return Err(StoreError::backend(format!(
@@ -242,13 +244,13 @@ impl Table {
     /// Checks that the value can be stored in the column.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] when it is of another type, or NULL in a column that is not nullable.
+    /// [`StoreError::Backend`] if the value has another type, or is NULL and the column is not nullable.
     pub fn check_value(&self, column: &Column, value: &Value) -> Result<(), StoreError> {
         if column.kind.accepts(value) && (column.nullable || !value.is_null()) {
             return Ok(());
         }
         Err(StoreError::backend(format!(
-            "{}.{} cannot store this value",
+            "{}.{} cannot store this value: it has the wrong type or is NULL",
             self.name, column.name
         )))
     }

@@ -1,4 +1,4 @@
-//! How a record is mapped to the rows of a table, and the macro that describes the mapping.
+//! The mapping of records to the rows of a table, and the macro that describes it.
 
 use core_domain::kernel::{Record, StoreError, Stored};
 
@@ -7,25 +7,26 @@ use crate::query::Select;
 use crate::table::Table;
 use crate::value::{ReadRow, Row, ValueRef};
 
-/// A record that is kept in a table. Written with [`crate::table!`].
+/// A record that is stored in a table. Implement it with [`crate::table!`].
 pub trait Tabular: Record {
-    /// The table.
+    /// The table of the record.
     const TABLE: &'static Table;
 
-    /// The staging table, for records that have one: the same columns with fewer indexes. New records go there, and reads
-    /// look into both, until they are promoted to [`Tabular::TABLE`]. So whoever adds a record does not pay for its indexes.
+    /// The staging table, for records that have one. It has the same columns and fewer indexes. New records are added
+    /// to it, and are later promoted to [`Tabular::TABLE`]; reads use both tables. Adding a record therefore does not
+    /// update all indexes.
     const STAGING: Option<&'static Table> = None;
 
-    /// The record's columns, without the version.
+    /// Encodes the record's columns, without the version.
     fn to_row(&self) -> Row;
 
-    /// The record of a row, and its version.
+    /// Decodes a record and its version from a row.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] names the column that cannot be decoded.
+    /// [`StoreError::Corrupt`] with the name of the column that cannot be decoded.
     fn from_row(row: &dyn ReadRow) -> Result<(Self, i64), StoreError>;
 
-    /// The query in terms of columns.
+    /// Translates the query into columns.
     fn select(query: &Self::Query) -> Select;
 }
 
@@ -46,7 +47,7 @@ impl std::fmt::Debug for Reader<'_> {
 }
 
 impl<'r> Reader<'r> {
-    /// Starts at the first column.
+    /// Creates a reader that starts at the first column.
     #[must_use]
     pub fn new(table: &'static Table, row: &'r dyn ReadRow) -> Self {
         Self { table, row, at: 0 }
@@ -55,7 +56,7 @@ impl<'r> Reader<'r> {
     /// Decodes the next column.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when its value cannot be decoded.
+    /// [`StoreError::Corrupt`] if the value cannot be decoded.
     pub fn decode<T, C: ColumnCodec<T>>(&mut self) -> Result<T, StoreError> {
         let at = self.at;
         self.at += 1;
@@ -79,7 +80,7 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// Describes the table of a record: see the crate's documentation.
+/// Describes the table of a record, see the crate's documentation.
 #[macro_export]
 macro_rules! table {
     (
@@ -106,7 +107,7 @@ macro_rules! table {
                 });
             )?
             const TABLE: &'static $crate::Table = {
-                // Ties each column's kind to the type of its field.
+                // Checks that the codec of each column fits the type of its field.
                 const fn column<T, K: $crate::codec::ColumnCodec<T>>(
                     name: &'static str,
                     _: fn(&$record) -> &T,
@@ -176,7 +177,7 @@ macro_rules! table {
     (@append_only append_only) => { true };
 }
 
-/// The record of a row.
+/// Decodes a row into a record with its version.
 pub(crate) fn decode<R: Tabular>(row: &dyn ReadRow) -> Result<Stored<R>, StoreError> {
     let (record, version) = R::from_row(row)?;
     Ok(Stored::new(record, version))

@@ -1,4 +1,4 @@
-//! How many records a list has: counted, or remembered from when the same was true.
+//! The totals of lists, counted or remembered.
 
 use core_domain::kernel::{Owner, PlatformId, StoreError, Total};
 use core_domain::port::{Repository, Within};
@@ -9,11 +9,12 @@ use crate::filter::Filter;
 use crate::tabular::Tabular;
 use crate::unit::RowUnit;
 
-/// Smaller counts are made again: that costs less than to find out whether they still hold.
+/// The smallest count that is remembered. A smaller count costs less than checking whether a remembered one is still
+/// valid.
 const LEAST_REMEMBERED: u64 = 1_000;
 
 impl RowUnit {
-    /// How many records match, staged ones among them.
+    /// Returns the number of matching records, staged ones included.
     pub(crate) async fn total<R: Tabular>(
         &mut self,
         within: Within<'_>,
@@ -32,7 +33,7 @@ impl RowUnit {
         Ok(staged + others)
     }
 
-    /// How many staged records match.
+    /// Returns the number of matching staged records.
     pub(crate) async fn count_staged_rows<R: Tabular>(
         &mut self,
         filter: &Filter,
@@ -60,7 +61,7 @@ impl RowUnit {
         }
     }
 
-    /// How many rows match, as remembered from when the same was true.
+    /// Returns the number of matching rows, from the remembered counts if possible.
     async fn count_at<R: Tabular>(
         &mut self,
         filter: &Filter,
@@ -77,8 +78,8 @@ impl RowUnit {
         Ok(count)
     }
 
-    /// How many rows of the platform match. A count is remembered with the platform's version, which is asked for only
-    /// where a count is remembered or worth it.
+    /// Returns the number of matching rows of the platform. A count is remembered at the platform's version. The
+    /// version is read only if a count is remembered or large enough to be remembered.
     async fn count_of_platform<R: Tabular>(
         &mut self,
         platform: &PlatformId,
@@ -101,8 +102,8 @@ impl RowUnit {
         Ok(count)
     }
 
-    /// How many changes of the platform there were: every commit that changes an audited record of it adds an entry, which
-    /// is staged until it is counted in the head of the platform's chain.
+    /// Returns the number of changes of the platform. Every commit that changes an audited record adds an audit entry,
+    /// which is staged until the head of the platform's chain counts it.
     async fn version_of(&mut self, platform: &PlatformId) -> Result<u64, StoreError> {
         let chain = AuditChain::of(Some(platform));
         let heads: &mut dyn Repository<AuditHead> = self;
@@ -117,7 +118,7 @@ impl RowUnit {
     }
 }
 
-/// Whether the version of its platform moves with every change of such a record.
+/// Returns whether every change of such a record changes the version of its platform.
 const fn has_version<R: Tabular>() -> bool {
     R::CHANGES_ARE_AUDITED && <R::Owner as Owner>::IS_PLATFORM
 }

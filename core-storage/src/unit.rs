@@ -1,4 +1,4 @@
-//! The port, on top of any engine: every repository, written once.
+//! Implements the ports of the domain on any engine. All repositories are implemented once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::table::{PLATFORM, Table, VERSION};
 use crate::tabular::{Tabular, decode};
 use crate::value::{ReadRow, Row, Value};
 
-/// The store of the domain on top of a row engine.
+/// Implements the store of the domain on a row engine.
 #[derive(Clone, Debug)]
 pub struct RecordStore {
     rows: Arc<dyn RowStore>,
@@ -42,14 +42,14 @@ pub struct RecordStore {
     opened_at: Instant,
 }
 
-/// How long a check of the store may take: probes wait for 2 s.
+/// Maximum duration of a check of the store. Probes wait 2 s.
 const MAX_CHECK: Duration = Duration::from_millis(1_500);
 
-/// How long a unit that meets conflicts is run again, unless set.
+/// How long a unit that meets conflicts is run again by default.
 const DEFAULT_RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl RecordStore {
-    /// Keeps records in the engine and signs cursors with the key.
+    /// Creates a store on the engine. The key signs cursors.
     #[must_use]
     pub fn new(rows: Arc<dyn RowStore>, cursor_key: impl Into<CursorKey>) -> Self {
         Self {
@@ -71,8 +71,8 @@ impl RecordStore {
         self
     }
 
-    /// Sets the byte budget of a page: a page that reaches it is shorter than asked for, and has a cursor. A page has one
-    /// record at least. Default: [`DEFAULT_PAGE_BYTES`].
+    /// Sets the byte budget of a page. A page that reaches it has fewer records than requested, and a cursor. A page
+    /// has at least one record. Default: [`DEFAULT_PAGE_BYTES`].
     #[must_use]
     pub const fn with_page_bytes(mut self, bytes: usize) -> Self {
         self.page_bytes = bytes;
@@ -105,7 +105,7 @@ impl Store for RecordStore {
             self.begin(Mode::Auto).await?.now().await?;
             Ok(())
         });
-        let late = |_| StoreError::unavailable("the store does not answer in time");
+        let late = |_| StoreError::unavailable("the store does not respond in time");
         answered.await.map_err(late)?
     }
 
@@ -118,12 +118,12 @@ impl Store for RecordStore {
     }
 }
 
-/// A unit of work of the domain on top of one on rows.
+/// A unit of work of the domain on a unit of work of the engine.
 pub(crate) struct RowUnit {
     pub(crate) tx: Box<dyn RowTx>,
-    /// Whether all its reads see one state of the store, to which it adds nothing.
+    /// `true` if all reads see one state of the store, which this unit does not change.
     pub(crate) is_snapshot: bool,
-    /// Set by a key that changes; the engine keeps its own flag.
+    /// Set if a record was replaced by one with another key. The engine has a separate flag.
     aborted: bool,
     cursor_key: CursorKey,
     page_bytes: usize,
@@ -132,14 +132,15 @@ pub(crate) struct RowUnit {
     effects: Effects,
 }
 
-/// The row of a record as it was seen. Named with its platform, so that an engine knows whose rows are changed.
+/// Returns a filter for the row of a record at its version. It names the platform, so that the engine knows whose rows
+/// are changed.
 fn seen_filter<R: Tabular>(seen: &Stored<R>, row: &Row) -> Filter {
     let by_key = Filter::eq(R::TABLE.key(), seen.key());
     let of_version = by_key.and(Filter::eq(VERSION, seen.version()));
     of_version.and_platform(R::TABLE.platform_of(row))
 }
 
-/// What keeps a statement to the records of one platform.
+/// Returns the filter that limits a statement to the records of one platform.
 fn platform_filter(within: Within<'_>) -> Option<Filter> {
     match within {
         Within::Installation => None,
@@ -147,7 +148,7 @@ fn platform_filter(within: Within<'_>) -> Option<Filter> {
     }
 }
 
-/// Where new records go.
+/// Returns the table of new records.
 fn table_of_new<R: Tabular>() -> &'static Table {
     R::STAGING.unwrap_or(R::TABLE)
 }
@@ -164,14 +165,14 @@ pub(crate) fn keep<R: Tabular>(
     Ok(())
 }
 
-/// The whole row of a record at a version.
+/// Returns the complete row of a record at a version.
 fn row_of<R: Tabular>(record: &R, version: i64) -> Row {
     let mut row = record.to_row();
     row.push(Value::Int(version));
     row
 }
 
-/// The rows of a record before and after a change.
+/// Returns the rows of a record before and after a change.
 fn replacement<R: Tabular>((seen, next): &(Stored<R>, R)) -> Replacement {
     Replacement {
         old: row_of::<R>(seen, seen.version()),
@@ -194,7 +195,7 @@ impl RowUnit {
         error
     }
 
-    /// Shows the rows of a query, each with the rows joined to it.
+    /// Passes the rows of a query to the visitor, each with the rows joined to it.
     pub(crate) async fn select_joined(
         &mut self,
         select: &Select,
@@ -329,7 +330,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
         self.ensure_active()?;
         if seen.key() != next.key() {
             return Err(self.fail(StoreError::backend(format!(
-                "{}: a key never changes",
+                "{}: the key of a record cannot be changed",
                 R::TABLE.name
             ))));
         }

@@ -5,29 +5,29 @@ use std::sync::Arc;
 
 use core_domain::kernel::StoreError;
 
-/// The value of a column. Deliberately few types: every engine must agree on each of them to the last bit.
+/// The value of a column. There are few types on purpose: every engine must treat each of them identically.
 ///
-/// The order is the one every engine sorts by: text by its bytes, `false` before `true`.
+/// The order is the sort order of every engine: text by its bytes, `false` before `true`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
-    /// SQL's NULL.
+    /// The NULL of SQL.
     Null,
-    /// A boolean.
+    /// A boolean value.
     Bool(bool),
-    /// An integer; instants are milliseconds since the epoch.
+    /// An integer. A time is stored as milliseconds since the Unix epoch.
     Int(i64),
-    /// Text; JSON is kept as text.
+    /// Text. JSON is stored as text.
     Text(Arc<str>),
 }
 
 impl Value {
-    /// A text value.
+    /// Creates a text value.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self::Text(Arc::from(text))
     }
 
-    /// The text, if it is one.
+    /// Returns the text; `None` if the value is not text.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -36,7 +36,7 @@ impl Value {
         }
     }
 
-    /// The integer, if it is one.
+    /// Returns the integer; `None` if the value is not an integer.
     #[must_use]
     pub const fn as_int(&self) -> Option<i64> {
         match self {
@@ -45,7 +45,7 @@ impl Value {
         }
     }
 
-    /// Tells whether it is NULL.
+    /// Returns whether the value is NULL.
     #[must_use]
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null)
@@ -53,7 +53,7 @@ impl Value {
 }
 
 impl Value {
-    /// The value, borrowed.
+    /// Borrows the value.
     #[must_use]
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
@@ -65,17 +65,17 @@ impl Value {
     }
 }
 
-/// The value of a column where it lies: in a row of the memory engine, in the answer of a database. `Debug` shows its type
-/// alone, because drivers log what is bound.
+/// A borrowed value of a column, for example in a row of the memory engine or in a result of a database. `Debug` prints
+/// only its type, because drivers log parameters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueRef<'a> {
-    /// SQL's NULL.
+    /// The NULL of SQL.
     Null,
-    /// A boolean.
+    /// A boolean value.
     Bool(bool),
-    /// An integer; instants are milliseconds since the epoch.
+    /// An integer. A time is stored as milliseconds since the Unix epoch.
     Int(i64),
-    /// Text; JSON is kept as text.
+    /// Text. JSON is stored as text.
     Text(&'a str),
 }
 
@@ -91,7 +91,7 @@ impl fmt::Debug for ValueRef<'_> {
 }
 
 impl<'a> ValueRef<'a> {
-    /// A copy of its own.
+    /// Copies the value.
     #[must_use]
     pub fn to_value(self) -> Value {
         match self {
@@ -102,7 +102,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the text; `None` if the value is not text.
     #[must_use]
     pub const fn as_text(self) -> Option<&'a str> {
         match self {
@@ -111,7 +111,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The boolean, if it is one.
+    /// Returns the boolean; `None` if the value is not a boolean.
     #[must_use]
     pub const fn as_bool(self) -> Option<bool> {
         match self {
@@ -120,7 +120,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The integer, if it is one.
+    /// Returns the integer; `None` if the value is not an integer.
     #[must_use]
     pub const fn as_int(self) -> Option<i64> {
         match self {
@@ -129,19 +129,19 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Tells whether it is NULL.
+    /// Returns whether the value is NULL.
     #[must_use]
     pub const fn is_null(self) -> bool {
         matches!(self, Self::Null)
     }
 }
 
-/// A row where it lies: records are decoded from it without a copy in between.
+/// A row inside the engine. Records are decoded from it without a copy.
 pub trait ReadRow {
-    /// The value of the column at this index of the table's columns; NULL behind the last one.
+    /// Returns the value of the column at this index; NULL beyond the last column.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] when the engine holds a value of another type there.
+    /// [`StoreError::Backend`] if the engine has stored a value of another type.
     fn read(&self, at: usize) -> Result<ValueRef<'_>, StoreError>;
 }
 
@@ -157,8 +157,8 @@ impl ReadRow for Arc<[Value]> {
     }
 }
 
-/// What is shown the rows of a query, one after the other, while they lie in the engine. An error ends the query and is
-/// its answer.
+/// The visitor that receives the rows of a query, one after the other, while they are inside the engine. If it returns
+/// an error, the query stops and returns that error.
 pub type Visit<'a> = &'a mut (dyn FnMut(&dyn ReadRow) -> Result<(), StoreError> + Send);
 
 /// A row: one value for each column of its table, in the table's order.

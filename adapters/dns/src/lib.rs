@@ -1,4 +1,4 @@
-//! Looks names up in the DNS, by the name servers of the system or by others, and keeps nothing of what it found.
+//! DNS look-ups, through the name servers of the operating system or through configured ones. Results are not cached.
 //!
 //! ```
 //! use core_dns::HickoryDns;

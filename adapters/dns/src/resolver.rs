@@ -1,4 +1,4 @@
-//! The port, by `hickory-resolver`.
+//! Implements the DNS port with `hickory-resolver`.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -11,27 +11,29 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::{ResolverBuilder, TokioResolver};
 
-/// Where name servers listen.
+/// The default port of name servers.
 const DNS_PORT: u16 = 53;
 
-/// A text that names no name server.
+/// The error for a text that is not the address of a name server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no address of a name server such as 192.0.2.53 or [2001:db8::53]:5353")]
+#[error("{0:?} is not the address of a name server, for example 192.0.2.53 or [2001:db8::53]:5353")]
 pub struct NameServerError(String);
 
-/// Looks names up. Every look-up asks anew, by the configuration of the system as it is then.
+/// Looks up DNS records. Every look-up asks the name servers again, with the current configuration of the operating
+/// system.
 #[derive(Clone, Debug)]
 pub struct HickoryDns {
-    /// `None`: those of the system.
+    /// The addresses of the name servers; `None` for those of the operating system.
     name_servers: Option<Vec<SocketAddr>>,
     timeout: Duration,
 }
 
 impl HickoryDns {
-    /// By these name servers, or by those of the system when none is named. No look-up takes longer than `timeout`.
+    /// Creates a resolver for these name servers, or for those of the operating system if the list is empty. `timeout`
+    /// is the maximum duration of a look-up.
     ///
     /// # Errors
-    /// [`NameServerError`] for a text that is no address.
+    /// [`NameServerError`] for the first text that is not an IP address with an optional port.
     pub fn new(name_servers: &[String], timeout: Duration) -> Result<Self, NameServerError> {
         let name_servers = name_servers.iter().map(|text| address(text));
         let name_servers = name_servers.collect::<Result<Vec<_>, _>>()?;
@@ -47,7 +49,7 @@ impl HickoryDns {
             None => TokioResolver::builder_tokio().map_err(Cause::new)?,
         };
         let options = builder.options_mut();
-        // A second try has as much time as the first one.
+        // Leaves time for a second attempt.
         options.timeout = self.timeout / 2;
         options.attempts = 1;
         options.use_hosts_file = ResolveHosts::Never;
@@ -55,19 +57,19 @@ impl HickoryDns {
         builder.build().map_err(Cause::new)
     }
 
-    /// The data of all records with this name and type; none when there are none.
+    /// Returns the data of all records with this name and type; an empty list if there are none.
     async fn look_up(&self, name: &str, kind: RecordType) -> Result<Vec<RData>, DnsError> {
         let found = tokio::time::timeout(self.timeout, self.ask(name, kind)).await;
         let found = found.unwrap_or_else(|elapsed| Err(Cause::new(elapsed)));
         found.map_err(|cause| {
-            tracing::debug!(name, %kind, %cause, "a name could not be looked up");
+            tracing::debug!(name, %kind, %cause, "a DNS look-up failed");
             DnsError::Unavailable(cause)
         })
     }
 
     async fn ask(&self, name: &str, kind: RecordType) -> Result<Vec<RData>, Cause> {
         let mut name = Name::from_ascii(name).map_err(Cause::new)?;
-        // So that no search domain of the system is tried behind it.
+        // An absolute name, so that the resolver does not append the search domains of the operating system.
         name.set_fqdn(true);
         match self.resolver()?.lookup(name, kind).await {
             Ok(found) => {

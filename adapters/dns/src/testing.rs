@@ -1,4 +1,4 @@
-//! A name server on this machine, for tests.
+//! A name server on the loopback interface, for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,11 +11,11 @@ use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 
-/// How long its answers may be kept, in seconds.
+/// The time to live of the records, in seconds.
 const TTL: u32 = 3600;
 
-/// A name server on a UDP port of the loopback interface that knows the names it is told and no others. It ends when it is
-/// dropped.
+/// A name server on a UDP port of the loopback interface. It knows only the names that are added to it. Dropping it
+/// stops it.
 #[derive(Debug)]
 pub struct LoopbackDns {
     address: SocketAddr,
@@ -31,10 +31,10 @@ struct Zone {
 }
 
 impl LoopbackDns {
-    /// Begins to answer.
+    /// Starts the server.
     ///
     /// # Errors
-    /// When there is no port.
+    /// The error of the operating system if no port is available.
     pub async fn start() -> io::Result<Self> {
         let socket = UdpSocket::bind((IpAddr::from([127, 0, 0, 1]), 0)).await?;
         let address = socket.local_addr()?;
@@ -47,41 +47,41 @@ impl LoopbackDns {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Makes a name another name for a name.
+    /// Adds a CNAME record: the name becomes an alias of the target.
     pub fn add_cname(&self, name: &str, target: &str) {
         if let Ok(target) = Name::from_ascii(target) {
             self.add(name, RData::CNAME(CNAME(target)));
         }
     }
 
-    /// Adds a text to a name, in these parts.
+    /// Adds a TXT record with these parts to a name.
     pub fn add_txt(&self, name: &str, parts: &[&str]) {
         let parts = parts.iter().map(|part| (*part).to_owned()).collect();
         self.add(name, RData::TXT(TXT::new(parts)));
     }
 
-    /// Adds an address to a name.
+    /// Adds an A or AAAA record to a name.
     pub fn add_address(&self, name: &str, address: IpAddr) {
         self.add(name, RData::from(address));
     }
 
-    /// Forgets a name.
+    /// Removes all records of a name.
     pub fn remove(&self, name: &str) {
         self.zone().records.remove(name);
     }
 
-    /// From now on questions about a name are answered with `SERVFAIL`.
+    /// Responds to queries for the name with `SERVFAIL` from now on.
     pub fn fail(&self, name: &str) {
         self.zone().failing.insert(name.to_owned());
     }
 
-    /// From now on questions about a name are not answered.
+    /// Ignores queries for the name from now on.
     pub fn ignore(&self, name: &str) {
         self.zone().silent.insert(name.to_owned());
     }
@@ -110,7 +110,7 @@ async fn serve(socket: UdpSocket, zone: Arc<Mutex<Zone>>) {
             zone.answer(&buffer[..length])
         };
         if let Some(answer) = answer {
-            // A client that is gone misses nothing.
+            // The client may have closed its socket.
             let _ = socket.send_to(&answer, client).await;
         }
     }
@@ -122,7 +122,7 @@ fn key_of(name: &Name) -> String {
 }
 
 impl Zone {
-    /// `None` for what is no question, and for names that are not answered for.
+    /// Returns the response to a query; `None` for messages that are not queries and for names that are ignored.
     fn answer(&self, request: &[u8]) -> Option<Vec<u8>> {
         let request = Message::from_vec(request).ok()?;
         let query = request.queries.first()?;
@@ -144,11 +144,11 @@ impl Zone {
         answer.to_vec().ok()
     }
 
-    /// The records that answer the question, those of the other names for its name first.
+    /// Returns the records that answer the query. The CNAME records on the way are first.
     fn chain(&self, query: &Query) -> Vec<Record> {
         let (mut name, kind) = (query.name().clone(), query.query_type());
         let mut chain = Vec::new();
-        // Longer than any chain of a test, and not endless in a circle.
+        // Longer than any chain in a test. The limit also ends cycles.
         for _ in 0..16 {
             let known = self
                 .records

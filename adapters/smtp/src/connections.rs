@@ -1,4 +1,4 @@
-//! Connections to the server: opened with TLS and a login, kept for a while, used again.
+//! Connections to the mail server. They are opened with TLS and a login, and are reused for a while.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,24 +14,24 @@ use lettre::transport::smtp::extension::ClientId;
 use crate::failure::Failure;
 use crate::url::{Security, SmtpUrl};
 
-/// How long a connection is kept that nobody uses; servers end them after minutes.
+/// How long an idle connection is kept. Servers close idle connections after minutes.
 const KEPT_FOR: Duration = Duration::from_secs(20);
 
-/// Mechanisms of authentication, the better one first.
+/// The supported authentication mechanisms, in the order of preference.
 const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
 
-/// Connections that nobody uses at the moment, with the number by which each is known.
+/// The idle connections, each with its number.
 #[derive(Default)]
 struct Idle {
     connections: Vec<(u64, AsyncSmtpConnection)>,
     next: u64,
 }
 
-/// Opens connections and keeps them.
+/// Opens connections and reuses them.
 #[derive(Clone)]
 pub(crate) struct Connections {
     url: SmtpUrl,
-    /// How we call ourselves.
+    /// The name with which the client introduces itself (EHLO).
     hello: ClientId,
     tls: TlsParameters,
     idle: Arc<Mutex<Idle>>,
@@ -46,7 +46,8 @@ impl fmt::Debug for Connections {
 }
 
 impl Connections {
-    /// Connections to this server; `pem` are the certificates to trust in place of the system's.
+    /// Creates the connections to this server. `pem` contains the certificates to trust instead of those of the
+    /// operating system.
     pub(crate) fn new(url: SmtpUrl, hello: &str, pem: Option<&[u8]>) -> Result<Self, Error> {
         let mut tls = TlsParameters::builder(url.host().to_owned());
         if let Some(pem) = pem {
@@ -63,7 +64,7 @@ impl Connections {
         })
     }
 
-    /// A connection that is ready for a mail.
+    /// Returns a connection that is ready for a mail.
     pub(crate) async fn take(&self) -> Result<AsyncSmtpConnection, Failure> {
         while let Some(mut kept) = self.take_kept() {
             if kept.test_connected().await {
@@ -82,7 +83,7 @@ impl Connections {
         kept.map(|(_, connection)| connection)
     }
 
-    /// Keeps a connection for the next mail, for a while.
+    /// Keeps a connection for a while, for the next mail.
     pub(crate) fn keep(&self, connection: AsyncSmtpConnection) {
         if connection.has_broken() {
             return;
@@ -98,13 +99,13 @@ impl Connections {
         tokio::spawn(async move {
             tokio::time::sleep(KEPT_FOR).await;
             if let Some(mut unused) = connections.take_numbered(number) {
-                // The server may have ended it before.
+                // The server may have closed the connection already.
                 let _ = tokio::time::timeout(KEPT_FOR, unused.quit()).await;
             }
         });
     }
 
-    /// Takes the connection unless somebody has used it since.
+    /// Takes the connection if no mail has used it since.
     fn take_numbered(&self, number: u64) -> Option<AsyncSmtpConnection> {
         let mut idle = self.idle();
         let at = idle.connections.iter().position(|(of, _)| *of == number)?;
@@ -138,7 +139,7 @@ impl Connections {
             return Ok(());
         }
         if !connection.can_starttls() {
-            return Err(Failure::Tls("it offers no STARTTLS".to_owned()));
+            return Err(Failure::Tls("it does not offer STARTTLS".to_owned()));
         }
         let started = connection.starttls(self.tls.clone(), &self.hello).await;
         started.map_err(|error| Failure::of_connection(&error))

@@ -1,45 +1,45 @@
-//! Why a mail did not go out, and whether it is worth another try.
+//! The reasons why a mail could not be sent, and whether to retry.
 
 use core_domain::port::{Cause, Mail, MailError};
 use lettre::transport::smtp::Error;
 
-/// Replies by which a server says that it wants another login (RFC 4954): not the mail is refused, we are.
+/// Reply codes that ask for another login (RFC 4954). The server refuses the client, not the mail.
 const LOGIN_REPLIES: [&str; 6] = ["432", "454", "530", "534", "535", "538"];
 
-/// The most characters of a server's reply that are kept.
+/// The maximum number of characters of a server's reply that are kept.
 const LONGEST_REPLY: usize = 200;
 
-/// The shortest word of a mail that is a secret, such as a code or a link.
+/// The minimum length of a word that may be a secret, such as a code.
 const SHORTEST_SECRET: usize = 6;
 
-/// Why a mail did not go out.
+/// The reason why a mail could not be sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The server cannot be reached, or did not speak SMTP.
+    /// The server cannot be reached, or does not speak SMTP.
     #[error("the mail server cannot be reached: {0}")]
     Connection(String),
-    /// The server is not the one we trust, or offers no TLS.
-    #[error("no TLS with the mail server: {0}")]
+    /// The server's certificate is not trusted, or the server does not offer TLS.
+    #[error("the TLS connection to the mail server failed: {0}")]
     Tls(String),
-    /// The server does not know us.
-    #[error("the mail server refuses our login: {0}")]
+    /// The server refused the user or password.
+    #[error("the mail server refused the login: {0}")]
     Login(String),
-    /// The server, for now.
-    #[error("the mail server takes no mail for now: {0}")]
+    /// The server refused the mail temporarily.
+    #[error("the mail server refused the mail for now: {0}")]
     Later(String),
-    /// The server, for good.
-    #[error("the mail server refuses the mail: {0}")]
+    /// The server refused the mail permanently.
+    #[error("the mail server refused the mail permanently: {0}")]
     Never(String),
-    /// The address is none that SMTP knows.
-    #[error("the address cannot be written in SMTP")]
+    /// The recipient's address is not valid in SMTP.
+    #[error("the recipient's address is not valid in SMTP")]
     Address,
-    /// The server took too long.
-    #[error("the mail server did not answer in time")]
+    /// The server took longer than the timeout.
+    #[error("the mail server did not respond in time")]
     TimedOut,
 }
 
 impl Failure {
-    /// A failure before a mail was spoken of; none of them is the mail's fault.
+    /// Classifies a failure that happened before the mail was sent. It is never caused by the mail.
     pub(crate) fn of_connection(error: &Error) -> Self {
         let text = readable(&error.to_string());
         if error.is_tls() {
@@ -51,13 +51,13 @@ impl Failure {
         }
     }
 
-    /// A login that failed.
+    /// Classifies a failed login. The password is removed from the text.
     pub(crate) fn of_login(error: &Error, password: &str) -> Self {
         let text = readable(&error.to_string());
         Self::Login(text.replace(password, ".."))
     }
 
-    /// A mail that was not taken.
+    /// Classifies the refusal of a mail. Secrets of the mail are removed from the text.
     pub(crate) fn of_mail(error: &Error, mail: &Mail) -> Self {
         let text = without_secrets(&readable(&error.to_string()), mail);
         if asks_for_login(error) {
@@ -71,7 +71,7 @@ impl Failure {
         }
     }
 
-    /// Whether somebody who operates the installation must do something.
+    /// Returns whether the operator of the installation must fix the configuration.
     pub(crate) const fn is_misconfiguration(&self) -> bool {
         matches!(self, Self::Tls(_) | Self::Login(_))
     }
@@ -91,13 +91,14 @@ fn asks_for_login(error: &Error) -> bool {
     code.is_some_and(|code| LOGIN_REPLIES.contains(&&*code))
 }
 
-/// One line, not too long.
+/// Returns the text as one line of limited length.
 fn readable(text: &str) -> String {
     let line = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(line).take(LONGEST_REPLY).collect()
 }
 
-/// Filters repeat what they dislike in a mail. What its text says stays out of the log.
+/// Removes secrets of the mail from a server's reply. Spam filters quote the mail, and its links and codes must not be
+/// logged.
 fn without_secrets(reply: &str, mail: &Mail) -> String {
     let of_mail = |word: &str| {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_is_one_line_and_repeats_nothing_of_the_mail() {
+    fn a_reply_is_one_line_without_secrets_of_the_mail() {
         let link = "https://core.test/verify?token=Abc123Def456";
         let mail = Mail {
             to: Email::parse("ada@example.org").unwrap(),

@@ -1,5 +1,5 @@
-//! Sends the suite's mail by an SMTP server: with TLS from the first byte or after STARTTLS, with authentication, over
-//! connections that are used again.
+//! Sends the suite's mail through an SMTP server. Supports implicit TLS, STARTTLS and authentication, and reuses
+//! connections.
 //!
 //! ```
 //! use core_smtp::{SmtpMailer, SmtpUrl};

@@ -1,4 +1,4 @@
-//! The mailer.
+//! Implements the mailer port with SMTP.
 
 use std::io;
 use std::time::Duration;
@@ -13,12 +13,16 @@ use crate::connections::Connections;
 use crate::failure::Failure;
 use crate::url::SmtpUrl;
 
-/// How long a mail may take, from the connection to the server's word that it has it, unless set.
+/// The default maximum duration of sending a mail, from the connection to the server's acceptance.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Hands mails to a server. A reply of 4xx, a server that cannot be reached or is too slow, TLS that fails and a login that
-/// is refused are worth another try (the last two with a warning in the log: somebody must do something); a reply of 5xx to
-/// a mail is not.
+/// Sends mails through an SMTP server.
+///
+/// A 5xx reply to a mail is a permanent error. These errors are transient, so that the mail is retried:
+///
+/// - A 4xx reply.
+/// - A server that cannot be reached or is too slow.
+/// - A TLS failure or a refused login. Both also log a warning, because the operator must fix the configuration.
 #[derive(Clone, Debug)]
 pub struct SmtpMailer {
     connections: Connections,
@@ -27,26 +31,26 @@ pub struct SmtpMailer {
     timeout: Duration,
 }
 
-/// Why there can be no such mailer.
+/// The reason why a mailer cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SmtpError {
-    /// The sender's address is none that SMTP knows.
-    #[error("the sender's address cannot be written in SMTP")]
+    /// The sender's address is not valid in SMTP.
+    #[error("the sender's address is not valid in SMTP")]
     Sender,
     /// The file of certificates cannot be read.
     #[error("the certificates at `ca` cannot be read: {0}")]
     Certificates(#[source] io::Error),
-    /// There are no certificates in it, or TLS cannot be set up.
+    /// The file contains no certificate, or TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
 }
 
 impl SmtpMailer {
-    /// Mails from this sender, by this server. Connects with the first mail.
+    /// Creates a mailer for this server and sender. It connects when it sends the first mail.
     ///
     /// # Errors
-    /// [`SmtpError`] when the certificates at `ca` cannot be used.
+    /// [`SmtpError`] if the sender's address is not valid in SMTP, or if the certificates at `ca` cannot be used.
     pub fn new(url: SmtpUrl, from: Mailbox) -> Result<Self, SmtpError> {
         let sender = from.address().as_str().parse();
         let sender = sender.map_err(|_| SmtpError::Sender)?;
@@ -55,7 +59,9 @@ impl SmtpMailer {
         if let Some(pem) = &pem
             && !pem.windows(BEGIN.len()).any(|text| text == BEGIN)
         {
-            return Err(SmtpError::Tls("there is no certificate at `ca`".to_owned()));
+            return Err(SmtpError::Tls(
+                "the file `ca` contains no certificate".to_owned(),
+            ));
         }
         let connections = Connections::new(url, from.domain(), pem.as_deref());
         Ok(Self {
@@ -66,7 +72,7 @@ impl SmtpMailer {
         })
     }
 
-    /// How long a mail may take. 30 s unless set.
+    /// Sets the maximum duration of sending a mail. Default: 30 s.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -86,7 +92,7 @@ impl SmtpMailer {
     }
 }
 
-/// What a certificate begins with.
+/// The first line of a certificate in PEM.
 const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 #[async_trait]
@@ -97,10 +103,10 @@ impl Mailer for SmtpMailer {
         if let Err(failure) = &taken
             && failure.is_misconfiguration()
         {
-            tracing::warn!(%failure, "no mail can be sent");
+            tracing::warn!(%failure, "mail cannot be sent; check the login and TLS settings of the mail server");
         }
         taken?;
-        tracing::info!(%id, to = %mail.to, "a mail was handed over");
+        tracing::info!(%id, to = %mail.to, "a mail was accepted by the mail server");
         Ok(())
     }
 }

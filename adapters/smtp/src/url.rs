@@ -1,4 +1,4 @@
-//! Which server, and how it is spoken to.
+//! The URL of a mail server: its address, security and login.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,35 +7,36 @@ use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
 
-/// The port for submission with STARTTLS (RFC 6409).
+/// The default port for submission with STARTTLS (RFC 6409).
 const SUBMISSION: u16 = 587;
 
-/// The port for submission with TLS from the first byte (RFC 8314).
+/// The default port for submission with implicit TLS (RFC 8314).
 const SUBMISSIONS: u16 = 465;
 
-/// How a connection is kept from being read.
+/// The encryption of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
     /// TLS from the first byte.
     Implicit,
-    /// STARTTLS; no mail without it.
+    /// STARTTLS. No mail is sent if the server does not offer it.
     Required,
-    /// STARTTLS where the server offers it. Whoever sits between can take the offer away.
+    /// STARTTLS if the server offers it. An attacker on the network can suppress the offer.
     Opportunistic,
-    /// None.
+    /// No encryption of the connection.
     None,
 }
 
-/// A user and their password.
+/// A user and a password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Login {
     pub(crate) user: String,
     pub(crate) password: String,
 }
 
-/// A server: `smtp://user:password@host:587?tls=required` (or `opportunistic`, `none`), `smtps://user:password@host:465`.
-/// `ca=FILE` names certificates (PEM) that the server's certificate must come from, in place of those of the system. Users
-/// and passwords are percent-encoded. A password is given over TLS alone, or to this machine.
+/// The URL of a mail server: `smtp://user:password@host:587?tls=required` (or `opportunistic`, `none`), or
+/// `smtps://user:password@host:465`. `ca=FILE` is a PEM file with the certificates that the server's certificate must
+/// come from, instead of those of the operating system. User and password are percent-encoded. A URL with a password
+/// requires TLS, unless the server runs on this machine.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SmtpUrl {
     host: String,
@@ -45,53 +46,55 @@ pub struct SmtpUrl {
     ca: Option<PathBuf>,
 }
 
-/// Why a text is no such URL. Never shows any of it: it may hold a password.
+/// The reason why a text is not a valid URL. It never contains the text, which may include a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// Another scheme.
+    /// The scheme is neither `smtp` nor `smtps`.
     #[error("must begin with smtp:// or smtps://")]
     Scheme,
-    /// No host, or none that could be one.
+    /// The host is missing or invalid.
     #[error("names no host")]
     Host,
-    /// No port.
-    #[error("has a port that is none")]
+    /// The port is missing after the colon, or invalid.
+    #[error("has an invalid port")]
     Port,
-    /// A user without a password, or a text that is not percent-encoded.
+    /// The user or password is missing, empty or not percent-encoded.
     #[error("has a user or password that is missing, empty or not percent-encoded")]
     Login,
-    /// A path.
+    /// The URL has a path.
     #[error("must have no path")]
     Path,
-    /// An option that is not known, or has no such value.
+    /// The option is unknown or has an invalid value.
     #[error("has an option other than tls=required, tls=opportunistic, tls=none, ca=FILE")]
     Option,
-    /// A password would be given to whoever listens.
-    #[error("would send the password without TLS, which only a server on this machine may be sent")]
+    /// The password would be sent unencrypted to another machine.
+    #[error(
+        "would send the password without TLS, which is only allowed to a server on this machine"
+    )]
     PasswordInTheOpen,
 }
 
 impl SmtpUrl {
-    /// The server's name or address.
+    /// Returns the host name or IP address of the server.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The server's port.
+    /// Returns the port of the server.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// How connections are kept from being read.
+    /// Returns the encryption of connections.
     #[must_use]
     pub const fn security(&self) -> Security {
         self.security
     }
 
-    /// The file of certificates to trust, unless the system's.
+    /// Returns the file with the certificates to trust; `None` for those of the operating system.
     #[must_use]
     pub fn ca(&self) -> Option<&Path> {
         self.ca.as_deref()
@@ -102,7 +105,7 @@ impl SmtpUrl {
     }
 }
 
-// The password stays out of logs.
+// The output contains no password, so that it can be logged.
 impl fmt::Debug for SmtpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SmtpUrl")
@@ -175,7 +178,7 @@ fn parse_login(text: &str) -> Result<Login, UrlError> {
 }
 
 fn parse_server(text: &str, default_port: u16) -> Result<(String, u16), UrlError> {
-    // An address of IPv6 stands in brackets, because it has colons itself.
+    // An IPv6 address is in brackets, because it contains colons.
     let (host, port) = match text.strip_prefix('[') {
         Some(text) => {
             let (host, port) = text.split_once(']').ok_or(UrlError::Host)?;
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_where_how_and_as_whom() {
+    fn a_url_contains_server_encryption_login_and_certificates() {
         let plain = url("smtp://Mail.example.org");
         assert_eq!((plain.host(), plain.port()), ("mail.example.org", 587));
         assert_eq!(plain.security(), Security::Required);
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_by_what_is_wrong_with_it() {
+    fn an_invalid_url_is_refused_with_the_reason() {
         for (text, error) in [
             ("", UrlError::Scheme),
             ("mail.test", UrlError::Scheme),
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_given_over_tls_or_to_this_machine_and_is_never_shown() {
+    fn a_password_requires_tls_or_a_local_server_and_is_never_printed() {
         for word in ["none", "opportunistic"] {
             let to = |host| format!("smtp://ada:open-sesame@{host}?tls={word}");
             let refused = to("mail.test").parse::<SmtpUrl>();

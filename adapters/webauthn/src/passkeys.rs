@@ -1,4 +1,4 @@
-//! The port by `webauthn-rs`.
+//! Implements the passkey port with `webauthn-rs`.
 
 use std::fmt;
 
@@ -20,9 +20,9 @@ use webauthn_rs::prelude::{
     WebauthnError as Fault,
 };
 
-/// The address of an installation can have no passkeys.
+/// The error for a base URL that does not support passkeys.
 #[derive(Debug, thiserror::Error)]
-#[error("passkeys need an address with a domain name, such as https://iam.example.org, not {0:?}")]
+#[error("passkeys need a base URL with a domain name, such as https://iam.example.org, not {0:?}")]
 pub struct WebauthnError(String);
 
 /// Registers and verifies passkeys for one relying party.
@@ -41,11 +41,11 @@ impl fmt::Debug for Webauthn {
 }
 
 impl Webauthn {
-    /// For the address people reach IAM at: its host is the relying party. Passkeys are taken from its pages and from those of
-    /// these origins besides; browsers let only origins of the same host, or below it, use them.
+    /// Creates the relying party from IAM's base URL, whose host is its id. Accepts passkeys from pages of the base URL
+    /// and of the trusted origins. Browsers allow only origins with the same host or a subdomain of it.
     ///
     /// # Errors
-    /// [`WebauthnError`] when the address has no domain name.
+    /// [`WebauthnError`] if the base URL has no domain name.
     pub fn new(base_url: &str, trusted_origins: &[String]) -> Result<Self, WebauthnError> {
         let refused = || WebauthnError(base_url.to_owned());
         let origin = Url::parse(base_url).map_err(|_| refused())?;
@@ -80,7 +80,8 @@ impl Passkeys for Webauthn {
                 Some(existing.collect()),
             )
             .map_err(failed)?;
-        // Sign-in asks for no name, so the authenticator must find the passkey by itself.
+        // Sign-in asks for no user name, so the authenticator must store the passkey to find it (a discoverable
+        // credential).
         let mut options = to_value(&options.public_key)?;
         options["authenticatorSelection"] = json!({
             "residentKey": "required",
@@ -151,7 +152,7 @@ impl Passkeys for Webauthn {
             .map_err(refused)?;
         if handle != user_handle(shown.user_id) {
             return Err(PasskeyError::Refused(
-                "the passkey is somebody else's".into(),
+                "the passkey belongs to another user".into(),
             ));
         }
         let result = self
@@ -170,7 +171,8 @@ impl Passkeys for Webauthn {
     }
 }
 
-/// What authenticators know a user by: of our id, which may be of any form, and which nobody reads out of it.
+/// Returns the handle by which authenticators know a user. It is a hash of the user's id, because ids can have any form
+/// and the handle should not reveal them.
 fn user_handle(id: &UserId) -> Uuid {
     let digest = Sha256::digest(format!("passkey user handle:{id}"));
     let mut handle = [0; 16];
@@ -188,12 +190,12 @@ fn to_value(value: &impl Serialize) -> Result<Value, PasskeyError> {
     serde_json::to_value(value).map_err(|error| PasskeyError::Failed(Cause::new(error)))
 }
 
-/// What we kept ourselves.
+/// Decodes state or a credential that this module has created.
 fn stored<T: DeserializeOwned>(text: &JsonText) -> Result<T, PasskeyError> {
     serde_json::from_str(text.as_str()).map_err(|error| PasskeyError::Failed(Cause::new(error)))
 }
 
-/// What a client sent.
+/// Decodes a response that a client has sent.
 fn answer<T: DeserializeOwned>(response: &Value) -> Result<T, PasskeyError> {
     T::deserialize(response).map_err(|error| PasskeyError::Refused(Cause::new(error)))
 }

@@ -1,4 +1,4 @@
-//! An authenticator in software, for tests: it makes keys and signatures as a real one does, and lies when it is told to.
+//! A software authenticator for tests. It creates real keys and signatures, and misbehaves on request.
 
 #![expect(clippy::unwrap_used, reason = "what helps a test fails with the test")]
 
@@ -19,19 +19,19 @@ const HAS_CREDENTIAL: u8 = 0x40;
 #[derive(Clone)]
 pub struct SoftAuthenticator {
     key: SigningKey,
-    /// What it calls its passkey.
+    /// The id of the passkey.
     pub credential_id: Vec<u8>,
-    /// Whom it made the passkey for.
+    /// The handle of the user for whom the passkey was created; `None` before.
     pub user_handle: Option<String>,
     /// The origin of the page.
     pub origin: String,
-    /// How often the passkey was used; 0 forever when it does not count.
+    /// The number of uses of the passkey. It stays 0 if the authenticator does not count.
     pub counter: u32,
-    /// Whether it counts.
+    /// Whether the authenticator counts the uses. Default: `true`.
     pub counts: bool,
-    /// Whether it verifies its user.
+    /// Whether the authenticator verifies the user. Default: `true`.
     pub verifies_user: bool,
-    /// Whether the passkey is copied to other devices.
+    /// Whether the passkey is copied to other devices. Default: `false`.
     pub backed_up: bool,
 }
 
@@ -45,7 +45,7 @@ impl std::fmt::Debug for SoftAuthenticator {
 }
 
 impl SoftAuthenticator {
-    /// One whose key is made from this number.
+    /// Creates an authenticator whose key is derived from the seed.
     #[must_use]
     pub fn new(seed: u8, origin: &str) -> Self {
         let seed = Sha256::digest([seed, 1]);
@@ -61,13 +61,13 @@ impl SoftAuthenticator {
         }
     }
 
-    /// What it calls its passkey, as browsers write it.
+    /// Returns the id of the passkey in the encoding of browsers (base64url).
     #[must_use]
     pub fn id(&self) -> String {
         URL_SAFE_NO_PAD.encode(&self.credential_id)
     }
 
-    /// What `navigator.credentials.create` gives for these options.
+    /// Returns the result of `navigator.credentials.create` for these options.
     pub fn create(&mut self, options: &Value) -> Value {
         self.user_handle = options["user"]["id"].as_str().map(str::to_owned);
         let relying_party = options["rp"]["id"].as_str().unwrap();
@@ -92,7 +92,7 @@ impl SoftAuthenticator {
         }))
     }
 
-    /// What `navigator.credentials.get` gives for these options.
+    /// Returns the result of `navigator.credentials.get` for these options.
     pub fn get(&mut self, options: &Value) -> Value {
         let relying_party = options["rpId"].as_str().unwrap();
         let data = self.authenticator_data(relying_party, 0);
@@ -144,7 +144,7 @@ impl SoftAuthenticator {
         data
     }
 
-    /// `{1: 2, 3: -7, -1: 1, -2: x, -3: y}`: a key of P-256 for ES256.
+    /// Returns the COSE key `{1: 2, 3: -7, -1: 1, -2: x, -3: y}`: a P-256 key for ES256.
     fn cose_key(&self) -> Vec<u8> {
         let point = self.key.verifying_key().to_sec1_point(false);
         let mut key = vec![0xa5, 0x01, 0x02, 0x03, 0x26, 0x20, 0x01, 0x21, 0x58, 0x20];

@@ -1,4 +1,4 @@
-//! Connecting to receivers: to an address that was checked, and no other.
+//! Connects to the receivers of webhooks, and only to addresses that were checked.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,20 +12,20 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// How many addresses of a host are tried at most.
+/// The maximum number of addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 4;
 
-/// TLS cannot be set up.
+/// The error of the TLS setup.
 #[derive(Debug, thiserror::Error)]
 #[error("TLS cannot be set up")]
 pub struct TlsError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
-/// A connection, with TLS or without.
+/// A connection with or without TLS.
 pub(crate) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<C: AsyncRead + AsyncWrite + Send + Unpin> Connection for C {}
 
-/// Connects to where webhooks may be sent.
+/// Connects to the receivers to which webhooks may be sent.
 #[derive(Clone)]
 pub(crate) struct Connector {
     pub(crate) targets: WebhookTargets,
@@ -33,19 +33,17 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Trusts these certificates, or those of the system.
+    /// Creates a connector that trusts these certificates, or those of the operating system if none are given.
     pub(crate) fn new(
         targets: WebhookTargets,
         trusted: Option<Vec<CertificateDer<'static>>>,
     ) -> Result<Self, TlsError> {
-        // Those that cannot be read are left out.
+        // Certificates of the operating system that cannot be read are skipped.
         let trusted = trusted.unwrap_or_else(|| rustls_native_certs::load_native_certs().certs);
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(trusted);
         if roots.is_empty() {
-            tracing::warn!(
-                "there is no root certificate: no receiver of webhooks with TLS will be trusted"
-            );
+            tracing::warn!("no root certificate was found: webhooks over TLS will fail");
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config =
@@ -61,7 +59,7 @@ impl Connector {
         &self,
         target: UrlTarget<'_>,
     ) -> Result<Box<dyn Connection>, WebhookSendError> {
-        // It may have been allowed when the webhook was created.
+        // The URL may have been allowed when the webhook was created.
         if !target.is_https && !self.targets.allow_http {
             return Err(WebhookSendError::Forbidden);
         }
@@ -76,7 +74,7 @@ impl Connector {
         Ok(Box::new(connected.map_err(unreachable)?))
     }
 
-    /// The addresses of the host that may be sent to.
+    /// Resolves the host, and returns the addresses to which webhooks may be sent.
     async fn allowed(&self, target: UrlTarget<'_>) -> Result<Vec<SocketAddr>, WebhookSendError> {
         let unknown = |cause: Cause| WebhookSendError::UnknownHost(cause);
         let found = tokio::net::lookup_host((target.host, target.port)).await;
@@ -95,7 +93,7 @@ impl Connector {
     }
 }
 
-/// A connection to the first of these addresses that takes one.
+/// Connects to the first of these addresses that accepts a connection.
 async fn open_first(addresses: &[SocketAddr]) -> Result<TcpStream, WebhookSendError> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {

@@ -1,4 +1,4 @@
-//! Sending.
+//! Sends webhooks over HTTP.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::connect::{Connection, Connector, TlsError};
 
-/// How long it may take until there is a connection, TLS included.
+/// Maximum time to open a connection, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How much of an answer's body is read.
+/// Maximum number of bytes that are read of a response body.
 const MOST_OF_BODY: usize = 1024;
 
-/// How large the head of an answer may be.
+/// Maximum size of a response head, in bytes.
 const LARGEST_HEAD: usize = 64 * 1024;
 
 const AGENT: &str = concat!("core-webhooks/", env!("CARGO_PKG_VERSION"));
@@ -47,19 +47,20 @@ impl fmt::Debug for HttpSender {
 }
 
 impl HttpSender {
-    /// To these receivers, each of which has so long to answer. Trusts the certificates of the system.
+    /// Creates a sender for these receivers. `timeout` is the maximum duration of a delivery, from the connection to
+    /// the response. Trusts the certificates of the operating system.
     ///
     /// # Errors
-    /// [`TlsError`].
+    /// [`TlsError`] if TLS cannot be set up.
     pub fn new(targets: WebhookTargets, timeout: Duration) -> Result<Self, TlsError> {
         let connector = Connector::new(targets, None)?;
         Ok(Self { connector, timeout })
     }
 
-    /// Trusts these certificates (DER) in place of the system's.
+    /// Trusts these certificates (DER) instead of those of the operating system.
     ///
     /// # Errors
-    /// [`TlsError`].
+    /// [`TlsError`] if TLS cannot be set up.
     pub fn trusting(self, certificates: Vec<CertificateDer<'static>>) -> Result<Self, TlsError> {
         let connector = Connector::new(self.connector.targets, Some(certificates))?;
         Ok(Self { connector, ..self })
@@ -80,7 +81,7 @@ impl WebhookSender for HttpSender {
     async fn send(&self, request: &WebhookRequest) -> Result<WebhookAnswer, WebhookSendError> {
         let until = Instant::now() + self.timeout;
         let connection = TokioIo::new(self.connect(request).await?);
-        // Ends with this value, and the connection with it.
+        // Dropping this stops the driver and closes the connection.
         let mut driver = JoinSet::new();
         let exchange = async {
             let mut builder = http1::Builder::new();
@@ -113,7 +114,8 @@ fn post(request: &WebhookRequest) -> Result<Request<Full<Bytes>>, WebhookSendErr
         .map_err(no_answer)
 }
 
-/// The answer, with what came of its body in time: the status alone tells whether the message was taken.
+/// Returns the response with the part of its body that arrived in time. The status alone decides whether the receiver
+/// accepted the webhook.
 async fn read(answered: Response<Incoming>, until: Instant) -> WebhookAnswer {
     let (head, mut body) = answered.into_parts();
     let mut start = Vec::new();

@@ -1,5 +1,6 @@
 //! What every service of the domain shares: ids, validated text, time, entropy, errors, pages, records, callers.
 
+mod arbitrary;
 mod caller;
 mod cipher;
 mod context;
@@ -24,6 +25,7 @@ pub(crate) mod strategy;
 mod text;
 mod time;
 
+pub(crate) use arbitrary::arbitrary;
 pub use caller::{Caller, Credential, Membership};
 pub use cipher::{Cipher, Secret, hex, push_hex};
 pub use context::{Context, IfMatch, RequestInfo};
@@ -59,7 +61,6 @@ pub(crate) use record::{record, snapshot};
 pub use role::{Role, Roles};
 pub use sample::{Fields, sample_of, samples};
 pub use store_error::StoreError;
-pub(crate) use strategy::arbitrary;
 pub use text::{Email, Environment, Line, Name, Reason, Slug, TextError, TextValue};
 pub(crate) use text::{READABLE_LINE, READABLE_SEGMENT, text, text_enum};
 pub use time::{Clock, Timestamp, UnixSeconds};

@@ -1,16 +1,16 @@
-//! The settings of the service.
+//! The configuration of the CLI service.
 
 use core_domain::cli::Limits as SiteLimits;
 use serde::{Deserialize, Serialize};
 
 use super::limiter::UploadLimits;
 
-/// How large sites may be, and how many uploads there are at a time.
+/// The configuration of the CLI service: limits on the size of sites and on concurrent uploads.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CliConfig {
-    /// Limits of sites. The gateway, the archives and the local provider apply the same limits.
+    /// Limits on the size of sites. The gateway, the archive reader and the local provider apply the same limits.
     pub sites: SiteLimits,
-    /// How many uploads there are at a time.
+    /// Limits on concurrent uploads.
     pub uploads: UploadLimits,
 }

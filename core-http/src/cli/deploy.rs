@@ -1,5 +1,5 @@
-//! The handler that takes a site. The order matters: who may not deploy is refused before a byte is read, and the upload
-//! is stored before the record that needs it is made.
+//! The handler that receives a site. The order matters: the caller is authorized before a byte of the body is read, and
+//! the upload is stored before the record that needs it is created.
 
 use std::sync::Arc;
 
@@ -24,29 +24,37 @@ use super::limiter::{UploadLimiter, UploadLimits, too_many};
 use super::media;
 use super::request::DeployRequest;
 use super::spool::{Source, Spooled, failed};
-use crate::kernel::header_names::{DEPLOY_BRANCH, REPLAYED, USER_ID};
+use crate::kernel::request::header_names::{DEPLOY_BRANCH, REPLAYED, USER_ID};
 use crate::kernel::{App, Body, Cx, Endpoint, KEY_PATTERN, Output, RawInput, post, with};
 
 pub(super) fn rows(service: DeployService) -> Vec<Endpoint> {
     vec![
         post("/api/v1/platforms/{platformId}/deploy", "deploy")
-            .summary("Deploys a built site: an archive with an index.html, in a body or in the field `file` of a form.")
+            .summary("Deploys a built site.")
+            .description(
+                "The body is an archive (tar, gzipped tar or zip) with an `index.html`, or a form \
+                 with the archive in the field `file`. The upload is checked and stored, and a \
+                 job deploys it to the pages project of the platform. Without an idempotency key, \
+                 the same content for the same branch within 10 minutes is the same deployment. A \
+                 repeated request returns the existing deployment with 200. Only one deployment \
+                 of a branch can be in progress.",
+            )
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
             .takes(media::ACCEPTED)
             .header(
                 DEPLOY_BRANCH.as_str(),
                 json!({ "type": "string", "pattern": BRANCH_PATTERN, "default": PRODUCTION,
-                    "description": "The branch; `production` goes live." }),
+                    "description": "The branch. `production` is the live site; other branches are previews." }),
             )
             .header(
                 USER_ID.as_str(),
                 json!({ "type": "string", "minLength": 1, "maxLength": 128,
-                    "description": "For services: the person they deploy for." }),
+                    "description": "The user for whom a service deploys. Ignored for other callers." }),
             )
             .header(
                 "Idempotency-Key",
                 json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": KEY_PATTERN,
-                    "description": "The same key with the same site and branch is the same deployment." }),
+                    "description": "A repeated key with the same site and branch returns the existing deployment." }),
             )
             .refuses(&[
                 Code::ValidationError,
@@ -62,17 +70,19 @@ pub(super) fn rows(service: DeployService) -> Vec<Endpoint> {
 
 type Creates = PlatformScope<grant::DeploymentCreate>;
 
-/// A deployment that was asked for.
+/// The response to a deployment request.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeployView {
+    /// The id of the deployment.
     deployment_id: DeploymentId,
+    /// The status of the deployment.
     status: DeploymentStatus,
-    /// The pages project it is deployed to.
+    /// The name of the pages project that the site is deployed to.
     project_name: String,
 }
 
-/// What takes sites: what it reads them with, and how many at once.
+/// The ports and limits that the deploy handler needs.
 #[derive(Debug)]
 pub(super) struct DeployService {
     archives: Arc<dyn SiteArchives>,
@@ -99,8 +109,8 @@ async fn deploy(
     let permit = service.limiter.check(&platform).await?;
     let (app, domain) = (Arc::clone(&cx.app), cx.domain.clone());
     let project = cli::site_project(&scope);
-    // A task of its own, so that a client that leaves now does not leave an upload without a deployment behind, and so
-    // that slot and permit last for as long as there is work.
+    // A separate task, because the future of this handler is dropped if the client disconnects. The upload would then
+    // stay without a deployment, and slot and permit would be released before the work ends.
     let stored = tokio::spawn(async move {
         let _held = (slot, permit);
         let size = service
@@ -139,8 +149,8 @@ impl DeployService {
         }
     }
 
-    /// Receives the body. It is given up when the client takes too long, and when its slot is needed for a platform that has
-    /// fewer.
+    /// Receives the body. Stops if the client takes too long, or if the slot is revoked for a platform that has fewer
+    /// slots.
     async fn spool(
         &self,
         cx: &Cx,
@@ -166,7 +176,7 @@ impl DeployService {
         Ok(spooled)
     }
 
-    /// Checks the upload; the job will do so again.
+    /// Validates the upload and measures the site. The job validates it again.
     async fn measure(
         &self,
         upload: &dyn StagedBlob,
@@ -190,11 +200,13 @@ impl DeployService {
     }
 }
 
-/// How large a site is once it is unpacked.
+/// The size of an unpacked site.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     storage: SiteStorage,
+    /// The number of files.
     files: i64,
+    /// The total size of the files in bytes.
     bytes: i64,
 }
 
@@ -212,7 +224,7 @@ fn not_a_site(error: ArchiveError) -> Error {
     Error::Invalid(vec![Issue::field("file", code, message)])
 }
 
-/// Stores the upload and queues its deployment; an upload that no deployment needs does not stay.
+/// Stores the upload and queues its deployment. Removes the upload if no new deployment needs it.
 async fn store(
     app: &App,
     cx: &Context,
@@ -225,7 +237,7 @@ async fn store(
     upload.commit(&key).await.map_err(failed)?;
     let outcome = match queue(app, cx, platform, deploy).await {
         Err(Error::Store(error)) if !error.certainly_not_applied() => {
-            // When that cannot be told either, the upload stays.
+            // If this read fails as well, the upload stays, because a deployment may need it.
             find_created(app, cx, platform, deploy, error).await?
         }
         outcome => outcome,
@@ -233,12 +245,12 @@ async fn store(
     if !matches!(outcome, Ok(Deployed::New(_)))
         && let Err(error) = app.blobs.remove(&key).await
     {
-        tracing::warn!(key, ?error, "an orphaned upload was left behind");
+        tracing::warn!(key, ?error, "an orphaned upload was not removed");
     }
     outcome
 }
 
-/// Refuses a site that would exceed the platform's bytes, before the upload is stored.
+/// Refuses a site that would exceed the storage limit of the platform, before the upload is stored.
 async fn ensure_room(
     app: &App,
     cx: &Context,
@@ -252,7 +264,8 @@ async fn ensure_room(
     checked
 }
 
-/// Who was slower by a moment is refused for what could not be seen yet, so a refusal is looked at twice.
+/// Queues the deployment. A refusal is tried once more: a concurrent request with the same content may have committed
+/// in between, and the second attempt finds its deployment.
 async fn queue(
     app: &App,
     cx: &Context,
@@ -282,7 +295,8 @@ async fn queue_once(
     .await
 }
 
-/// The deployment, if it was committed although the answer of the commit was lost.
+/// Returns the deployment if it was committed although the reply to the commit was lost. Otherwise returns the error of
+/// the commit.
 async fn find_created(
     app: &App,
     cx: &Context,

@@ -1,4 +1,4 @@
-//! Looking at a deployment.
+//! The endpoint that returns the status of a deployment.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{DeploymentId, PlatformId, Result, Stored, UnixSeconds, grant};
@@ -16,26 +16,32 @@ pub(super) fn rows() -> Vec<Endpoint> {
             "/api/v1/platforms/{platformId}/deployments/{deploymentId}",
             "getDeployment",
         )
-        .summary("Shows where a deployment stands; with `wait` once it has ended.")
+        .summary("Returns the status of a deployment.")
+        .description(
+            "With `wait`, the response is delayed until the deployment has ended, for at most the \
+             given number of seconds. The response then has the status at that time.",
+        )
         .waits(show, has_ended),
     ]
 }
 
-/// Where a deployment stands (interface: "CLI service").
+/// The status of a deployment, as the CLI service returns it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeploymentView {
+    /// The id of the deployment.
     deployment_id: DeploymentId,
+    /// The status of the deployment.
     status: DeploymentStatus,
-    /// Its id at the provider.
+    /// The id of the deployment at the provider; `null` before the upload to it.
     cf_deployment_id: Option<String>,
-    /// Where it is served.
+    /// The URL of the deployed site; `null` before it is served.
     url: Option<String>,
-    /// Why it did not work.
+    /// The reason for the failure or cancellation; `null` if there is none.
     error_message: Option<String>,
-    /// When work on it began.
+    /// The time at which the work began, in Unix seconds; `null` before.
     started_at: Option<UnixSeconds>,
-    /// When it ended.
+    /// The time at which the deployment ended, in Unix seconds; `null` before.
     completed_at: Option<UnixSeconds>,
 }
 

@@ -1,4 +1,4 @@
-//! A bounded resource that platforms share: each slot goes to the platform that holds the fewest.
+//! A bounded resource that platforms share. Each free slot goes to the platform that holds the fewest.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use core_domain::kernel::PlatformId;
 use tokio::sync::oneshot;
 
-/// How much there is to share.
+/// The amount of the resource.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capacity {
-    /// Slots.
+    /// Total number of slots.
     pub(super) slots: usize,
-    /// The most slots of one platform.
+    /// Maximum number of slots of one platform.
     pub(super) per_platform: usize,
-    /// Bytes of all slots together.
+    /// Maximum number of bytes of all slots together.
     pub(super) bytes: u64,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Capacity {
 #[derive(Clone, Debug)]
 pub(super) struct FairSlots(Arc<Mutex<State>>);
 
-/// The right to use the resource; released when dropped.
+/// The right to use the resource. It is released when dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
     slots: FairSlots,
@@ -38,9 +38,9 @@ struct State {
     free_bytes: u64,
     per_platform: usize,
     held: HashMap<PlatformId, usize>,
-    /// Longest wait first.
+    /// The waiting requests, the one that has waited longest first.
     waiting: Vec<Waiting>,
-    /// Oldest first.
+    /// The slots that can be revoked, the oldest first.
     revocable: Vec<Revocable>,
     next_id: u64,
 }
@@ -72,8 +72,9 @@ impl FairSlots {
         })))
     }
 
-    /// Waits for a slot with room for so many bytes, at most this long. When all are taken, the platform with the most of
-    /// them loses its latest one to a platform that has at least two fewer.
+    /// Waits for a slot with room for `bytes`. Returns `None` after `timeout`. If all slots are taken, the platform
+    /// with the
+    /// most of them loses its latest one to a platform that has at least two fewer.
     pub(super) async fn acquire(
         &self,
         platform: &PlatformId,
@@ -81,7 +82,7 @@ impl FairSlots {
         timeout: Duration,
     ) -> Option<Slot> {
         let granted = self.enqueue(platform, bytes);
-        // A slot that is granted to somebody who has just given up is dropped with the channel.
+        // A slot that is granted after the timeout is dropped, and so released, with the channel.
         tokio::time::timeout(timeout, granted).await.ok()?.ok()
     }
 
@@ -99,10 +100,11 @@ impl FairSlots {
         granted
     }
 
-    /// Grants all that can be granted.
+    /// Grants free slots to waiting requests, as many as possible.
     fn grant(&self) {
         loop {
-            // The lock must be free when a slot is dropped because its receiver has gone.
+            // Dropping a slot takes the lock, so the lock must not be held when sending to a receiver that no longer
+            // exists.
             let next = self.state().next(self);
             let Some((granted, slot)) = next else { return };
             drop(granted.send(slot));
@@ -128,7 +130,8 @@ impl State {
         self.free_slots > 0 && bytes <= self.free_bytes && self.held(platform) < self.per_platform
     }
 
-    /// Of those that can be served, the one whose platform holds the fewest slots; then the one that has waited longest.
+    /// Grants a slot to the next waiting request: of those that fit, the one whose platform holds the fewest slots,
+    /// then the one that has waited longest.
     fn next(&mut self, slots: &FairSlots) -> Option<(oneshot::Sender<Slot>, Slot)> {
         self.waiting.retain(|waiting| !waiting.granted.is_closed());
         let fitting = self.waiting.iter().enumerate();
@@ -175,7 +178,7 @@ impl State {
         let Some((at, _)) = most.filter(|(_, slot)| of(slot) > own + 1) else {
             return;
         };
-        // It may have been released just now.
+        // Sending fails if the slot was released in the meantime.
         let _ = self.revocable.remove(at).revoke.send(());
     }
 
@@ -193,14 +196,14 @@ impl State {
 }
 
 impl Slot {
-    /// Returns when the slot is to be given up, for a platform that has fewer.
+    /// Completes when the slot must be released for a platform that has fewer slots.
     pub(super) async fn revoked(&mut self) {
         if (&mut self.revoked).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Takes the slot for good: it is no longer revoked.
+    /// Makes the slot permanent: it is no longer revoked.
     pub(super) fn settle(&mut self) {
         let id = self.id;
         self.slots.state().revocable.retain(|slot| slot.id != id);
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_platform_gets_more_than_its_part_and_a_dropped_slot_is_free_again() {
+    async fn slots_per_platform_are_limited_and_dropped_slots_are_free_again() {
         let slots = slots(4, 2, 0);
         let (first, second) = (acquire(&slots, "a", 0).await, acquire(&slots, "a", 0).await);
         assert!(first.is_some() && second.is_some());
@@ -264,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_free_slot_goes_to_the_platform_that_holds_the_fewest_and_not_to_the_first_in_line() {
+    async fn a_free_slot_goes_to_the_platform_with_the_fewest_slots() {
         let slots = slots(3, 3, 0);
         let one = settled(&slots, "a").await;
         let _others = (settled(&slots, "a").await, settled(&slots, "b").await);
@@ -275,13 +278,13 @@ mod tests {
         let slot = with_none.try_recv().unwrap();
         assert!(first_in_line.try_recv().is_err());
         drop(slot);
-        // Both hold one now.
+        // Both platforms hold one slot now.
         let _granted = first_in_line.try_recv().unwrap();
         assert!(with_one.try_recv().is_err());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_platform_with_most_slots_loses_its_latest_to_one_with_none() {
+    async fn the_platform_with_the_most_slots_loses_its_latest_one() {
         let slots = slots(3, 3, 0);
         let mut held = Vec::new();
         for _ in 0..3 {
@@ -291,10 +294,10 @@ mod tests {
         let mut latest = held.pop().unwrap();
         let revoked = tokio::time::timeout(SOON, latest.revoked());
         revoked.await.unwrap();
-        assert!(waiting.try_recv().is_err(), "not before it is given up");
+        assert!(waiting.try_recv().is_err(), "not before it is released");
         drop(latest);
         let of_b = waiting.try_recv().unwrap();
-        // Two and one: another slot for b would only turn that round.
+        // The platforms hold two slots and one. Another slot for b would only reverse that.
         let _waiting = slots.enqueue(&platform("b"), 0);
         for slot in &mut held {
             assert!(slot.revoked.try_recv().is_err());
@@ -313,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_abandoned_wait_leaks_no_slot() {
+    async fn a_wait_that_is_dropped_leaks_no_slot() {
         let slots = slots(1, 1, 10);
         let held = acquire(&slots, "a", 10).await;
         for _ in 0..3 {
@@ -321,7 +324,7 @@ mod tests {
         }
         let waiting = slots.enqueue(&platform("c"), 10);
         drop(held);
-        // Granted, and never looked at.
+        // The slot was granted, but is never received.
         drop(waiting);
         assert!(acquire(&slots, "d", 10).await.is_some());
         let state = slots.state();

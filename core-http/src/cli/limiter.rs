@@ -1,5 +1,7 @@
-//! How many uploads there are at a time. Receiving one costs a file and a connection for as long as its sender likes;
-//! checking and storing it costs processor time. So the two are counted apart, and the costly one only once a body is whole.
+//! Limits the number of concurrent uploads.
+//!
+//! Receiving an upload costs a file and a connection for as long as the client takes. Checking and storing it costs
+//! processor time. The two are therefore limited separately, and the second limit only applies once a body is complete.
 
 use std::time::Duration;
 
@@ -9,33 +11,34 @@ use serde_json::json;
 
 use super::fair_slots::{Capacity, FairSlots, Slot};
 
-/// How long an upload waits, unread, until it may be received.
+/// Maximum time that an upload waits, unread, until it may be received.
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a received upload waits until it is checked; well below the time a gateway waits for an answer.
+/// Maximum time that a received upload waits until it may be checked. Well below the response timeout of a gateway.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// When a refused client should come back, in seconds.
+/// The time after which a refused client may retry, in seconds.
 const RETRY_AFTER: u64 = 5;
 
-/// How many uploads there may be at a time, and how long one may take.
+/// Limits on concurrent uploads, and on the duration of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UploadLimits {
-    /// Uploads that are received at a time, over all platforms. 64 by default.
+    /// Maximum number of uploads that are received at the same time, over all platforms. Default: 64.
     pub spools: usize,
-    /// Uploads of one platform that are received at a time. 4 by default. When all [`Self::spools`] are taken, platforms
-    /// that have none get one from those that have several.
+    /// Maximum number of uploads of one platform that are received at the same time. When all [`Self::spools`] are
+    /// taken, platforms that have several lose one to platforms that have none. Default: 4.
     pub spools_per_platform: usize,
-    /// Bytes on the disk of all uploads that are being received; one that does not tell its length counts as the largest
-    /// there may be. 4 GiB by default.
+    /// Maximum disk space for uploads that are being received, in bytes. An upload without `Content-Length` counts with
+    /// the maximum size. Default: 4 GiB.
     pub spool_bytes: u64,
-    /// Uploads that are checked and stored at a time, each with some processor time and up to 32 MiB. Default: 2.
+    /// Maximum number of uploads that are checked and stored at the same time. Each needs processor time and up to 32
+    /// MiB of memory. Default: 2.
     pub permits: usize,
-    /// How long a client may pause in the middle of its upload. 60 s by default.
+    /// Maximum pause of a client during its upload. Default: 60 seconds.
     #[serde(with = "duration_text")]
     pub idle_timeout: Duration,
-    /// How long receiving an upload may take in all: 100 MiB at one megabit a second, 15 min by default.
+    /// Maximum total time for receiving an upload. Default: 15 minutes, enough for 100 MiB at one megabit per second.
     #[serde(with = "duration_text")]
     pub upload_timeout: Duration,
 }
@@ -53,7 +56,7 @@ impl Default for UploadLimits {
     }
 }
 
-/// Lets uploads in. Clones share what they count.
+/// Limits concurrent uploads. Clones share the counts.
 #[derive(Clone, Debug)]
 pub(super) struct UploadLimiter {
     spools: FairSlots,
@@ -76,10 +79,10 @@ impl UploadLimiter {
         }
     }
 
-    /// Waits until an upload of so many bytes may be received.
+    /// Waits until an upload of at most `bytes` may be received.
     ///
     /// # Errors
-    /// `SERVICE_UNAVAILABLE` with `Retry-After` when there was no room for it meanwhile.
+    /// `SERVICE_UNAVAILABLE` with `Retry-After` if there is no room for it within 5 seconds.
     pub(super) async fn receive(&self, platform: &PlatformId, bytes: u64) -> Result<Slot> {
         let slot = self.spools.acquire(platform, bytes, RECEIVE_TIMEOUT);
         slot.await.ok_or_else(too_many)
@@ -88,7 +91,7 @@ impl UploadLimiter {
     /// Waits until a received upload may be checked and stored.
     ///
     /// # Errors
-    /// `SERVICE_UNAVAILABLE` with `Retry-After` when others needed that long.
+    /// `SERVICE_UNAVAILABLE` with `Retry-After` if no permit is free within 15 seconds.
     pub(super) async fn check(&self, platform: &PlatformId) -> Result<Slot> {
         let permit = self.permits.acquire(platform, 0, CHECK_TIMEOUT);
         let mut permit = permit.await.ok_or_else(too_many)?;
@@ -97,7 +100,7 @@ impl UploadLimiter {
     }
 }
 
-/// Refuses an upload for now.
+/// Returns the error for an upload that exceeds the limits at the moment.
 pub(super) fn too_many() -> Error {
     Error::Refused {
         code: Code::ServiceUnavailable,

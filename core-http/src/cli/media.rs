@@ -3,7 +3,7 @@
 use core_domain::kernel::{Code, Error, Result};
 use http::{HeaderMap, header};
 
-/// The content types a site may come in.
+/// The content types that are accepted for a site.
 pub(super) const ACCEPTED: &[&str] = &[
     "application/gzip",
     "application/x-tar",
@@ -15,23 +15,23 @@ pub(super) const ACCEPTED: &[&str] = &[
 const GZIP_MARK: &[u8] = &[0x1f, 0x8b];
 const ZIP_MARK: &[u8] = b"PK";
 
-/// What a body is said to be.
+/// The format that `Content-Type` declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Media {
-    /// A compressed tar.
+    /// A tar archive, compressed with gzip.
     Gzip,
-    /// A tar.
+    /// An uncompressed tar archive.
     Tar,
-    /// A zip.
+    /// A zip archive.
     Zip,
-    /// An archive of any kind.
+    /// An archive in any of these formats.
     Any,
-    /// A form; its parts are set apart by this boundary.
+    /// A form whose parts are separated by this boundary.
     Form(String),
 }
 
 impl Media {
-    /// Reads `Content-Type`; nothing said is as good as `application/octet-stream`.
+    /// Parses `Content-Type`. A missing header counts as `application/octet-stream`.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self> {
         let Some(value) = headers.get(header::CONTENT_TYPE) else {
             return Ok(Self::Any);
@@ -47,17 +47,17 @@ impl Media {
                 Some(boundary) if (1..=70).contains(&boundary.len()) => Ok(Self::Form(boundary)),
                 _ => Err(Error::refused(
                     Code::BadRequest,
-                    "The form does not say how its parts are set apart.",
+                    "The Content-Type of the form has no valid boundary.",
                 )),
             },
             _ => Err(Error::refused(
                 Code::UnsupportedMediaType,
-                format!("A site comes as one of {}.", ACCEPTED.join(", ")),
+                format!("A site must be one of {}.", ACCEPTED.join(", ")),
             )),
         }
     }
 
-    /// Tells whether the bytes begin as they should.
+    /// Returns whether the first bytes of an archive match the format.
     pub(super) fn fits(&self, bytes: &[u8]) -> bool {
         let (gzip, zip) = (bytes.starts_with(GZIP_MARK), bytes.starts_with(ZIP_MARK));
         match self {
@@ -69,7 +69,7 @@ impl Media {
     }
 }
 
-/// A parameter of a header like `form-data; name="file"`. Quotes are taken off, and backslashes before what they quote.
+/// Returns a parameter of a header such as `form-data; name="file"`. Removes quotes and backslash escapes.
 pub(super) fn parameter(header: &str, wanted: &str) -> Option<String> {
     let (_, mut rest) = header.split_once(';')?;
     loop {
@@ -82,7 +82,7 @@ pub(super) fn parameter(header: &str, wanted: &str) -> Option<String> {
     }
 }
 
-/// A value and what follows it.
+/// Splits a text into the value at its start and the remainder.
 fn read_value(text: &str) -> Option<(String, &str)> {
     let text = text.trim_start();
     let Some(quoted) = text.strip_prefix('"') else {

@@ -1,4 +1,4 @@
-//! The command line's service: deploying a built site, and looking at a deployment.
+//! The CLI service: deploys built sites and returns the status of deployments.
 
 mod config;
 mod deploy;
@@ -20,10 +20,11 @@ use self::deploy::DeployService;
 pub use self::limiter::UploadLimits;
 use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 
-/// The service: documented paths, and the same behind a gateway that took `/api/v1/cli` off: `/platforms/{platformId}/..`.
+/// Builds the service. It responds to the documented paths, and to `/platforms/{platformId}/..`, which remain after a
+/// gateway has removed `/api/v1/cli`.
 ///
 /// # Errors
-/// When the table of endpoints contradicts itself.
+/// [`ServiceError`] if the endpoint table is inconsistent.
 pub fn service(
     app: Arc<App>,
     archives: Arc<dyn SiteArchives>,
@@ -35,7 +36,7 @@ pub fn service(
         .build()
 }
 
-/// The table of the command line's service.
+/// Returns the endpoint table of the CLI service.
 #[must_use]
 pub fn endpoints(
     archives: Arc<dyn SiteArchives>,

@@ -1,4 +1,4 @@
-//! The field `file` of a form (RFC 7578), taken out of a body while that comes in.
+//! Extracts the field `file` of a form (RFC 7578) while the body is being received.
 
 use core_domain::kernel::{Code, Error, Result};
 
@@ -8,16 +8,16 @@ const FIELD: &str = "file";
 const LINE_END: &[u8] = b"\r\n";
 const HEADERS_END: &[u8] = b"\r\n\r\n";
 
-/// How many bytes the headers of a part may have.
+/// Maximum size of the headers of a part, in bytes.
 const MAX_HEADERS: usize = 16 * 1024;
 
-/// Takes the bytes of the field `file` out of a form, piece by piece.
+/// Extracts the bytes of the field `file` from a form, piece by piece.
 #[derive(Debug)]
 pub(super) struct FormFile {
-    /// What stands before every part but the first, and after the last.
+    /// The delimiter before each part, and after the last one.
     delimiter: Vec<u8>,
     state: State,
-    /// What was fed and is not understood yet.
+    /// The bytes that were fed but are not parsed yet.
     rest: Vec<u8>,
     found: bool,
 }
@@ -26,9 +26,9 @@ pub(super) struct FormFile {
 enum State {
     /// Before the first delimiter.
     Preamble,
-    /// Behind a delimiter: two dashes end the form.
+    /// After a delimiter. Two dashes end the form.
     AfterDelimiter,
-    /// The rest of that line may be filled up with blanks.
+    /// In the remainder of the delimiter line, which may contain blanks.
     Padding,
     Headers,
     Content {
@@ -42,16 +42,16 @@ impl FormFile {
         Self {
             delimiter: format!("\r\n--{boundary}").into_bytes(),
             state: State::Preamble,
-            // The first delimiter may do without a line end before it.
+            // The first delimiter needs no line end before it, so this adds one.
             rest: LINE_END.to_vec(),
             found: false,
         }
     }
 
-    /// Reads on, and adds what belongs to the file to `file`.
+    /// Parses the next bytes of the body, and appends those of the file to `file`.
     ///
     /// # Errors
-    /// `BAD_REQUEST` for what is no form; `VALIDATION_ERROR` for a second file.
+    /// `BAD_REQUEST` if the body is not a valid form; `VALIDATION_ERROR` for a second file.
     pub(super) fn feed(&mut self, bytes: &[u8], file: &mut Vec<u8>) -> Result<()> {
         self.rest.extend_from_slice(bytes);
         let mut used = 0;
@@ -62,10 +62,10 @@ impl FormFile {
         Ok(())
     }
 
-    /// The body has ended.
+    /// Checks the form at the end of the body.
     ///
     /// # Errors
-    /// `BAD_REQUEST` for what is no form; `VALIDATION_ERROR` for one without the field.
+    /// `BAD_REQUEST` if the form is not complete; `VALIDATION_ERROR` if it has no field `file`.
     pub(super) fn finish(self) -> Result<()> {
         if self.state != State::End {
             return Err(not_a_form());
@@ -77,7 +77,7 @@ impl FormFile {
         }
     }
 
-    /// Makes one step from there; answers how many bytes it used, and `None` when it needs more of them.
+    /// Parses one element at `from`. Returns the number of bytes used, or `None` if more bytes are needed.
     fn step(&mut self, from: usize, file: &mut Vec<u8>) -> Result<Option<usize>> {
         let rest = &self.rest[from..];
         match self.state {
@@ -89,7 +89,7 @@ impl FormFile {
             },
             State::Padding => match rest {
                 [b' ' | b'\t', ..] => Ok(Some(1)),
-                // The line end belongs to the headers: a part without any begins with an empty line.
+                // The line end belongs to the headers, because a part without headers begins with an empty line.
                 [b'\r', b'\n', ..] => Ok(self.go(State::Headers, 0)),
                 [] | [b'\r'] => Ok(None),
                 _ => Err(not_a_form()),
@@ -122,16 +122,16 @@ impl FormFile {
             return Err(not_a_form());
         }
         if is_file && std::mem::replace(&mut self.found, true) {
-            return Err(wrong("not_unique", "must be there once"));
+            return Err(wrong("not_unique", "must occur exactly once"));
         }
         Ok(self.go(State::Content { is_file }, end + HEADERS_END.len()))
     }
 
-    /// Hands over all that comes before the next delimiter.
+    /// Consumes the bytes before the next delimiter, and appends them to `file` if given.
     fn skip_content(&mut self, from: usize, file: Option<&mut Vec<u8>>) -> Option<usize> {
         let rest = &self.rest[from..];
         let end = find(rest, &self.delimiter);
-        // The last bytes may be the beginning of a delimiter.
+        // The last bytes may be the start of a delimiter.
         let whole = rest.len().saturating_sub(self.delimiter.len() - 1);
         let content = &rest[..end.unwrap_or(whole)];
         if let Some(file) = file {
@@ -145,7 +145,7 @@ impl FormFile {
     }
 }
 
-/// The name of a part.
+/// Returns the name of a part, from its headers.
 fn name(headers: &str) -> Option<String> {
     headers.split("\r\n").find_map(|line| {
         let (header, value) = line.split_once(':')?;
@@ -154,7 +154,7 @@ fn name(headers: &str) -> Option<String> {
     })
 }
 
-/// Where a mark that begins with a carriage return first occurs.
+/// Returns the first position of `mark`, which must begin with a carriage return.
 fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
     let mut from = 0;
     while let Some(next) = bytes[from..].iter().position(|byte| *byte == b'\r') {
@@ -174,7 +174,7 @@ fn wrong(code: &'static str, message: &str) -> Error {
 fn not_a_form() -> Error {
     Error::refused(
         Code::BadRequest,
-        "The body is no form, or it is not complete.",
+        "The body is not a valid form, or it is incomplete.",
     )
 }
 
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// The file of a body that comes in pieces of this size.
+    /// Returns the file of a body that arrives in pieces of this size.
     fn file_in(pieces: usize, body: &[u8], boundary: &str) -> Result<Vec<u8>> {
         let (mut form, mut file) = (FormFile::new(boundary), Vec::new());
         for piece in body.chunks(pieces) {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_the_beginning_of_a_delimiter_is_held_back() {
+    fn only_the_start_of_a_delimiter_is_buffered() {
         let mut form = FormFile::new("xyz");
         let mut file = Vec::new();
         let head = b"--xyz\r\nContent-Disposition: form-data; name=file\r\n\r\n";
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_file_with_two_and_without_an_end_it_is_refused() {
+    fn forms_without_a_file_with_two_files_or_without_an_end_are_refused() {
         let none = file(&form(&[("files", b"x")]), "xyz").unwrap_err();
         assert_eq!(none.code(), Code::ValidationError);
         assert_eq!(
@@ -275,7 +275,7 @@ mod tests {
                     }
                     prop_assert_eq!(found, content);
                 }
-                // No client picks a boundary that is in the content.
+                // Clients choose a boundary that does not occur in the content.
                 Err(_) => prop_assert!(content.windows(3).any(|w| w == b"--x")),
             }
         }

@@ -1,4 +1,4 @@
-//! What the headers of a deploy request say.
+//! The headers of a deploy request.
 
 use core_domain::kernel::{Caller, Code, Error, Result, UserId};
 use core_domain::registry::{BRANCH_PATTERN, Branch};
@@ -6,21 +6,21 @@ use http::header;
 
 use super::media::Media;
 use crate::kernel::Cx;
-use crate::kernel::header_names::{DEPLOY_BRANCH, USER_ID};
+use crate::kernel::request::header_names::{DEPLOY_BRANCH, USER_ID};
 
-/// A deploy request but for its body.
+/// A deploy request without its body.
 #[derive(Debug)]
 pub(super) struct DeployRequest {
     pub(super) key: Option<String>,
     pub(super) branch: Branch,
     pub(super) user_id: String,
     pub(super) media: Media,
-    /// The most bytes its body may have: as many as it says, if it does.
+    /// Maximum size of the body in bytes: its `Content-Length` if given, otherwise the limit.
     pub(super) max_bytes: u64,
 }
 
 impl DeployRequest {
-    /// Reads the headers; refuses what is too large by its own word.
+    /// Parses the headers. Refuses a `Content-Length` above `max_bytes`.
     pub(super) fn parse(cx: &Cx, max_bytes: u64) -> Result<Self> {
         Ok(Self {
             key: cx.idempotency_key()?.map(str::to_owned),
@@ -32,7 +32,7 @@ impl DeployRequest {
     }
 }
 
-/// The default is live, so a header that says nothing clear is never taken for none.
+/// Returns the branch. The default is the live site, so an invalid or repeated header is an error and never ignored.
 fn branch(cx: &Cx) -> Result<Branch> {
     let mut values = cx.headers.get_all(&DEPLOY_BRANCH).iter();
     let (first, second) = (values.next(), values.next());
@@ -53,7 +53,7 @@ fn branch(cx: &Cx) -> Result<Branch> {
     }
 }
 
-/// Who deploys. A service may say for whom.
+/// Returns the id of the user who deploys. A service may name the user for whom it deploys.
 fn user(cx: &Cx) -> Result<String> {
     let told = match &*cx.caller {
         Caller::Service { .. } => cx.headers.get(&USER_ID),
@@ -73,7 +73,7 @@ fn user(cx: &Cx) -> Result<String> {
     }
 }
 
-/// How many bytes the body has; as many as it may when that is not said.
+/// Returns the `Content-Length` of the body, or `max_bytes` without this header.
 fn length(cx: &Cx, max_bytes: u64) -> Result<u64> {
     let Some(length) = cx.headers.get(header::CONTENT_LENGTH) else {
         return Ok(max_bytes);

@@ -1,5 +1,5 @@
-//! The body of a deploy request on its way to the disk: counted, taken out of its form, hashed. Only a piece of it is in
-//! memory at a time.
+//! Writes the body of a deploy request to the disk: counts it, extracts it from its form, and hashes it. Only one piece
+//! of it is in memory at a time.
 
 use std::time::Duration;
 
@@ -13,37 +13,39 @@ use super::media::Media;
 use super::multipart::FormFile;
 use crate::kernel::Body;
 
-/// How many bytes are written at a time.
+/// The number of bytes that are written at a time.
 const PIECE: usize = 256 * 1024;
 
-/// How many bytes tell an archive's format.
+/// The number of bytes that identify the format of an archive.
 const MARK: usize = 2;
 
-/// An archive as it was sent, in the staging area of the blob store; removed when dropped.
+/// An archive as it was sent, in the staging area of the blob store. It is removed when dropped.
 #[derive(Debug)]
 pub(super) struct Spooled {
     pub(super) blob: Box<dyn StagedBlob>,
-    /// SHA-256 in hex.
+    /// The SHA-256 of the archive, in hex.
     pub(super) hash: String,
 }
 
-/// What is read, and how much of it, how slowly.
+/// The body to read, with its limits.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) body: Body,
     pub(super) media: Media,
-    /// The most bytes the body may have.
+    /// Maximum size of the body, in bytes.
     pub(super) max_bytes: u64,
-    /// How long the client may pause.
+    /// Maximum pause of the client.
     pub(super) idle_timeout: Duration,
 }
 
 impl Source {
-    /// Writes the archive to the disk while it comes in.
+    /// Writes the archive to the disk while it is being received.
     ///
     /// # Errors
-    /// `PAYLOAD_TOO_LARGE`; `BAD_REQUEST` when the client broke off, paused too long, or sent no form as it said;
-    /// `VALIDATION_ERROR` when it is something else than what it is said to be.
+    /// `PAYLOAD_TOO_LARGE` if the body exceeds its limit; `BAD_REQUEST` if the client disconnects, pauses too long, or
+    /// sends an
+    /// empty body or an invalid form; `VALIDATION_ERROR` if the format differs from the declared one;
+    /// `UPSTREAM_ERROR` if the blob store fails.
     pub(super) async fn spool(mut self, blobs: &dyn Blobs) -> Result<Spooled> {
         let mut form = match &self.media {
             Media::Form(boundary) => Some(FormFile::new(boundary)),
@@ -75,20 +77,20 @@ impl Source {
             let frame = frame
                 .map_err(|_| Error::refused(Code::BadRequest, "The upload paused too long."))?;
             let frame = frame.transpose().map_err(|_| {
-                let message = "The upload could not be read to its end.";
+                let message = "The upload is incomplete.";
                 Error::refused(Code::BadRequest, message)
             })?;
             match frame.map(http_body::Frame::into_data) {
                 None => return Ok(None),
                 Some(Ok(data)) => return Ok(Some(data)),
-                // Trailers.
+                // Trailers are ignored.
                 Some(Err(_)) => {}
             }
         }
     }
 }
 
-/// Where it goes.
+/// The staged blob that the archive is written to, with its hash.
 struct Target {
     blob: Box<dyn StagedBlob>,
     hash: Sha256,
@@ -128,7 +130,7 @@ impl Target {
             return Err(Error::refused(Code::BadRequest, "The upload is empty."));
         }
         if !media.fits(&self.mark) {
-            let message = "the upload is no such archive";
+            let message = "the upload is not an archive of this type";
             return Err(Error::invalid("content-type", "format_mismatch", message));
         }
         Ok(Spooled {
@@ -138,7 +140,7 @@ impl Target {
     }
 }
 
-/// The blob store failed: for the log, with its cause.
+/// Converts an error of the blob store. Its cause appears in the log only.
 pub(super) fn failed(error: BlobError) -> Error {
     Error::Upstream(Cause::new(error).to_string())
 }

@@ -1,4 +1,4 @@
-//! Resolving credentials: what the gateway asks IAM.
+//! Resolves credentials: the questions that the gateway puts to IAM.
 
 use std::sync::Arc;
 
@@ -6,39 +6,40 @@ use async_trait::async_trait;
 use core_domain::gateway::Credential;
 use core_domain::kernel::{Caller, Timestamp};
 
-/// The holder of a credential.
+/// The caller that a credential belongs to, and how the credential may be used.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// Who calls.
+    /// The caller that the credential identifies.
     pub caller: Arc<Caller>,
     /// Whether the caller's platform is suspended.
     pub suspended: bool,
-    /// When the credential expires, if it does. No answer is cached longer.
+    /// The time at which the credential expires; `None` if it does not. The result is not cached beyond this time.
     pub expires_at: Option<Timestamp>,
-    /// How many requests a minute the credential may be used for, if it has a limit of its own. The gateway counts them,
-    /// whether it had to ask or not.
+    /// Maximum number of requests per minute with this credential; `None` if it has no limit of its own. The gateway
+    /// counts the requests, including those with a cached result.
     pub requests_per_minute: Option<u32>,
 }
 
-/// Why a credential was not resolved.
+/// The reason why a credential was not resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthorityError {
-    /// The credential is unknown, expired or revoked: the client gets 401.
+    /// The credential is unknown, expired or revoked. The client gets 401.
     #[error("the credential is not valid")]
     Refused,
-    /// IAM could not be reached or its answer could not be read: the client gets 503 and keeps its session. The text is for
-    /// the log.
-    #[error("no answer about a credential: {0}")]
+    /// IAM could not be reached, or its response could not be read. The client gets 503 and keeps its session. The text
+    /// is for the log.
+    #[error("the credential could not be checked: {0}")]
     Unavailable(String),
 }
 
-/// Resolves credentials to callers. It is never given the service key, which the gateway checks itself.
+/// Resolves credentials to callers. The service key is never passed to it; the gateway checks that key itself.
 #[async_trait]
 pub trait Authority: Send + Sync + std::fmt::Debug {
-    /// Looks up a session token or an API key.
+    /// Resolves a session token or an API key.
     ///
     /// # Errors
-    /// [`AuthorityError::Refused`] when it is not valid; [`AuthorityError::Unavailable`] when that is not known.
+    /// [`AuthorityError::Refused`] if the credential is not valid; [`AuthorityError::Unavailable`] if its validity
+    /// could not be determined.
     async fn resolve(&self, credential: &Credential) -> Result<Resolved, AuthorityError>;
 }

@@ -1,4 +1,4 @@
-//! The settings of a gateway, checked once when it is made.
+//! The configuration of a gateway. It is checked once, when the gateway is created.
 
 use std::time::Duration;
 
@@ -9,91 +9,97 @@ use core_domain::kernel::duration_text;
 use http::{HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::cors::ALLOWED_HEADERS;
+use crate::kernel::admission::cors::ALLOWED_HEADERS;
 use crate::kernel::{MAX_BODY_BYTES, ServiceKey};
 
-/// The longest time-to-live of the session cache.
+/// Maximum time-to-live of the session cache.
 const MAX_SESSION_CACHE: Duration = Duration::from_secs(5);
 
-/// A setting that is not valid. Names the setting, never a secret.
+/// An invalid setting. The message names the setting and never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {problem}")]
 pub struct ConfigError {
-    /// The field of [`GatewayConfig`].
+    /// The name of the setting: a field of [`GatewayConfig`], `upstream` or `routes`.
     pub setting: &'static str,
-    /// What is wrong with it.
+    /// The reason why the value is invalid.
     pub problem: String,
 }
 
-/// The settings of a gateway.
+/// The configuration of a gateway.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatewayConfig {
-    /// The static service key (`AUTH_API_KEY`), of at least [`ServiceKey::MIN_LENGTH`] characters. Without one **every
-    /// request passes** as the service `unauthenticated`, for development on one machine; whoever listens must then keep to
-    /// loopback addresses. Requests that pages of other origins than [`Self::allowed_origins`] make a browser send are refused
-    /// all the same.
+    /// The static service key (`AUTH_API_KEY`), of at least [`ServiceKey::MIN_LENGTH`] characters. Default: none.
+    ///
+    /// Without a key, **every request passes** as the service `unauthenticated`. This is for development on one
+    /// machine: the server must then listen on loopback addresses only. Cross-origin browser requests are still refused
+    /// unless their origin is in [`Self::allowed_origins`].
     #[serde(skip)]
     pub service_key: Option<Secret>,
-    /// Routes that need no credential, such as `POST /api/v1/iam/api/auth/sign-up` or, for every method, the path alone;
-    /// each covers the paths below it. Callers there are anonymous, whatever credential they send; a service that validates
-    /// sessions itself, as IAM does, still gets theirs. Empty unless set.
+    /// Routes that need no credential. Default: none.
+    ///
+    /// An entry is a method and a path, such as `POST /api/v1/iam/api/auth/sign-up`, or a path alone, which covers
+    /// every method. Each entry also covers the paths below it. Callers of these routes are anonymous, whatever
+    /// credential they send. A service that validates sessions itself, such as IAM, still receives the session.
     #[serde(skip)]
     pub public_routes: Vec<String>,
-    /// Proxies whose `X-Forwarded-For` is believed: addresses or ranges. None unless set.
+    /// Proxies whose `X-Forwarded-For` is trusted: addresses or address ranges. Default: none.
     #[serde(skip)]
     pub trusted_proxies: Vec<String>,
-    /// Origins whose pages may call, exactly as browsers write them. None unless set.
+    /// Origins whose pages may call the API, exactly as browsers send them. Default: none.
     #[serde(skip)]
     pub allowed_origins: Vec<String>,
-    /// Request headers a page may send besides `Content-Type`, `Authorization` and `X-Request-Id`.
+    /// Request headers that a page may send in addition to `Content-Type`, `Authorization` and `X-Request-Id`. Default:
+    /// none.
     pub extra_cors_headers: Vec<String>,
-    /// Whether a page may send cookies along.
+    /// Whether the pages of allowed origins may send cookies. Default: `false`.
     pub cors_credentials: bool,
-    /// How many requests a client may make: to a path or strict endpoint, over all paths, and with credentials that are
-    /// refused. See [`RatePlan`] for the numbers unless set.
+    /// Request limits per client: for a path or strict endpoint, over all paths, and for credentials that are refused.
+    /// See [`RatePlan`] for the defaults.
     pub rates: RatePlan,
-    /// How long the rate limiter may take before the in-memory limiter is used instead. 100 milliseconds unless set.
+    /// Maximum time for a call to the rate limiter; after it, the in-memory limiter is used. Default: 100 milliseconds.
     #[serde(with = "duration_text")]
     pub limiter_timeout: Duration,
-    /// Whether the headers `RateLimit-Limit`, `-Remaining` and `-Reset` of the older draft are sent as well.
+    /// Whether the headers of the older draft are sent as well: `RateLimit-Limit`, `-Remaining` and `-Reset`. Default:
+    /// `false`.
     pub older_rate_headers: bool,
-    /// Time-to-live of the session cache: at most 5 seconds; zero disables it. Sign-out and suspension take effect at once
-    /// when the cache is invalidated for them, and within this time otherwise. 1 second unless set.
+    /// Time-to-live of the session cache, at most 5 seconds; zero disables the cache. Sign-out and suspension take
+    /// effect at once if the cache is invalidated for them, and within this time otherwise. Default: 1 second.
     #[serde(with = "duration_text")]
     pub session_cache: Duration,
-    /// How long IAM may take to resolve a credential. 2 seconds unless set.
+    /// Maximum time in which IAM must resolve a credential. Default: 2 seconds.
     #[serde(with = "duration_text")]
     pub authority_timeout: Duration,
-    /// How long an upstream may take from the end of the upload to its answer's head. A long poll (`wait=<seconds>`) is given
-    /// its wait on top. 30 seconds unless set.
+    /// Maximum time from the end of the upload to the head of the upstream response. A long poll (`wait=<seconds>`)
+    /// gets its wait time in addition. Default: 30 seconds.
     #[serde(with = "duration_text")]
     pub response_timeout: Duration,
-    /// How long a client may pause in the middle of an upload. 60 seconds unless set.
+    /// Maximum pause of a client during an upload. Default: 60 seconds.
     #[serde(with = "duration_text")]
     pub upload_idle_timeout: Duration,
-    /// How long an upstream may pause in the middle of its answer before the connection to the client is closed. 60 seconds
-    /// unless set; keep it above the heartbeat interval of event streams.
+    /// Maximum pause of an upstream during its response; after it, the connection to the client is closed. Must be
+    /// longer than the heartbeat interval of event streams. Default: 60 seconds.
     #[serde(with = "duration_text")]
     pub response_idle_timeout: Duration,
-    /// The largest request body, in bytes.
+    /// Maximum size of a request body, in bytes. Default: [`MAX_BODY_BYTES`].
     pub body_limit: u64,
-    /// The largest request body for the command line's service, which takes deployments, in bytes. A suite takes it from
+    /// Maximum size of a request body for the CLI service, which receives deployments, in bytes. A suite sets it from
     /// `cli.sites.upload_bytes`.
     #[serde(skip)]
     pub upload_limit: u64,
-    /// The services that get the client's session token and cookies as well. IAM alone unless set.
+    /// Services that also receive the session token and the cookies of the client. Default: IAM only.
     pub sessions_to: Vec<ServiceName>,
-    /// The value of `X-Frame-Options`.
+    /// The value of the response header `X-Frame-Options`. Default: `DENY`.
     pub frame_options: String,
-    /// The value of `Referrer-Policy`.
+    /// The value of the response header `Referrer-Policy`. Default: `no-referrer`.
     pub referrer_policy: String,
-    /// Whether answers have `Server-Timing` with the time the gateway and the upstream took.
+    /// Whether the response has a `Server-Timing` header with the time spent in the gateway and in the upstream.
+    /// Default: `false`.
     pub server_timing: bool,
 }
 
 impl Default for GatewayConfig {
-    /// The numbers of the interface and no service key: see [`GatewayConfig::service_key`].
+    /// Returns the limits and timeouts of the interface, without a service key: see [`GatewayConfig::service_key`].
     fn default() -> Self {
         Self {
             service_key: None,
@@ -121,16 +127,16 @@ impl Default for GatewayConfig {
 }
 
 impl GatewayConfig {
-    /// Tells whether a gateway can be made with these settings.
+    /// Checks that a gateway can be created with this configuration.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first one that is not valid.
+    /// [`ConfigError`] for the first setting that is invalid.
     pub fn check(&self) -> Result<(), ConfigError> {
         Settings::try_from(self.clone()).map(drop)
     }
 }
 
-/// The settings, read and checked.
+/// The parsed and validated configuration.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) service_key: Option<ServiceKey>,
@@ -163,13 +169,13 @@ fn error(setting: &'static str, problem: impl ToString) -> ConfigError {
 }
 
 fn header_value(setting: &'static str, text: &str) -> Result<HeaderValue, ConfigError> {
-    HeaderValue::from_str(text).map_err(|_| error(setting, "not a header value"))
+    HeaderValue::from_str(text).map_err(|_| error(setting, "is not a valid header value"))
 }
 
 /// A route that needs no credential.
 #[derive(Debug)]
 struct PublicRoute {
-    /// `None` for every method.
+    /// The method; `None` for every method.
     method: Option<Method>,
     path: String,
 }
@@ -188,7 +194,7 @@ impl PublicRoute {
     }
 
     fn covers(&self, method: &Method, path: &str) -> bool {
-        // A route of GET also covers HEAD.
+        // A GET route also covers HEAD.
         let asked = if method == Method::HEAD {
             &Method::GET
         } else {
@@ -202,7 +208,7 @@ impl PublicRoute {
 fn public_routes(routes: &[String]) -> Result<Vec<PublicRoute>, ConfigError> {
     let read = |text: &String| {
         PublicRoute::parse(text).ok_or_else(|| {
-            let problem = format!("{text:?} is not of the form METHOD /api/... or /api/...");
+            let problem = format!("{text:?} must have the form METHOD /api/... or /api/...");
             error("public_routes", problem)
         })
     };
@@ -237,7 +243,7 @@ fn not_zero(setting: &'static str, duration: Duration) -> Result<Duration, Confi
 }
 
 impl Settings {
-    /// The largest request body for a service, in bytes.
+    /// Returns the maximum size of a request body for a service, in bytes.
     pub(crate) fn body_limit(&self, service: ServiceName) -> u64 {
         match service {
             ServiceName::Cli => self.upload_limit,
@@ -245,12 +251,12 @@ impl Settings {
         }
     }
 
-    /// Tells whether the service gets the client's session token and cookies.
+    /// Returns whether the service receives the session token and the cookies of the client.
     pub(crate) fn shows_session_to(&self, service: ServiceName) -> bool {
         self.sessions_to.contains(&service)
     }
 
-    /// Tells whether the route needs no credential.
+    /// Returns whether the route needs no credential.
     pub(crate) fn is_public(&self, method: &Method, path: &str) -> bool {
         self.public_routes
             .iter()

@@ -1,5 +1,7 @@
-//! Server-sent events, which have no end of their own: they end when the gateway's server stops, and when their caller would
-//! be let in no more, or as somebody else.
+//! Ends responses of server-sent events, which have no end of their own.
+//!
+//! They end when the server of the gateway stops, and when the credential of the caller no longer identifies the same
+//! caller.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -17,8 +19,8 @@ use http_body::Frame;
 use super::session_cache::SessionCache;
 use crate::kernel::{Body, BoxError, Draining, TokenDigest};
 
-/// How often a credential is resolved again. With the time that an answer about it is cached unless set otherwise, a service
-/// in another process goes on for 5 seconds at the most.
+/// The interval at which the credential of a stream is resolved again. Together with the default time-to-live of the
+/// session cache, a stream of a service in another process ends at most 5 seconds after the credential does.
 const RESOLVE: Duration = Duration::from_secs(3);
 
 /// The credential of a request, with the digest of its secret.
@@ -28,18 +30,18 @@ pub(crate) struct Presented {
     pub(crate) digest: TokenDigest,
 }
 
-/// What the answer to a request depends on for as long as it lasts.
+/// The conditions under which a response may continue.
 #[derive(Debug)]
 pub(crate) struct Lifetime {
     pub(crate) draining: Option<Draining>,
     pub(crate) sessions: Arc<SessionCache>,
-    /// None for who needed no credential, or holds the service key.
+    /// The credential of the request. `None` if the route needs no credential, or for the service key.
     pub(crate) presented: Option<Presented>,
     pub(crate) caller: Arc<Caller>,
 }
 
 impl Lifetime {
-    /// Waits until the server stops, or the caller would be let in no more.
+    /// Completes when the server stops, or when the credential no longer identifies the caller.
     async fn over(self) {
         let draining = async {
             match self.draining {
@@ -60,7 +62,7 @@ impl Lifetime {
     }
 }
 
-/// Waits until the credential is not that of the caller any more, or nobody can tell.
+/// Completes when the credential no longer identifies the caller, or cannot be resolved.
 async fn refused(sessions: &SessionCache, presented: &Presented, caller: &Caller) {
     loop {
         tokio::time::sleep(RESOLVE).await;
@@ -72,13 +74,13 @@ async fn refused(sessions: &SessionCache, presented: &Presented, caller: &Caller
     }
 }
 
-/// Tells whether an answer is of server-sent events.
+/// Returns whether the response is a stream of server-sent events.
 pub(crate) fn is_event_stream(response: &Response<Body>) -> bool {
     let content_type = response.headers().get(CONTENT_TYPE);
     content_type.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
 }
 
-/// The body until that is over; then it ends.
+/// Returns a body that ends when its lifetime ends.
 pub(crate) fn limited(body: Body, lifetime: Lifetime) -> Body {
     Body::new(Limited {
         body,
@@ -86,6 +88,7 @@ pub(crate) fn limited(body: Body, lifetime: Lifetime) -> Body {
     })
 }
 
+/// A body that ends early when its lifetime ends.
 struct Limited {
     body: Body,
     over: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -100,7 +103,7 @@ impl http_body::Body for Limited {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if self.over.as_mut().poll(cx).is_ready() {
-            // Whatever else is asked of it: it has ended.
+            // A future must not be polled after completion; this one stays ready.
             self.over = Box::pin(std::future::ready(()));
             return Poll::Ready(None);
         }

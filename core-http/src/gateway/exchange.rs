@@ -1,4 +1,4 @@
-//! A request inside the gateway, and what is known of it.
+//! The state of a request that the gateway is handling.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -12,38 +12,39 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use tokio::time::Instant;
 
 use super::refusal::Refusal;
-use crate::kernel::{Body, header_names, own_value};
+use crate::kernel::request::header_names;
+use crate::kernel::{Body, own_value};
 
-/// The header of W3C trace context that names the trace.
+/// The W3C trace context header that identifies the trace.
 pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The result of handling a request.
+/// The response to a request, or the reason for its refusal.
 pub(crate) type Outcome = Result<Response<Body>, Refusal>;
 
-/// What is known of one request and its answer.
+/// The facts about one request and its response that the steps of the gateway share.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) arrived: Instant,
     pub(crate) method: Method,
-    /// The peer of the connection; none when the request did not come over one.
+    /// The peer of the connection; `None` if the request did not arrive over a connection.
     pub(crate) peer: Option<SocketAddr>,
-    /// Whether the peer is a proxy whose forwarding headers are believed.
+    /// Whether the peer is a trusted proxy, whose forwarding headers are used.
     pub(crate) from_proxy: bool,
-    /// The client's address, as far as it is known.
+    /// The address of the client; `None` if the request did not arrive over a connection.
     pub(crate) client: Option<IpAddr>,
     pub(crate) destination: Result<Destination, PathError>,
     pub(crate) trace: TraceContext,
     /// The request id as a header value; always text.
     pub(crate) request_id: HeaderValue,
-    /// Who called, once that is known.
+    /// The caller; `None` before authentication.
     pub(crate) caller: Option<Arc<Caller>>,
-    /// How long the upstream took to its answer's head.
+    /// The time from the forwarding of the request to the head of the upstream response.
     pub(crate) upstream_time: OnceLock<Duration>,
-    /// How long everything up to the answer's head took.
+    /// The time from the arrival of the request to the head of the response.
     pub(crate) head_time: Option<Duration>,
 }
 
-/// The value of a header that stands on exactly one line.
+/// Returns the value of a header that occurs exactly once; otherwise `None`.
 pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
     let mut lines = headers.get_all(name).iter();
     match (lines.next(), lines.next()) {
@@ -52,18 +53,19 @@ pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'
     }
 }
 
-/// The same as text.
+/// Returns the text of a header that occurs exactly once; otherwise `None`. A value that is not UTF-8 is `None` as
+/// well.
 pub(crate) fn single_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     single(headers, name).and_then(|line| std::str::from_utf8(line.as_bytes()).ok())
 }
 
 fn client(headers: &HeaderMap, peer: IpAddr, trusted: &TrustedProxies) -> IpAddr {
     let lines = headers.get_all(&header_names::FORWARDED_FOR).iter();
-    // A line that is not text is not an address either: it ends the search.
+    // A line that is not text becomes an invalid address, which ends the search.
     client_address(peer, lines.map(|line| line.to_str().unwrap_or("")), trusted)
 }
 
-/// The client's request id, or a new one.
+/// Returns the request id of the client if it is valid, otherwise a new one.
 fn request_id(headers: &HeaderMap, clock: &dyn Clock, entropy: &dyn Entropy) -> HeaderValue {
     let presented = single(headers, &header_names::REQUEST_ID);
     if let Some(id) = presented.filter(|id| is_request_id(id.as_bytes())) {
@@ -73,7 +75,7 @@ fn request_id(headers: &HeaderMap, clock: &dyn Clock, entropy: &dyn Entropy) -> 
 }
 
 impl Exchange {
-    /// Reads what the steps need from a request that has just arrived.
+    /// Reads the facts that the steps need from a request that has just arrived.
     pub(crate) fn begin(
         request: &Request<Body>,
         peer: Option<SocketAddr>,
@@ -98,17 +100,17 @@ impl Exchange {
         }
     }
 
-    /// The request id.
+    /// Returns the request id as text.
     pub(crate) fn request_id(&self) -> &str {
         self.request_id.to_str().unwrap_or("")
     }
 
-    /// Tells whether the request asks for something under `/api/`, or could be meant to.
+    /// Returns whether the path is below `/api/`. Invalid paths are not.
     pub(crate) fn is_api(&self) -> bool {
         self.destination.as_ref().is_ok_and(Destination::is_api)
     }
 
-    /// Tells whether the request asks for the gateway's own health or readiness.
+    /// Returns whether the request is for the health or readiness of the gateway itself.
     pub(crate) fn is_health(&self) -> bool {
         matches!(
             self.destination,
@@ -116,7 +118,7 @@ impl Exchange {
         )
     }
 
-    /// The prefix of the route, for the log: never the client's text.
+    /// Returns the name of the route for the log. It never contains text of the client.
     pub(crate) fn route_name(&self) -> &'static str {
         match &self.destination {
             Ok(Destination::Service(route)) if route.prefix.is_empty() => route.service.as_str(),

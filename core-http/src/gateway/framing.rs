@@ -1,4 +1,4 @@
-//! Ambiguously framed requests (request smuggling) are refused, and their connection closed.
+//! Refuses requests with ambiguous framing (request smuggling) and closes their connections.
 
 use core_domain::gateway::Destination;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
@@ -8,13 +8,13 @@ use super::exchange::Exchange;
 use super::refusal::Refusal;
 use crate::kernel::Body;
 
-/// The longest request target, in bytes.
+/// Maximum length of a request target, in bytes.
 const MAX_TARGET: usize = 8 * 1024;
 
-/// The methods any service may have.
+/// The methods that services may support.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Checks the framing of a request, before authentication.
+/// Checks the method, the target, the body length and the host of a request. Runs before authentication.
 pub(crate) fn check(request: &Request<Body>, exchange: &Exchange) -> Result<(), Refusal> {
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
         return Err(Refusal::method_not_allowed(METHODS).closing());
@@ -65,18 +65,19 @@ fn check_body_length(request: &Request<Body>) -> Result<(), Refusal> {
     };
     if lengths > 0 {
         return Err(Refusal::bad_request(
-            "Content-Length and Transfer-Encoding exclude each other.",
+            "A request must not have both Content-Length and Transfer-Encoding.",
         ));
     }
     if second.is_some() || !first.as_bytes().eq_ignore_ascii_case(b"chunked") {
         return Err(Refusal::bad_request(
-            "The only Transfer-Encoding taken here is chunked, once.",
+            "The only supported Transfer-Encoding is a single chunked.",
         ));
     }
     Ok(())
 }
 
-/// A request made in process, not read from a connection, may do without `Host`.
+/// Checks that the request names exactly one host. Only a request made in process, without a connection, may have no
+/// `Host`.
 fn check_host(request: &Request<Body>, from_connection: bool) -> Result<(), Refusal> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());

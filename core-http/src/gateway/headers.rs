@@ -1,15 +1,15 @@
-//! Header filtering, of requests and of answers.
+//! Filters the headers of requests and responses.
 
 use http::header::{CONNECTION, TE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::refusal::Refusal;
-use crate::kernel::header_names::DEPLOY_BRANCH;
+use crate::kernel::request::header_names::DEPLOY_BRANCH;
 
-/// The prefix of the headers that the gateway alone sets. A client's are removed.
+/// The prefix of headers that only the gateway may set. Those of a client are removed.
 const OURS: &str = "x-core-";
 
-/// The headers `Connection` names.
+/// Returns the names of the headers that `Connection` lists, in lower case.
 fn connection_names(headers: &HeaderMap) -> Vec<String> {
     headers
         .get_all(CONNECTION)
@@ -20,7 +20,8 @@ fn connection_names(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// Tells whether this is an end-to-end header that authentication or framing relies on, which `Connection` must not remove.
+/// Returns whether this is an end-to-end header that authentication or framing relies on. `Connection` must not remove
+/// it.
 fn is_end_to_end(name: &str) -> bool {
     name.starts_with(OURS)
         || matches!(
@@ -29,7 +30,8 @@ fn is_end_to_end(name: &str) -> bool {
         )
 }
 
-/// The hop-by-hop headers but for `TE`. `Transfer-Encoding` is one as well: hyper has decoded it.
+/// Returns whether this is a hop-by-hop header other than `TE`. `Transfer-Encoding` is one as well, because hyper has
+/// decoded it.
 fn is_hop_by_hop(name: &str) -> bool {
     matches!(
         name,
@@ -45,7 +47,7 @@ fn is_hop_by_hop(name: &str) -> bool {
     )
 }
 
-/// The headers in which proxies describe the client.
+/// Returns whether this is a header in which a proxy describes the client.
 pub(super) fn describes_client(name: &str) -> bool {
     matches!(
         name,
@@ -60,8 +62,8 @@ pub(super) fn describes_client(name: &str) -> bool {
     )
 }
 
-/// Removes the headers whose names fulfil the condition. One look at each header that is there is cheaper than one look-up
-/// for each header that could be.
+/// Removes the headers whose names fulfil the condition. One check for each existing header is cheaper than one look-up
+/// for each possible header.
 pub(super) fn remove_if(headers: &mut HeaderMap, condition: impl Fn(&str) -> bool) {
     let unwanted: Vec<HeaderName> = headers
         .keys()
@@ -73,11 +75,13 @@ pub(super) fn remove_if(headers: &mut HeaderMap, condition: impl Fn(&str) -> boo
     }
 }
 
-/// Removes the headers that a client must not set: those with our prefix, those with an underscore (which many servers read
-/// as a dash), and the hop-by-hop headers.
+/// Removes the headers that a client must not set.
+///
+/// These are the headers with the prefix of the gateway, the hop-by-hop headers, and headers with an underscore in the
+/// name. Many servers treat an underscore as a dash.
 ///
 /// # Errors
-/// A 400 when `Connection` names an end-to-end header.
+/// `BAD_REQUEST` if `Connection` names an end-to-end header.
 pub(crate) fn clean_request(headers: &mut HeaderMap) -> Result<(), Refusal> {
     let named = connection_names(headers);
     if named.iter().any(|name| is_end_to_end(name)) {
@@ -104,7 +108,7 @@ fn is_forbidden(name: &str) -> bool {
     name.contains('_') || (name.starts_with(OURS) && name != DEPLOY_BRANCH.as_str())
 }
 
-/// Removes from an upstream's answer the headers that the gateway sets itself, and the hop-by-hop headers.
+/// Removes the hop-by-hop headers from an upstream response, and the headers that the gateway sets itself.
 pub(crate) fn clean_response(headers: &mut HeaderMap) {
     let named = connection_names(headers);
     let set_by_gateway = |name: &str| {
@@ -194,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_keep_every_cookie_and_lose_the_headers_the_gateway_sets() {
+    fn responses_keep_all_cookies_and_lose_the_headers_of_the_gateway() {
         let mut headers = map(&[
             ("set-cookie", "a=1"),
             ("set-cookie", "b=2"),

@@ -1,4 +1,4 @@
-//! A service behind HTTP, over a pool of connections.
+//! An upstream that is called over HTTP, with a pool of connections.
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
@@ -20,22 +20,26 @@ use super::routes::RouteClasses;
 use super::service_tokens::{ServiceTokens, TokenFor};
 use super::upstream::{Upstream, UpstreamError};
 use super::vouching::{Vouching, error};
-use crate::kernel::{Body, ClientIp, header_names};
+use crate::kernel::request::header_names;
+use crate::kernel::{Body, ClientIp};
 
-/// How long connecting may take.
+/// Maximum time for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long an idle connection is kept. Below the keep-alive timeout of servers (5 seconds is the shortest in wide use), or
-/// now and then a request would be sent on a connection that is just being closed.
+/// How long an idle connection stays in the pool. This must be shorter than the keep-alive timeout of the server, and 5
+/// seconds is the shortest in wide use. Otherwise requests are sometimes sent on a connection that is being closed.
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
-/// A service at an address of its own, over HTTP/1.1.
+/// A service at its own address, called over HTTP/1.1.
 ///
-/// The caller is sent as `X-Core-User-Id` or `X-Core-Api-Key-Id`, the client's address as `X-Core-Client-Ip`, with a service
-/// token, without which the service ignores them. The token claims the caller's session. The service reads role and permissions
-/// from the store; `X-Core-Role`, `X-Core-Permissions` and `X-Core-Operator` are informational. A request with the client's own
-/// session is sent without the caller, which the service resolves itself; the token is then sent in `X-Core-Service-Key`, for
-/// the client's address and the prefix.
+/// The caller is sent as `X-Core-User-Id` or `X-Core-Api-Key-Id`, and the address of the client as `X-Core-Client-Ip`.
+/// A service token is sent with them, because the service ignores these headers without one. The token names the
+/// session of the caller. The service reads the role and the permissions from the store; `X-Core-Role`,
+/// `X-Core-Permissions` and `X-Core-Operator` are informational.
+///
+/// A request with the session token of the client is sent without the headers of the caller, because the service
+/// resolves the session itself. The service token is then sent in `X-Core-Service-Key`, so that the service trusts the
+/// address of the client and the prefix.
 pub struct HttpUpstream {
     authority: Authority,
     tokens: Option<(Arc<ServiceTokens>, SuiteService)>,
@@ -44,22 +48,22 @@ pub struct HttpUpstream {
 }
 
 impl HttpUpstream {
-    /// The service at an address such as `http://127.0.0.1:8082`. It is not told who calls without
-    /// [service tokens](Self::with_service_tokens).
+    /// Creates an upstream for an address such as `http://127.0.0.1:8082`. The caller is not sent to the service
+    /// without [service tokens](Self::with_service_tokens).
     ///
     /// # Errors
-    /// [`ConfigError`] when that is no `http` address without a path.
+    /// [`ConfigError`] if the address is not an `http` address, or has a path or a query.
     pub fn new(address: &str) -> Result<Self, ConfigError> {
         let uri: Uri = address
             .parse()
-            .map_err(|_| error(format!("{address:?} is not an address")))?;
+            .map_err(|_| error(format!("{address:?} is not a valid address")))?;
         let bare =
             uri.scheme() == Some(&Scheme::HTTP) && uri.path() == "/" && uri.query().is_none();
         let authority = uri
             .authority()
             .filter(|_| bare)
             .cloned()
-            .ok_or_else(|| error(format!("{address:?} is not of the form http://host:port")))?;
+            .ok_or_else(|| error(format!("{address:?} must have the form http://host:port")))?;
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
@@ -75,14 +79,16 @@ impl HttpUpstream {
         })
     }
 
-    /// Vouches for callers with service tokens for this service. The service key stays with the gateway and IAM.
+    /// Sends the identity of callers with service tokens for this service. The service key itself is only shared
+    /// between the gateway and IAM.
     #[must_use]
     pub fn with_service_tokens(mut self, tokens: Arc<ServiceTokens>, target: SuiteService) -> Self {
         self.tokens = Some((tokens, target));
         self
     }
 
-    /// The token for a request of this caller. A request with the client's own credential needs no session in its token.
+    /// Returns the token for a request of this caller; `None` without service tokens. The token names no session if the
+    /// request has the credential of the client.
     async fn vouching(
         &self,
         caller: &Caller,
@@ -121,7 +127,7 @@ impl HttpUpstream {
             .map_err(|error| UpstreamError::Broken(error.to_string()))
     }
 
-    /// Sends the identity of the caller, if there is one, with what vouches for it.
+    /// Sets the headers that identify the caller and the client, together with the service token.
     fn set_identity_headers(
         vouching: &Vouching,
         caller: &Caller,
@@ -171,7 +177,7 @@ impl HttpUpstream {
 
 fn set(headers: &mut HeaderMap, name: &HeaderName, text: &str) -> Result<(), UpstreamError> {
     let value = HeaderValue::from_str(text)
-        .map_err(|_| UpstreamError::Broken(format!("{name} is not a header value")))?;
+        .map_err(|_| UpstreamError::Broken(format!("{name} has an invalid value")))?;
     headers.insert(name.clone(), value);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The outcome of authentication.
+//! The result of authentication.
 
 use std::sync::Arc;
 
@@ -7,22 +7,21 @@ use core_domain::kernel::Caller;
 use super::event_stream::Presented;
 use crate::kernel::UNAUTHENTICATED;
 
-/// The outcome of authentication.
+/// The caller of a request, and what follows from its credential.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
-    /// Who calls.
+    /// The caller that the credential identifies.
     pub(crate) caller: Arc<Caller>,
-    /// Whether the caller's platform is suspended; never for the service key.
+    /// Whether the platform of the caller is suspended. Always `false` for the service key.
     pub(crate) suspended: bool,
-    /// Whether the bearer of the request is the client's own session and may be forwarded to the services that validate
-    /// sessions.
+    /// Whether the bearer token is the session of the client, and may be forwarded to services that validate sessions.
     pub(crate) session: bool,
-    /// The credential that was resolved; none where none was asked for, or it was the service key.
+    /// The credential that was resolved. `None` if the route needs no credential, and for the service key.
     pub(crate) presented: Option<Presented>,
 }
 
 impl Identity {
-    /// A route that needs no credential.
+    /// Returns the identity of callers of a route that needs no credential.
     pub(crate) fn anonymous() -> Self {
         Self {
             caller: Arc::new(Caller::Anonymous),
@@ -32,12 +31,13 @@ impl Identity {
         }
     }
 
-    /// The holder of the service key.
+    /// Returns the identity of the holder of the service key.
     pub(crate) fn service_key() -> Self {
         Self::service("service-key", false)
     }
 
-    /// Any caller, when no service key is configured. Its session still reaches the services that validate sessions.
+    /// Returns the identity of every caller if no service key is configured. Their sessions are still forwarded to
+    /// services that validate sessions.
     pub(crate) fn unauthenticated() -> Self {
         Self::service(UNAUTHENTICATED, true)
     }

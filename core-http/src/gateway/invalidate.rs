@@ -1,4 +1,4 @@
-//! Invalidation of the session cache, by session, API key, platform, user and organization.
+//! Invalidates the session cache, by session, API key, platform, user or organization.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -9,45 +9,47 @@ use core_domain::kernel::{ApiKeyId, OrganizationId, PlatformId, SessionId, UserI
 
 use super::authority::Resolved;
 
-/// How many entries a generation of the log holds.
+/// Maximum number of entries in a generation of the log.
 const GENERATION: usize = 8_192;
 
-/// Invalidates the session cache of a gateway. To be called when a session or a key ended, or a platform was suspended or
-/// restored: after the change is committed, and before it is acknowledged.
+/// Invalidates the session cache of a gateway. Clones invalidate the same cache.
 ///
-/// An answer that was requested before its session, key or platform was invalidated is never used afterwards, even when it
-/// arrives later. Answers about others stay cached. A rejected credential has no such subject: it is cached for a second at
-/// the most, and [`Invalidate::all`] invalidates it.
+/// Call it when a session or an API key has ended, and when a platform is suspended or restored: after the change is
+/// committed, and before it is acknowledged.
+///
+/// A result that was requested before its session, key or platform was invalidated is never used afterwards, even if it
+/// arrives later. Results for other credentials stay cached. A rejected credential has no subject: it is cached for at
+/// most one second, and [`Invalidate::all`] invalidates it.
 #[derive(Clone, Debug, Default)]
 pub struct Invalidate(Arc<InvalidationLog>);
 
 impl Invalidate {
-    /// Invalidates the answers about a session.
+    /// Invalidates the results for a session.
     pub fn session(&self, id: &SessionId) {
         self.0.record(Subject::Session(id));
     }
 
-    /// Invalidates the answers about an API key.
+    /// Invalidates the results for an API key.
     pub fn api_key(&self, id: &ApiKeyId) {
         self.0.record(Subject::ApiKey(id));
     }
 
-    /// Invalidates the answers about every credential that acts for a platform.
+    /// Invalidates the results for every credential that acts for a platform.
     pub fn platform(&self, id: &PlatformId) {
         self.0.record(Subject::Platform(id));
     }
 
-    /// Invalidates the answers about every credential of a user.
+    /// Invalidates the results for every credential of a user.
     pub fn user(&self, id: &UserId) {
         self.0.record(Subject::User(id));
     }
 
-    /// Invalidates the answers about every credential that acts for an organization.
+    /// Invalidates the results for every credential that acts for an organization.
     pub fn organization(&self, id: &OrganizationId) {
         self.0.record(Subject::Organization(id));
     }
 
-    /// Invalidates every answer.
+    /// Invalidates every result.
     pub fn all(&self) {
         self.0.record_all();
     }
@@ -57,7 +59,7 @@ impl Invalidate {
     }
 }
 
-/// What an answer is about.
+/// A thing that a cached result depends on.
 #[derive(Clone, Copy, Hash)]
 enum Subject<'s> {
     Session(&'s SessionId),
@@ -78,8 +80,8 @@ fn subjects(resolved: &Resolved) -> impl Iterator<Item = Subject<'_>> {
     subjects.into_iter().flatten()
 }
 
-/// The last invalidation of each subject. Time is an epoch, which every invalidation increments: an answer is requested in
-/// the current epoch, and is stale when one of its subjects was invalidated in a later one.
+/// The last invalidation of each subject. Time is counted in epochs; every invalidation increments the epoch. A result
+/// is requested in the current epoch. It is stale if one of its subjects was invalidated in a later epoch.
 #[derive(Debug, Default)]
 pub(super) struct InvalidationLog {
     epoch: AtomicU64,
@@ -87,15 +89,17 @@ pub(super) struct InvalidationLog {
     hasher: RandomState,
 }
 
-/// Epochs by hash of the subject; a collision invalidates both subjects. Two generations of bounded size: when the newer one
-/// is full, the older one is dropped and `floor` takes its place, so that answers whose entries were dropped are stale.
+/// The epochs of the last invalidations, by the hash of the subject. A collision invalidates both subjects.
+///
+/// The map consists of two generations of bounded size. When the newer one is full, the older one is dropped and
+/// `floor` takes its place. Results whose entries were dropped are therefore stale.
 #[derive(Debug, Default)]
 struct Entries {
     recent: HashMap<u64, u64>,
     older: HashMap<u64, u64>,
     /// The highest epoch in `older`.
     older_last: u64,
-    /// Every answer that was requested before this epoch is stale.
+    /// Every result that was requested before this epoch is stale.
     floor: u64,
 }
 
@@ -119,13 +123,13 @@ impl Entries {
 }
 
 impl InvalidationLog {
-    /// The current epoch, in which the next answer is requested.
+    /// Returns the current epoch, in which the next result is requested.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Tells whether an answer that was requested in that epoch must not be used any more. Takes no lock while nothing was
-    /// invalidated since.
+    /// Returns whether a result that was requested in the given epoch must not be used any more. Takes no lock if
+    /// nothing was invalidated since.
     pub(super) fn is_stale(&self, requested: u64, resolved: Option<&Resolved>) -> bool {
         if self.epoch() == requested {
             return false;
@@ -152,7 +156,7 @@ impl InvalidationLog {
         });
     }
 
-    /// The entry is written before the epoch: a reader that sees the new epoch finds the entry.
+    /// Writes an entry, then the next epoch. In this order, a reader that sees the new epoch also finds the entry.
     fn advance(&self, write: impl FnOnce(&mut Entries, u64)) {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let epoch = self.epoch() + 1;
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn only_earlier_answers_about_the_invalidated_subject_are_stale() {
+    fn only_earlier_results_for_the_invalidated_subject_are_stale() {
         let invalidate = Invalidate::default();
         let log = invalidate.log();
         let (by_session, by_key) = (of("s-1", "p-1", None), of("", "p-1", Some("k-1")));
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_one_kind_does_not_invalidate_the_same_text_of_another() {
+    fn equal_ids_of_different_kinds_are_different_subjects() {
         let invalidate = Invalidate::default();
         let before = invalidate.log().epoch();
         invalidate.platform(&PlatformId::parse("x").unwrap());
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_bounded_and_dropped_entries_leave_no_stale_answer_usable() {
+    fn the_log_is_bounded_and_results_of_dropped_entries_are_stale() {
         let invalidate = Invalidate::default();
         let log = invalidate.log();
         let before = log.epoch();
@@ -260,7 +264,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_is_stale_exactly_when_its_subject_was_invalidated_since(
+        fn a_result_is_stale_if_and_only_if_its_subject_was_invalidated_later(
             steps in proptest::collection::vec((0_u8..4, 0_u8..5), 1..60), asked_at in 0_usize..60,
         ) {
             let invalidate = Invalidate::default();

@@ -1,17 +1,17 @@
 //! The gateway: the public entry point of every service.
 //!
-//! [`Gateway`] is a `tower::Service` over any request body. A request passes the steps of the interface in their order,
-//! each a file in `step`: security headers, errors to envelopes, request id, log, time, rate limit, CORS,
-//! tracing, authentication, suspension; then it is proxied to the service its path belongs to.
+//! [`Gateway`] is a `tower::Service` over any request body. A request passes the steps of the interface in order:
+//! security headers, error envelopes, request id, log, time, rate limit, CORS, tracing, authentication and suspension.
+//! Each step is a file in `step`. The request is then proxied to the service that its path belongs to.
 //!
-//! What the gateway needs from outside are four small traits: [`Authority`] says who calls, an [`Upstream`] is a service
-//! (in this process or behind HTTP), a [`RateLimiter`](core_domain::port::RateLimiter) counts requests, and the domain's
-//! clock and entropy.
+//! The gateway depends on four traits. [`Authority`] resolves credentials to callers. An [`Upstream`] is a service, in
+//! this process or reached over HTTP. A [`RateLimiter`](core_domain::port::RateLimiter) counts requests. The clock and
+//! the entropy source are those of the domain.
 //!
-//! How an upstream learns of the caller: in process, from the extensions `Arc<`[`Caller`](core_domain::kernel::Caller)`>` and
-//! [`ForwardedPrefix`](crate::kernel::ForwardedPrefix); over HTTP, from `X-Core-User-Id`
-//! or `X-Core-Api-Key-Id` beside a service token ([`ServiceTokens`]), which claims the caller's session. Such headers of a client
-//! are removed.
+//! An upstream in this process reads the caller from the extensions `Arc<`[`Caller`](core_domain::kernel::Caller)`>`
+//! and [`ForwardedPrefix`](crate::kernel::ForwardedPrefix). An upstream reached over HTTP reads it from
+//! `X-Core-User-Id` or `X-Core-Api-Key-Id`, together with a service token ([`ServiceTokens`]) that names the session of
+//! the caller. Such headers are removed from the requests of clients.
 
 mod authority;
 mod config;

@@ -1,4 +1,4 @@
-//! The innermost service: health, "not found", or a service's answer.
+//! The innermost service of the gateway. It responds to health checks and forwards requests to the services.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,15 +18,16 @@ use super::refusal::Refusal;
 use super::step::errors::caught;
 use super::upload::{Progress, TimedOut, Upload};
 use super::upstream::{Upstream, UpstreamError, Upstreams};
+use crate::kernel::request::header_names;
 use crate::kernel::{
     Body, BodyTimes, ClientIp, ForwardedPrefix, Stopping, TimedBody, ViaGateway, Wait, bytes_body,
-    header_names, own_value,
+    own_value,
 };
 
-/// How many headers a gateway adds to a request, at most.
+/// Maximum number of headers that a gateway adds to a request.
 const ADDED: usize = 8;
 
-/// The innermost service of the gateway.
+/// Forwards requests to the services.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) settings: Arc<Settings>,
@@ -34,7 +35,8 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// The answer of the service that the path belongs to. Without an identity the caller was not asked for a credential.
+    /// Returns the response of the service that the path belongs to. `identity` is `None` if the path needs no
+    /// credential.
     pub(crate) async fn answer(
         &self,
         request: Request<Body>,
@@ -77,18 +79,18 @@ impl Proxy {
             return Err(too_large());
         }
         if answer.is_err() && progress.is_broken() {
-            return Err(Refusal::bad_request("The request body did not arrive whole.").closing());
+            return Err(Refusal::bad_request("The request body is incomplete.").closing());
         }
         let mut response = answer?;
         if response.status().is_informational() {
-            let cause = format!("the upstream ended with {}", response.status());
+            let cause = format!("the upstream responded only with {}", response.status());
             return Err(Error::Upstream(cause).into());
         }
         clean_response(response.headers_mut());
         Ok(response.map(|body| self.timed(body)))
     }
 
-    /// An answer's body with the limit of its pauses; one that is whole has none.
+    /// Limits the pauses of a response body. A body that is already complete needs no limit.
     fn timed(&self, body: Body) -> Body {
         if body.is_whole() {
             return body;
@@ -125,7 +127,7 @@ impl Proxy {
         }
     }
 
-    /// The request as the service gets it.
+    /// Builds the request that the service receives.
     fn upstream_request(
         &self,
         request: Request<Body>,
@@ -167,7 +169,7 @@ impl Proxy {
     }
 }
 
-/// The request body within its limit; an empty one is as it is.
+/// Limits the size of a request body. An empty body is returned unchanged.
 fn limited(body: Body, limit: u64) -> (Body, Arc<Progress>) {
     if body.is_end_stream() {
         return (body, Arc::default());
@@ -191,7 +193,8 @@ fn too_large() -> Refusal {
     Refusal::new(Code::PayloadTooLarge, "The request body is too large.").closing()
 }
 
-/// A gateway is ready until its server is asked to stop. Services behind it that fail do not change that.
+/// Returns the readiness of the gateway: 200 until its server is asked to stop, then 503. It does not depend on the
+/// services.
 fn readiness(extensions: &Extensions) -> Response<Body> {
     if !Stopping::is_in(extensions) {
         return plain("ok");
@@ -212,7 +215,7 @@ fn announced_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// How long a long poll (`wait=<seconds>`) may take on top of the response timeout.
+/// Returns the wait time of a long poll (`wait=<seconds>`), which is added to the response timeout.
 fn requested_wait(uri: &Uri) -> Duration {
     let query = uri.query().unwrap_or("");
     let wait = query.split('&').find_map(|pair| pair.strip_prefix("wait="));
@@ -220,7 +223,7 @@ fn requested_wait(uri: &Uri) -> Duration {
     Duration::from_secs(seconds.min(Wait::MAX_SECONDS))
 }
 
-/// The rest of the path with the query, both byte for byte as the client wrote them.
+/// Returns the path after the prefix, with the query, both byte for byte as the client sent them.
 fn upstream_uri(uri: &Uri, route: &Route) -> Result<Uri, Refusal> {
     let target = match uri.query() {
         Some(query) => format!("{}?{query}", route.rest),
@@ -231,7 +234,7 @@ fn upstream_uri(uri: &Uri, route: &Route) -> Result<Uri, Refusal> {
         .map_err(|_| Refusal::bad_request("The request target cannot be forwarded."))
 }
 
-/// The forwarding headers. Those of the client are believed only from a trusted proxy.
+/// The forwarding headers. Those of the request are used only if a trusted proxy sent them.
 struct Forwarded {
     proto: HeaderValue,
     host: Option<HeaderValue>,
@@ -271,7 +274,8 @@ impl Forwarded {
     }
 }
 
-/// The addresses the request came from: the peer's, after those that a trusted proxy forwarded.
+/// Returns the addresses through which the request came. The peer is last, after the addresses that a trusted proxy
+/// forwarded.
 fn hops(headers: &HeaderMap, exchange: &Exchange) -> Option<HeaderValue> {
     let peer = exchange.peer?.ip().to_canonical().to_string();
     if !exchange.from_proxy {
@@ -283,7 +287,7 @@ fn hops(headers: &HeaderMap, exchange: &Exchange) -> Option<HeaderValue> {
     HeaderValue::try_from(hops.join(", ")).ok()
 }
 
-/// The request id and the trace.
+/// Sets the headers with the request id and the trace.
 fn own_headers(headers: &mut HeaderMap, exchange: &Exchange) {
     let trace = &exchange.trace;
     let values = [

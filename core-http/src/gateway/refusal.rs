@@ -1,16 +1,16 @@
-//! An error of the gateway, with the headers of its answer.
+//! An error response of the gateway, with its headers.
 
 use core_domain::gateway::{CredentialError, PathError};
 use core_domain::kernel::{Code, Error};
 use http::header::{ALLOW, CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// A request that is refused. The errors step turns it into an envelope; until then the layers add headers to it as they
-/// would to an answer.
+/// The reason why a request is refused. The errors step turns it into an envelope. Until then, the steps add headers to
+/// it as they would to a response.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) error: Error,
-    // Boxed to keep every result of the gateway small.
+    // Boxed, so that every `Result` of the gateway stays small.
     pub(crate) headers: Box<HeaderMap>,
 }
 
@@ -24,7 +24,7 @@ impl Refusal {
         self
     }
 
-    /// Closes the connection as well: where its next request begins is not certain.
+    /// Also closes the connection, because the start of the next request on it is uncertain.
     pub(crate) fn closing(self) -> Self {
         self.with(CONNECTION, HeaderValue::from_static("close"))
     }
@@ -38,15 +38,15 @@ impl Refusal {
     }
 
     pub(crate) fn not_found() -> Self {
-        Self::new(Code::NotFound, "There is nothing here.")
+        Self::new(Code::NotFound, "There is no endpoint at this path.")
     }
 
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
-        Self::new(Code::MethodNotAllowed, "This method is not possible here.")
+        Self::new(Code::MethodNotAllowed, "This method is not allowed here.")
             .with(ALLOW, HeaderValue::from_static(allow))
     }
 
-    /// The text is for the log alone.
+    /// Returns a 503 with `Retry-After`. The cause is only logged.
     pub(crate) fn unavailable(cause: impl Into<String>) -> Self {
         Self::from(Error::Unavailable(cause.into()))
             .with(RETRY_AFTER, HeaderValue::from_static("1"))

@@ -1,4 +1,4 @@
-//! Which routes the services behind the gateway have, and how often a client may call each.
+//! The routes of the services, and their rate classes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use http::Method;
 use super::config::ConfigError;
 use crate::kernel::Service;
 
-/// What the gateway knows of a route of a service.
+/// The properties of a route that rate limiting needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteClass<'r> {
-    /// How often a client may call it.
+    /// The rate class, which limits how many requests a client may send to the route.
     pub class: RateClass,
-    /// What names it among the routes of its service: requests to a strict route are counted together, whatever the
+    /// The name of the route, unique within its service. Requests to a strict route are counted together, whatever the
     /// parameters in their paths.
     pub endpoint: &'r str,
 }
 
 /// The routes of a service.
 pub trait RouteClasses: Send + Sync + std::fmt::Debug {
-    /// The route that answers a method and the path behind the prefix; `None` when there is none. A client's requests to
-    /// routes that do not exist are counted together.
+    /// Returns the route for a method and the path after the prefix; `None` if there is none. All requests of a client
+    /// to routes that do not exist are counted together.
     fn class(&self, method: &Method, route: &Route) -> Option<RouteClass<'_>>;
 }
 
@@ -49,14 +49,14 @@ impl<R: RouteClasses + ?Sized> RouteClasses for Arc<R> {
     }
 }
 
-/// A list of routes, for a service that runs elsewhere.
+/// A list of routes, for a service that runs in another process.
 #[derive(Debug, Default)]
 pub struct RouteTable {
     router: matchit::Router<usize>,
     paths: Vec<Listed>,
 }
 
-/// The methods of a path; those of any method stand under `None`.
+/// The methods of a path. The key `None` stands for every method.
 #[derive(Debug, Default)]
 struct Listed {
     path: String,
@@ -71,11 +71,13 @@ fn error(line: &str, problem: impl std::fmt::Display) -> ConfigError {
 }
 
 impl RouteTable {
-    /// Reads lines such as `POST /api/auth/sign-in/email strict`: a method or `*`, the path as it remains behind the
-    /// gateway's prefix, with parameters as `{name}` and `{*rest}`, and the class unless it is `default`.
+    /// Parses lines such as `POST /api/auth/sign-in/email strict`.
+    ///
+    /// A line has a method or `*`, the path after the gateway's prefix, and optionally the class `default` or `strict`.
+    /// Parameters in the path are `{name}` and `{*rest}`. Default class: `default`.
     ///
     /// # Errors
-    /// [`ConfigError`] with the line that is none.
+    /// [`ConfigError`] with the first line that is not a valid route.
     pub fn parse<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<Self, ConfigError> {
         let mut table = Self::default();
         for line in lines {
@@ -85,7 +87,7 @@ impl RouteTable {
     }
 
     fn add(&mut self, line: &str) -> Result<(), ConfigError> {
-        let form = || error(line, "is not of the form METHOD /path [default|strict]");
+        let form = || error(line, "must have the form METHOD /path [default|strict]");
         let mut words = line.split_ascii_whitespace();
         let (Some(method), Some(path), class, None) =
             (words.next(), words.next(), words.next(), words.next())
@@ -101,7 +103,7 @@ impl RouteTable {
         let listed = self.listed(path).map_err(|problem| error(line, problem))?;
         match listed.methods.insert(method, class) {
             None => Ok(()),
-            Some(_) => Err(error(line, "is there twice")),
+            Some(_) => Err(error(line, "occurs twice")),
         }
     }
 
@@ -125,7 +127,7 @@ impl RouteClasses for RouteTable {
     fn class(&self, method: &Method, route: &Route) -> Option<RouteClass<'_>> {
         let at = *self.router.at(&route.rest).ok()?.value;
         let listed = self.paths.get(at)?;
-        // What may be got may be asked for with HEAD.
+        // A GET route also matches HEAD.
         let asked = if method == Method::HEAD {
             Method::GET
         } else {
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_knows_the_routes_it_lists_and_no_others() {
+    fn a_table_finds_only_its_own_routes() {
         let table = RouteTable::parse([
             "POST /api/auth/sign-in/email strict",
             "GET /api/sessions",
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_route_is_refused() {
+    fn invalid_and_repeated_lines_are_refused() {
         for bad in [
             "",
             "GET",

@@ -19,33 +19,33 @@ use super::proxy::Proxy;
 use super::session_cache::SessionCache;
 use super::step::Steps;
 use super::upstream::Upstreams;
-use crate::kernel::rate_limit::RateLimits;
+use crate::kernel::admission::rate_limit::RateLimits;
 use crate::kernel::{Body, BoxError};
 
-/// The ports of a gateway.
+/// The ports that a gateway needs.
 #[derive(Clone, Debug)]
 pub struct Ports {
-    /// Resolves credentials.
+    /// Resolves session tokens and API keys.
     pub authority: Arc<dyn Authority>,
-    /// The services behind the gateway.
+    /// The services that the gateway forwards requests to.
     pub upstreams: Upstreams,
-    /// Counts requests; share it with the services of the process.
+    /// Counts requests. Share it with the services of the same process.
     pub limiter: Arc<dyn RateLimiter>,
-    /// The time.
+    /// The source of the current time.
     pub clock: Arc<dyn Clock>,
-    /// Makes request ids and span ids.
+    /// The source of randomness for request ids and span ids.
     pub entropy: Arc<dyn Entropy>,
 }
 
-/// The gateway: `Clone`, never fails, takes any request body. Clones share everything.
+/// The gateway: a service that accepts any request body and never fails. Clones share all state.
 #[derive(Clone, Debug)]
 pub struct Gateway(Arc<Steps>);
 
 impl Gateway {
-    /// A gateway with these settings.
+    /// Creates a gateway with this configuration.
     ///
     /// # Errors
-    /// [`ConfigError`] names the setting that is not valid.
+    /// [`ConfigError`] for the first setting that is invalid.
     pub fn new(config: GatewayConfig, ports: Ports) -> Result<Self, ConfigError> {
         let settings = Arc::new(Settings::try_from(config)?);
         if settings.service_key.is_none() {
@@ -79,20 +79,21 @@ impl Gateway {
         })))
     }
 
-    /// Invalidates this gateway's session cache.
+    /// Returns a handle that invalidates the session cache of this gateway.
     #[must_use]
     pub fn invalidate(&self) -> Invalidate {
         self.0.sessions.invalidate()
     }
 
-    /// Tells whether requests pass without authentication because no service key is configured. Such a
-    /// gateway should only listen on loopback addresses.
+    /// Returns whether requests pass without authentication because no service key is configured. Such a gateway must
+    /// listen on loopback addresses only.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.0.settings.service_key.is_none()
     }
 
-    /// Not generic, so that the way of a request is compiled here, and not again in every crate that calls a gateway.
+    /// Responds to a request. Not generic, so that the code for a request is compiled in this crate, and not again in
+    /// every crate that calls a gateway.
     fn answer(&self, request: Request<Body>) -> GatewayFuture {
         let steps = Arc::clone(&self.0);
         GatewayFuture(Box::pin(async move { steps.answer(request).await }))
@@ -117,7 +118,7 @@ where
     }
 }
 
-/// The future of [`Gateway`]'s answer.
+/// The future of a response of [`Gateway`].
 #[must_use = "futures do nothing unless polled"]
 pub struct GatewayFuture(Pin<Box<dyn Future<Output = Response<Body>> + Send>>);
 

@@ -1,4 +1,4 @@
-//! The service tokens with which a gateway vouches for requests to services behind HTTP.
+//! Service tokens, with which a gateway authenticates its requests to services over HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,26 +19,28 @@ use super::upstream::{Upstream, UpstreamError};
 use super::vouching::Vouching;
 use crate::kernel::bytes_body;
 
-/// Where IAM issues them.
+/// The path of the IAM endpoint that issues service tokens.
 const PATH: &str = "/api/core/service-token";
 
-/// The most bytes of an answer of IAM that are read.
+/// Maximum size of a response of IAM, in bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// How long before its end a token is replaced: longer than a request is under way until its caller is known.
+/// How long before its expiry a token is replaced. This is longer than it takes a service to authenticate a request.
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
-/// How soon IAM is asked again after it had no token.
+/// Minimum time between two attempts to renew a token.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Maximum number of tokens for sessions that are kept.
+/// Maximum number of cached tokens for sessions.
 const MAX_SESSION_TOKENS: u64 = 10_000;
 
-/// How long IAM may take: requests wait meanwhile.
+/// Maximum time in which IAM must issue a token. Requests wait for it.
 const ISSUE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Gets service tokens of IAM and keeps each as long as it is good, so that the service key goes to IAM alone. One for all
-/// upstreams of a gateway. A call in a session has a token for that session.
+/// Requests service tokens from IAM and caches each until shortly before its expiry. The service key is therefore sent
+/// to IAM only.
+///
+/// A gateway uses one instance for all upstreams. A request in a session uses a token for that session.
 pub struct ServiceTokens {
     iam: Arc<dyn Upstream>,
     key: HeaderValue,
@@ -47,38 +49,39 @@ pub struct ServiceTokens {
     session_slots: Cache<(SuiteService, SessionId), Arc<Slot>>,
 }
 
-/// The purpose of a token.
+/// The service and the session that a token is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenFor<'a> {
     /// The service that is called.
     pub(super) target: SuiteService,
-    /// The session of the person who calls; `None` for calls without a session.
+    /// The session of the caller; `None` for calls without a session.
     pub(super) session: Option<&'a SessionId>,
 }
 
-/// The token for a service.
+/// The cached token for a service, or for a service and a session.
 #[derive(Default)]
 struct Slot {
     kept: Mutex<Option<Kept>>,
-    /// How often IAM had none.
+    /// The number of failed requests for a first token.
     failures: AtomicU64,
-    /// Held while IAM is asked: it is asked once, however many requests wait.
+    /// Locked while a token is requested, so that IAM gets one request, however many requests wait for the token.
     renewal: tokio::sync::Mutex<()>,
 }
 
-/// What was got for a service.
+/// A token and the times that decide about its renewal.
 struct Kept {
     vouching: Vouching,
     expires_at: Timestamp,
     asked_at: Timestamp,
 }
 
-/// What a slot has for a request.
+/// The state of a cached token at a given time.
 enum Held {
-    /// A token that is good for a while.
+    /// A token that need not be renewed yet.
     Fresh(Vouching),
-    /// One that is to be replaced, and is good until it is.
+    /// A valid token that is due for renewal.
     Due(Vouching),
+    /// There is no valid token.
     Nothing,
 }
 
@@ -108,7 +111,7 @@ impl Slot {
     }
 }
 
-/// What IAM answers.
+/// The response of IAM.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Issued {
@@ -117,10 +120,10 @@ struct Issued {
 }
 
 impl ServiceTokens {
-    /// Tokens of this IAM, in the process or behind HTTP, for the holder of the service key.
+    /// Creates a cache of tokens from this IAM, which runs in this process or is reached over HTTP.
     ///
     /// # Errors
-    /// [`ConfigError`] when the key is no service key.
+    /// [`ConfigError`] if `service_key` is not a valid service key.
     pub fn new(
         iam: impl Upstream + 'static,
         service_key: &Secret,
@@ -139,11 +142,10 @@ impl ServiceTokens {
         })
     }
 
-    /// A token that is good for a while. As long as the one before still is, it serves when IAM has none or does
-    /// not answer.
+    /// Returns a valid token. If IAM fails to issue a new one, the previous token is used until it expires.
     ///
     /// # Errors
-    /// [`UpstreamError`] when there is none.
+    /// [`UpstreamError`] if there is no valid token.
     pub(super) async fn get(&self, wanted: TokenFor<'_>) -> Result<Vouching, UpstreamError> {
         let target = wanted.target;
         if let Some(session) = wanted.session {
@@ -169,7 +171,7 @@ impl ServiceTokens {
         }
     }
 
-    /// The next token, or the old one when there is none.
+    /// Returns a new token, or the old one if IAM does not issue any.
     async fn renew(
         &self,
         slot: &Slot,
@@ -181,14 +183,13 @@ impl ServiceTokens {
         match self.issue(slot, wanted, now).await {
             Ok(new) => new,
             Err(error) => {
-                tracing::warn!(%error, "no new service token; the old one still serves");
+                tracing::warn!(%error, "IAM issued no new service token; the previous one remains in use");
                 old
             }
         }
     }
 
-    /// The first token, when there is none that could serve meanwhile. Who waits while IAM is asked gets what the one gets who
-    /// asks.
+    /// Requests a token when there is no valid one. Concurrent callers wait and get the same outcome.
     async fn get_first(
         &self,
         slot: &Slot,
@@ -201,7 +202,7 @@ impl ServiceTokens {
             return Ok(vouching);
         }
         if slot.failures.load(Ordering::Acquire) != failures {
-            let problem = "IAM had no service token a moment ago";
+            let problem = "IAM just failed to issue a service token";
             return Err(UpstreamError::Unavailable(problem.to_owned()));
         }
         let issued = self.issue(slot, wanted, now).await;
@@ -211,7 +212,7 @@ impl ServiceTokens {
         issued
     }
 
-    /// Asks IAM, and keeps what it answers.
+    /// Requests a token from IAM and caches it.
     async fn issue(
         &self,
         slot: &Slot,
@@ -219,7 +220,7 @@ impl ServiceTokens {
         now: Timestamp,
     ) -> Result<Vouching, UpstreamError> {
         let asked = tokio::time::timeout(ISSUE_TIMEOUT, self.ask(wanted, now));
-        let late = |_| UpstreamError::Unavailable("IAM does not answer".to_owned());
+        let late = |_| UpstreamError::Unavailable("IAM did not respond in time".to_owned());
         let new = asked.await.map_err(late)??;
         let vouching = new.vouching.clone();
         *slot.kept() = Some(new);
@@ -248,7 +249,7 @@ impl ServiceTokens {
             .await;
         let body = body.map_err(|error| UpstreamError::Broken(error.to_string()))?;
         let issued: Issued = serde_json::from_slice(&body.to_bytes())
-            .map_err(|_| UpstreamError::Broken("IAM's answer is no service token".to_owned()))?;
+            .map_err(|_| UpstreamError::Broken("IAM returned no service token".to_owned()))?;
         let vouching = Vouching::by(&issued.token)
             .map_err(|error| UpstreamError::Broken(error.to_string()))?;
         Ok(Kept {
@@ -259,7 +260,7 @@ impl ServiceTokens {
     }
 }
 
-// Tokens and the key stay out of logs.
+// Must not write tokens or the key into logs.
 impl std::fmt::Debug for ServiceTokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServiceTokens")

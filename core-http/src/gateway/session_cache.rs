@@ -13,28 +13,29 @@ use super::authority::{Authority, AuthorityError, Resolved};
 use super::invalidate::{Invalidate, InvalidationLog};
 use crate::kernel::TokenDigest;
 
-/// The capacity, in entries.
+/// Maximum number of entries in the cache.
 const CAPACITY: u64 = 10_000;
 
-/// The longest time-to-live of a rejected credential.
+/// Maximum time-to-live of a rejected credential.
 const NEGATIVE_TTL: Duration = Duration::from_secs(1);
 
-/// How often a request resolves its credential again because the answer was invalidated before it could be used.
+/// Maximum number of look-ups for one request. A look-up is repeated if its result was invalidated before it could be
+/// used.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// `None` when the credential is not valid.
+/// The result of a look-up. `Ok(None)`: the credential is not valid.
 type Answer = Result<Option<Resolved>, AuthorityError>;
 
-/// A look-up in flight, or its answer.
+/// A look-up in progress, or its result.
 #[derive(Debug)]
 struct CacheEntry {
-    /// The epoch of the [`InvalidationLog`] in which it was requested.
+    /// The epoch of the [`InvalidationLog`] in which the result was requested.
     epoch: u64,
     requested_at: Instant,
     answer: OnceCell<Answer>,
 }
 
-/// Caches the answers of an [`Authority`]. Keys are digests of tokens, never tokens.
+/// Caches the results of an [`Authority`]. The keys are digests of tokens, never tokens.
 #[derive(Debug)]
 pub(crate) struct SessionCache {
     authority: Arc<dyn Authority>,
@@ -88,8 +89,8 @@ impl SessionCache {
         self.invalidate.log()
     }
 
-    /// Resolves a credential, given with the digest of its secret. Concurrent requests with the same one share a look-up
-    /// unless something was invalidated since it began.
+    /// Resolves a credential, given with the digest of its secret. Concurrent requests with the same credential share a
+    /// look-up unless something was invalidated since it began.
     pub(crate) async fn resolve(
         &self,
         credential: &Credential,
@@ -97,7 +98,7 @@ impl SessionCache {
     ) -> Result<Resolved, AuthorityError> {
         let key = key(credential, digest);
         for _ in 0..MAX_ATTEMPTS {
-            // What a hit does not need is boxed, so that it does not enlarge the future of every request.
+            // The futures of a cache miss are boxed, so that they do not enlarge the future of every request.
             let entry = match self.cached(&key).await {
                 Some(entry) => entry,
                 None => Box::pin(self.entry(key)).await,
@@ -110,7 +111,7 @@ impl SessionCache {
                 }
             };
             let resolved = answer.as_ref().map_err(Clone::clone)?;
-            // It may have been invalidated while the look-up ran.
+            // The result may have been invalidated during the look-up.
             if !self.log().is_stale(entry.epoch, resolved.as_ref()) {
                 return resolved.clone().ok_or(AuthorityError::Refused);
             }
@@ -120,7 +121,7 @@ impl SessionCache {
         ))
     }
 
-    /// The usable entry of the key, if there is one.
+    /// Returns the cached entry of the key if it is usable.
     async fn cached(&self, key: &Key) -> Option<Arc<CacheEntry>> {
         if self.ttl.is_zero() {
             return None;
@@ -129,7 +130,7 @@ impl SessionCache {
         self.is_usable(&entry).then_some(entry)
     }
 
-    /// The entry that another request has just made for the key, or a new one.
+    /// Returns the entry that another request has just created for the key, or a new one.
     async fn entry(&self, key: Key) -> Arc<CacheEntry> {
         if self.ttl.is_zero() {
             return Arc::new(self.new_entry());
@@ -151,7 +152,7 @@ impl SessionCache {
     fn is_usable(&self, entry: &CacheEntry) -> bool {
         let age = entry.requested_at.elapsed();
         match entry.answer.get() {
-            // Its subjects are not known yet, so it is shared only while nothing at all was invalidated.
+            // The subjects are not known yet, so the look-up is shared only while nothing at all was invalidated.
             None => age < self.ttl && entry.epoch == self.log().epoch(),
             Some(Ok(Some(resolved))) => {
                 age < self.ttl
@@ -165,7 +166,8 @@ impl SessionCache {
         }
     }
 
-    /// `Ok(None)` when the credential is not valid: unlike a failure, that is cached.
+    /// Resolves a credential without the cache. `Ok(None)` means that it is not valid, which is cached, unlike a
+    /// failure.
     async fn look_up(&self, credential: &Credential) -> Answer {
         let answer = tokio::time::timeout(self.timeout, self.authority.resolve(credential))
             .await

@@ -1,4 +1,5 @@
-//! The request body that is sent to the upstream: its size is limited, and it records which side is being waited for.
+//! The request body that is sent to the upstream. It limits the size, and records which side the gateway is waiting
+//! for.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +13,12 @@ use tokio::time::Instant;
 
 use crate::kernel::{Body, BoxError};
 
-/// Which side is being waited for, and since when.
+/// The side that the gateway is waiting for, and the time at which the wait began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     /// The client has not sent the next frame.
     ForClient(Instant),
-    /// The upstream has received everything so far.
+    /// The upstream has received everything so far and has not responded yet.
     ForUpstream(Instant),
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct Progress {
     broken: AtomicBool,
 }
 
-/// Which side exceeded its timeout.
+/// The side that exceeded its timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimedOut {
     Client,
@@ -37,7 +38,7 @@ pub(crate) enum TimedOut {
 }
 
 impl Default for Progress {
-    /// Everything was received just now.
+    /// Returns the state of an upload whose body was received completely just now.
     fn default() -> Self {
         Self {
             waiting: Mutex::new(Waiting::ForUpstream(Instant::now())),
@@ -56,17 +57,18 @@ impl Progress {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
     }
 
-    /// Tells whether the body exceeded its limit.
+    /// Returns whether the body exceeded its limit.
     pub(crate) fn is_too_large(&self) -> bool {
         self.too_large.load(Ordering::Relaxed)
     }
 
-    /// Tells whether the body could not be read to its end.
+    /// Returns whether reading the body failed.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Completes when the client has paused, or the upstream has not answered, for longer than its timeout.
+    /// Completes when the client has paused for longer than `client`, or the upstream has not responded for longer than
+    /// `upstream`.
     pub(crate) async fn timed_out(&self, client: Duration, upstream: Duration) -> TimedOut {
         loop {
             let seen = self.waiting();
@@ -82,12 +84,12 @@ impl Progress {
     }
 }
 
-/// More bytes than allowed.
+/// The body exceeds its limit.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the request body is too large")]
 struct TooLarge;
 
-/// A request's body that fails when it grows beyond its limit.
+/// A request body that fails when it exceeds its limit.
 #[derive(Debug)]
 pub(crate) struct Upload {
     inner: Body,

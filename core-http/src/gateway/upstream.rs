@@ -1,4 +1,4 @@
-//! The services behind the gateway.
+//! The services that a gateway forwards requests to.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -14,35 +14,35 @@ use tower::{Service, ServiceExt};
 use super::routes::{RouteClass, RouteClasses};
 use crate::kernel::{self, Body};
 
-/// Why there is no answer of an upstream. An answer of any status is not an error. The texts are for the log.
+/// The reason why an upstream sent no response. A response of any status is not an error. The texts are for the log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamError {
-    /// It could not be reached, or closed the connection before it answered: 502.
-    #[error("the upstream broke off: {0}")]
+    /// The upstream could not be reached, or closed the connection before it responded: 502.
+    #[error("the upstream could not be reached, or closed the connection: {0}")]
     Broken(String),
-    /// It did not answer in time: 504.
-    #[error("the upstream did not answer in time: {0}")]
+    /// The upstream did not respond in time: 504.
+    #[error("the upstream did not respond in time: {0}")]
     Timeout(String),
-    /// It cannot take requests at the moment: 503.
-    #[error("the upstream takes no requests: {0}")]
+    /// The upstream cannot accept requests at the moment: 503.
+    #[error("the upstream accepts no requests: {0}")]
     Unavailable(String),
 }
 
-/// A service behind the gateway.
+/// A service that a gateway forwards requests to.
 ///
-/// The request it gets is the service's own: the path without the prefix, only the headers a service may see, and in
-/// its extensions the `Arc<`[`Caller`](core_domain::kernel::Caller)`>`, the [`ForwardedPrefix`](crate::kernel::ForwardedPrefix),
+/// The request has the path without the gateway's prefix, and only headers that a service may receive. Its extensions
+/// are the `Arc<`[`Caller`](core_domain::kernel::Caller)`>`, the [`ForwardedPrefix`](crate::kernel::ForwardedPrefix),
 /// the [`ClientIp`](crate::kernel::ClientIp) and [`ViaGateway`](crate::kernel::ViaGateway).
 #[async_trait]
 pub trait Upstream: Send + Sync + std::fmt::Debug {
-    /// Sends a request and returns the head of the answer; both bodies stream.
+    /// Sends a request and returns the response as soon as its head has arrived. Both bodies are streamed.
     ///
     /// # Errors
-    /// [`UpstreamError`] when there is no answer.
+    /// [`UpstreamError`] if there is no response.
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, UpstreamError>;
 
-    /// The service's routes, when they are known. Otherwise each of its paths is counted by itself, as one of the default
+    /// Returns the routes of the service, if they are known. Otherwise each path is counted separately, in the default
     /// class.
     fn routes(&self) -> Option<&dyn RouteClasses> {
         None
@@ -60,7 +60,7 @@ type Answered = BoxFuture<'static, Result<Response<Body>, UpstreamError>>;
 type Call = dyn Fn(Request<Body>) -> Answered + Send + Sync;
 
 impl InProcess {
-    /// Calls a service of this crate; its endpoint table has the rate classes.
+    /// Creates an upstream from a service of this crate. Its endpoint table defines the rate classes.
     #[must_use]
     pub fn service(service: kernel::Service) -> Self {
         let routes = Arc::new(service.clone());
@@ -81,7 +81,7 @@ impl InProcess {
         self
     }
 
-    /// Calls any service; its routes are unknown.
+    /// Creates an upstream from any tower service. Its routes are unknown.
     #[must_use]
     pub fn new<S>(service: S) -> Self
     where
@@ -111,7 +111,7 @@ impl std::fmt::Debug for InProcess {
     }
 }
 
-// Written out, so that the service's future is not boxed twice.
+// Without the `async_trait` macro, so that the future of the service is not boxed twice.
 impl Upstream for InProcess {
     fn send<'s, 'f>(
         &'s self,
@@ -129,36 +129,36 @@ impl Upstream for InProcess {
     }
 }
 
-/// What is known of the route a request is for.
+/// The result of looking up the route of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KnownRoute<'r> {
-    /// The service has it.
+    /// The service has this route.
     Listed(RouteClass<'r>),
     /// The routes of the service are unknown.
     Unlisted,
-    /// The service does not have it.
+    /// The service does not have such a route.
     Unknown,
 }
 
-/// Which service is where. A service that is missing answers 503.
+/// The services by name. Requests to a service that is missing get 503.
 #[derive(Clone, Debug, Default)]
 pub struct Upstreams(HashMap<ServiceName, Arc<dyn Upstream>>);
 
 impl Upstreams {
-    /// No services yet.
+    /// Creates an empty collection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a service, or replaces it.
+    /// Adds a service, or replaces the service with the same name.
     #[must_use]
     pub fn with(mut self, name: ServiceName, upstream: impl Upstream + 'static) -> Self {
         self.0.insert(name, Arc::new(upstream));
         self
     }
 
-    /// What is known of the route.
+    /// Looks up the route of a request.
     pub(crate) fn route(&self, method: &Method, route: &Route) -> KnownRoute<'_> {
         let Some(upstream) = self.get(route.service) else {
             return KnownRoute::Unknown;

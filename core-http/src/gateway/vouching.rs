@@ -1,4 +1,5 @@
-//! What a gateway shows to a service behind HTTP, so that the service believes what the gateway says of the caller.
+//! The credential with which a gateway authenticates itself to a service over HTTP. The service then trusts the headers
+//! about the caller.
 
 use core_domain::kernel::Secret;
 use http::HeaderValue;
@@ -6,34 +7,34 @@ use http::HeaderValue;
 use super::config::ConfigError;
 use crate::kernel::ServiceKey;
 
-/// The service key or a service token, as it is sent.
+/// The service key or a service token, as header values.
 #[derive(Clone)]
 pub(super) struct Vouching {
-    /// In `Authorization`.
+    /// The value for `Authorization`, with the scheme `Bearer`.
     pub(super) authorization: HeaderValue,
-    /// In `X-Core-Service-Key`.
+    /// The value for `X-Core-Service-Key`, without a scheme.
     pub(super) plain: HeaderValue,
 }
 
 impl Vouching {
-    /// By the service key.
+    /// Creates the header values for the service key.
     ///
     /// # Errors
-    /// [`ConfigError`] when it is no service key.
+    /// [`ConfigError`] if the text is not a valid service key.
     pub(super) fn by_key(key: &Secret) -> Result<Self, ConfigError> {
         ServiceKey::new(key.expose())
             .map_err(|problem| error(format!("the service key {problem}")))?;
         Self::by(key.expose())
     }
 
-    /// By a key or token of any form.
+    /// Creates the header values for a key or a token of any form.
     ///
     /// # Errors
-    /// [`ConfigError`] when it is no header value.
+    /// [`ConfigError`] if the text is not a valid header value.
     pub(super) fn by(secret: &str) -> Result<Self, ConfigError> {
         let header = |text: &str| {
             let mut value = HeaderValue::from_str(text)
-                .map_err(|_| error("what vouches is not a header value"))?;
+                .map_err(|_| error("the service key or token is not a valid header value"))?;
             value.set_sensitive(true);
             Ok(value)
         };
@@ -44,7 +45,7 @@ impl Vouching {
     }
 }
 
-/// A problem with the setting of an upstream.
+/// Returns an error about the setting of an upstream.
 pub(super) fn error(problem: impl Into<String>) -> ConfigError {
     ConfigError {
         setting: "upstream",

@@ -1,4 +1,4 @@
-//! What people say of themselves, and how they prove who they are.
+//! The caller's profile and the ways in which the caller can sign in.
 
 use std::sync::Arc;
 
@@ -23,38 +23,60 @@ use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, get, patch, post, w
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/auth/update-user", "updateUser")
-            .summary("Changes the caller's name or picture.")
+            .summary("Updates the caller's name or picture.")
+            .description(
+                "Changes the fields that are present and keeps the others; a body without any \
+                 field is rejected. The email address cannot be changed here. If the request \
+                 carries a session token, the session cookie is set again.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::EmailCanNotBeUpdated])
             .writes(with(iam, update_user)),
         get("/api/auth/list-accounts", "listAccounts")
-            .summary("The ways the caller proves who they are.")
+            .summary("Lists the caller's sign-in accounts.")
+            .description(
+                "Returns the password account of the caller, or an empty list if the caller has \
+                 no password. Passkeys and mailed links are not accounts.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .reads(list_accounts),
         get("/api/auth/profile", "getProfile")
-            .summary("The caller, or the owner of the personal API key that it comes with.")
+            .summary("Returns the caller's profile.")
+            .description(
+                "Returns the user of the session. For a request with a personal API key, it \
+                 returns the owner of the key.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .reads(profile),
         patch("/api/auth/profile", "updateProfile")
-            .summary("Changes what the caller says of themselves.")
+            .summary("Updates the caller's profile.")
+            .description(
+                "Changes the fields that are present and keeps the others. The change is recorded \
+                 in the audit log.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .if_match()
             .writes(update_profile),
         get("/api/auth/ok", "authOk")
-            .summary("A sign of life, for clients of the library.")
+            .summary("Reports that the authentication routes are available.")
+            .description(
+                "Always returns `true`. The route exists for clients of the better-auth library; \
+                 it does not check the store.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .plain(alive),
     ]
 }
 
-/// The body of a change.
+/// The fields of the user to change.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct UpdateUserBody {
+    /// The new name of the user. If absent, the name is kept.
     name: Option<PersonName>,
-    /// Address of a picture; `null` takes it away.
+    /// URL of the user's picture, at most 2048 characters. `null` removes the picture; if absent, it is kept.
     #[serde(default)]
     image: Patch<Line<0, 2048>>,
-    /// Refused: an address is changed in no such way.
+    /// Always rejected: the email address cannot be changed with this operation.
     #[serde(default)]
     #[schemars(extend("x-maxBytes" = MAX_EMAIL_TEXT))]
     email: Option<Value>,
@@ -91,17 +113,23 @@ async fn update_user(
     })
 }
 
-/// A way a person proves who they are.
+/// An account that a user signs in with.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct AccountView {
+    /// The id of the account.
     id: AccountId,
+    /// The user's id at the provider; the same as `userId`.
     account_id: UserId,
+    /// The provider of the account; `credential` for a password.
     provider_id: String,
+    /// The user who owns the account.
     user_id: UserId,
-    /// Always empty: nobody else vouches for accounts here.
+    /// Always empty, because no external provider is supported.
     scopes: Vec<String>,
+    /// The time at which the account was created.
     created_at: Timestamp,
+    /// The time of the last change of the account.
     updated_at: Timestamp,
 }
 
@@ -139,11 +167,12 @@ async fn profile(
     user::profile(&scope, uow).await
 }
 
-/// The body of a change of the profile.
+/// The fields of the profile to change.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 struct UpdateProfile {
+    /// The new name, 1 to 255 characters. If absent, the name is kept.
     name: Option<PlainName<1, 255>>,
-    /// Address of a picture; `null` takes it away.
+    /// URL of the user's picture, at most 2048 characters. `null` removes the picture; if absent, it is kept.
     #[serde(default)]
     #[schemars(url, length(max = 2048), example = "https://example.org/ada.png")]
     image: Patch<Line<0, 2048>>,
@@ -162,10 +191,10 @@ async fn update_profile(
     user::update(cx, &scope, uow, command).await
 }
 
-/// A sign of life.
+/// The response of the availability check.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct Alive {
-    /// Always true.
+    /// Always `true` in this response.
     ok: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Counting a password before it is checked.
+//! Counting of password attempts before the password is checked.
 
 use core_domain::kernel::{Email, Result, SessionId};
 use core_domain::port::transact;
@@ -8,11 +8,10 @@ use super::config::Iam;
 use super::failed_sign_ins::{Attempt, NO_ADDRESS, Presenter};
 use crate::kernel::Cx;
 
-/// Counts a password of an account with which somebody signs in. A browser that has signed in to the account before has a
-/// counter of its own.
+/// Counts a sign-in attempt with a password. A browser that signed in to the account before has a counter of its own.
 ///
 /// # Errors
-/// `RATE_LIMITED` when too many were wrong, whether this one is or not.
+/// Returns `RATE_LIMITED` after too many wrong passwords, whether or not this one is right.
 pub(super) async fn begin_sign_in_attempt(cx: &Cx, iam: &Iam, email: &Email) -> Result<Attempt> {
     let devices = iam.device_cookie(&cx.headers);
     let client = cx.request.ip.as_deref().and_then(|ip| ip.parse().ok());
@@ -23,10 +22,10 @@ pub(super) async fn begin_sign_in_attempt(cx: &Cx, iam: &Iam, email: &Email) -> 
     begin(cx, iam, presenter, email).await
 }
 
-/// Counts a password that a person presents within a session. The session has a counter of its own.
+/// Counts a password that a person enters within a session. Each session has a counter of its own.
 ///
 /// # Errors
-/// `RATE_LIMITED` when too many were wrong, whether this one is or not.
+/// Returns `RATE_LIMITED` after too many wrong passwords, whether or not this one is right.
 pub(super) async fn begin_session_attempt(
     cx: &Cx,
     iam: &Iam,
@@ -36,7 +35,8 @@ pub(super) async fn begin_session_attempt(
     begin(cx, iam, Presenter::Session(session), email).await
 }
 
-/// Counts a password. The audit records the first refusal of a delay, or of a window of the client, so that nobody floods it.
+/// Counts a password attempt. The audit log records only the first refusal of each delay or client window, so that an
+/// attacker cannot flood it.
 async fn begin(cx: &Cx, iam: &Iam, presenter: Presenter<'_>, email: &Email) -> Result<Attempt> {
     let refused = match iam.failed_sign_ins.begin(presenter, email).await {
         Ok(attempt) => return Ok(attempt),

@@ -1,4 +1,4 @@
-//! The audit of authentication and authorization. A read is recorded itself, in a unit of its own.
+//! The audit log of authentication and authorization. Each read is recorded as well, in a unit of work of its own.
 
 use core_domain::access::SignedInScope;
 use core_domain::kernel::{AuditId, Code, ListQuery, Page, Result, Stored};
@@ -10,11 +10,20 @@ use crate::kernel::{Cx, Endpoint, Input, get};
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/audit/events", "listAuditEvents")
-            .summary("Everything for operators, of a platform with `platformId`, or what the caller did; newest first.")
+            .summary("Lists audit entries, newest first.")
+            .description(
+                "Operators see all entries. Other callers see the entries of a platform that they \
+                 may audit, if `platformId` is given; otherwise only their own actions. Every \
+                 read adds an entry to the audit log.",
+            )
             .refuses(&[Code::Forbidden, Code::NotFound])
             .scoped(list),
         get("/api/audit/events/{eventId}", "getAuditEvent")
-            .summary("One entry of the audit.")
+            .summary("Returns an audit entry.")
+            .description(
+                "Returns an entry that the caller could also find with `listAuditEvents`. Every \
+                 read adds an entry to the audit log.",
+            )
             .scoped(get_event),
     ]
 }

@@ -1,4 +1,4 @@
-//! The caller's sessions as better-auth's clients know them.
+//! The caller's sessions in the format of better-auth's clients.
 
 use std::sync::Arc;
 
@@ -17,21 +17,41 @@ use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, get, post, with};
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         get("/api/auth/list-sessions", "listAuthSessions")
-            .summary("The caller's sessions. Of others than the caller's own, `token` is the id: nobody knows their tokens.")
+            .summary("Lists the caller's active sessions.")
+            .description(
+                "Returns the sessions of the user that have not expired, newest first. `token` is \
+                 the session token only for the session of the request. For every other session \
+                 it contains the session id, because only hashes of tokens are stored.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .reads(with(iam, list)),
         post("/api/auth/revoke-session", "revokeAuthSession")
-            .summary("Ends one of the caller's sessions, named by its token or id.")
+            .summary("Revokes one of the caller's sessions.")
+            .description(
+                "The session can be named by its token or its id. It ends immediately on every \
+                 node. An unknown session, or one of another user, changes nothing and returns \
+                 the same response.",
+            )
             .ends_access()
             .errors(ErrorStyle::TopLevelCode)
             .writes(revoke),
         post("/api/auth/revoke-sessions", "revokeAuthSessions")
-            .summary("Ends all of the caller's sessions.")
+            .summary("Revokes all sessions of the caller.")
+            .description(
+                "Ends every session of the user, including the session of the request. Also \
+                 cancels sign-ins that wait for a second factor and approved devices without \
+                 tokens. Removes all trusted devices.",
+            )
             .ends_access()
             .errors(ErrorStyle::TopLevelCode)
             .writes(revoke_all),
         post("/api/auth/revoke-other-sessions", "revokeOtherAuthSessions")
-            .summary("Ends all of the caller's sessions but this one.")
+            .summary("Revokes all other sessions of the caller.")
+            .description(
+                "Ends every session of the user except the session of the request. Also cancels \
+                 sign-ins that wait for a second factor and approved devices without tokens. \
+                 Removes all trusted devices.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .writes(revoke_others),
     ]
@@ -57,10 +77,10 @@ async fn list(
     Ok(Output::new(views.collect()))
 }
 
-/// The body of a revocation.
+/// The session to revoke.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct RevokeSession {
-    /// The session's token, or its id.
+    /// The token or the id of the session.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
 }

@@ -1,4 +1,4 @@
-//! The gateway's question, answered in process.
+//! Resolves the credentials of gateway requests within the process.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::api_keys::key_of;
 use super::identify::session_of;
 use crate::gateway::{Authority, AuthorityError, Resolved};
 
-/// Answers for session tokens, access tokens and API keys out of the store, extends the sessions that are due, and notes the
-/// use of keys.
+/// Resolves session tokens, access tokens and API keys from the store. It also extends sessions that are due for
+/// extension and records the use of API keys.
 #[derive(Debug)]
 pub struct SessionAuthority {
     store: Arc<dyn Store>,
@@ -23,7 +23,7 @@ pub struct SessionAuthority {
 }
 
 impl SessionAuthority {
-    /// An authority over this store, with IAM's own settings.
+    /// Creates an authority for this store, with the settings of IAM.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, config: &IamConfig) -> Self {
         Self {

@@ -1,17 +1,19 @@
-//! Bounds of texts that have codes of their own for what is wrong with them, so that their schemas say little.
+//! Upper bounds for texts in requests. The exact limits are checked later and have error codes of their own, so the
+//! schemas contain only these larger bounds.
 
-/// Maximum length of a password text in a request, in characters. Passwords have at most 128 characters. Longer texts are
-/// `PASSWORD_TOO_LONG` at a sign-up and a wrong password at a sign-in; texts beyond this bound are malformed requests.
+/// Maximum length of a password field in a request, in characters. A password has at most 128 characters. A longer text
+/// is rejected with `PASSWORD_TOO_LONG` at sign-up and as a wrong password at sign-in; beyond this bound the request is
+/// malformed.
 pub(super) const MAX_PASSWORD_TEXT: usize = 128 * 1024;
 
-/// The largest text that is read as an email address, in characters. Addresses have at most 254.
+/// Maximum length of a text that is parsed as an email address, in characters. An address has at most 254.
 pub(super) const MAX_EMAIL_TEXT: usize = 1024;
 
-/// The largest address that a browser is sent to, in characters.
+/// Maximum length of a URL or path to which a browser is redirected, in characters.
 pub(super) const MAX_TARGET: usize = 2048;
 
-/// The largest answer of a passkey, in bytes of JSON. An attestation with its certificates has some 10 KiB.
+/// Maximum size of an authenticator response, in bytes of JSON. An attestation with its certificates has about 10 KiB.
 pub(super) const MAX_PASSKEY_RESPONSE: usize = 64 * 1024;
 
-/// The largest list of permissions that a client can ask about at once, in bytes of JSON.
+/// Maximum size of the permissions in one `has-permission` request, in bytes of JSON.
 pub(super) const MAX_PERMISSION_QUERY: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! The answers to sign-ins: a session, or the question for a second factor.
+//! Responses to sign-ins: either a session, or the request for a second factor.
 
 use core_domain::iam::{CHALLENGE_LIFETIME, TRUSTED_FOR};
 use core_domain::use_case::iam::session::{Challenged, SignInOutcome};
@@ -10,11 +10,11 @@ use super::config::{Iam, with_parameters};
 use super::cookies::{no_store, set_sign_in_cookies, with_header};
 use crate::kernel::{Cx, Output};
 
-/// The answer to a first factor that was right when there is a second: no session yet.
+/// The response to a correct first factor of a user who has a second factor. No session exists yet.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TwoFactorRedirect {
-    /// Always true: ask the person for a code.
+    /// Always `true`: the client must ask for a code of the second factor.
     two_factor_redirect: bool,
 }
 
@@ -24,7 +24,7 @@ impl TwoFactorRedirect {
     };
 }
 
-/// Gives the client what it shows with the second factor.
+/// Sets the cookie that identifies a sign-in until its second factor is verified.
 pub(super) fn set_challenge_cookie<T>(
     iam: &Iam,
     output: Output<T>,
@@ -36,7 +36,8 @@ pub(super) fn set_challenge_cookie<T>(
     no_store(with_header(output, header::SET_COOKIE, &cookie))
 }
 
-/// Gives the client what it shows in the place of a second factor the next time, if it is trusted.
+/// Sets the cookie of a trusted device, which replaces the second factor at the next sign-in. Without a token the
+/// response stays unchanged.
 pub(super) fn set_trust_cookie<T>(iam: &Iam, output: Output<T>, token: Option<&str>) -> Output<T> {
     let Some(token) = token else { return output };
     let signed = iam.signer.signed(token);
@@ -45,7 +46,7 @@ pub(super) fn set_trust_cookie<T>(iam: &Iam, output: Output<T>, token: Option<&s
     with_header(output, header::SET_COOKIE, &cookie)
 }
 
-/// Gives the client the session that a sign-in began, or what it shows with the second factor.
+/// Sets the cookies of the new session, or the cookie of the sign-in that waits for a second factor.
 pub(super) fn set_outcome_cookie<T>(
     cx: &Cx,
     iam: &Iam,
@@ -60,8 +61,8 @@ pub(super) fn set_outcome_cookie<T>(
     }
 }
 
-/// Sends the browser on to a target after a sign-in. The page there learns by `twoFactorRedirect` that a second factor is asked
-/// for.
+/// Redirects the browser to `target` after a sign-in. If a second factor is required, the parameter `twoFactorRedirect`
+/// is added to the URL.
 pub(super) fn redirect_after_sign_in(
     cx: &Cx,
     iam: &Iam,

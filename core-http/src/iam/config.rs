@@ -1,4 +1,4 @@
-//! What IAM must be told by whoever embeds it.
+//! The settings that the embedding program gives to IAM.
 
 use std::sync::Arc;
 
@@ -14,25 +14,26 @@ use super::failed_sign_ins::FailedSignIns;
 use super::options::IamOptions;
 use super::wrong_user_codes::WrongUserCodes;
 use crate::kernel::Cx;
-use crate::kernel::shared_limiter::SharedLimiter;
+use crate::kernel::admission::limiter::SharedLimiter;
 
-/// The page that links which confirm an address lead to.
+/// Path of the page that email verification links open.
 pub(super) const VERIFY_EMAIL: &str = "/verify-email";
 
 /// The settings of IAM.
 #[derive(Clone)]
 pub struct IamConfig {
-    /// What cookies are signed with; the same on every node. At least 32 random bytes.
+    /// Key that signs cookies; the same on every node. At least 32 random bytes.
     pub secret: Vec<u8>,
-    /// The address people reach IAM at: `https://iam.example.org`. With https, cookies are bound to https.
+    /// The public URL of IAM, for example `https://iam.example.org`. With `https`, cookies are sent only over HTTPS.
     pub base_url: String,
-    /// Origins besides that of `base_url` whose pages may call IAM with its cookies: `https://app.example.org`.
+    /// Origins, besides that of `base_url`, whose pages may call IAM with its cookies, for example
+    /// `https://app.example.org`.
     pub trusted_origins: Vec<String>,
-    /// Proxies before IAM whose `X-Forwarded-For` is believed.
+    /// Proxies in front of IAM whose `X-Forwarded-For` header is trusted.
     pub trusted_proxies: TrustedProxies,
-    /// What people must show before they are signed in.
+    /// Requirements for sign-up and sign-in.
     pub options: IamOptions,
-    /// Registers and verifies passkeys. `None`: there are none, and their routes say so.
+    /// Registers and verifies passkeys. `None` disables passkeys; their routes then return `PASSKEYS_DISABLED`.
     pub passkeys: Option<Arc<dyn Passkeys>>,
 }
 
@@ -48,17 +49,17 @@ impl std::fmt::Debug for IamConfig {
     }
 }
 
-/// The settings as the handlers use them.
+/// The settings and counters that the handlers use.
 #[derive(Debug)]
 pub(super) struct Iam {
     pub(super) signer: CookieSigner,
     pub(super) names: CookieNames,
     pub(super) failed_sign_ins: FailedSignIns,
     pub(super) wrong_user_codes: WrongUserCodes,
-    /// The address people reach IAM at, without a slash at its end.
+    /// The public URL of IAM, without a trailing slash.
     pub(super) base_url: String,
     pub(super) options: IamOptions,
-    /// The address of the page that shows people what can act for them.
+    /// URL of the page that lists everything with access to the user's account.
     security_page: String,
     origins: Vec<String>,
     passkeys: Option<Arc<dyn Passkeys>>,
@@ -82,27 +83,27 @@ impl Iam {
         }
     }
 
-    /// What registers and verifies passkeys.
+    /// Returns the passkey provider.
     ///
     /// # Errors
-    /// `PASSKEYS_DISABLED`.
+    /// Returns `PASSKEYS_DISABLED` if no provider is configured.
     pub(super) fn passkeys(&self) -> Result<&dyn Passkeys> {
         self.passkeys
             .as_deref()
-            .ok_or_else(|| Error::refused(Code::PasskeysDisabled, "There are no passkeys here"))
+            .ok_or_else(|| Error::refused(Code::PasskeysDisabled, "Passkeys are not available"))
     }
 
-    /// The origins whose pages may use our cookies, as browsers write them.
+    /// Returns the origins whose pages may use the cookies of IAM, in the form in which browsers send them.
     pub(super) fn trusted_origins(&self) -> &[String] {
         &self.origins
     }
 
-    /// Whether pages of this origin may use our cookies.
+    /// Returns whether pages of this origin may use the cookies of IAM.
     pub(super) fn trusts(&self, origin: &str) -> bool {
         origin_of(origin).is_some_and(|origin| self.origins.contains(&origin))
     }
 
-    /// The host people reach IAM at.
+    /// Returns the host name of the public URL.
     pub(super) fn host(&self) -> &str {
         let (_, rest) = self
             .base_url
@@ -111,25 +112,25 @@ impl Iam {
         rest.split(['/', ':']).next().unwrap_or(rest)
     }
 
-    /// An address of ours, with these parameters.
+    /// Returns the public URL of a path, with these query parameters.
     pub(super) fn link(&self, path: &str, parameters: &[(&str, &str)]) -> String {
         with_parameters(format!("{}{path}", self.base_url), parameters)
     }
 
-    /// The link that confirms an address and leads on from there.
+    /// Returns the link that verifies an email address and then redirects to `target`. Default target: `/`.
     pub(super) fn verification_link(&self, token: &str, target: Option<&str>) -> String {
         let target = target.unwrap_or("/");
         self.link(VERIFY_EMAIL, &[("token", token), ("callbackURL", target)])
     }
 
-    /// A path of ours as browsers ask for it: below that of the address people reach IAM at.
+    /// Returns a path as the browser requests it: below the path of the public URL.
     pub(super) fn path(&self, path: &str) -> String {
         let rest = self.base_url.split_once("://").map_or("", |(_, rest)| rest);
         let below = rest.find('/').and_then(|slash| rest.get(slash..));
         format!("{}{path}", below.unwrap_or_default())
     }
 
-    /// How the owners of accounts are told what has happened to them.
+    /// Returns the settings for the mails that inform account owners about changes.
     pub(super) fn notices<'a>(&'a self, cx: &'a Cx) -> Notices<'a> {
         Notices {
             page: &self.security_page,
@@ -137,12 +138,12 @@ impl Iam {
         }
     }
 
-    /// The link of the mail in which a person is invited.
+    /// Returns the link in the mail of an invitation.
     pub(super) fn invitation_link(&self, name: &InvitationRef) -> String {
         self.link("/accept-invitation", &[("id", &name.expose())])
     }
 
-    /// Where a redirection leads: a path is one of ours.
+    /// Returns the absolute URL of a redirect target. A path is relative to the public URL.
     pub(super) fn absolute(&self, target: &str) -> String {
         if target.starts_with('/') {
             format!("{}{target}", self.base_url)
@@ -151,13 +152,13 @@ impl Iam {
         }
     }
 
-    /// The origin of a target that was checked, if it is another one than that of our pages.
+    /// Returns the origin of a validated target if it differs from the origin of IAM.
     pub(super) fn foreign_origin(&self, target: &str) -> Option<String> {
         let own = origin_of(&self.base_url);
         origin_of(target).filter(|origin| Some(origin) != own.as_ref())
     }
 
-    /// Refuses a request that a page of a foreign origin sent, whether with cookies or without.
+    /// Rejects a request from a page of an untrusted origin, with or without cookies.
     pub(super) fn refuse_foreign_origin(&self, cx: &Cx) -> Result<()> {
         match cx.header(header::ORIGIN.as_str()) {
             Some(origin) if !self.trusts(origin) => Err(invalid_origin()),
@@ -165,8 +166,9 @@ impl Iam {
         }
     }
 
-    /// Refuses a form that does not say that it comes from a trusted page. Browsers always say where a form was sent from, so
-    /// there are no programs to make an exception for; without cookies too: nobody is to be signed in as somebody else.
+    /// Rejects a form that does not prove that a trusted page sent it. Browsers always send the origin of a form, so
+    /// programs need no exception. This also holds without cookies, so that another site cannot sign a person in to a
+    /// different account.
     pub(super) fn refuse_foreign_form(&self, cx: &Cx) -> Result<()> {
         if let Some(origin) = cx.headers.get(header::ORIGIN) {
             let trusted = origin.to_str().is_ok_and(|origin| self.trusts(origin));
@@ -185,11 +187,11 @@ impl Iam {
         ))
     }
 
-    /// Refuses a redirect to anywhere but a path of ours or a trusted origin.
+    /// Rejects a redirect target that is neither a path of IAM nor a URL of a trusted origin.
     pub(super) fn refuse_foreign_target(&self, target: Option<&str>) -> Result<()> {
         let Some(target) = target else { return Ok(()) };
         let path = target.starts_with('/') && !target.starts_with("//");
-        // Browsers read a backslash as a slash and leave out control characters.
+        // Browsers treat a backslash as a slash and ignore control characters.
         let plain = target.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
         if plain && (path || self.trusts(target)) {
             Ok(())
@@ -199,17 +201,17 @@ impl Iam {
     }
 }
 
-/// The page that shows people what can act for them.
+/// Path of the page that lists everything with access to the user's account.
 pub(super) const SECURITY_PAGE: &str = "/account/security";
 
-/// What a value of a query must not have as it is.
+/// The characters that are percent-encoded in a query value: all except letters, digits and `-_.~`.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
     .remove(b'~');
 
-/// An address with more parameters.
+/// Returns the URL with these parameters added to its query.
 pub(super) fn with_parameters(mut address: String, parameters: &[(&str, &str)]) -> String {
     for (name, value) in parameters {
         let value = utf8_percent_encode(value, ESCAPED);
@@ -227,7 +229,7 @@ pub(super) fn invalid_origin() -> Error {
     Error::refused(Code::InvalidOrigin, "Invalid origin")
 }
 
-/// Scheme, host and port of an address, in lower case; the scheme's own port left out.
+/// Returns the origin of a URL in lower case: scheme, host and port. The default port of the scheme is omitted.
 fn origin_of(url: &str) -> Option<String> {
     let uri: Uri = url.parse().ok()?;
     let scheme = uri.scheme_str()?.to_ascii_lowercase();
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_scheme_host_and_port() {
+    fn only_the_configured_origins_are_trusted() {
         for good in [
             "https://iam.example.org",
             "https://IAM.example.org:443",
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_below_that_of_the_address() {
+    fn paths_are_prefixed_with_the_path_of_the_base_url() {
         assert_eq!(iam().path("/sign-in"), "/sign-in");
         let config = IamConfig {
             secret: b"secret".to_vec(),
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects_stay_at_home() {
+    fn redirects_to_untrusted_targets_are_rejected() {
         for good in ["/", "/dash?x=1", "https://iam.example.org/dash"] {
             assert!(iam().refuse_foreign_target(Some(good)).is_ok(), "{good}");
         }

@@ -1,4 +1,4 @@
-//! The headers with which a session is given and taken away.
+//! The headers that set and clear session cookies.
 
 use core_domain::iam::{DEVICE_COOKIE_LIFETIME, LIFETIME, Session};
 use core_domain::use_case::iam::session::SignedIn;
@@ -9,8 +9,8 @@ use crate::kernel::{Cx, Output};
 
 const SET_AUTH_TOKEN: HeaderName = HeaderName::from_static("set-auth-token");
 
-/// Gives the client the session that a sign-in began, and marks the browser as one that has signed in to the
-/// account. Both end with the browser if the person is not to be remembered.
+/// Sets the cookie of a new session and the device cookie, which marks the browser as known for the account. If the
+/// person does not want to be remembered, both are browser-session cookies.
 pub(super) fn set_sign_in_cookies<T>(
     cx: &Cx,
     iam: &Iam,
@@ -27,7 +27,7 @@ pub(super) fn set_sign_in_cookies<T>(
     with_header(output, header::SET_COOKIE, &cookie)
 }
 
-/// Gives the session to the client: cookie, and header for clients without cookies.
+/// Sets the session cookie, and the `set-auth-token` header for clients that do not use cookies.
 pub(super) fn set_session_cookie<T>(
     iam: &Iam,
     output: Output<T>,
@@ -54,20 +54,20 @@ pub(super) fn set_session_cookie<T>(
     )
 }
 
-/// Takes every cookie away.
+/// Clears all session cookies of IAM.
 pub(super) fn clear_session_cookies<T>(iam: &Iam, output: Output<T>) -> Output<T> {
     iam.names.clearing().iter().fold(output, |output, cookie| {
         with_header(output, header::SET_COOKIE, cookie)
     })
 }
 
-/// Keeps the answer out of caches.
+/// Prevents caches from storing the response.
 pub(super) fn no_store<T>(output: Output<T>) -> Output<T> {
     let output = with_header(output, header::CACHE_CONTROL, "no-store");
     with_header(output, header::PRAGMA, "no-cache")
 }
 
-/// Adds a header; one that cannot be a header is left out.
+/// Adds a header to the response. A value that is invalid in a header is ignored.
 pub(super) fn with_header<T>(output: Output<T>, name: HeaderName, value: &str) -> Output<T> {
     match HeaderValue::from_str(value) {
         Ok(value) => output.header(name, value),

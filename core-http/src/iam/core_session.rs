@@ -1,4 +1,4 @@
-//! The session with everything other parts of the suite want to know of it.
+//! The session together with its organization, platform, role and permissions, for the other services of the suite.
 
 use std::sync::Arc;
 
@@ -19,39 +19,57 @@ use crate::kernel::{Cx, Endpoint, Input, Output, get, post, with};
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         get("/api/core/session", "getCoreSession")
-            .summary("The session of the request with organization, tenant, role and permissions.")
+            .summary("Returns the session with organization, tenant, role and permissions.")
+            .description(
+                "Returns the session of the request, its user, and the active organization with \
+                 the caller's role and permissions there. A session that is due for extension is \
+                 extended first.",
+            )
             .plain(with(iam, core_session)),
         post("/api/validate-session", "validateSession")
-            .summary("For services: what is behind a session token.")
+            .summary("Validates a session token for a service.")
+            .description(
+                "Returns `valid: true` with the session, its user, organization and permissions. \
+                 An unknown or expired token, and the token of a banned user, return `valid: \
+                 false`. The session is not extended.",
+            )
             .reads(with(iam, validate_session)),
     ]
 }
 
-/// A session, enriched.
+/// A session with its organization, role and permissions.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct CoreSession {
+    /// The user who is signed in.
     user: User,
+    /// The session, without its token.
     session: Session,
-    /// The active organization.
+    /// The active organization; `null` if the session has none.
     organization: Option<Organization>,
+    /// The platform of the active organization; `null` if it has none.
     platform_id: Option<PlatformId>,
-    /// The platform the user acts in.
+    /// The platform that the user acts for; `null` without a platform.
     tenant: Option<Tenant>,
-    /// The user's role in the active organization.
+    /// The user's roles in the active organization, separated by commas; `null` without one.
     role: Option<Roles>,
-    /// `operator` for who operates the installation; otherwise the role.
+    /// `operator` for an operator of the installation, otherwise the same as `role`; `null` without a role.
     effective_role: Option<String>,
+    /// The user's permissions in the active organization, sorted and without duplicates.
     permissions: Vec<String>,
 }
 
-/// The platform a user acts in.
+/// The platform that a user acts for.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Tenant {
+    /// The id of the platform.
     platform_id: PlatformId,
+    /// The organization that owns the platform.
     organization_id: OrganizationId,
+    /// The slug of the organization.
     slug: Slug,
+    /// Whether the platform is suspended.
     suspended: bool,
 }
 
@@ -104,7 +122,8 @@ async fn core_session(
     Ok(no_store(Output::new(found.into())))
 }
 
-/// As they were found when the caller was identified, or are now, when the caller was known without them.
+/// Returns the details that were loaded when the caller was identified. Loads them from the store if the caller was
+/// identified in another way.
 async fn known_details(cx: &Cx, scope: &SessionScope) -> Result<SessionDetails> {
     let presented = cx.extensions.get::<Arc<PresentedSession>>();
     let known = presented.and_then(|presented| presented.details.as_ref());
@@ -121,19 +140,20 @@ async fn details(cx: &Cx, scope: &SessionScope) -> Result<SessionDetails> {
     found?.ok_or(Error::Unauthorized)
 }
 
-/// The body of a validation.
+/// The session token to validate.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct ValidateSession {
-    /// The session's token, bare or signed.
+    /// The session token, with or without its signature.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
 }
 
-/// Whether a token is that of a session, and of which.
+/// The result of the validation. The fields of a valid session are on the same level as `valid`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct SessionValidation {
+    /// Whether the token belongs to an active session.
     valid: bool,
-    /// Everything about the session; its fields stand beside `valid`.
+    /// The session and its user; absent if the token is not valid.
     #[serde(flatten)]
     session: Option<CoreSession>,
 }

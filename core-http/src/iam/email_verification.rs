@@ -1,4 +1,5 @@
-//! Confirmation of addresses: the mailed link, and the routes that confirm by it together with a session or the password.
+//! Verification of email addresses. The token of a mailed link is accepted only together with a session or the password
+//! of the account.
 
 use std::sync::Arc;
 
@@ -26,17 +27,26 @@ const VERIFY: &str = "/api/auth/verify-email";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/auth/send-verification-email", "sendVerificationEmail")
-            .summary(
-                "Sends a link that confirms an address, if it has a user who has not confirmed it.",
+            .summary("Sends an email verification link.")
+            .description(
+                "Mails a verification link if the address belongs to a user who has not verified \
+                 it. The response is the same for every address. A link is valid for one hour; \
+                 earlier links stay valid. The number of mails to an address per hour is limited; \
+                 mails beyond it are silently dropped.",
             )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::InvalidCallbackUrl, Code::InvalidOrigin])
             .writes(with(iam, send)),
         get(VERIFY, "verifyEmail")
-            .summary(
-                "Confirms the caller's address by the token of a link, and redirects where the link says. Without a session of the account \
-                 it leads to the page that asks for its password.",
+            .summary("Verifies the caller's email address with a mailed token.")
+            .description(
+                "Requires a session of the account that the token belongs to. The token can be \
+                 used once, and the owner is informed by mail. Without `callbackURL` the response \
+                 is JSON. With it the browser is redirected there; for an invalid token, \
+                 `error=INVALID_TOKEN` is added to the URL. With `callbackURL` but without a \
+                 session of the account, the browser is redirected to a page that asks for the \
+                 password.",
             )
             .success(&[StatusCode::OK, StatusCode::FOUND])
             .rate(RateClass::Strict)
@@ -46,7 +56,13 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .refuses(&[Code::Unauthorized])
             .writes(with(iam, verify)),
         post(VERIFY, "verifyEmailByPost")
-            .summary("Confirms an address by the token of a link, together with a session of its account or the password.")
+            .summary("Verifies an email address with a mailed token and a proof.")
+            .description(
+                "The proof is the password of the account or a session of it. The token can be \
+                 used once; the owner is informed by mail. If the installation signs users in \
+                 after the verification, a request with a password also starts a session. Users \
+                 with an authenticator must then complete the second factor.",
+            )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[
@@ -59,11 +75,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     ]
 }
 
-/// The body of a request for a link.
+/// The address that the verification link is sent to.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct SendVerificationEmail {
+    /// The email address to verify.
     email: Email,
-    /// Where the link leads in the end.
+    /// Redirect target after the verification: a path of IAM or a URL of a trusted origin. Default: `/`.
     #[serde(rename = "callbackURL")]
     callback_url: Option<Target>,
 }
@@ -83,7 +100,7 @@ async fn send(
     Ok(Output::new(Status::OK))
 }
 
-/// Sends a link that confirms an address and leads to `target`, if the address has a user who has not confirmed it.
+/// Sends a verification link that redirects to `target`, if the address belongs to a user who has not verified it.
 pub(super) async fn send_link(
     cx: &Cx,
     iam: &Iam,
@@ -107,22 +124,24 @@ impl EmailVerified {
     };
 }
 
-/// The query of a link.
+/// The query of a verification link.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyEmail {
+    /// The token of the verification link.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
-    /// Where to go.
+    /// Redirect target after the verification: a path of IAM or a URL of a trusted origin. Default: none, the response
+    /// is JSON.
     #[serde(rename = "callbackURL")]
     callback_url: Option<Target>,
 }
 
-/// The address is confirmed.
+/// The response after the address was verified.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct EmailVerified {
-    /// Always true.
+    /// Always `true` in this response.
     status: bool,
-    /// Always null: who is signed in is told by the session.
+    /// Always `null`; read the session to get the user.
     user: Option<User>,
 }
 
@@ -136,7 +155,7 @@ async fn verify(
     let query = input.query;
     iam.refuse_foreign_target(query.callback_url.as_deref())?;
     let target = query.callback_url.as_deref();
-    // Those who only look at a link must not use it up.
+    // A HEAD request must not consume the token.
     let outcome = if cx.method == Method::HEAD {
         Err(Error::Unauthorized)
     } else {
@@ -165,16 +184,16 @@ async fn verify(
     }
 }
 
-/// The address that a link leads to which is not valid any more.
+/// Returns the URL to redirect to if the token of a link is invalid.
 pub(super) fn refused_target(iam: &Iam, target: &str) -> String {
     let code = Code::InvalidToken.as_str();
     with_parameters(iam.absolute(target), &[("error", code)])
 }
 
-/// The body of a confirmation.
+/// The token of a link, and optionally the password of the account.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyEmailByPost {
-    /// The token of the link.
+    /// The token of the verification link.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
     /// The password of the account. Without it, the request needs a session of the account.
@@ -198,11 +217,12 @@ async fn verify_by_post(
     })
 }
 
-/// Confirms the address of a token: by the password if there is one, otherwise by the session of the request.
+/// Verifies the address of a token. The proof is the password if there is one, otherwise the session of the request.
 ///
 /// # Errors
-/// `INVALID_TOKEN`; `UNAUTHORIZED` without a password and a session of the account; `INVALID_EMAIL_OR_PASSWORD`;
-/// `RATE_LIMITED` when too many passwords were wrong.
+/// Returns `INVALID_TOKEN` for a token that is unknown, used or expired, and `INVALID_EMAIL_OR_PASSWORD` for a wrong
+/// password. Returns `UNAUTHORIZED` without a password and a session of the account. Returns `RATE_LIMITED` after too
+/// many wrong passwords.
 pub(super) async fn confirm(
     cx: &Cx,
     iam: &Iam,
@@ -231,7 +251,7 @@ pub(super) async fn confirm(
     .await
 }
 
-/// The account whose address a token confirms. The token is not used up.
+/// Returns the account whose address a token verifies, without consuming the token.
 pub(super) async fn confirmable(
     cx: &Cx,
     scope: &PublicScope,

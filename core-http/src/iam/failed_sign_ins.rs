@@ -1,9 +1,11 @@
-//! Counts failed checks of passwords, so that nobody tries passwords without end.
+//! Counts failed password checks and limits how many passwords a client can try.
 //!
-//! Who tries decides what counts. Strangers are limited by client (with one account, over all accounts, and over the number of
-//! accounts that they try one password with), and an account makes all strangers together wait longer after each failure.
-//! A browser that has signed in to the account before, and a session, have a counter of their own instead, so that
-//! strangers delay only strangers.
+//! The limits depend on the presenter of the password. A stranger is limited per client: with one account, over all
+//! accounts, and in the number of different accounts. In addition, each failure with an account increases a delay that
+//! all strangers share for it.
+//!
+//! A browser that signed in to the account before, and a session, have a delay of their own instead. Strangers
+//! therefore delay only other strangers.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -15,37 +17,37 @@ use core_domain::kernel::{Code, Email, Error, SessionId};
 use core_domain::use_case::iam::user::Lockout;
 use serde_json::json;
 
-use crate::kernel::shared_limiter::SharedLimiter;
+use crate::kernel::admission::limiter::SharedLimiter;
 
-/// The name of the policy that counts each account of a client once.
+/// The name of the policy that counts each account once per client.
 const ACCOUNT: &str = "account-of-client";
 
-/// The client of requests that came over no connection, and of what is counted for all clients together.
+/// The client address of requests without a connection, and of everything that is counted for all clients together.
 pub(super) const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// Who presents a password.
+/// The presenter of a password.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Presenter<'a> {
-    /// A client that nothing is known of.
+    /// A client without a session and without a device cookie for the account.
     Stranger(IpAddr),
-    /// A browser that has signed in to the account before, by the nonce in its device cookie.
+    /// A browser that signed in to the account before, identified by the nonce in its device cookie.
     KnownDevice(&'a str),
-    /// A person who is signed in.
+    /// A person who is signed in with this session.
     Session(&'a SessionId),
 }
 
-/// The failed checks of passwords.
+/// The counters of failed password checks.
 #[derive(Debug)]
 pub(super) struct FailedSignIns {
     limiter: Arc<SharedLimiter>,
     of_client: Limit,
     to_account: Limit,
     accounts_of_client: Limit,
-    /// Counts an account of a client in [`Self::accounts_of_client`] once.
+    /// Counts each account of a client once for `accounts_of_client`.
     account: RatePolicy,
 }
 
-/// A policy, and the one that reports a single refusal of each of its windows.
+/// A policy, and a second one that allows one audit entry per window of the first.
 #[derive(Debug)]
 struct Limit {
     policy: RatePolicy,
@@ -64,25 +66,25 @@ impl Limit {
 /// The refusal of a password that is not checked.
 #[derive(Debug)]
 pub(super) struct Refused {
-    /// `RATE_LIMITED`.
+    /// The error for the client, always `RATE_LIMITED`.
     pub(super) error: Error,
-    /// What the audit records: the first refusal of a delay, or of a window of the client.
+    /// The lockout to record in the audit log. Present only for the first refusal of a delay or of a client window.
     pub(super) lockout: Option<Lockout>,
 }
 
-/// A check that counts as failed until it has succeeded.
+/// A password check that counts as failed until [`FailedSignIns::succeeded`] is called.
 #[derive(Debug)]
 pub(super) struct Attempt {
-    /// What makes the next attempts wait.
+    /// The key whose failures delay the next attempts.
     delay: RateKey,
-    /// What was counted for a stranger's client.
+    /// The counters of a stranger's client; `None` for other presenters.
     client: Option<ClientAttempt>,
 }
 
-/// What was counted for the client of a stranger.
+/// The counters that an attempt of a stranger increased.
 #[derive(Debug)]
 struct ClientAttempt {
-    /// In the order of [`FailedSignIns::limits`].
+    /// The keys in the order of `FailedSignIns::limits`.
     counted: Vec<RateKey>,
     accounts: RateKey,
     account: RateKey,
@@ -100,10 +102,10 @@ impl FailedSignIns {
         }
     }
 
-    /// Counts a check before it is made, so that many at once are counted too.
+    /// Counts a check before it is made, so that concurrent checks are counted too.
     ///
     /// # Errors
-    /// [`Refused`] when too many have failed, whether this one would or not.
+    /// Returns [`Refused`] after too many failures, whether or not this password is right.
     pub(super) async fn begin(
         &self,
         presenter: Presenter<'_>,
@@ -131,7 +133,8 @@ impl FailedSignIns {
         })
     }
 
-    /// Counts a stranger's attempt for their client. Returns too whether the account is a new one of the client.
+    /// Counts an attempt of a stranger for its client. The returned flag tells whether the account is new for the
+    /// client in this window.
     async fn count_client(
         &self,
         client: IpAddr,
@@ -164,7 +167,7 @@ impl FailedSignIns {
         Ok((attempt, true))
     }
 
-    /// Counts one more of a client with a subject. Returns the key it was counted under.
+    /// Counts one attempt of a client with a subject. Returns the key of the counter.
     async fn count(
         &self,
         limit: &Limit,
@@ -194,7 +197,7 @@ impl FailedSignIns {
         }
     }
 
-    /// The password was right: the failures before it are forgotten.
+    /// Removes a successful attempt from the counters and clears the delay of its presenter.
     pub(super) async fn succeeded(&self, attempt: &Attempt) {
         if let Some(client) = &attempt.client {
             self.give_back_counted(client).await;
@@ -203,13 +206,14 @@ impl FailedSignIns {
         self.limiter.forget_attempts(attempt.delay).await;
     }
 
-    /// Whoever reads mail at the address has set a new password: strangers who tried the old one delay them no longer.
+    /// Clears the delay of strangers for an account. Called after its owner set a new password through a mailed link.
     pub(super) async fn clear(&self, email: &Email) {
         let strangers = self.delay_key(Presenter::Stranger(NO_ADDRESS), email);
         self.limiter.forget_attempts(strangers).await;
     }
 
-    /// The key of what waits: an account for all strangers, known or not, so that a delay tells nobody which accounts there are.
+    /// Returns the key of the delay. All strangers share one key per email address. It exists for unknown addresses
+    /// too, so that a delay does not reveal which accounts exist.
     fn delay_key(&self, presenter: Presenter<'_>, email: &Email) -> RateKey {
         let text = match presenter {
             Presenter::Stranger(_) => format!("account {email}"),
@@ -223,7 +227,8 @@ impl FailedSignIns {
         [&self.of_client, &self.to_account]
     }
 
-    /// A mistake before the right password is no spraying. Of many that succeed at once, one gives the account back.
+    /// Removes the account from the client's count of accounts: a wrong password before the right one is not password
+    /// spraying. Of several attempts that succeed at once, only one removes it.
     async fn give_back_account(&self, attempt: &ClientAttempt) {
         if self.limiter.give_back(attempt.account, &self.account).await {
             let policy = &self.accounts_of_client.policy;

@@ -1,4 +1,4 @@
-//! Grants and denials of permissions to single members.
+//! Permissions that are granted to or denied for individual members.
 
 use core_domain::access::{MembershipScope, OrganizationRef, Requirement, authorize_grant};
 use core_domain::iam::{Decision, GrantPermission};
@@ -7,7 +7,7 @@ use core_domain::kernel::{
     Result, Timestamp, UnixSeconds, UserId, grant,
 };
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::grant::{self as grants, MemberGrant};
+use core_domain::use_case::iam::permission_grant::{self as grants, MemberGrant};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -20,30 +20,50 @@ use crate::kernel::{
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/core/grants", "listGrants")
-            .summary("Grants and denials of an organization; for operators, why a member may.")
+            .summary("Lists the grants and denials of an organization.")
+            .description(
+                "Pages count members who have grants; all grants of a member are on the same \
+                 page. The newest member comes first. With `explain=true`, which only operators \
+                 may use, the response also says whether `userId` has `permission` and which rule \
+                 decides.",
+            )
             .refuses(&[Code::Forbidden])
             .reads(list),
         post("/api/core/grants", "createGrant")
-            .summary("Grants or denies a member a permission.")
+            .summary("Grants a permission to a member, or denies it.")
+            .description(
+                "The grant takes effect with the next request of the member. Nobody can grant or \
+                 deny a permission that they do not have. An expired grant with the same \
+                 permission and effect is replaced; an active one is a conflict. The change is \
+                 recorded in the audit log.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::LimitReached])
             .writes(create),
         delete("/api/core/grants/{grantId}", "removeGrant")
-            .summary("Takes a grant or denial back.")
+            .summary("Removes a grant or denial.")
+            .description(
+                "The removal takes effect with the next request of the member. A second removal \
+                 of the same grant is rejected as not found. The change is recorded in the audit \
+                 log.",
+            )
             .writes(remove),
     ]
 }
 
-/// Which grants. A page has those of so many members; members without grants do not count.
+/// Filters of the list.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct GrantFilter {
-    /// Of this organization.
+    /// The organization whose grants are listed.
     org_id: OrganizationId,
-    /// For operators: also say whether the member `userId` has `permission`, and which rule decides.
+    /// Whether the response also contains the decision about `userId` and `permission`. Only for operators. Default:
+    /// false.
     #[serde(default)]
     explain: bool,
+    /// The member to explain; required with `explain`.
     user_id: Option<UserId>,
+    /// The permission to explain; required with `explain`.
     permission: Option<PermissionPattern>,
 }
 
@@ -71,18 +91,25 @@ impl<G: Grant, Q: Sync, B: Sync> OpenScope<Input<(GrantId,), Q, B>> for Membersh
     }
 }
 
-/// A grant or denial.
+/// A grant or denial of a permission.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct GrantView {
+    /// The id of the grant.
     id: GrantId,
+    /// The member who has the grant.
     user_id: UserId,
+    /// The organization in which the grant is valid.
     org_id: OrganizationId,
+    /// The granted or denied permission, as `resource:action`; `*` matches every resource or action.
     permission: PermissionPattern,
+    /// `true` for a grant, `false` for a denial. A denial overrides every grant and role.
     granted: bool,
+    /// The user who created the grant.
     granted_by: UserId,
-    /// Unix seconds.
+    /// The time at which the grant expires, in Unix seconds; `null` if it does not expire.
     expires_at: Option<UnixSeconds>,
+    /// The time at which the grant was created.
     created_at: Timestamp,
 }
 
@@ -102,12 +129,14 @@ impl From<MemberGrant> for GrantView {
     }
 }
 
-/// Grants and denials, and the decision that was asked for.
+/// A page of grants and denials, with the explained decision.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct GrantList {
+    /// The grants and denials of this page.
     data: Vec<GrantView>,
+    /// The cursor of the next page; `null` on the last page.
     cursor: Option<String>,
-    /// Only where `explain` asked for it.
+    /// The explained decision; present only with `explain=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<Decision>,
 }

@@ -1,4 +1,4 @@
-//! How IAM is.
+//! The health check of IAM.
 
 use core_domain::access::PublicScope;
 use core_domain::kernel::Result;
@@ -10,21 +10,28 @@ use crate::kernel::{Cx, Endpoint, Input, Output, get};
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/health", "health")
-            .summary("How the service is.")
+            .summary("Reports the health of the service.")
+            .description(
+                "Checks that the store can be reached. The status code is 200 in both cases; read \
+                 `status` for the result.",
+            )
             .plain(health),
     ]
 }
 
-/// How the service is: `healthy` or `degraded`; 200 either way.
+/// The health of the service.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Health {
+    /// `healthy` if all checks succeeded, otherwise `degraded`.
     status: &'static str,
+    /// The results of the individual checks.
     checks: Checks,
 }
 
-/// How what it needs is: `ok` or `failed`.
+/// The results of the individual checks.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Checks {
+    /// The result of the store check: `ok` or `failed`.
     store: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Who calls IAM: a gateway's word, the service key, or a session by bearer or cookie; and where from.
+//! Identifies the callers of IAM and protects against cross-site request forgery.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::kernel::{
     App, Cx, Identify, default_caller, is_unauthenticated, known_caller, presented_api_key,
 };
 
-/// What the paths of the authentication library begin with.
+/// The path prefix of better-auth's routes.
 pub(super) const AUTH_ROUTES: &str = "/api/auth/";
 
-/// Identifies callers by their session or API key, after the ways every service knows. Of bearer, key and cookies the first
-/// that is there decides.
+/// Identifies callers by their session or API key if the methods that all services share did not identify them. Of
+/// bearer token, API key and cookies, the first that is present decides.
 #[derive(Debug)]
 pub(super) struct IdentifySessions {
     pub(super) iam: Arc<Iam>,
@@ -65,10 +65,10 @@ impl Identify for IdentifySessions {
     }
 }
 
-/// The token of a request and the session it is of.
+/// The token of a request and the session that it belongs to.
 pub(super) struct PresentedSession {
     pub(super) token: String,
-    /// `None` when it is of none, or of one that has expired.
+    /// The session; `None` if the token is unknown or its session has expired.
     pub(super) details: Option<SessionDetails>,
 }
 
@@ -87,8 +87,8 @@ impl PresentedSession {
         Ok(Self { token, details })
     }
 
-    /// The one of the request, if it has a token: as it was found when its caller was identified, or is now, when the
-    /// caller was known without it.
+    /// Returns the session that the request presents; `None` if it has no token. Uses the details that were loaded when
+    /// the caller was identified, otherwise loads them from the store.
     pub(super) async fn of(cx: &Cx, iam: &Iam) -> Result<Option<Arc<Self>>> {
         if let Some(found) = cx.extensions.get::<Arc<Self>>() {
             return Ok(Some(Arc::clone(found)));
@@ -101,7 +101,7 @@ impl PresentedSession {
     }
 }
 
-/// The session of a token. One question, which needs no transaction.
+/// Finds the session of a token. A single query, so it needs no transaction.
 pub(super) async fn session_of(store: &dyn Store, token: &str) -> Result<Option<SessionDetails>> {
     let mut uow = store.begin(Mode::Auto).await?;
     let found = details_by_token(uow.as_mut(), token).await;
@@ -109,29 +109,30 @@ pub(super) async fn session_of(store: &dyn Store, token: &str) -> Result<Option<
     found
 }
 
-/// The `Authorization` header, unless it is in another scheme: what a proxy before us wants to know says nothing of
-/// sessions.
+/// Returns the `Authorization` header if its scheme is `Bearer`. Other schemes are meant for a proxy in front of IAM.
 fn bearer(headers: &HeaderMap) -> Option<&HeaderValue> {
     let value = headers.get(header::AUTHORIZATION)?;
     let scheme = value.as_bytes().split(|byte| *byte == b' ').next()?;
     scheme.eq_ignore_ascii_case(b"bearer").then_some(value)
 }
 
-/// Whether the request has a bearer, so that its cookies say nothing.
+/// Returns whether the request has a bearer token, which takes precedence over cookies.
 pub(super) fn has_bearer(headers: &HeaderMap) -> bool {
     bearer(headers).is_some()
 }
 
-/// Whether a browser says that a page of another site, or of another origin of this one, sent the request.
+/// Returns whether the browser reports that a page of another site or origin sent the request.
 fn is_from_another_site(headers: &HeaderMap) -> bool {
     let said = headers.get("sec-fetch-site").map(|value| value.as_bytes());
     said.is_some_and(|said| said != b"same-origin" && said != b"none")
 }
 
 impl Iam {
-    /// A browser sends cookies along whatever page makes it send the request; so what changes something and comes with
-    /// cookies must say that it comes from a trusted page. Browsers always say where such a request comes from: on the
-    /// suite's own routes what says nothing of it is a program's, while those of the library want to be told.
+    /// Rejects cross-site request forgery. Browsers send cookies with requests of any page, so a write request with
+    /// cookies must come from a trusted origin.
+    ///
+    /// Browsers always send the origin of such a request. The suite's own routes therefore accept a request without
+    /// one, unless `Sec-Fetch-Site` reports another site. The routes of better-auth require the `Origin` header.
     fn refuse_forgery(&self, request: &Parts) -> Result<()> {
         let safe = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
         if safe || !request.headers.contains_key(header::COOKIE) {
@@ -155,7 +156,7 @@ impl Iam {
         }
     }
 
-    /// The token of a request: of its bearer, or else of its cookies.
+    /// Returns the session token of a request: from the bearer token if there is one, otherwise from the cookies.
     pub(super) fn presented_token(&self, headers: &HeaderMap) -> Option<String> {
         match bearer(headers) {
             Some(value) => self.signer.token_in_bearer(value.to_str().ok()?),
@@ -163,22 +164,23 @@ impl Iam {
         }
     }
 
-    /// The validly signed session token of the cookies.
+    /// Returns the session token of the cookies if its signature is valid.
     pub(super) fn cookie_token(&self, headers: &HeaderMap) -> Option<String> {
         self.signed_cookie(self.names.session(), headers)
     }
 
-    /// The validly signed token of a sign-in that waits for its second factor.
+    /// Returns the token of a sign-in that waits for its second factor, if its signature is valid.
     pub(super) fn challenge_token(&self, headers: &HeaderMap) -> Option<String> {
         self.signed_cookie(self.names.two_factor(), headers)
     }
 
-    /// The validly signed token of a device that may be trusted.
+    /// Returns the token of a trusted device, if its signature is valid. Whether the device is still trusted is not
+    /// checked here.
     pub(super) fn device_token(&self, headers: &HeaderMap) -> Option<String> {
         self.signed_cookie(self.names.trust_device(), headers)
     }
 
-    /// The accounts that the browser has signed in to before.
+    /// Returns the device cookie: the accounts that the browser signed in to before.
     pub(super) fn device_cookie(&self, headers: &HeaderMap) -> DeviceCookie {
         let in_cookies = |line: &str| DeviceCookie::in_cookies(&self.signer, self.names, line);
         cookie_lines(headers)
@@ -186,7 +188,7 @@ impl Iam {
             .unwrap_or_default()
     }
 
-    /// The validly signed token of a challenge that waits for a passkey.
+    /// Returns the token of a passkey challenge, if its signature is valid.
     pub(super) fn passkey_token(&self, headers: &HeaderMap) -> Option<String> {
         self.signed_cookie(self.names.passkey(), headers)
     }

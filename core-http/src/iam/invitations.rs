@@ -1,4 +1,4 @@
-//! Invitations by the suite's own routes.
+//! The suite's own routes for invitations.
 
 use std::sync::Arc;
 
@@ -23,10 +23,18 @@ const ALL: &str = "/api/core/organizations/{orgId}/invitations";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         get(ALL, "listInvitations")
-            .summary("The invitations of an organization, newest first.")
+            .summary("Lists the invitations of an organization, newest first.")
+            .description("Returns invitations of every status, a page at a time.")
             .reads(list),
         post(ALL, "createInvitation")
-            .summary("Invites somebody by mail.")
+            .summary("Invites a person to an organization by mail.")
+            .description(
+                "Creates a pending invitation that is valid for 48 hours and mails its link. A \
+                 second invitation of the same address is a conflict while the first one is \
+                 pending; an expired one is replaced. Inviting an owner requires a proof of \
+                 identity from the last 10 minutes. The number of invitation mails per address \
+                 and organization is limited.",
+            )
             .rate(RateClass::Strict)
             .success(&[StatusCode::CREATED])
             .refuses(&[
@@ -44,21 +52,25 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "/api/core/organizations/{orgId}/invitations/{invitationId}",
             "cancelInvitation",
         )
-        .summary("Takes an invitation back.")
+        .summary("Cancels a pending invitation.")
+        .description(
+            "The link of the invitation becomes invalid at once. An invitation that was already \
+             canceled, answered or has expired is rejected as not found.",
+        )
         .rate(RateClass::Strict)
         .rewords(Code::InvitationNotFound, Code::NotFound)
         .writes(cancel),
     ]
 }
 
-/// The query of the list. Its limit is an integer of 1 to 100; other lists take a larger limit as 100.
+/// Paging of the list. `limit` must be an integer from 1 to 100; other lists reduce a larger limit to 100.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct InvitationListQuery {
     /// Maximum number of invitations on a page. Default: 50.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: u32,
-    /// Where the page begins; the beginning of the list if missing.
+    /// The cursor of the page. Default: the beginning of the list.
     cursor: Option<Cursor>,
 }
 
@@ -93,7 +105,8 @@ async fn create(
 ) -> Result<Stored<Invitation>> {
     let body = input.body;
     let role = Role::parse(body.role.as_str());
-    let role = role.ok_or_else(|| Error::Internal("a role that is none".to_owned()))?;
+    let role =
+        role.ok_or_else(|| Error::Internal("an invitation role cannot be parsed".to_owned()))?;
     let new = NewInvitation {
         email: body.email,
         role: role.into(),
@@ -104,9 +117,10 @@ async fn create(
     organization::invite(cx, &scope, uow, body.inviter_id, new).await
 }
 
-/// The invitation that was taken back.
+/// The canceled invitation.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct CanceledInvitation {
+    /// The id of the invitation.
     id: InvitationId,
 }
 

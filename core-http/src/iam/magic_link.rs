@@ -21,19 +21,33 @@ use super::status::Status;
 use super::target::Target;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
 
-/// The page that links lead to.
+/// Path of the page that sign-in links open.
 pub(super) const PAGE: &str = "/magic-link";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/auth/sign-in/magic-link", "signInMagicLink")
-            .summary("Sends a link that signs in whoever reads mail at the address.")
+            .summary("Sends a sign-in link by mail.")
+            .description(
+                "Mails a link that signs the recipient in. It is valid for 5 minutes and works \
+                 once; earlier links stay valid. The response is the same for known and unknown \
+                 addresses. The number of mails to an address per hour is limited; mails beyond \
+                 it are silently dropped.",
+            )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::InvalidCallbackUrl, Code::InvalidOrigin])
             .writes(with(iam, send)),
         get("/api/auth/magic-link/verify", "verifyMagicLink")
-            .summary("Signs in by the token of a link, once; redirects where the link says.")
+            .summary("Signs in with the token of a mailed link.")
+            .description(
+                "Creates the user if the address is unknown and marks the address as verified. If \
+                 an existing address was not verified before, its password, sessions, second \
+                 factors and API keys are removed first. Users with a second factor must complete \
+                 it before the session starts. With a target URL the browser is redirected; \
+                 otherwise the response is JSON. An invalid token always redirects, with the code \
+                 as `error` in the query.",
+            )
             .success(&[StatusCode::OK, StatusCode::FOUND])
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
@@ -42,22 +56,22 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     ]
 }
 
-/// Where to go after a sign-in.
+/// Redirect targets after the sign-in. Each is a path of IAM or a URL of a trusted origin.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(super) struct Targets {
-    /// A path of ours or a trusted origin.
+    /// Redirect target after a successful sign-in.
     #[serde(rename = "callbackURL")]
     pub(super) callback: Option<Target>,
-    /// For somebody who is new.
+    /// Redirect target for a user who was just created. Default: `callbackURL`.
     #[serde(rename = "newUserCallbackURL")]
     pub(super) new_user: Option<Target>,
-    /// When the link is good for nothing.
+    /// Redirect target for an invalid link; `error` is added to its query. Default: `callbackURL`, otherwise `/`.
     #[serde(rename = "errorCallbackURL")]
     pub(super) error: Option<Target>,
 }
 
 impl Targets {
-    /// Refuses targets that are neither a path of ours nor of a trusted origin.
+    /// Rejects targets that are neither a path of IAM nor a URL of a trusted origin.
     pub(super) fn ensure_ours(&self, iam: &Iam) -> Result<()> {
         for (_, target) in self.parameters() {
             iam.refuse_foreign_target(Some(target))?;
@@ -65,7 +79,7 @@ impl Targets {
         Ok(())
     }
 
-    /// The targets that are named, as parameters of a link.
+    /// Returns the targets that are present, as query parameters of a link.
     pub(super) fn parameters(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let named = [
             ("callbackURL", &self.callback),
@@ -76,14 +90,14 @@ impl Targets {
         named.filter_map(|(name, target)| Some((name, target.as_deref()?)))
     }
 
-    /// Where a sign-in leads.
+    /// Returns the redirect target after a successful sign-in.
     fn after_sign_in(&self, is_new: bool) -> Option<&Target> {
         let callback = self.callback.as_ref();
         let new_user = self.new_user.as_ref().filter(|_| is_new);
         new_user.or(callback)
     }
 
-    /// Where a link leads that signs nobody in. The page there learns the reason by `error`.
+    /// Returns the redirect URL for a link that was refused. The parameter `error` contains the code.
     pub(super) fn after_refusal(&self, iam: &Iam, code: Code) -> String {
         let target = self.error.as_deref().or(self.callback.as_deref());
         let target = iam.absolute(target.unwrap_or("/"));
@@ -91,11 +105,12 @@ impl Targets {
     }
 }
 
-/// The body of a request for a link.
+/// The recipient of the link and the redirect targets.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct SendMagicLink {
+    /// The email address that the link is sent to.
     email: Email,
-    /// The person's name, for somebody new.
+    /// The name of the user, if the sign-in creates one. Default: empty.
     name: Option<PersonName>,
     #[serde(flatten)]
     targets: Targets,
@@ -119,7 +134,7 @@ async fn send(
     Ok(Output::new(Status::OK))
 }
 
-/// Sends a link to an address; its owner calls themselves so, when they are new.
+/// Sends a sign-in link to an address. The name is used if the sign-in creates the user.
 pub(super) async fn send_link(
     cx: &Cx,
     iam: &Iam,
@@ -143,30 +158,34 @@ pub(super) async fn send_link(
     user::send_magic_link(cx, scope, uow, email, name, links).await
 }
 
-/// The query of a link.
+/// The query of a sign-in link.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyMagicLink {
+    /// The token of the link.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
     #[serde(flatten)]
     targets: Targets,
 }
 
-/// The answer to a link that says nowhere to go.
+/// The response to a link without redirect targets.
 #[derive(Clone, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum LinkAnswer {
-    /// There is a session.
+    /// The user is signed in.
     SignedIn(Box<SignedInByLink>),
-    /// The second factor is asked for.
+    /// The user must complete the second factor.
     Asked(TwoFactorRedirect),
 }
 
-/// The session that a link began.
+/// The session that the link started.
 #[derive(Clone, Serialize, JsonSchema)]
 struct SignedInByLink {
+    /// The token of the session.
     token: String,
+    /// The user who is signed in.
     user: User,
+    /// The new session.
     session: AuthSession,
 }
 
@@ -179,7 +198,7 @@ async fn verify(
 ) -> Result<RedirectOr<LinkAnswer>> {
     let VerifyMagicLink { token, targets } = input.query;
     targets.ensure_ours(&iam)?;
-    // Those who only look at a link must not use it up.
+    // A HEAD request must not consume the token.
     let outcome = if cx.method == Method::HEAD {
         Err(Error::refused(Code::InvalidToken, "Invalid token"))
     } else {
@@ -201,11 +220,11 @@ async fn verify(
     Ok(RedirectOr::Json(answer))
 }
 
-/// Sends the browser of somebody who followed a link on to the target of its outcome. A refusal is told on a page, not by a
-/// status.
+/// Redirects the browser of a person who followed a link. A refusal of the link is reported to the target page as a
+/// parameter, not as a status code.
 ///
 /// # Errors
-/// Those that are no refusal of the link.
+/// Returns errors other than `INVALID_TOKEN` and `BANNED_USER`.
 pub(super) fn lead_on(
     cx: &Cx,
     iam: &Iam,

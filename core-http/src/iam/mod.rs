@@ -1,4 +1,4 @@
-//! IAM over HTTP: better-auth's routes for people and browsers, and the suite's own.
+//! The HTTP interface of IAM: the routes of better-auth for people and browsers, and the suite's own routes.
 
 mod account;
 mod api_keys;
@@ -43,7 +43,7 @@ pub use authority::SessionAuthority;
 pub use config::IamConfig;
 pub use options::IamOptions;
 
-use crate::kernel::shared_limiter::SharedLimiter;
+use super::kernel::admission::limiter::SharedLimiter;
 use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 use crate::platform_status;
 use api_keys::KeyLimits;
@@ -51,10 +51,10 @@ use config::Iam;
 use identify::{AUTH_ROUTES, IdentifySessions};
 use pages::HtmlErrorPages;
 
-/// The IAM service.
+/// Builds the IAM service.
 ///
 /// # Errors
-/// [`ServiceError`] says which row of the table is wrong.
+/// Returns a [`ServiceError`] that names the inconsistent row of the endpoint table.
 pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceError> {
     let iam = Arc::new(Iam::new(
         config,

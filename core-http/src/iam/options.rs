@@ -1,15 +1,17 @@
-//! What an installation may want of sign-ups and sign-ins.
+//! Options of an installation for sign-up and sign-in.
 
 use serde::{Deserialize, Serialize};
 
-/// What people must show before they are signed in.
+/// Requirements for sign-up and sign-in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IamOptions {
-    /// Whether an address must be confirmed before its password signs in. Then a sign-up signs nobody in and does not tell
-    /// whether the address has a user: that is said by mail. (Who then signs in with the password they chose learns whether it
-    /// became that of a new user, as better-auth's answers have it.) No unless set.
+    /// Whether an email address must be verified before its password can sign in. Default: false.
+    ///
+    /// If true, a sign-up starts no session and does not reveal whether the address already has a user; its owner is
+    /// informed by mail. A sign-in with the chosen password still reveals whether the sign-up created the user, because
+    /// better-auth reports an unverified address and a wrong password differently.
     pub require_email_verification: bool,
-    /// Whether the link that confirms an address signs in as well. No unless set.
+    /// Whether a verification link with the password also signs the user in. Default: false.
     pub auto_sign_in_after_verification: bool,
 }

@@ -1,4 +1,4 @@
-//! Organizations: a person sets up theirs with its platform, and the operator organization is created once.
+//! Creation of organizations: by people together with a platform, by services, and once for the operators.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use core_domain::kernel::{
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::{organization, session};
-use core_domain::use_case::registry::organization_setup;
+use core_domain::use_case::registry::tenant;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,33 +26,58 @@ use crate::kernel::{
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/core/org-setup", "orgSetup")
-            .summary("Sets up an organization with its platform; by session cookie alone.")
+            .summary("Creates an organization together with its platform.")
+            .description(
+                "Creates an organization that the caller owns, a platform in the starter tier and \
+                 its first tenant. Queues the job that provisions the platform's infrastructure. \
+                 The session acts for the new organization from then on. Only the session cookie \
+                 is accepted; a bearer token in addition must belong to the same session. A \
+                 repeated call with the same slug is a conflict.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::SlugTaken, Code::LimitReached, Code::PlatformSuspended])
             .writes(with(iam, set_up)),
         post("/api/core/bootstrap", "bootstrap")
-            .summary("Creates the operator organization; works once.")
+            .summary("Creates the operator organization of the installation.")
+            .description(
+                "Works once; later calls are a conflict. The owner is named by `ownerId`, or by \
+                 `email` if that address is verified. Without an owner the organization has no \
+                 members. Sessions of the owner without an active organization act for this one \
+                 at once.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::SlugTaken, Code::NotFound])
             .writes(bootstrap),
         post("/api/core/organizations", "createOrganization")
-            .summary("Creates an organization for an owner; for services.")
+            .summary("Creates an organization for a named owner.")
+            .description(
+                "Creates the organization and the owner's membership, without a platform. A \
+                 repeated call with the same slug is a conflict.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::SlugTaken, Code::NotFound])
             .writes(create),
         get("/api/core/organizations/{slug}", "getOrganization")
-            .summary("An organization by its slug, for its members.")
+            .summary("Returns an organization by its slug.")
+            .description(
+                "Returns the organization if the caller is a member of it or an operator. An \
+                 organization of others is reported as not found.",
+            )
             .reads(by_slug),
     ]
 }
 
-/// The organization and its platform.
+/// The new organization and its platform.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct OrganizationSetUp {
+    /// The id of the organization.
     org_id: OrganizationId,
+    /// The id of the platform.
     platform_id: PlatformId,
+    /// The slug of the organization and the platform.
     slug: Slug,
+    /// The name of the organization and the platform.
     name: Name,
 }
 
@@ -65,7 +90,7 @@ async fn set_up(
 ) -> Result<Output<OrganizationSetUp>> {
     ensure_by_cookie(cx, &iam, &scope.session, uow).await?;
     let (slug, name) = (input.body.slug.clone(), input.body.name.clone());
-    let done = organization_setup::set_up(cx, &scope, uow, input.body).await?;
+    let done = tenant::set_up(cx, &scope, uow, input.body).await?;
     Ok(Output::new(OrganizationSetUp {
         org_id: done.org_id,
         platform_id: done.platform_id,
@@ -74,7 +99,7 @@ async fn set_up(
     }))
 }
 
-/// A bearer is not enough here. One that stands beside the cookie, because the gateway wants it, must be of the same
+/// Requires a valid session cookie. A bearer token, which a gateway may require in addition, must belong to the same
 /// session.
 async fn ensure_by_cookie(
     cx: &Cx,
@@ -116,14 +141,19 @@ async fn by_slug(
     Ok(scope.organization().clone())
 }
 
-/// The operator organization.
+/// The operator organization of the installation.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct OperatorOrganization {
+    /// The id of the organization.
     org_id: OrganizationId,
+    /// The name of the organization.
     name: Name,
+    /// The slug of the organization.
     slug: Slug,
+    /// The type of the organization: `core-operator`.
     r#type: OrganizationType,
+    /// The user who owns the organization; `null` without an owner.
     owner_id: Option<UserId>,
 }
 

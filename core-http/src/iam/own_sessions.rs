@@ -1,4 +1,4 @@
-//! The caller's sessions.
+//! The caller's sessions, on the suite's own routes.
 
 use core_domain::access::PersonScope;
 use core_domain::iam::Session;
@@ -13,24 +13,37 @@ use crate::kernel::{Cx, Endpoint, Input, ListP4, Output, delete, get};
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/sessions", "listSessions")
-            .summary("The caller's sessions, newest first.")
+            .summary("Lists the caller's active sessions, newest first.")
+            .description(
+                "Returns all sessions of the user that have not expired, on a single page. \
+                 Session tokens are never returned.",
+            )
             .reads(list),
         delete("/api/sessions/{id}", "revokeSession")
-            .summary("Ends one of the caller's sessions.")
+            .summary("Revokes one of the caller's sessions.")
+            .description(
+                "The session ends immediately on every node. A session that is unknown, expired \
+                 or another user's is reported as not found.",
+            )
             .writes(revoke),
     ]
 }
 
-/// A session in the list of its user. Its token is not known to anybody but its holder.
+/// A session of the caller, without its token.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SessionView {
+    /// The id of the session.
     id: SessionId,
+    /// The time of the sign-in.
     created_at: Timestamp,
+    /// The time at which the session expires.
     expires_at: Timestamp,
+    /// The client's IP address at sign-in; `null` if unknown.
     ip_address: Option<String>,
+    /// The client's `User-Agent` at sign-in; `null` if unknown.
     user_agent: Option<String>,
-    /// Whether it is the session of the request.
+    /// `true` for the session of the request.
     current: bool,
 }
 
@@ -56,16 +69,17 @@ async fn list(
     let current = cx.caller.session_id();
     let sessions = session::list(&scope, uow).await?;
     let views = sessions.iter().map(|s| SessionView::new(s, current));
-    // There are never more than fit one page.
+    // The number of sessions per user is limited, so one page is enough.
     Ok(Output::new(ListP4 {
         data: views.collect(),
         cursor: None,
     }))
 }
 
-/// The session that was ended.
+/// The revoked session.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct RevokedSession {
+    /// The id of the session.
     id: SessionId,
 }
 

@@ -1,5 +1,5 @@
-//! Passkeys, as better-auth's plugin has them: registered and removed by whoever has just proved who they are, shown to sign
-//! in or, within a session, as a fresh proof.
+//! Passkeys, in the format of better-auth's plugin. Registering and removing one requires a fresh proof of identity. A
+//! passkey signs in, or proves the identity of a signed-in user again.
 
 use std::sync::Arc;
 
@@ -29,7 +29,13 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "/api/auth/passkey/generate-register-options",
             "generatePasskeyRegistrationOptions",
         ))
-        .summary("Begins to register a passkey: what the browser hands to the authenticator.")
+        .summary("Starts the registration of a passkey.")
+        .description(
+            "Returns the options for `navigator.credentials.create` and sets a cookie that \
+             identifies the challenge. The challenge is valid for five minutes and can be used \
+             once. Requires a proof of identity from the last 10 minutes and a verified email \
+             address.",
+        )
         .refuses(&[
             Code::StepUpRequired,
             Code::EmailNotVerified,
@@ -41,7 +47,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "/api/auth/passkey/verify-registration",
             "verifyPasskeyRegistration",
         ))
-        .summary("Keeps the passkey that the authenticator has made.")
+        .summary("Completes the registration of a passkey.")
+        .description(
+            "Verifies the authenticator's response and stores the passkey. Verifying the response \
+             uses up the challenge, even if the response is refused. The registration also counts \
+             as a fresh proof of identity. The owner is informed by mail.",
+        )
         .refuses(&[
             Code::StepUpRequired,
             Code::EmailNotVerified,
@@ -56,14 +67,25 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "/api/auth/passkey/generate-authenticate-options",
             "generatePasskeyAuthenticationOptions",
         ))
-        .summary("Begins to ask for a passkey, whosoever it is.")
+        .summary("Starts an authentication with a passkey.")
+        .description(
+            "Returns the options for `navigator.credentials.get` and sets a cookie that \
+             identifies the challenge. The challenge is valid for five minutes, can be used once, \
+             and accepts the passkey of any user.",
+        )
         .refuses(&[Code::PasskeysDisabled])
         .plain(with(iam, begin_authentication)),
         strict(post(
             "/api/auth/passkey/verify-authentication",
             "verifyPasskeyAuthentication",
         ))
-        .summary("Signs in by a passkey; within a session of its owner it is a fresh proof.")
+        .summary("Signs in with a passkey.")
+        .description(
+            "Starts a session; a second factor is not required in addition. If the request \
+             already has a session of the passkey's owner, that session is kept and the passkey \
+             counts as a fresh proof of identity. Verifying the response uses up the challenge, \
+             even if the response is refused.",
+        )
         .refuses(&[
             Code::ChallengeNotFound,
             Code::AuthenticationFailed,
@@ -73,25 +95,32 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         .refuses_as(Code::PasskeyNotFound, StatusCode::UNAUTHORIZED)
         .plain(with(iam, complete_authentication)),
         style(get("/api/auth/passkey/list-user-passkeys", "listPasskeys"))
-            .summary("The caller's passkeys.")
+            .summary("Lists the caller's passkeys.")
+            .description("Returns all passkeys of the user, oldest first.")
             .reads(list),
         style(post("/api/auth/passkey/update-passkey", "updatePasskey"))
-            .summary("Calls one of the caller's passkeys otherwise.")
+            .summary("Renames one of the caller's passkeys.")
+            .description("Changes only the name. The change is recorded in the audit log.")
             .refuses(&[Code::PasskeyNotFound])
             .writes(rename),
         style(post("/api/auth/passkey/delete-passkey", "deletePasskey"))
             .summary("Removes one of the caller's passkeys.")
+            .description(
+                "The passkey can no longer sign in; existing sessions are kept. Requires a proof \
+                 of identity from the last 10 minutes. The owner is informed by mail.",
+            )
             .refuses(&[Code::PasskeyNotFound, Code::StepUpRequired])
             .writes(with(iam, remove)),
     ]
 }
 
-/// Options for `navigator.credentials`, with binary values in base64url; their challenge is good for five minutes, once.
+/// Options for `navigator.credentials`, with binary values in base64url. Their challenge is valid for five minutes and
+/// can be used once.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 struct PasskeyOptions(Value);
 
-/// Gives the client the options, and what the challenge is recognised by.
+/// Returns the options and sets the cookie that identifies the challenge.
 fn begun(iam: &Iam, begun: Begun) -> Output<PasskeyOptions> {
     let age = Some(PASSKEY_CHALLENGE_LIFETIME.as_secs());
     let signed = iam.signer.signed(&begun.token);
@@ -100,13 +129,13 @@ fn begun(iam: &Iam, begun: Begun) -> Output<PasskeyOptions> {
     with_header(output, header::SET_COOKIE, &cookie)
 }
 
-/// Takes away what the challenge was recognised by.
+/// Clears the cookie of the used challenge.
 fn used<T>(iam: &Iam, output: Output<T>) -> Output<T> {
     let used = iam.names.set(iam.names.passkey(), "", Some(0));
     no_store(with_header(output, header::SET_COOKIE, &used))
 }
 
-/// The token of the request's challenge.
+/// Returns the token of the request's challenge.
 fn token(cx: &Cx, iam: &Iam) -> Result<String> {
     let token = iam.passkey_token(&cx.headers);
     token.ok_or_else(|| Error::refused(Code::ChallengeNotFound, "Challenge not found"))
@@ -126,13 +155,13 @@ async fn begin_registration(
     Ok(begun(&iam, done))
 }
 
-/// The body with a new passkey.
+/// The authenticator's response to the registration.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyRegistration {
-    /// What `navigator.credentials.create` gave, as JSON.
+    /// The result of `navigator.credentials.create`, as JSON.
     #[schemars(extend("x-maxBytes" = MAX_PASSKEY_RESPONSE))]
     response: Map<String, Value>,
-    /// How the person calls the passkey.
+    /// The name of the passkey, 1 to 255 characters. Default: none.
     name: Option<Line<1, 255>>,
 }
 
@@ -179,18 +208,20 @@ async fn begin_authentication(
     Ok(begun(&iam, done))
 }
 
-/// The body with a passkey that is shown.
+/// The authenticator's response to the authentication.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyAuthentication {
-    /// What `navigator.credentials.get` gave, as JSON.
+    /// The result of `navigator.credentials.get`, as JSON.
     #[schemars(extend("x-maxBytes" = MAX_PASSKEY_RESPONSE))]
     response: Map<String, Value>,
 }
 
-/// The session of whoever showed a passkey: a new one, or that of the request.
+/// The session after the authentication: a new one, or the session of the request.
 #[derive(Clone, Serialize, JsonSchema)]
 struct PasskeyShown {
+    /// The session of the user.
     session: AuthSession,
+    /// The owner of the passkey.
     user: User,
 }
 
@@ -222,7 +253,7 @@ async fn complete_authentication(
         Shown::SignedIn(done) => {
             let output = answer(&done.session, done.token.clone(), done.user.edit());
             let output = set_sign_in_cookies(cx, &iam, output, &done);
-            // A sign-in that waited for another second factor waits no more.
+            // The passkey replaces any other second factor that the sign-in was waiting for.
             let waited = iam.names.set(iam.names.two_factor(), "", Some(0));
             with_header(output, header::SET_COOKIE, &waited)
         }
@@ -244,17 +275,19 @@ async fn list(
     Ok(no_store(Output::new(own.collect())))
 }
 
-/// The body of a new name.
+/// The passkey to rename and its new name.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct UpdatePasskey {
+    /// The id of the passkey.
     id: PasskeyId,
-    /// How the person calls it from now on.
+    /// The new name, 1 to 255 characters.
     name: Line<1, 255>,
 }
 
-/// The answer to a new name.
+/// The renamed passkey.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct UpdatedPasskey {
+    /// The passkey with its new name.
     passkey: Passkey,
 }
 
@@ -271,9 +304,10 @@ async fn rename(
     }))
 }
 
-/// The body of a removal.
+/// The passkey to remove.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct DeletePasskey {
+    /// The id of the passkey.
     id: PasskeyId,
 }
 

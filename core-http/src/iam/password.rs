@@ -1,5 +1,4 @@
-//! Passwords: checked, changed, and set anew by a link that is sent by mail. Hashing comes first; no unit of work is open
-//! meanwhile.
+//! Checking, changing and resetting passwords. Hashing is slow, so it happens before a unit of work is opened.
 
 use std::sync::Arc;
 
@@ -24,13 +23,19 @@ use super::target::Target;
 use super::user::broken;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Redirect, get, post, with};
 
-/// The page that links for a new password lead to.
+/// Path of the page that password reset links open.
 pub(super) const RESET_PAGE: &str = "/reset-password";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/auth/change-password", "changePassword")
-            .summary("Sets a new password; the person's other sessions end.")
+            .summary("Changes the caller's password.")
+            .description(
+                "Always ends all other sessions of the user. Cancels sign-ins that wait for a \
+                 second factor and approved devices without tokens, and removes all trusted \
+                 devices. With `revokeOtherSessions` the session of the request is replaced by a \
+                 new one as well. The owner is informed by mail.",
+            )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[
@@ -41,25 +46,46 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, change)),
         post("/api/auth/verify-password", "verifyPassword")
-            .summary("Tells whether a password is the caller's; a fresh proof of who they are, unless they have a second factor.")
+            .summary("Checks the caller's password.")
+            .description(
+                "A correct password counts as a fresh proof of identity, unless the user has a \
+                 second factor. A wrong password is counted and delays further attempts in this \
+                 session.",
+            )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::InvalidPassword])
             .plain(with(iam, verify)),
         post("/api/auth/request-password-reset", "requestPasswordReset")
-            .summary("Sends a link for a new password, if the address has a user.")
+            .summary("Sends a password reset link by mail.")
+            .description(
+                "Mails a link if the address belongs to a user; the response is the same for \
+                 every address. The link is valid for one hour and works once. The number of \
+                 mails to an address per hour is limited; mails beyond it are silently dropped.",
+            )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::InvalidCallbackUrl, Code::InvalidOrigin])
             .writes(with(iam, request_reset)),
         get("/api/auth/reset-password/{token}", "followPasswordReset")
-            .summary("Sends a browser on to the page that asks for the new password, with the token or an error.")
+            .summary("Redirects to the page that asks for a new password.")
+            .description(
+                "Adds the `token` to the query of `callbackURL` if it is valid, otherwise `error` \
+                 with the code. The token is not used up.",
+            )
             .success(&[StatusCode::FOUND])
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::InvalidCallbackUrl])
             .reads(with(iam, follow_reset)),
         post("/api/auth/reset-password", "resetPassword")
-            .summary("Sets a new password by the token of a link, once; all sessions end.")
+            .summary("Sets a new password with a mailed token.")
+            .description(
+                "The token works once. Ends all sessions of the user, marks the address as \
+                 verified and informs the owner by mail. Second factors and API keys are kept, \
+                 unless `deleteApiKeys` is set. If the address was not verified before, second \
+                 factors, passkeys and API keys are removed, because a stranger may have created \
+                 them.",
+            )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[
@@ -72,23 +98,26 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     ]
 }
 
-/// The body of a change.
+/// The current and the new password.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChangePassword {
+    /// The current password of the caller.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     current_password: String,
+    /// The new password, 8 to 128 characters.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
     new_password: String,
-    /// The session of the request ends as well, and a new one begins.
+    /// Whether the session of the request is replaced by a new one. Other sessions end in any case. Default: false.
     revoke_other_sessions: Option<bool>,
 }
 
-/// The answer to a change.
+/// The response after the password was changed.
 #[derive(Clone, Serialize, JsonSchema)]
 struct PasswordChanged {
-    /// Of the new session, where one was asked for.
+    /// The token of the new session; `null` if the session was kept.
     token: Option<String>,
+    /// The user whose password was changed.
     user: User,
 }
 
@@ -122,8 +151,8 @@ async fn change(
     })
 }
 
-/// The caller and what their password was checked against; whoever has taken a session over must not try passwords
-/// without end either.
+/// Checks the caller's password. Returns the caller and the credential that the password was checked against. Attempts
+/// are limited, so that a stolen session cannot be used to guess the password.
 pub(super) async fn check_own(
     cx: &Cx,
     iam: &Iam,
@@ -149,9 +178,10 @@ pub(super) async fn check_own(
     Ok((person, on_file))
 }
 
-/// The body of a check.
+/// The password to check.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyPassword {
+    /// The current password of the caller.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
 }
@@ -166,7 +196,7 @@ async fn verify(
     Ok(Output::new(Status::OK))
 }
 
-/// Takes the caller's password as a fresh proof of who they are.
+/// Checks the caller's password and records it as a fresh proof of identity.
 pub(super) async fn reauthenticate(
     cx: &Cx,
     iam: &Iam,
@@ -180,19 +210,23 @@ pub(super) async fn reauthenticate(
     .await
 }
 
-/// The body of a request for a link.
+/// The address that the reset link is sent to.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct RequestPasswordReset {
+    /// The email address of the account.
     email: Email,
-    /// The page that asks for the new password; one of ours when not said. It gets the token as `token`.
+    /// The page that asks for the new password: a path of IAM or a URL of a trusted origin. It receives the token as
+    /// the parameter `token`. Default: the page of IAM.
     redirect_to: Option<Target>,
 }
 
-/// The answer to a request for a link: the same for every address.
+/// The response to a reset request; the same for every address.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct PasswordResetRequested {
+    /// Always `true` in this response.
     status: bool,
+    /// A message to show to the person.
     message: &'static str,
 }
 
@@ -213,7 +247,7 @@ async fn request_reset(
     }))
 }
 
-/// Sends a link for a new password, if the address has a user; it leads to our own page when no other is named.
+/// Sends a password reset link if the address belongs to a user. Without a page the link opens the page of IAM.
 pub(super) async fn send_reset_link(
     cx: &Cx,
     iam: &Iam,
@@ -235,10 +269,10 @@ pub(super) async fn send_reset_link(
     user::request_password_reset(cx, scope, uow, email, links).await
 }
 
-/// The query of a link.
+/// The query of a reset link.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct FollowPasswordReset {
-    /// The page that asks for the new password.
+    /// The page that asks for the new password: a path of IAM or a URL of a trusted origin.
     #[serde(rename = "callbackURL")]
     #[schemars(
         length(max = 2048),
@@ -263,10 +297,11 @@ async fn follow_reset(
     Ok(Redirect { location })
 }
 
-/// The address of a page of an application that asks for a new password: with the token, or with the reason why it is refused.
+/// Returns the URL of an application's page that asks for a new password, with the token or with the code of its
+/// refusal.
 ///
 /// # Errors
-/// Those that are no refusal of the token.
+/// Returns errors other than the refusal of the token.
 pub(super) fn reset_page(
     iam: &Iam,
     target: &str,
@@ -281,15 +316,17 @@ pub(super) fn reset_page(
     Ok(with_parameters(iam.absolute(target), &[parameter]))
 }
 
-/// The body of a reset.
+/// The token of a reset link and the new password.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ResetPassword {
+    /// The new password, 8 to 128 characters.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
     new_password: String,
+    /// The token of the reset link.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
-    /// Whether the API keys of the person are deleted as well. Default: false.
+    /// Whether the API keys of the user are deleted as well. Default: false.
     delete_api_keys: Option<bool>,
 }
 
@@ -310,18 +347,18 @@ async fn reset(
     Ok(Output::new(Status::OK))
 }
 
-/// A new password by the token of a link.
+/// A new password that is set with the token of a link.
 #[derive(Clone, Copy)]
 pub(super) struct NewPassword<'a> {
     /// The token of the link.
     pub(super) token: &'a str,
-    /// The new password, as entered.
+    /// The new password, as the person entered it.
     pub(super) password: &'a str,
-    /// Whether the API keys of the person are deleted as well.
+    /// Whether the API keys of the user are deleted as well.
     pub(super) delete_api_keys: bool,
 }
 
-/// Sets a new password by the token of a link.
+/// Sets a new password with the token of a link and clears the sign-in delay of the account.
 pub(super) async fn set_by_link(
     cx: &Cx,
     iam: &Iam,

@@ -1,10 +1,10 @@
-//! What the roles of an organization allow.
+//! The permissions of an organization's roles.
 
 use core_domain::access::{MembershipScope, OrganizationRef};
 use core_domain::iam::MapRole;
 use core_domain::kernel::{Code, OrganizationId, Result, Role, grant};
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::role::{self, MappedRole};
+use core_domain::use_case::iam::role_mapping::{self, MappedRole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,22 +15,37 @@ use crate::kernel::{
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/core/roles", "listRoles")
-            .summary("The roles of an organization and what they allow.")
+            .summary("Lists the roles of an organization and their permissions.")
+            .description(
+                "Returns the built-in roles first, then the organization's own roles by name.",
+            )
             .reads(list),
         post("/api/core/roles", "mapRole")
-            .summary("Maps a role to permissions, in place of what it was mapped to.")
+            .summary("Sets the permissions of a role.")
+            .description(
+                "Replaces the permissions of the role; a role that does not exist is created. The \
+                 change takes effect with the next request of each member. Setting the same \
+                 permissions again changes nothing. Nobody can give a role permissions that they \
+                 do not have themselves.",
+            )
             .refuses(&[Code::LimitReached])
             .writes(map),
         delete("/api/core/roles/{orgId}/{role}", "unmapRole")
-            .summary("Takes a mapping away; a built-in role allows what it allows by itself again.")
+            .summary("Removes the permissions that were set for a role.")
+            .description(
+                "A built-in role gets its default permissions back; any other role no longer \
+                 allows anything. The change takes effect with the next request of each member. A \
+                 second removal is rejected as not found.",
+            )
             .writes(unmap),
     ]
 }
 
-/// Of which organization.
+/// Selects the organization.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct RolesQuery {
+    /// The organization whose roles are listed.
     org_id: OrganizationId,
 }
 
@@ -50,13 +65,15 @@ impl<Q> OnOrganization for Input<(), Q, MapRole> {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct RoleView {
+    /// The organization that the role belongs to.
     org_id: OrganizationId,
+    /// The name of the role.
     role: Role,
-    /// What it allows, sorted.
+    /// The permissions of the role, sorted.
     permissions: Vec<String>,
-    /// Whether every organization has it.
+    /// Whether the role exists in every organization.
     built_in: bool,
-    /// Whether the organization has said what it allows.
+    /// Whether the organization set the permissions. If false, they are the defaults.
     mapped: bool,
 }
 
@@ -78,7 +95,7 @@ async fn list(
     _: &mut dyn UnitOfWork,
     input: Input<(), RolesQuery>,
 ) -> Result<Output<Data<RoleView>>> {
-    let roles = role::list(&scope).into_iter();
+    let roles = role_mapping::list(&scope).into_iter();
     let views = roles.map(|role| RoleView::new(&input.query.org_id, role));
     Ok(Output::new(Data {
         data: views.collect(),
@@ -91,7 +108,7 @@ async fn map(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), MapRole>,
 ) -> Result<Output<RoleView>> {
-    let mapped = role::map(cx, &scope, uow, input.body).await?;
+    let mapped = role_mapping::map(cx, &scope, uow, input.body).await?;
     Ok(Output::new(RoleView::new(&scope.organization().id, mapped)))
 }
 
@@ -101,6 +118,6 @@ async fn unmap(
     uow: &mut dyn UnitOfWork,
     input: Input<(OrganizationId, Role)>,
 ) -> Result<Output<Success>> {
-    role::unmap(cx, &scope, uow, &input.path.1).await?;
+    role_mapping::unmap(cx, &scope, uow, &input.path.1).await?;
     Ok(Output::new(Success::YES))
 }

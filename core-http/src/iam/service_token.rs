@@ -1,4 +1,4 @@
-//! Tokens with which services call each other, and the keys to check them with.
+//! Tokens that authenticate services to each other, and the public keys that verify them.
 
 use core_domain::access::{PublicScope, ServiceScope};
 use core_domain::iam::{SigningKey, SuiteService};
@@ -15,33 +15,44 @@ use crate::kernel::{Cx, Endpoint, Input, JsonWebKey, Output, get, post};
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         post("/api/core/service-token", "issueServiceToken")
-            .summary("Issues a short-lived token with which one service calls another.")
+            .summary("Issues a token for calls between two services.")
+            .description(
+                "The token is a JWT signed with EdDSA; it is valid for 300 seconds and only for \
+                 the target service. Each call issues a new token and adds an entry to the audit \
+                 log. Only pairs of services that call each other are accepted. The first call \
+                 creates the signing key.",
+            )
             .secret_answer()
             .writes(issue),
         get("/.well-known/jwks.json", "getSigningKeys")
-            .summary("The public keys that service tokens are checked with.")
+            .summary("Returns the public keys that verify service tokens.")
+            .description(
+                "Returns the key set of RFC 7517; clients may cache it for five minutes. The key \
+                 that signs next is published before it is used. A request creates that key if it \
+                 is due.",
+            )
             .plain(signing_keys),
     ]
 }
 
-/// The services a token is for.
+/// The services that the token is for.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct IssueServiceToken {
-    /// The service that calls.
+    /// The calling service, which presents the token.
     service_id: SuiteService,
-    /// The service that is called.
+    /// The called service, which verifies the token.
     target_service: SuiteService,
-    /// The session of the person for whom the service calls. The called service then accepts no other session with the token.
-    /// Default: none.
+    /// The session of the person on whose behalf the service calls. The called service then accepts no other session
+    /// with the token. Default: none.
     #[serde(default)]
     session_id: Option<SessionId>,
 }
 
-/// How a token is shown to a service.
+/// The scheme for presenting the token.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 enum ServiceTokenType {
-    /// In `Authorization: Bearer`.
+    /// The header `Authorization: Bearer`.
     Bearer,
 }
 
@@ -49,12 +60,13 @@ enum ServiceTokenType {
 #[derive(Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ServiceToken {
-    /// The token: a JWT, signed with EdDSA.
+    /// The token: a JWT signed with EdDSA.
     token: String,
+    /// The scheme of the `Authorization` header.
     token_type: ServiceTokenType,
-    /// How long it is valid, in seconds.
+    /// The lifetime of the token, in seconds.
     expires_in: u64,
-    /// From when on it is over.
+    /// The time at which the token expires.
     expires_at: Timestamp,
 }
 
@@ -82,6 +94,7 @@ async fn issue(
 /// A set of keys (RFC 7517).
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct JsonWebKeySet {
+    /// The public keys, oldest first.
     keys: Vec<JsonWebKey>,
 }
 
@@ -105,7 +118,7 @@ async fn signing_keys(cx: &Cx, _: PublicScope, _: Input) -> Result<Output<JsonWe
     ))
 }
 
-/// The published keys, and whether the next one has to be made.
+/// Returns the published keys, and whether the next key must be created.
 async fn published(cx: &Cx) -> Result<(Vec<Stored<SigningKey>>, bool)> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let found = async {

@@ -1,4 +1,4 @@
-//! The session of the request as better-auth's clients know it: looked at, and ended.
+//! The session of the request in the format of better-auth's clients: reading it and signing out.
 
 use std::sync::Arc;
 
@@ -18,38 +18,55 @@ use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Success, get, post,
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/auth/sign-out", "signOut")
-            .summary("Ends the session of the request, if it has one.")
+            .summary("Signs out by ending the session of the request.")
+            .description(
+                "Revokes the session on every node and clears all session cookies. Without a \
+                 session only the cookies are cleared, and the response is the same.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .plain(with(iam, sign_out)),
         get("/api/auth/get-session", "getSession")
-            .summary("The session of the request and its user; null without one.")
+            .summary("Returns the session of the request and its user.")
+            .description(
+                "Returns `null` without a valid session; if a presented session has expired, its \
+                 cookies are cleared. A remembered session that was last extended more than a day \
+                 ago is extended to 7 days from now. It is never extended beyond 30 days after \
+                 the sign-in. `disableRefresh=true` only reads the session.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .plain(with(iam, get_session)),
     ]
 }
 
-/// The query of a look-up.
+/// Options for reading the session.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct GetSession {
-    /// Only look: the session is not extended.
+    /// Whether the session is only read and not extended. Default: false.
     disable_refresh: Option<bool>,
 }
 
-/// A session, for whoever has shown its token.
+/// A session of the user.
 #[derive(Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AuthSession {
+    /// The id of the session.
     id: SessionId,
+    /// The token of the session. Lists contain the id instead for all sessions except the current one.
     token: String,
+    /// The user who is signed in.
     user_id: UserId,
+    /// The time at which the session expires.
     expires_at: Timestamp,
+    /// The time of the sign-in.
     created_at: Timestamp,
+    /// The time of the last change of the session.
     updated_at: Timestamp,
-    /// Empty when unknown.
+    /// The client's IP address at sign-in; empty if unknown.
     ip_address: String,
-    /// Empty when unknown.
+    /// The client's `User-Agent` at sign-in; empty if unknown.
     user_agent: String,
+    /// The organization that the session acts for; `null` if none.
     active_organization_id: Option<OrganizationId>,
 }
 
@@ -72,7 +89,9 @@ impl AuthSession {
 /// A session and its user.
 #[derive(Clone, Serialize, JsonSchema)]
 struct SessionAndUser {
+    /// The session of the request.
     session: AuthSession,
+    /// The user who is signed in.
     user: User,
 }
 
@@ -120,7 +139,7 @@ async fn sign_out(cx: &Cx, iam: Arc<Iam>, scope: PublicScope, _: Input) -> Resul
     Ok(clear_session_cookies(&iam, Output::new(Success::YES)))
 }
 
-/// Ends the session of the request, if it has one.
+/// Ends the session of the request, if there is one.
 pub(super) async fn end(cx: &Cx, iam: &Iam, scope: &PublicScope) -> Result<()> {
     if let Some(token) = &iam.presented_token(&cx.headers)
         && is_known(cx, token).await?
@@ -133,7 +152,8 @@ pub(super) async fn end(cx: &Cx, iam: &Iam, scope: &PublicScope) -> Result<()> {
     Ok(())
 }
 
-/// A unit that writes is too dear for a token that anybody can make up.
+/// Returns whether the token belongs to a session. Anyone can send made-up tokens, and opening a write transaction for
+/// each would be too expensive.
 async fn is_known(cx: &Cx, token: &str) -> Result<bool> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let known = session::is_known(uow.as_mut(), token).await;

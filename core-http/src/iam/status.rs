@@ -1,12 +1,12 @@
-//! The answer of routes of the library that have nothing to say.
+//! The response of better-auth routes that return no data.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The answer of routes that have nothing to say.
+/// The response of an operation that returns no data.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub(super) struct Status {
-    /// Always true.
+    /// Always `true` in this response.
     status: bool,
 }
 

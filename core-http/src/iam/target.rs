@@ -1,4 +1,4 @@
-//! Where a browser is to go on to, as a request says it.
+//! Redirect targets as a request names them.
 
 use std::ops::Deref;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::bounds::MAX_TARGET;
 
-/// An address or a path as it was sent: whoever uses it asks first whether it is ours.
+/// A URL or path from a request. The receiver must check that it is a path of IAM or a URL of a trusted origin.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Target(String);

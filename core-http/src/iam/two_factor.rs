@@ -1,5 +1,4 @@
-//! The second factor: set up by a fresh proof or the password, confirmed by its first code, and asked for to complete a sign-in
-//! and, within a session, as a fresh proof.
+//! The second factor: setting it up, and verifying its codes at sign-in or as a fresh proof of identity.
 
 use std::sync::Arc;
 
@@ -30,7 +29,14 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     };
     vec![
         row("/api/auth/two-factor/enable", "enableTwoFactor")
-            .summary("Sets up a second factor; its first code, shown to verify-totp, enables it.")
+            .summary("Sets up an authenticator as the second factor.")
+            .description(
+                "Returns the secret as a URI and 10 recovery codes, which are shown only once. \
+                 The second factor is enabled by its first correct code at `verifyTotp`; until \
+                 then, each call replaces the secret and the codes. Requires the password or a \
+                 proof of identity from the last 10 minutes, and a verified email address. Users \
+                 with a passkey need the proof even with the password.",
+            )
             .refuses(&[
                 Code::InvalidPassword,
                 Code::StepUpRequired,
@@ -39,7 +45,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, enable)),
         row("/api/auth/two-factor/disable", "disableTwoFactor")
-            .summary("Removes the second factor.")
+            .summary("Removes the authenticator and its recovery codes.")
+            .description(
+                "The password alone signs in from then on, and all trusted devices are removed. \
+                 Passkeys are kept. If the second factor is enabled, this requires a proof by a \
+                 second factor from the last 10 minutes. The owner is then informed by mail.",
+            )
             .refuses(&[
                 Code::InvalidPassword,
                 Code::StepUpRequired,
@@ -47,7 +58,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, disable)),
         row("/api/auth/two-factor/get-totp-uri", "getTotpUri")
-            .summary("Shows once more what an authenticator reads.")
+            .summary("Returns the URI of the authenticator's secret again.")
+            .description(
+                "The URI sets up another authenticator with the same codes. If the second factor \
+                 is enabled, this requires a proof by a second factor from the last 10 minutes. \
+                 The owner is then informed by mail. Each call is recorded in the audit log.",
+            )
             .refuses(&[
                 Code::InvalidPassword,
                 Code::StepUpRequired,
@@ -59,14 +75,26 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "generateBackupCodes",
         )
         .summary("Creates new recovery codes; the old ones become invalid.")
+        .description(
+            "Returns 10 codes, which are shown only once. If the second factor is enabled, this \
+             requires a proof by a second factor from the last 10 minutes. The owner is then \
+             informed by mail.",
+        )
         .refuses(&[
-                Code::InvalidPassword,
-                Code::StepUpRequired,
-                Code::TwoFactorNotEnabled,
-            ])
+            Code::InvalidPassword,
+            Code::StepUpRequired,
+            Code::TwoFactorNotEnabled,
+        ])
         .plain(with(iam, backup_codes)),
         row("/api/auth/two-factor/verify-totp", "verifyTotp")
-            .summary("Completes a sign-in by a code of the authenticator; within a session it enables a second factor that was set up, and is a fresh proof.")
+            .summary("Verifies a code of the authenticator.")
+            .description(
+                "Completes the sign-in that the cookie identifies and starts its session. Without \
+                 such a sign-in, the code counts as a fresh proof of identity in the session of \
+                 the request. The first correct code enables a second factor that was set up; the \
+                 owner is informed by mail. Each code works once. After 5 wrong codes in 10 \
+                 minutes, codes are rejected for a while.",
+            )
             .refuses(&[
                 Code::Unauthorized,
                 Code::InvalidCode,
@@ -77,52 +105,61 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::BannedUser,
             ])
             .plain(with(iam, verify_totp)),
-        row("/api/auth/two-factor/verify-backup-code", "verifyBackupCode")
-            .summary("The same by a recovery code, which is good once.")
-            .refuses(&[
-                Code::Unauthorized,
-                Code::InvalidBackupCode,
-                Code::InvalidTwoFactorCookie,
-                Code::BackupCodesNotEnabled,
-                Code::BannedUser,
-            ])
-            .plain(with(iam, verify_backup_code)),
+        row(
+            "/api/auth/two-factor/verify-backup-code",
+            "verifyBackupCode",
+        )
+        .summary("Verifies a recovery code in place of an authenticator code.")
+        .description(
+            "Completes the sign-in that the cookie identifies and starts its session. Without \
+             such a sign-in, the code counts as a fresh proof of identity in the session of \
+             the request. Each code works once; the owner is informed by mail how many are \
+             left. Wrong codes count together with wrong authenticator codes.",
+        )
+        .refuses(&[
+            Code::Unauthorized,
+            Code::InvalidBackupCode,
+            Code::InvalidTwoFactorCookie,
+            Code::BackupCodesNotEnabled,
+            Code::BannedUser,
+        ])
+        .plain(with(iam, verify_backup_code)),
     ]
 }
 
-/// A body with the caller's password.
+/// The caller's password, if it is used as the proof.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct OwnPassword {
-    /// The caller's password. It takes the place of a fresh proof for people without a second factor.
+    /// The caller's password. It replaces a fresh proof of identity for users without a second factor.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
     password: Option<String>,
 }
 
-/// The body of a set-up.
+/// Options for setting up the second factor.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct EnableTwoFactor {
-    /// The caller's password. It takes the place of a fresh proof for people without a second factor.
+    /// The caller's password. It replaces a fresh proof of identity for users without a second factor.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
     password: Option<String>,
-    /// What the authenticator calls this installation; its host name when not said.
+    /// The name of this installation in the authenticator, 1 to 64 characters. Default: the host name.
     issuer: Option<Line<1, 64>>,
 }
 
-/// A second factor that was set up.
+/// The secret and the recovery codes of a new second factor.
 #[derive(Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct TwoFactorSetUp {
-    /// What an authenticator reads from a picture of it.
+    /// The `otpauth` URI of the secret. Show it as a QR code for the authenticator.
     #[serde(rename = "totpURI")]
     totp_uri: String,
-    /// Shown now and never again.
+    /// The recovery codes. They are returned only in this response.
     backup_codes: Vec<String>,
 }
 
-/// Checks the password of a body that has one.
+/// Checks the password if the body contains one.
 ///
 /// # Errors
-/// `INVALID_PASSWORD`; `RATE_LIMITED` when too many were wrong.
+/// Returns `INVALID_PASSWORD` for a wrong password, and `RATE_LIMITED` after too many wrong passwords.
 async fn check_if_given(
     cx: &Cx,
     iam: &Iam,
@@ -172,9 +209,10 @@ async fn disable(
     Ok(Output::new(Status::OK))
 }
 
-/// What an authenticator reads.
+/// The secret of the authenticator.
 #[derive(Clone, Serialize, JsonSchema)]
 struct TotpUri {
+    /// The `otpauth` URI of the secret. Show it as a QR code for the authenticator.
     #[serde(rename = "totpURI")]
     totp_uri: String,
 }
@@ -197,13 +235,13 @@ async fn totp_uri(
     Ok(no_store(Output::new(TotpUri { totp_uri })))
 }
 
-/// New recovery codes.
+/// The new recovery codes of the user.
 #[derive(Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct BackupCodes {
-    /// Always true.
+    /// Always `true` in this response.
     status: bool,
-    /// Shown now and never again.
+    /// The recovery codes. They are returned only in this response.
     backup_codes: Vec<String>,
 }
 
@@ -228,25 +266,27 @@ async fn backup_codes(
     })))
 }
 
-/// The body with a code.
+/// A code of the second factor.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ShownCode {
+    /// The code of the authenticator, or a recovery code.
     #[schemars(
         length(min = 1, max = 64),
         regex(pattern = r"^[^\u0000]*$"),
         example = "123456"
     )]
     code: String,
-    /// With a sign-in: the password alone signs in on this device for 30 days.
+    /// Makes this device trusted after a sign-in: the password alone then signs in on it for 30 days. Default: false.
     trust_device: Option<bool>,
 }
 
-/// The answer to a code that was right.
+/// The response to a correct code.
 #[derive(Clone, Serialize, JsonSchema)]
 struct SecondFactorShown {
-    /// Of the session: the new one of a sign-in, or the one of the request.
+    /// The token of the session: the new one after a sign-in, otherwise the session of the request.
     token: Option<String>,
+    /// The user who entered the code.
     user: User,
 }
 
@@ -277,7 +317,7 @@ async fn verify_backup_code(
     .await
 }
 
-/// Completes the sign-in that waits, if the request names one; otherwise the code is that of the session.
+/// Completes the sign-in that the request identifies. Otherwise uses the code as a proof of identity in the session.
 async fn verify(
     cx: &Cx,
     iam: &Iam,
@@ -299,7 +339,7 @@ async fn verify(
     }
 }
 
-/// Completes the sign-in that waits under this token, and trusts its device, if wanted.
+/// Completes the sign-in with this token. If `trust` is set, its device becomes trusted.
 pub(super) async fn for_sign_in(
     cx: &Cx,
     iam: &Iam,
@@ -326,7 +366,7 @@ fn signed_in(cx: &Cx, iam: &Iam, done: &CompletedSignIn) -> Output<SecondFactorS
     set_completed_cookies(cx, iam, answer, done)
 }
 
-/// Gives the session of a sign-in that is complete, and takes away what it waited under.
+/// Sets the cookies of the new session and of a trusted device, and clears the cookie of the waiting sign-in.
 pub(super) fn set_completed_cookies<T>(
     cx: &Cx,
     iam: &Iam,
@@ -352,7 +392,7 @@ async fn in_session(
     })))
 }
 
-/// Takes a code as a fresh proof of who the caller is.
+/// Verifies a code and records it as a fresh proof of identity.
 pub(super) async fn reauthenticate(
     cx: &Cx,
     iam: &Iam,

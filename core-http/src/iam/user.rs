@@ -1,4 +1,5 @@
-//! Sign-up and sign-in with an address and a password. Hashing comes first; no unit of work is open meanwhile.
+//! Sign-up and sign-in with an email address and a password. Hashing is slow, so it happens before a unit of work is
+//! opened.
 
 use std::sync::Arc;
 
@@ -24,7 +25,13 @@ use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/auth/sign-up/email", "signUpEmail")
-            .summary("Signs somebody up with an address and a password, and in.")
+            .summary("Signs a new user up with email address and password.")
+            .description(
+                "Creates the user with the password and starts a session. If the installation \
+                 requires verified addresses, no session starts: a verification link is mailed \
+                 and `token` is `null`. In that case the response for an existing address looks \
+                 the same, and its owner is informed by mail.",
+            )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .takes_forms()
@@ -37,7 +44,15 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, sign_up)),
         post("/api/auth/sign-in/email", "signInEmail")
-            .summary("Signs somebody in with an address and a password; with a second factor, once a code of it was shown.")
+            .summary("Signs a user in with email address and password.")
+            .description(
+                "Starts a session. For users with a second factor, the response is \
+                 `twoFactorRedirect` instead, unless the device is trusted; the sign-in then \
+                 waits 10 minutes for a code. Failed attempts are counted per client and account \
+                 and delay further attempts. With `callbackURL` the response names that URL in \
+                 `url` and in the `Location` header; the status code stays 200. For an address \
+                 that must be verified first, a new verification link is mailed.",
+            )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .takes_forms()
@@ -51,28 +66,34 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     ]
 }
 
-/// The body of a sign-up.
+/// The data of the new user.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SignUpEmail {
-    /// The person's name; may be empty.
+    /// The user's name; may be empty.
     name: PersonName,
+    /// The user's email address. It must not belong to another user.
     email: Email,
+    /// The password, 8 to 128 characters.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
-    /// Address of a picture.
+    /// URL of the user's picture, at most 2048 characters. Default: none.
     image: Option<Line<0, 2048>>,
+    /// Redirect target of the verification link: a path of IAM or a URL of a trusted origin. Default: `/`.
     #[serde(rename = "callbackURL")]
     #[schemars(length(max = MAX_TARGET), regex(pattern = r"^[^\u0000]*$"), example = "/dashboard")]
     callback_url: Option<String>,
+    /// Whether the session outlasts the browser session. If false, it ends with the browser, after one day at the
+    /// latest. Default: true.
     remember_me: Option<bool>,
 }
 
-/// The answer to a sign-up.
+/// The new user and the token of the session.
 #[derive(Clone, Serialize, JsonSchema)]
 struct SignedUp {
-    /// Null where the address must be confirmed first; whether it has a user is said by mail then.
+    /// The token of the new session; `null` if the address must be verified first.
     token: Option<String>,
+    /// The new user. If the address must be verified first and already has a user, these values are made up.
     user: User,
 }
 
@@ -108,7 +129,7 @@ async fn sign_up(
     Ok(set_sign_in_cookies(cx, &iam, answer, &signed_in))
 }
 
-/// What somebody new says of themselves.
+/// The data that a new user enters.
 pub(super) struct Newcomer {
     pub(super) name: PersonName,
     pub(super) email: Email,
@@ -116,15 +137,16 @@ pub(super) struct Newcomer {
     pub(super) remembered: bool,
 }
 
-/// What a sign-up led to.
+/// The outcome of a sign-up.
 pub(super) enum SignUpOutcome {
-    /// There is a session.
+    /// The user is signed in.
     SignedIn(session::SignedIn),
-    /// The address must be confirmed first. The user is made up where the address has one.
+    /// The address must be verified first. If it already has a user, this user is made up.
     LinkSent(Box<User>),
 }
 
-/// Signs somebody up with a password, and in, unless their address must be confirmed first: by a link that leads to `target`.
+/// Signs a new user up with a password and signs them in. If the address must be verified first, a link that redirects
+/// to `target` is sent instead.
 pub(super) async fn signed_up(
     cx: &Cx,
     iam: &Iam,
@@ -183,43 +205,52 @@ async fn signed_up_unconfirmed(
         .await
     };
     match sign_up().await {
-        // Somebody else was faster, so the address has a user now.
+        // A concurrent sign-up created the user first. The second call takes the path for existing users.
         Err(error) if error.code() == Code::UserAlreadyExists => sign_up().await,
         outcome => outcome,
     }
 }
 
-/// The body of a sign-in.
+/// The credentials of the user.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SignInEmail {
+    /// The user's email address.
     #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
+    /// The user's password.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
+    /// Redirect target after the sign-in: a path of IAM or a URL of a trusted origin. Default: none.
     #[serde(rename = "callbackURL")]
     #[schemars(length(max = MAX_TARGET), regex(pattern = r"^[^\u0000]*$"), example = "/dashboard")]
     callback_url: Option<String>,
+    /// Whether the session outlasts the browser session. If false, it ends with the browser, after one day at the
+    /// latest. Default: true.
     remember_me: Option<bool>,
 }
 
-/// The answer to a sign-in.
+/// The response to a sign-in.
 #[derive(Clone, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum SignInAnswer {
-    /// There is a session.
+    /// The user is signed in.
     SignedIn(Box<SignedIn>),
-    /// The second factor is asked for.
+    /// The user must complete the second factor.
     Asked(TwoFactorRedirect),
 }
 
-/// The session that a sign-in began.
+/// The session that the sign-in started.
 #[derive(Clone, Serialize, JsonSchema)]
 struct SignedIn {
+    /// Whether the client should redirect to `url`.
     redirect: bool,
+    /// The token of the new session.
     token: String,
+    /// The `callbackURL` of the request; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// The user who is signed in.
     user: User,
 }
 
@@ -256,8 +287,8 @@ async fn sign_in(
     Ok(set_sign_in_cookies(cx, &iam, answer, &signed_in))
 }
 
-/// Signs somebody in with an address and a password. Where the address must be confirmed first and is not, a link is sent that
-/// leads to `target`.
+/// Signs a user in with an email address and a password. If the address must be verified first and is not, a link that
+/// redirects to `target` is sent.
 pub(super) async fn signed_in(
     cx: &Cx,
     iam: &Iam,
@@ -278,7 +309,7 @@ pub(super) async fn signed_in(
     let begun = begin(cx, scope, &command).await;
     let changed = |error: &Error| error.code() == Code::InvalidEmailOrPassword;
     let begun = if begun.as_ref().is_err_and(changed) {
-        // The password was changed while it was checked, or hashed anew by another sign-in with it.
+        // The stored hash changed during the check: the password was changed, or a concurrent sign-in renewed its hash.
         command.checked = check(cx, scope, &email, password).await?;
         begin(cx, scope, &command).await
     } else {
@@ -302,15 +333,16 @@ pub(super) async fn signed_in(
     }
     let signed_in = begun?;
     if let Err(error) = renew_hash(cx, scope, &command.checked, password).await {
-        tracing::warn!(?error, "a password could not be hashed anew");
+        tracing::warn!(?error, "failed to renew an outdated password hash");
     }
     Ok(signed_in)
 }
 
-/// Checks the password of an address, and counts it as a failed sign-in if it is wrong.
+/// Checks the password of an address. A wrong password counts as a failed sign-in.
 ///
 /// # Errors
-/// `INVALID_EMAIL_OR_PASSWORD`; `RATE_LIMITED` when too many were wrong, whether this one is or not.
+/// Returns `INVALID_EMAIL_OR_PASSWORD` if the address or the password is wrong. Returns `RATE_LIMITED` after too many
+/// wrong passwords, whether or not this one is right.
 pub(super) async fn checked_password(
     cx: &Cx,
     iam: &Iam,
@@ -331,7 +363,7 @@ async fn begin(cx: &Cx, scope: &PublicScope, command: &SignIn) -> Result<Passwor
     .await
 }
 
-/// Hashes a password that was found right anew, when its hash is not as hashes are made today.
+/// Hashes a correct password again if its stored hash uses outdated parameters.
 async fn renew_hash(
     cx: &Cx,
     scope: &PublicScope,
@@ -350,7 +382,8 @@ async fn renew_hash(
     Ok(())
 }
 
-/// What is on file for the address, when the password is right. Takes as long when the address is unknown.
+/// Returns the stored credential of the address if the password is right. The check takes equally long for an unknown
+/// address.
 async fn check(
     cx: &Cx,
     scope: &PublicScope,
@@ -362,7 +395,7 @@ async fn check(
     uow.rollback().await;
     let on_file = on_file?;
     let hash = on_file.as_ref().map(|on_file| on_file.hash.expose());
-    // A text that no password can be is wrong without being looked at, as slowly as any other.
+    // An invalid password text is checked as an empty one: it always fails, but takes equally long.
     let normal = normal_password(password).unwrap_or_default();
     let right = cx.app.hasher.verify(&normal, hash).await;
     let right = right.map_err(broken)? && !normal.is_empty();
@@ -379,6 +412,7 @@ async fn check(
     }
 }
 
+/// Converts a hashing error into the error for the client. Too many concurrent hashes are reported as unavailable.
 pub(super) fn broken(error: PasswordError) -> Error {
     match error {
         PasswordError::Busy => Error::Unavailable(error.to_string()),

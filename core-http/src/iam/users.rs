@@ -1,4 +1,4 @@
-//! Users, for operators.
+//! Administration of users by operators.
 
 use std::sync::Arc;
 
@@ -16,30 +16,46 @@ use crate::kernel::{Cx, Endpoint, Input, Output, Versioned, delete, post, with};
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/core/users/{userId}/ban", "banUser")
-            .summary("Bans a user: their sessions and keys end at once, and they sign in no more.")
+            .summary("Bans a user from the installation.")
+            .description(
+                "Ends all sessions of the user at once, cancels pending sign-ins and removes \
+                 trusted devices. The user can no longer sign in, and their API keys are \
+                 rejected. A repeated call replaces the reason and keeps the time of the ban. \
+                 Operators cannot ban themselves.",
+            )
             .if_match()
             .refuses(&[Code::Conflict])
             .writes(ban),
         post("/api/core/users/{userId}/unban", "unbanUser")
-            .summary("Lets a user in again.")
+            .summary("Lifts the ban of a user.")
+            .description(
+                "The user can sign in again, and their API keys are accepted again. Sessions that \
+                 the ban ended are not restored. The response is the same for a user who is not \
+                 banned.",
+            )
             .if_match()
             .writes(unban),
         delete("/api/core/users/{userId}/factors", "removeUserFactors")
-            .summary(
-                "Removes the authenticator and the passkeys of a user who has lost them, and ends their sessions.",
+            .summary("Removes all second factors of a user.")
+            .description(
+                "For a user who lost their authenticator and passkeys. Removes both, ends all \
+                 sessions of the user and informs the user by mail. Without any second factor \
+                 nothing changes. Requires a proof of identity from the last 10 minutes.",
             )
             .refuses(&[Code::StepUpRequired])
             .writes(with(iam, remove_factors)),
     ]
 }
 
-/// A user, as operators see them.
+/// A user, with the fields for operators.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct UserView {
     #[serde(flatten)]
     user: User,
+    /// The time of the ban; `null` if the user is not banned.
     banned_at: Option<Timestamp>,
+    /// The reason for the ban; `null` without one.
     ban_reason: Option<Reason>,
 }
 

@@ -1,4 +1,4 @@
-//! Whom the command-line client acts for.
+//! The identity that an access token stands for, for the command-line client.
 
 use std::sync::Arc;
 
@@ -14,21 +14,26 @@ use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 pub(super) fn row(iam: &Arc<Iam>) -> Endpoint {
     post("/api/v1/cli/whoami", "whoami")
-        .summary("Whom the bearer of the request acts for.")
+        .summary("Returns the identity of the bearer token.")
+        .description(
+            "Returns the user, platform and role of the presented token. Session cookies are \
+             ignored. The session is not extended.",
+        )
         .errors(ErrorStyle::WithoutDetails)
         .plain(with(iam, whoami))
 }
 
-/// Whom a token acts for.
+/// The identity that a token stands for.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Whoami {
+    /// The email address of the user.
     email: Email,
-    /// The platform of the active organization.
+    /// The platform of the active organization; `null` without one.
     platform_id: Option<PlatformId>,
-    /// The person's role in the active organization.
+    /// The user's roles in the active organization, separated by commas; `null` without one.
     role: Option<Roles>,
-    /// When the token is over.
+    /// The time at which the token expires.
     expires_at: Timestamp,
 }
 

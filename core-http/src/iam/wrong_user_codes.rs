@@ -1,5 +1,5 @@
-//! Counts the device codes that people enter and that do not exist, so that nobody finds a device of somebody else by trying:
-//! those of a session and those of a client.
+//! Counts device codes that do not exist, per session and per client. This prevents guessing the code of another
+//! person's device.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use core_domain::kernel::{Code, Error, Result, SessionId};
 use serde_json::json;
 
 use super::failed_sign_ins::NO_ADDRESS;
-use crate::kernel::shared_limiter::SharedLimiter;
+use crate::kernel::admission::limiter::SharedLimiter;
 
-/// The codes that do not exist.
+/// The counters of wrong device codes.
 #[derive(Debug)]
 pub(super) struct WrongUserCodes {
     limiter: Arc<SharedLimiter>,
     policy: RatePolicy,
 }
 
-/// A code that counts as wrong until it was right.
+/// A code that counts as wrong until [`WrongUserCodes::was_right`] is called.
 #[derive(Debug, Default)]
 pub(super) struct Attempt(Vec<RateKey>);
 
@@ -29,10 +29,10 @@ impl WrongUserCodes {
         }
     }
 
-    /// Counts a code before it is looked up, so that many at once are counted too.
+    /// Counts a code before it is looked up, so that concurrent look-ups are counted too.
     ///
     /// # Errors
-    /// `RATE_LIMITED` when too many were wrong, whether this one would be or not.
+    /// Returns `RATE_LIMITED` after too many wrong codes, whether or not this one is right.
     pub(super) async fn begin(&self, session: &SessionId, ip: Option<&str>) -> Result<Attempt> {
         let of_session = (NO_ADDRESS, RateSubject::Text(session.as_str()));
         let ip = ip.and_then(|ip| ip.parse().ok());
@@ -54,7 +54,7 @@ impl WrongUserCodes {
         Ok(attempt)
     }
 
-    /// The code was right: it is not counted.
+    /// Removes a correct code from the counters.
     pub(super) async fn was_right(&self, attempt: &Attempt) {
         for key in &attempt.0 {
             self.limiter.give_back(*key, &self.policy).await;

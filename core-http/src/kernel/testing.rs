@@ -15,18 +15,18 @@ use core_domain::use_case::registry::register_kinds;
 use http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 
-use super::access_signal::AccessSignal;
-use super::app::App;
-use super::body::{Body, bytes_body, empty_body, read_body};
-use super::client::{PeerAddr, ViaGateway};
-use super::idempotency::InFlight;
-use super::memory_limiter::MemoryRateLimiter;
-use super::options::ServiceOptions;
-use super::seal_signal::SealSignal;
-use super::service::Service;
-use super::service_key::ServiceKey;
-use super::store_check::StoreCheck;
-use super::streams::OpenStreams;
+use super::admission::idempotency::InFlight;
+use super::admission::limiter::MemoryRateLimiter;
+use super::admission::service_key::ServiceKey;
+use super::answer::feed::AccessSignal;
+use super::answer::feed::OpenStreams;
+use super::answer::feed::SealSignal;
+use super::endpoint::health::StoreCheck;
+use super::endpoint::service::App;
+use super::endpoint::service::Service;
+use super::endpoint::service::ServiceOptions;
+use super::request::body::{Body, bytes_body, empty_body, read_body};
+use super::request::client::{PeerAddr, ViaGateway};
 
 /// The address that calls come from.
 pub const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), 50_000);

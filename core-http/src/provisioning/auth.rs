@@ -1,4 +1,4 @@
-//! The auth workers of platforms.
+//! The endpoint that upgrades the auth workers of platforms.
 
 use core_domain::access::{OperatorScope, authorize};
 use core_domain::kernel::{Code, JobId, PlatformId, Result};
@@ -13,18 +13,26 @@ use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, post};
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         post("/api/v1/provision/auth/upgrade", "upgradeAuth")
-            .summary("Queues the job that brings a platform's auth worker to the current version. With dryRun only tells what it would do.")
+            .summary("Upgrades the auth worker of a platform.")
+            .description(
+                "Queues a job that brings the auth worker to the current version, in every \
+                 environment in which the platform has resources. A missing worker is created. \
+                 Its secrets are kept. With `dryRun=true` nothing is queued, and the response has \
+                 the plan of the job.",
+            )
             .success(SUCCESS)
             .refuses(&[Code::NotFound, Code::InvalidState, Code::Conflict])
             .writes(upgrade),
     ]
 }
 
-/// An upgrade was queued.
+/// The response to a queued upgrade.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct QueuedUpgrade {
+    /// The id of the job that upgrades the worker.
     job_id: JobId,
+    /// The id of the platform.
     platform_id: PlatformId,
 }
 

@@ -1,4 +1,4 @@
-//! The dead-letter queue.
+//! Endpoints for the dead-letter queue.
 
 use core_domain::access::OperatorScope;
 use core_domain::kernel::{Code, DlqEntryId, JobId, ListQuery, Result};
@@ -13,26 +13,43 @@ use crate::kernel::{Cx, Endpoint, Input, ListP3, Output, Versioned, get, post};
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/v1/provision/dlq", "listDlqEntries")
-            .summary("Lists entries of the dead-letter queue, newest first: pending ones unless a status is named.")
+            .summary("Lists dead letters, newest first.")
+            .description(
+                "A dead letter describes a job that failed and was not cancelled. Without \
+                 `status`, only pending entries are listed; `status=all` lists all.",
+            )
             .reads(list),
         get("/api/v1/provision/dlq/{entryId}", "getDlqEntry")
-            .summary("Shows an entry of the dead-letter queue.")
+            .summary("Returns a dead letter.")
+            .description("The entry has the error, the failed step and the input of the job.")
             .refuses(&[Code::NotFound])
             .reads(show),
         post("/api/v1/provision/dlq/{entryId}/replay", "replayDlqEntry")
-            .summary("Queues the job of a pending entry again.")
+            .summary("Queues the failed job of a dead letter again.")
+            .description(
+                "The same job resumes at its first unfinished step, with new attempts and a new \
+                 deadline. The entry must be pending; it becomes `REPLAYED`, and pending again if \
+                 the job fails again. Only one of several concurrent calls succeeds.",
+            )
             .if_match()
-            .refuses(&[Code::NotFound, Code::DlqEntryNotReplayable, Code::InvalidState])
+            .refuses(&[
+                Code::NotFound,
+                Code::DlqEntryNotReplayable,
+                Code::InvalidState,
+            ])
             .writes(replay),
     ]
 }
 
-/// A job that was queued again.
+/// The response to the replay of a dead letter.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Replayed {
+    /// The id of the job that was queued again.
     job_id: JobId,
+    /// The status of the job after the replay.
     status: JobStatus,
+    /// The id of the dead letter.
     entry_id: DlqEntryId,
 }
 

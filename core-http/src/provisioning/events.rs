@@ -1,4 +1,4 @@
-//! The history of a job: a list, or server-sent events while it goes on.
+//! The endpoint for the history of a job: a list, or server-sent events while the job is in progress.
 
 use core_domain::access::JobScope;
 use core_domain::kernel::{Effect, JobId, ListQuery, Result, Stored, grant};
@@ -15,11 +15,17 @@ use crate::kernel::{
 pub(super) fn rows() -> Vec<Endpoint> {
     let position = json!({
         "type": "string",
-        "description": "The id of the last event that was seen; with text/event-stream alone.",
+        "description": "The id of the last received event. Only with text/event-stream.",
     });
     vec![
         get("/api/v1/provision/jobs/{jobId}/events", "listJobEvents")
-            .summary("Lists what happened to a job, newest first. As text/event-stream follows it from its beginning until the job has ended and, if it was cancelled, is undone, oldest first, each event with the progress of the moment.")
+            .summary("Lists the history of a job, newest first.")
+            .description(
+                "With `Accept: text/event-stream` the response is a stream of server-sent events, \
+                 oldest first, each with the current progress of the job. The stream begins after \
+                 the event in `Last-Event-ID`, by default at the first event. It ends when the \
+                 job has ended and, if it was cancelled, has been undone.",
+            )
             .header("Last-Event-ID", position)
             .scoped(show),
     ]
@@ -33,7 +39,7 @@ async fn show(
     input: Input<(JobId,), ListQuery>,
 ) -> Result<Answered> {
     if cx.asks_for_events() {
-        // The history is announced to nobody: it is looked at again and again.
+        // Changes of the history are not announced, so the stream polls it.
         let listening = Listening::of(cx, None)?;
         let feed = provisioning::follow(cx, &scope, cx.header(LAST_EVENT_ID))?;
         return Ok(JsonOrEvents::Events(listening.follow(feed)));

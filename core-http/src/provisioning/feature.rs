@@ -1,4 +1,4 @@
-//! The operations that queue the jobs of features.
+//! Endpoints that queue the jobs of features.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{Code, EntityId, Environment, PlatformId, Result, grant};
@@ -18,49 +18,70 @@ type Writes = PlatformScope<grant::FeatureWrite>;
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         post("/api/v1/provision/feature/activate", "provisionFeature")
-            .summary("Queues the job that makes a feature of an entity; the one there is when it is active or on its way With dryRun only tells what it would do.")
+            .summary("Activates a feature of an entity.")
+            .description(
+                "Queues a job that creates the feature in the environment. If the feature is \
+                 active or pending in this version, no job is queued, and the response has the \
+                 existing job. A feature that is active in another version must be deactivated \
+                 first. With `dryRun=true` nothing is queued, and the response has the plan of \
+                 the job.",
+            )
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState, Code::LimitReached])
+            .refuses(&[
+                Code::NotFound,
+                Code::Conflict,
+                Code::InvalidState,
+                Code::LimitReached,
+            ])
             .writes(activate),
         post("/api/v1/provision/feature/deactivate", "deprovisionFeature")
-            .summary("Queues the job that removes a feature of an entity; the one there is when it is on its way With dryRun only tells what it would do.")
+            .summary("Deactivates a feature of an entity.")
+            .description(
+                "Queues a job that removes the feature from the environment. Its data is kept \
+                 unless `deleteData` is set. If the removal is already queued, no further job is \
+                 queued, and the response has the existing job; a call with `deleteData` always \
+                 queues one. With `dryRun=true` nothing is queued, and the response has the plan \
+                 of the job.",
+            )
             .success(SUCCESS)
             .refuses(&[Code::NotFound, Code::InvalidState, Code::LimitReached])
             .writes(deactivate),
     ]
 }
 
-/// Asks for a feature of an entity.
+/// A request to activate a feature of an entity.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ProvisionFeature {
-    /// The platform.
+    /// The id of the platform.
     platform_id: PlatformId,
-    /// The entity that shall have it.
+    /// The id of the entity that gets the feature.
     entity_id: EntityId,
-    /// The feature.
+    /// The id of the feature to activate.
     feature_id: NewFeatureId,
-    /// The version.
+    /// The version of the feature to activate.
     feature_version: FeatureVersion,
-    /// Where it shall run.
+    /// The environment in which the feature will run.
     environment: Environment,
 }
 
-/// Asks for the removal of a feature of an entity.
+/// A request to deactivate a feature of an entity.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeprovisionFeature {
-    /// The platform.
+    /// The id of the platform.
     platform_id: PlatformId,
-    /// The entity that has it.
+    /// The id of the entity that has the feature.
     entity_id: EntityId,
-    /// The feature.
+    /// The id of the feature to deactivate.
     feature_id: FeatureId,
-    /// Where it runs.
+    /// The environment in which the feature runs.
     environment: Environment,
-    /// Remove its data as well: the databases, buckets, key-value namespaces and queues in the environment that the feature
-    /// owns, because they were entered with its id as their service name while it was in use. Stores of the platform and of
-    /// stacks stay.
+    /// Whether the data of the feature is removed as well. Default: `false`.
+    ///
+    /// This removes the databases, buckets, key-value namespaces and queues that the feature owns in the environment.
+    /// It owns those that were recorded with its id as their service name while it was in use. Those of the platform
+    /// and of stacks stay.
     #[serde(default)]
     delete_data: bool,
 }

@@ -1,4 +1,4 @@
-//! Holds: what keeps jobs from being claimed.
+//! Endpoints for holds, which keep jobs from being claimed by workers.
 
 use core_domain::access::OperatorScope;
 use core_domain::kernel::{Code, HoldId, ListQuery, Result};
@@ -11,19 +11,31 @@ use crate::kernel::{Cx, Endpoint, Input, ListP1, Output, Versioned, delete, get,
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/v1/provision/holds", "listHolds")
-            .summary("Lists holds, newest first: those of operators and those of suspensions.")
+            .summary("Lists holds, newest first.")
+            .description("The list has the holds of operators and those of suspended platforms.")
             .reads(list),
         post("/api/v1/provision/holds", "createHold")
-            .summary("Keeps jobs from being claimed: all, those of a kind, or those of a platform. Steps that run go on.")
+            .summary("Keeps jobs from being started.")
+            .description(
+                "Holds all jobs, the jobs of a kind, or the jobs of a platform: no worker claims \
+                 them until the hold is deleted. Steps that are running continue. If an operator \
+                 has already set a hold with this scope, it is returned with 200 and stays \
+                 unchanged.",
+            )
             .success(&[StatusCode::CREATED, StatusCode::OK])
             .refuses(&[Code::NotFound])
             .writes(create),
         get("/api/v1/provision/holds/{holdId}", "getHold")
-            .summary("Shows a hold.")
+            .summary("Returns a hold.")
+            .description("This includes the holds of suspended platforms.")
             .refuses(&[Code::NotFound])
             .reads(show),
         delete("/api/v1/provision/holds/{holdId}", "deleteHold")
-            .summary("Lifts an operator's hold. That of a suspension ends with the suspension.")
+            .summary("Deletes a hold of an operator.")
+            .description(
+                "The held jobs can be claimed at once, unless another hold applies to them. The \
+                 hold of a suspended platform cannot be deleted; it ends with the suspension.",
+            )
             .success(&[StatusCode::NO_CONTENT])
             .if_match()
             .refuses(&[Code::NotFound, Code::InvalidState])

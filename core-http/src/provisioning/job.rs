@@ -1,4 +1,4 @@
-//! Jobs.
+//! Endpoints that read jobs.
 
 use core_domain::access::{JobScope, Requirement};
 use core_domain::kernel::{Code, Context, JobId, ListQuery, Result, grant};
@@ -12,10 +12,20 @@ pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/v1/provision/jobs", "listJobs")
             .summary("Lists jobs, newest first.")
+            .description(
+                "`platformId` and `status` filter the list. Operators see the jobs of all \
+                 platforms, other callers those of the platform in `platformId` or of the \
+                 platform that they act for.",
+            )
             .refuses(&[Code::Forbidden, Code::NotFound])
             .reads(list),
         get("/api/v1/provision/jobs/{jobId}", "getJob")
-            .summary("Shows a job with its steps; with `wait` once it has ended.")
+            .summary("Returns a job with its steps.")
+            .description(
+                "With `wait`, the response is delayed until the job has ended, for at most the \
+                 given number of seconds. The response then has the state of the job at that \
+                 time. Operators also see the lease of a running job.",
+            )
             .waits(show, has_ended),
     ]
 }

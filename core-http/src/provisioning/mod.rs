@@ -1,9 +1,9 @@
-//! Provisioning: queueing jobs, looking at them, what operators do to them, and the suspension of a platform as other
-//! services set it.
+//! The provisioning service: queues jobs, reads them, lets operators control them, and sets the suspension of a
+//! platform for other services.
 
 mod auth;
+mod custom_domain;
 mod dlq;
-mod domain;
 mod events;
 mod feature;
 mod hold;
@@ -18,23 +18,23 @@ use std::sync::Arc;
 use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 use crate::platform_status;
 
-/// The service: documented paths, and the same without `/api/v1/provision`.
+/// Builds the service. It responds to the documented paths, and to the same paths without `/api/v1/provision`.
 ///
 /// # Errors
-/// When the table of endpoints contradicts itself.
+/// [`ServiceError`] if the endpoint table is inconsistent.
 pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
     Service::builder("provisioning", app, endpoints())
         .mount("/api/v1/provision", "")
         .build()
 }
 
-/// The table of provisioning.
+/// Returns the endpoint table of the provisioning service.
 #[must_use]
 pub fn endpoints() -> Vec<Endpoint> {
     let suspension = platform_status::row("setProvisioningPlatformStatus");
     let parts = [
         tagged("Provisioning", provision::rows()),
-        tagged("Provisioning", domain::rows()),
+        tagged("Provisioning", custom_domain::rows()),
         tagged("Provisioning", auth::rows()),
         tagged("Provisioning", feature::rows()),
         tagged("Provisioning", stack::rows()),

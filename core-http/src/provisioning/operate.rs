@@ -1,4 +1,4 @@
-//! What operators do to jobs.
+//! Endpoints with which operators control jobs.
 
 use core_domain::access::OperatorScope;
 use core_domain::kernel::{Code, JobId, Result, Stored};
@@ -13,38 +13,62 @@ use crate::kernel::{Cx, Endpoint, Input, ReasonBody, Row, Versioned, post};
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         operates(post("/api/v1/provision/jobs/{jobId}/retry", "retryJob"))
-            .summary("Lets a failed job go on at its first unfinished step, and a queued or waiting one run now.")
+            .summary("Retries a failed job, or runs a waiting job now.")
+            .description(
+                "A failed job resumes at its first unfinished step, with new attempts and a new \
+                 deadline. A queued or waiting job becomes due now. A job that is running, \
+                 completed or being undone is refused.",
+            )
             .writes(retry),
         operates(post("/api/v1/provision/jobs/{jobId}/cancel", "cancelJob"))
-            .summary("Stops a job that has not ended; it is FAILED at once.")
+            .summary("Cancels a job that has not ended.")
+            .description(
+                "The job is `FAILED` at once; a worker that runs one of its steps stops at its \
+                 next heartbeat. Another job undoes the completed steps, as far as the kind of \
+                 the job supports this. The response has the `reason`. Default: `cancelled by \
+                 operator`.",
+            )
             .writes(cancel),
-        operates(post("/api/v1/provision/jobs/{jobId}/force-complete", "forceCompleteJob"))
-            .summary("Declares a job done, with the outputs it has.")
-            .writes(force_complete),
+        operates(post(
+            "/api/v1/provision/jobs/{jobId}/force-complete",
+            "forceCompleteJob",
+        ))
+        .summary("Marks a job as completed.")
+        .description(
+            "The job is `COMPLETED` at once, with the outputs that it has. Unfinished steps \
+                 are skipped, and the records of the job are updated as after a normal \
+                 completion. A job that has completed or is being undone is refused.",
+        )
+        .writes(force_complete),
     ]
 }
 
-/// A job moves with every step; who moves it only as it was seen says so with `If-Match`.
+/// Adds the properties that all rows in this module have. Jobs change with every step, so `If-Match` lets an operator
+/// act on a job only in the state that they have seen.
 fn operates(row: Row) -> Row {
     row.if_match()
         .refuses(&[Code::NotFound, Code::InvalidState])
 }
 
-/// Where a job stands now.
+/// The status of a job after an action of an operator.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Operated {
+    /// The id of the job.
     job_id: JobId,
+    /// The status of the job after the action.
     status: JobStatus,
 }
 
-/// A job that was stopped.
+/// The response to the cancellation of a job.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Cancelled {
+    /// The id of the job.
     job_id: JobId,
+    /// The status of the job after the cancellation.
     status: JobStatus,
-    /// Why, in the operator's words.
+    /// The reason for the cancellation.
     reason: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The operations that queue a job.
+//! Endpoints that queue the jobs of platforms and onboardings.
 
 use core_domain::access::{
     NewOrganizationScope, PlatformScope, Requirement, authorize_new_organization_for,
@@ -16,22 +16,60 @@ use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, OpenScope, pos
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         post("/api/v1/provision/platform", "provisionPlatform")
-            .summary("Queues the job that gives a platform its infrastructure in an environment. With dryRun only tells what it would do.")
+            .summary("Provisions the infrastructure of a platform in an environment.")
+            .description(
+                "Queues a job that creates the default resources of the platform, one step each. \
+                 They belong to `defaultEntityId`, or to the first tenant of the platform, which \
+                 is created if there is none. Repeated calls queue further jobs, which leave \
+                 existing resources unchanged. With `dryRun=true` nothing is queued, and the \
+                 response has the plan of the job.",
+            )
             .success(SUCCESS)
             .refuses(&[Code::NotFound, Code::InvalidState, Code::LimitReached])
             .writes(provision_platform),
         post("/api/v1/provision/onboard", "provisionOnboarding")
-            .summary("Queues the job that creates an organization with its platform and infrastructure. With dryRun only tells what it would do.")
+            .summary("Creates an organization with a platform and its infrastructure.")
+            .description(
+                "Reserves the slug and queues a job that creates everything for the owner in \
+                 `userId`. A repeated call of the same caller with the same `onboardingId` and \
+                 content returns the existing job; with other content it is refused. If the \
+                 caller is not an operator, the platform starts in the tier `starter`. With \
+                 `dryRun=true` nothing is queued, and the response has the plan of the job.",
+            )
             .success(SUCCESS)
-            .refuses(&[Code::Forbidden, Code::NotFound, Code::SlugTaken, Code::LimitReached, Code::InvalidState])
+            .refuses(&[
+                Code::Forbidden,
+                Code::NotFound,
+                Code::SlugTaken,
+                Code::LimitReached,
+                Code::InvalidState,
+            ])
             .writes(onboard),
-        post("/api/v1/provision/platform/deprovision", "deprovisionPlatform")
-            .summary("Queues the job that removes a platform's infrastructure in an environment, before its other jobs. With dryRun only tells what it would do.")
-            .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::InvalidState])
-            .writes(deprovision_platform),
+        post(
+            "/api/v1/provision/platform/deprovision",
+            "deprovisionPlatform",
+        )
+        .summary("Removes the infrastructure of a platform in an environment.")
+        .description(
+            "Queues a job that runs before the other waiting jobs of the platform. It removes \
+                 the hostnames and all resources in the environment, including their data. \
+                 Features and stacks in the environment end, and in `prod` open deployments are \
+                 cancelled. The platform itself stays. With `dryRun=true` nothing is queued, and \
+                 the response has the plan of the job.",
+        )
+        .success(SUCCESS)
+        .refuses(&[Code::NotFound, Code::InvalidState])
+        .writes(deprovision_platform),
         post("/api/v1/provision/platform/reconcile", "reconcilePlatform")
-            .summary("Queues the job that compares what the registry knows of a platform with what the provider has, and with repair mends it.")
+            .summary("Compares the records of a platform with the provider.")
+            .description(
+                "Queues a job that reports the differences in its output. With `repair`, the job \
+                 also fixes them: it creates what provisioning should have created, marks records \
+                 without an object as `failed`, and removes objects whose records were deleted. \
+                 Objects with data are only removed with `deleteData`, and unknown objects are \
+                 only reported. With `dryRun=true` nothing is queued, and the response has the \
+                 plan of the job.",
+            )
             .success(SUCCESS)
             .refuses(&[Code::NotFound, Code::InvalidState])
             .writes(reconcile_platform),
@@ -87,7 +125,7 @@ async fn reconcile_platform(
     queued(uow, input.query, &job).await
 }
 
-/// The scope on the new organization of an onboarding, whose owner the body names.
+/// The scope on the new organization of an onboarding. The body names its owner.
 struct OnboardingScope(NewOrganizationScope);
 
 impl OpenScope<Input<(), DryRunQuery, ProvisionOnboarding>> for OnboardingScope {

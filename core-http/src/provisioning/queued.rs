@@ -1,9 +1,11 @@
-//! What every operation that queues a job answers, and how it is asked with `dryRun=true` what it would do.
+//! The response of every endpoint that queues a job, and its support for `dryRun=true`.
 //!
-//! A row gets both by three things: its handler takes [`DryRunQuery`], runs its use case and ends with
-//! `queued(uow, input.query, &job).await`; the row says `.success(SUCCESS)`; and its kind, if it makes or removes objects at
-//! the provider, has a line in `use_case::registry::job_plan`. The unit of work of a plan is undone by the endpoint layer:
-//! no job, no row, no effect, but an entry of the audit in a unit of its own.
+//! A row needs three things. Its handler takes [`DryRunQuery`], runs its use case, and ends with `queued(uow,
+//! input.query, &job).await`. The row has `.success(SUCCESS)`. If the kind of the job creates or removes objects at the
+//! provider, it has a line in `use_case::registry::job_plan`.
+//!
+//! The endpoint layer rolls back the unit of work of a dry run. No job and no record remain; only an audit entry is
+//! written, in a separate unit of work.
 
 use core_domain::access::AuditEvent;
 use core_domain::kernel::{JobId, Result};
@@ -16,26 +18,27 @@ use serde::Serialize;
 
 use crate::kernel::{Answer, AnswerKind, DryRunQuery, Output, Planned, Reply};
 
-/// The statuses of success of every row that queues a job: 202, or 200 with the plan.
+/// The success statuses of a row that queues a job: 202, or 200 with the plan of a dry run.
 pub(super) const SUCCESS: &[StatusCode] = &[StatusCode::ACCEPTED, StatusCode::OK];
 
-/// A job was queued, or what it would do.
+/// The response of an endpoint that queues a job: the job, or with `dryRun` its plan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "QueuedOf_{J}")]
 pub(super) enum Queued<J = QueuedJob> {
-    /// It was queued.
+    /// The job was queued.
     Job(J),
-    /// It was not queued.
+    /// The job was not queued; this is its plan.
     Plan(Planned<JobPlan>),
 }
 
-/// A job was queued.
+/// A job that was queued.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct QueuedJob {
+    /// The id of the job.
     job_id: JobId,
-    /// `QUEUED`, also when the request is repeated and its job is further by now.
+    /// Always `QUEUED`, also if the request is repeated and its job is already in progress.
     status: JobStatus,
 }
 
@@ -69,10 +72,11 @@ impl<J: Serialize + JsonSchema + Send + 'static> Answer for Queued<J> {
     }
 }
 
-/// The answer to a request whose use case has queued a job in this unit of work.
+/// Returns the response to a request whose use case has queued a job in this unit of work. For a dry run it is the plan
+/// of the job.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store, for a dry run.
 pub(super) async fn queued(
     uow: &mut dyn UnitOfWork,
     query: DryRunQuery,
@@ -81,10 +85,10 @@ pub(super) async fn queued(
     queued_as(uow, query, job, QueuedJob::of(job)).await
 }
 
-/// As [`queued`], with this answer when it was.
+/// Like [`queued`], with `answer` as the response if this is not a dry run.
 ///
 /// # Errors
-/// As [`queued`].
+/// Only those of the store, for a dry run.
 pub(super) async fn queued_as<J>(
     uow: &mut dyn UnitOfWork,
     query: DryRunQuery,

@@ -1,9 +1,9 @@
-//! The operations that queue the jobs of stacks and their apps.
+//! Endpoints that queue the jobs of stacks and their apps.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{Code, PlatformId, Result, grant};
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::registry::stack_instance::{
+use core_domain::use_case::registry::workspace_stack::{
     self, ActivateStack, CreateApp, DeactivateStack,
 };
 
@@ -15,19 +15,55 @@ type Creates = PlatformScope<grant::JobCreate>;
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         post("/api/v1/provision/stack/activate", "activateStack")
-            .summary("Queues the job that activates a version of a stack template for an entity. Its input names the workspace stack With dryRun only tells what it would do.")
+            .summary("Activates a version of a stack template for an entity.")
+            .description(
+                "Queues a job that creates the resources, features and apps of the version. Its \
+                 input has the id of the workspace stack. Each activation creates a workspace \
+                 stack; but if the entity has an inactive or failed stack from this template in \
+                 the environment, that one is activated again, with its data. Deprecated versions \
+                 can be activated as well. With `dryRun=true` nothing is queued, and the response \
+                 has the plan of the job.",
+            )
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState, Code::LimitReached])
+            .refuses(&[
+                Code::NotFound,
+                Code::Conflict,
+                Code::InvalidState,
+                Code::LimitReached,
+            ])
             .writes(activate),
         post("/api/v1/provision/stack/deactivate", "deactivateStack")
-            .summary("Queues the job that takes a workspace stack down; its data stays unless it is to be deleted With dryRun only tells what it would do.")
+            .summary("Deactivates a workspace stack.")
+            .description(
+                "Queues a job that removes the workers, pages projects and features of the stack \
+                 and of its apps. Features that another stack of the entity needs stay. The data \
+                 is kept for a later activation, unless `deleteData` is set; it can also be \
+                 deleted by a later call. With `dryRun=true` nothing is queued, and the response \
+                 has the plan of the job.",
+            )
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState, Code::LimitReached])
+            .refuses(&[
+                Code::NotFound,
+                Code::Conflict,
+                Code::InvalidState,
+                Code::LimitReached,
+            ])
             .writes(deactivate),
         post("/api/v1/provision/app/create", "createApp")
-            .summary("Queues the job that makes an app in a workspace stack; what is there of it stays as it is With dryRun only tells what it would do.")
+            .summary("Creates an app in a workspace stack.")
+            .description(
+                "Queues a job that creates the parts of the app in the environment of the stack. \
+                 A repeated call creates missing parts and leaves existing ones unchanged, \
+                 including deployed code. The stack must be active or pending. With `dryRun=true` \
+                 nothing is queued, and the response has the plan of the job.",
+            )
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState, Code::LimitReached])
+            .refuses(&[
+                Code::NotFound,
+                Code::Conflict,
+                Code::InvalidState,
+                Code::LimitReached,
+            ])
             .writes(create_app),
     ]
 }
@@ -56,7 +92,7 @@ async fn activate(
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, ActivateStack>,
 ) -> Result<Queued> {
-    let job = stack_instance::activate(cx, &scope, uow, input.body).await?;
+    let job = workspace_stack::activate(cx, &scope, uow, input.body).await?;
     queued(uow, input.query, &job).await
 }
 
@@ -66,7 +102,7 @@ async fn deactivate(
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, DeactivateStack>,
 ) -> Result<Queued> {
-    let job = stack_instance::deactivate(cx, &scope, uow, input.body).await?;
+    let job = workspace_stack::deactivate(cx, &scope, uow, input.body).await?;
     queued(uow, input.query, &job).await
 }
 
@@ -76,6 +112,6 @@ async fn create_app(
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, CreateApp>,
 ) -> Result<Queued> {
-    let job = stack_instance::create_app(cx, &scope, uow, input.body).await?;
+    let job = workspace_stack::create_app(cx, &scope, uow, input.body).await?;
     queued(uow, input.query, &job).await
 }

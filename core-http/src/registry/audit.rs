@@ -1,4 +1,4 @@
-//! Reading the audit. A read is recorded itself, in a unit of its own.
+//! Endpoints that read the audit log. Each read is recorded itself, in a separate unit of work.
 
 use core_domain::access::{PlatformScope, SignedInScope};
 use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, grant};
@@ -13,29 +13,64 @@ use serde::Serialize;
 use super::audit_export;
 use crate::kernel::{Cx, Endpoint, Input, JsonWebKey, ListP1, Output, PaginationP1, get};
 
-/// What whoever is no operator is refused with, who names a platform or acts for one.
+/// The codes for a caller other than an operator: without the permission, and for a platform that the caller cannot
+/// access.
 const REFUSALS: &[Code] = &[Code::Forbidden, Code::NotFound];
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/v1/platforms/{platformId}/audit", "listPlatformAudit")
-            .summary("Lists a platform's audit, newest first.")
+            .summary("Lists the audit entries of a platform, newest first.")
+            .description(
+                "The query can filter by action and by the affected kind of record. The read \
+                 itself is recorded in the audit log, in a separate stream, so that it does not \
+                 change the list.",
+            )
             .scoped(list_of_platform),
         get("/api/v1/audit", "listAudit")
-            .summary("Lists the audit across platforms, newest first.")
+            .summary("Lists audit entries across platforms, newest first.")
+            .description(
+                "Operators see the entries of all platforms and of the installation, or those of \
+                 the platform in `platformId`. Other callers see the entries of one platform: \
+                 that in `platformId`, or the platform that they act for. Entries of a platform \
+                 are kept after the platform was removed. The read itself is recorded in the \
+                 audit log.",
+            )
             .refuses(REFUSALS)
             .scoped(list),
         get("/api/v1/audit/export", "exportAudit")
-            .summary("Exports the audit as lines of JSON or as CSV, oldest first.")
+            .summary("Exports audit entries as JSON lines or CSV, oldest first.")
+            .description(
+                "The filters are those of `GET /api/v1/audit`. The export contains the entries \
+                 that were committed before the request, and is streamed as an attachment. An \
+                 export of a past period has the same content whenever it is made. In CSV, an \
+                 apostrophe precedes each field that a spreadsheet would treat as a formula. The \
+                 export is recorded in the audit log.",
+            )
             .refuses(REFUSALS)
             .produces(&audit_export::CONTENT_TYPES)
             .scoped(audit_export::export),
         get("/api/v1/audit/verify", "verifyAudit")
-            .summary("Verifies the chain of a platform's audit, or for operators that of the installation and all it has sealed.")
+            .summary("Verifies the hash chain of an audit log.")
+            .description(
+                "Computes all hashes again and compares each link with its entry, its neighbours \
+                 and the signed checkpoints. Checks the chain of the platform in `platformId` or \
+                 of the platform that the caller acts for; for operators without `platformId`, \
+                 the chain of the installation. One call checks at most 100,000 links; continue \
+                 with `after` set to the `to` of the report. If an operator verifies the chain of \
+                 the installation up to its end, the checkpoints of the installation as a whole \
+                 are checked too. Nothing is changed; the read is recorded in the audit log.",
+            )
             .refuses(REFUSALS)
             .scoped(verify),
         get("/api/v1/audit/checkpoints", "listAuditCheckpoints")
-            .summary("Lists signed checkpoints of the audit's chains and of the installation, newest first, and the key that signs.")
+            .summary("Lists signed audit checkpoints, newest first, with the public key.")
+            .description(
+                "A checkpoint is a signed statement about the end of a chain at a certain time. \
+                 Copies that are stored elsewhere prove later that the chain was not rewritten. \
+                 Operators see the checkpoints of all chains, other callers those of one \
+                 platform. `keys` has the public key that verifies the signatures.",
+            )
             .refuses(REFUSALS)
             .reads(list_checkpoints),
     ]
@@ -67,14 +102,14 @@ async fn verify(
     Ok(Output::new(report))
 }
 
-/// P1, and the key whose signatures the checkpoints have.
+/// A page of checkpoints, with the public key that verifies their signatures.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct CheckpointList {
-    /// The checkpoints.
+    /// The checkpoints on this page.
     data: Vec<AuditCheckpoint>,
-    /// Where they stand in the list.
+    /// The position of this page in the list.
     pagination: PaginationP1,
-    /// The public key.
+    /// The public key that verifies the signatures of the checkpoints.
     keys: [JsonWebKey; 1],
 }
 

@@ -1,4 +1,5 @@
-//! The export of the audit. A page is read when the one before has been sent, so a slow reader costs no memory.
+//! Exports the audit log. Each page is read after the previous one has been sent, so that a slow reader costs no
+//! memory.
 
 use std::sync::Arc;
 
@@ -19,25 +20,27 @@ const CSV: &str = "text/csv; charset=utf-8";
 
 pub(super) const CONTENT_TYPES: [&str; 2] = [JSON_LINES, CSV];
 
-/// The columns of CSV, named as the fields of an entry.
+/// The column names of the CSV export. They are the names of the fields of an entry.
 const HEADER: &str = "id,platformId,actorId,actorType,action,entityType,entityId,createdAt,before,after,metadata\r\n";
 
+/// The file format of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ExportFormat {
-    /// An entry a line, as JSON.
+    /// One JSON object per line, for each entry.
     #[default]
     Jsonl,
-    /// RFC 4180. A field that a spreadsheet would take for a formula has an apostrophe before it.
+    /// CSV as of RFC 4180. An apostrophe precedes each field that a spreadsheet would treat as a formula.
     Csv,
 }
 
+/// The format of an export, and the filter of its entries.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(super) struct ExportQuery {
-    /// How entries are written; `jsonl` when not said.
+    /// The format of the export. Default: `jsonl`.
     #[serde(default)]
     format: ExportFormat,
-    /// Which entries.
+    /// The filter of the entries.
     #[serde(flatten)]
     filter: AuditFilter,
 }
@@ -65,6 +68,7 @@ pub(super) async fn export(
     Ok(MediaStream::new(content_type, pieces).attachment(name))
 }
 
+/// An export in progress.
 struct Export {
     store: Arc<dyn Store>,
     export: AuditExport,
@@ -73,7 +77,7 @@ struct Export {
 }
 
 impl Export {
-    /// The text of the next page; what fails is the last piece.
+    /// Returns the text of the next page. An error is the last piece.
     async fn next_piece(mut self) -> Option<(Result<Bytes, Error>, Option<Self>)> {
         let mut text = String::new();
         if self.format == ExportFormat::Csv && !self.is_begun {
@@ -99,7 +103,7 @@ fn push_json_line(text: &mut String, entry: &AuditEntry) {
     text.push('\n');
 }
 
-/// JSON on one line: a line break in it can only be white space, as those of texts are escaped.
+/// Returns JSON on one line. Line breaks inside of strings are escaped, so those that remain are white space.
 fn one_line(json: &JsonText) -> String {
     json.as_str().replace(['\r', '\n'], " ")
 }
@@ -129,7 +133,7 @@ fn push_csv_line(text: &mut String, entry: &AuditEntry) {
     text.push_str("\r\n");
 }
 
-/// A field as RFC 4180 wants it. One that begins like a formula is made a text by the apostrophe that spreadsheets know.
+/// Appends a field as of RFC 4180. An apostrophe marks a field that begins like a formula as text for spreadsheets.
 fn push_csv_field(text: &mut String, field: &str) {
     let is_formula = field.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     if !is_formula && !field.contains([',', '"', '\r', '\n']) {
@@ -149,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_quoted_where_it_must_be_and_is_never_a_formula() {
+    fn csv_fields_are_quoted_and_formulas_are_defused() {
         for (field, written) in [
             ("", ""),
             ("plain text", "plain text"),

@@ -1,4 +1,4 @@
-//! Builds.
+//! Endpoints for builds.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{BuildId, Code, ListQuery, Page, PlatformId, Result, Stored, grant};
@@ -15,20 +15,31 @@ type OfPlatform = (PlatformId,);
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/v1/platforms/{platformId}/builds", "listBuilds")
-            .summary("Lists a platform's builds, newest first.")
+            .summary("Lists the builds of a platform, newest first.")
+            .description(
+                "Jobs create a build for each activation of a feature and for each deployment of \
+                 a site.",
+            )
             .reads(list),
         get(
             "/api/v1/platforms/{platformId}/builds/latest",
             "getLatestBuild",
         )
-        .summary("Shows the newest build in an environment.")
+        .summary("Returns the newest build of a platform in an environment.")
+        .description("The query parameter `env` selects the environment. Default: `prod`.")
         .refuses(&[Code::NotFound])
         .reads(latest),
         patch(
             "/api/v1/platforms/{platformId}/builds/{buildId}",
             "updateBuild",
         )
-        .summary("Notes what became of a build.")
+        .summary("Updates the outcome and the details of a build.")
+        .description(
+            "For builds that run outside of the suite, which report their result here. Fields \
+             that are not in the body stay unchanged, and `null` removes an optional value. If \
+             the status ends the build and `completedAt` is not given, the current time is set. A \
+             repeated call with the same values changes nothing.",
+        )
         .if_match()
         .writes(update),
     ]

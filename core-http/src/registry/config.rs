@@ -1,4 +1,4 @@
-//! The configuration of platforms, and its history.
+//! Endpoints for the configuration of platforms, and its history.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::upserted;
 use crate::kernel::{Cx, Endpoint, Input, Output, Row, Unparsed, Versioned, get, post, put};
 
-/// What paths call a key.
+/// The name of the path parameter with the configuration key.
 const KEY: &str = "configKey";
 
 const ALL: &str = "/api/v1/platforms/{platformId}/config";
@@ -29,57 +29,84 @@ const ROLLBACK: &str = "/api/v1/platforms/{platformId}/config/{configKey}/rollba
 
 type Reads = PlatformScope<grant::ConfigRead>;
 type Writes = PlatformScope<grant::ConfigWrite>;
-/// The keys are a closed set of words, so another one is a mistake rather than something that is not there.
+/// The path parameter with the key. The keys are a fixed set, so an unknown key is a validation error and not a 404.
 type Key = Unparsed<ConfigKey>;
 type One = (PlatformId, Key);
 
 pub(super) fn rows() -> Vec<Endpoint> {
-    // Of the key in the path.
+    // An unknown key in the path is a validation error.
     let checked = |row: Row| row.refuses(&[Code::ValidationError]);
     vec![
         get(ALL, "listConfig")
-            .summary("Shows the whole configuration of a platform.")
+            .summary("Returns the complete configuration of a platform.")
+            .description(
+                "`configs` has the current value of every key that was set. Keys that were never \
+                 set are missing.",
+            )
             .reads(list),
         checked(get(ONE, "getConfig"))
-            .summary("Shows what a platform has under a key.")
+            .summary("Returns the current value of a configuration key.")
+            .description(
+                "The response has the value and its version number, which is also the entity tag.",
+            )
             .reads(show),
         checked(put(ONE, "setConfig"))
-            .summary("Sets a key of a platform's configuration.")
+            .summary("Sets the value of a configuration key.")
+            .description(
+                "Creates the key if it was never set, otherwise replaces its value. Every new \
+                 value becomes a version in the history of the key. If the value is equal to the \
+                 current one, no version is created, so repeated calls are harmless.",
+            )
             .success(&[StatusCode::OK, StatusCode::CREATED])
             .if_match()
             .if_none_match()
             .writes(set),
         checked(get(HISTORY, "listConfigVersions"))
-            .summary("Lists the versions of a key, newest first.")
+            .summary("Lists the versions of a configuration key, highest first.")
+            .description(
+                "Each version has the value and the actor that set it. Versions are immutable.",
+            )
             .reads(history),
         checked(get(VERSION, "getConfigVersion"))
-            .summary("Shows a version of a key.")
+            .summary("Returns one version of a configuration key.")
+            .description(
+                "Versions are immutable. The number is that in `version` of the configuration.",
+            )
             .reads(version),
         checked(get(DIFF, "diffConfigVersions"))
-            .summary("Tells what makes one version of a key another one.")
+            .summary("Compares two versions of a configuration key.")
+            .description(
+                "Returns the JSON Patch operations (RFC 6902) that turn the value of version \
+                 `from` into the value of version `to`. Either version may be the newer one.",
+            )
             .reads(diff),
         checked(post(ROLLBACK, "rollBackConfig"))
-            .summary("Sets a key to the value it had, as a new version.")
+            .summary("Sets a configuration key to the value of an earlier version.")
+            .description(
+                "The value is stored as a new version; no version is removed. If the key already \
+                 has this value, no version is created.",
+            )
             .if_match()
             .writes(roll_back),
     ]
 }
 
-/// The whole configuration of a platform.
+/// The complete configuration of a platform.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Configs {
+    /// The id of the platform.
     platform_id: PlatformId,
-    /// The value of every key that was set.
+    /// The current value of every key that was set.
     configs: BTreeMap<ConfigKey, JsonText>,
 }
 
-/// What a platform has under a key, and whether it has it since this moment.
+/// The value of a configuration key.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct ConfigView {
     #[serde(flatten)]
     config: PlatformConfig,
-    /// `created` in the answer to the request that set the key first, otherwise null.
+    /// `created` in the response to the request that created the key, otherwise `null`.
     #[schemars(extend("enum" = ["created", null]))]
     status: Option<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! Deletions: what is asked, and what is answered.
+//! The response to a deletion.
 
 use core_domain::use_case::registry::removal_plan::RemovalPlan;
 use schemars::JsonSchema;
@@ -6,26 +6,26 @@ use serde::Serialize;
 
 use crate::kernel::{Planned, Success};
 
-/// What came of a deletion: what was asked for, or with `dryRun` the plan.
+/// The response to a deletion: its result, or with `dryRun` the plan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "DeletionOf_{T}")]
 pub(super) enum Deletion<T> {
-    /// It was done.
+    /// The deletion was executed.
     Done(T),
-    /// It was not done.
+    /// The deletion was not executed; this is its plan.
     Planned(Planned<RemovalPlan>),
 }
 
 impl<T> Deletion<T> {
-    /// What a deletion would do.
+    /// Returns the response with the plan of a deletion.
     pub(super) const fn planned(plan: RemovalPlan) -> Self {
         Self::Planned(Planned::new(plan))
     }
 }
 
 impl Deletion<Success> {
-    /// A deletion of which nothing is left to show.
+    /// Returns the response to an executed deletion that has no record to return.
     pub(super) const fn done() -> Self {
         Self::Done(Success::YES)
     }

@@ -1,4 +1,4 @@
-//! Deployment records.
+//! Endpoints for deployment records.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{Code, DeploymentId, PlatformId, Result, Stored, grant};
@@ -23,28 +23,45 @@ type One = (PlatformId, DeploymentId);
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(ALL, "listDeploymentRecords")
-            .summary("Lists a platform's newest deployments.")
+            .summary("Lists the newest deployments of a platform.")
+            .description(
+                "Returns at most `limit` records, newest first, without pagination. \
+                 `idempotencyKey` selects the deployments with a key, and `status=in_flight` \
+                 those that have not ended.",
+            )
             .reads(list),
         post(ALL, "createDeploymentRecord")
-            .summary("Enters a deployment that something else than the suite makes.")
+            .summary("Records a deployment that an external system makes.")
+            .description(
+                "The record starts as `queued`, and no job is queued: the external system does \
+                 the work and updates the record. A repeated call with the same `idempotencyKey`, \
+                 user, project and branch returns the existing record with 200. A key that \
+                 belongs to another deployment of the platform is refused.",
+            )
             .success(&[StatusCode::CREATED, StatusCode::OK])
             .refuses(&[Code::IdempotencyKeyReused, Code::LimitReached])
             .writes(create),
         get(ONE, "getDeploymentRecord")
-            .summary("Shows a deployment.")
+            .summary("Returns a deployment record.")
+            .description("This includes deployments that have ended.")
             .reads(show),
         patch(ONE, "updateDeploymentRecord")
-            .summary("Changes a deployment that has not ended.")
+            .summary("Updates a deployment that has not ended.")
+            .description(
+                "Fields that are not in the body stay unchanged, and `null` removes an optional \
+                 value. The status only moves forward. If this ends a deployment that a job works \
+                 on, the job ends as well. A call that changes nothing has no effect.",
+            )
             .if_match()
             .refuses(&[Code::InvalidState])
             .writes(update),
     ]
 }
 
-/// The newest deployments.
+/// The newest deployments of a platform.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Deployments {
-    /// The records, newest first.
+    /// The deployment records, newest first.
     deployments: Vec<Deployment>,
 }
 

@@ -1,4 +1,4 @@
-//! Entities.
+//! Endpoints for entities: the tenants and sub-tenants of platforms.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{
@@ -25,10 +25,19 @@ type One = (PlatformId, EntityId);
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(ALL, "listEntities")
-            .summary("Lists a platform's entities, newest first.")
+            .summary("Lists the entities of a platform, newest first.")
+            .description(
+                "The query parameter `type` selects tenants or sub-tenants. Deleted entities are \
+                 left out; operators can include them with `includeDeleted=true`.",
+            )
             .reads(list),
         post(ALL, "createEntity")
             .summary("Creates an entity.")
+            .description(
+                "A tenant has no parent; a sub-tenant has an existing entity of the platform as \
+                 its parent. The slug is unique among the children of the parent. The parent and \
+                 the entities above it must not be suspended.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[
                 Code::SlugTaken,
@@ -38,25 +47,42 @@ pub(super) fn rows() -> Vec<Endpoint> {
             ])
             .writes(create),
         get(ONE, "getEntity")
-            .summary("Shows an entity.")
+            .summary("Returns an entity.")
+            .description("Deleted entities are not found.")
             .reads(show),
         patch(ONE, "updateEntity")
-            .summary("Changes an entity.")
+            .summary("Updates the name or the status of an entity.")
+            .description(
+                "Fields that are not in the body stay unchanged. The status `deleted` deletes the \
+                 entity, as `DELETE` does, and needs an entity without entities, resources, \
+                 workspace stacks or features in use.",
+            )
             .if_match()
             .refuses(&[Code::InvalidState, Code::Conflict])
             .writes(update),
         delete(ONE, "deleteEntity")
-            .summary(
-                "Deletes an entity that nothing lives below; operators may delete the whole tree.",
+            .summary("Deletes an entity.")
+            .description(
+                "An entity with child entities, resources, workspace stacks or features in use is \
+                 not deleted. With `cascade=true`, operators delete the whole tree: the entities \
+                 below, the records of their resources, and their workspace stacks. Features end, \
+                 and a job removes the objects of the resources at the provider. With \
+                 `dryRun=true` nothing is deleted, and the response has the number of records \
+                 that would be deleted.",
             )
             .if_match()
             .refuses(&[Code::InvalidState, Code::Conflict, Code::LimitReached])
             .writes(remove),
         get(ANCESTORS, "listAncestors")
-            .summary("Lists the entities above one, the root first.")
+            .summary("Lists the entities above an entity, the root first.")
+            .description("The entity itself is not in the list.")
             .reads(ancestors),
         get(DESCENDANTS, "listDescendants")
-            .summary("Lists the entities below one, breadth first.")
+            .summary("Lists the entities below an entity, breadth first.")
+            .description(
+                "The entity itself and deleted entities are not in the list. A very long list is \
+                 cut off; `hasMore` is then `true`.",
+            )
             .reads(descendants),
     ]
 }

@@ -1,4 +1,4 @@
-//! The change feed as server-sent events.
+//! The endpoint of the change feed, as server-sent events.
 
 use core_domain::access::SignedInScope;
 use core_domain::kernel::{Code, Effect, Result};
@@ -12,12 +12,17 @@ use crate::kernel::{
 };
 
 pub(super) fn rows() -> Vec<Endpoint> {
-    let position =
-        json!({ "type": "string", "description": "The id of the last event that was seen." });
+    let position = json!({ "type": "string", "description": "The id of the last received event." });
     vec![
         get("/api/v1/events", "followEvents")
-            .summary(
-                "Follows what changes, as server-sent events; the data of each is a ChangeEvent.",
+            .summary("Streams changes as server-sent events.")
+            .description(
+                "The data of each event is a `ChangeEvent`, its `id` is the position in the feed. \
+                 The stream begins after the event in `Last-Event-ID` or `lastEventId`, or with \
+                 the next change if neither is given. `types` selects the types of events. With \
+                 `follow=false` the stream ends after the existing events. Operators receive all \
+                 changes, or those of one platform; other callers those of one platform. The \
+                 stream ends when the caller loses access.",
             )
             .header("Last-Event-ID", position)
             .refuses(&[Code::Forbidden, Code::NotFound])
@@ -42,7 +47,7 @@ async fn follow(
 /// The change feed of a caller.
 struct Changes {
     feed: ChangeFeed,
-    /// Whether to stay when there is nothing more.
+    /// Whether the stream stays open and waits for further events.
     is_live: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Features of entities.
+//! Endpoints for the features of entities.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{
@@ -31,45 +31,71 @@ type One = (PlatformId, EntityId, FeatureId);
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(ALL, "listFeatures")
-            .summary("Lists an entity's features, newest first.")
+            .summary("Lists the feature activations of an entity, newest first.")
+            .description("The list covers all environments and includes inactive features.")
             .reads(list),
         post(ACTIVATE, "activateFeature")
-            .summary("Queues the job that makes a feature of an entity; 200 when it is active or on its way.")
+            .summary("Activates a feature of an entity.")
+            .description(
+                "Queues a job that creates the feature in the environment, and returns 202. If \
+                 the feature is active or pending in this version, no job is queued, and the \
+                 response has status 200. A feature that is active in another version must be \
+                 deactivated first.",
+            )
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
             .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(activate),
         post(DEACTIVATE, "deactivateFeature")
-            .summary("Queues the job that removes a feature of an entity; 200 when it is on its way.")
+            .summary("Deactivates a feature of an entity.")
+            .description(
+                "Queues a job that removes the feature from the environment, and returns 202. The \
+                 data of the feature is kept. If the removal is already queued, no further job is \
+                 queued, and the response has status 200.",
+            )
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
             .refuses(&[Code::InvalidState, Code::LimitReached])
             .writes(deactivate),
         get(ONE, "getFeature")
-            .summary("Shows a feature of an entity in an environment.")
+            .summary("Returns a feature activation of an entity in an environment.")
+            .description(
+                "The query parameter `env` selects the environment. Default: `prod`. Inactive \
+                 features are returned too.",
+            )
             .reads(show),
         get(MANIFEST, "getManifest")
-            .summary("Shows the active features of an entity in an environment.")
+            .summary("Returns the active features of an entity in an environment.")
+            .description(
+                "The query parameter `env` selects the environment. Default: `prod`. The entity \
+                 tag changes only if the set of features changes, so clients can poll with \
+                 `If-None-Match`.",
+            )
             .reads(manifest),
     ]
 }
 
-/// A feature that was asked for.
+/// The response to the activation of a feature.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ActivationView {
+    /// The id of the activation. It stays the same if the feature is activated again.
     activation_id: FeatureActivationId,
+    /// The id of the feature.
     feature_id: FeatureId,
+    /// The status of the feature after the request.
     status: FeatureStatus,
-    /// The job that makes it, or made it.
+    /// The id of the job that creates the feature, or created it; `null` if there is none.
     provision_job_id: Option<JobId>,
-    /// How long such a job takes: the median of the last 20 that completed.
+    /// The expected duration of such a job, in seconds: the median of the last 20 that completed.
     estimated_duration_seconds: i64,
 }
 
-/// A feature that is to be removed.
+/// The response to the deactivation of a feature.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeactivationView {
+    /// The id of the feature.
     feature_id: FeatureId,
+    /// The status of the feature after the request.
     status: FeatureStatus,
 }
 

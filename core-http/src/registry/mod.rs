@@ -1,14 +1,15 @@
-//! The registry: platforms, entities, infrastructure resources and their secrets, features, builds, workspace stacks,
-//! DNS records, custom domains, configuration, deployment records, lifecycle, audit, change feed, webhooks, onboarding.
+//! The registry service: platforms, entities, infrastructure resources and their secrets, features, builds, workspace
+//! stacks, DNS records, custom domains, configuration, deployment records, lifecycle, audit log, change feed, webhooks
+//! and onboarding.
 
 mod audit;
 mod audit_export;
 mod build;
 mod config;
+mod custom_domain;
 mod deletion;
 mod deployment;
-mod dns;
-mod domain;
+mod dns_record;
 mod entity;
 mod events;
 mod feature;
@@ -27,11 +28,11 @@ use std::sync::Arc;
 
 use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 
-/// The service: documented paths, and what remains of them behind a gateway: `/api/v1/platforms` and
-/// `/api/v1/onboarding` both lead here and are taken off.
+/// Builds the service. It responds to the documented paths, and to the paths that remain after a gateway has removed
+/// `/api/v1/platforms` or `/api/v1/onboarding`.
 ///
 /// # Errors
-/// When the table of endpoints contradicts itself.
+/// [`ServiceError`] if the endpoint table is inconsistent.
 pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
     Service::builder("registry", app, endpoints())
         .mount("/api/v1/platforms", "")
@@ -40,7 +41,7 @@ pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
         .build()
 }
 
-/// The table of the registry.
+/// Returns the endpoint table of the registry.
 #[must_use]
 pub fn endpoints() -> Vec<Endpoint> {
     let parts = [
@@ -53,8 +54,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Builds", build::rows()),
         tagged("Workspace stacks", workspace_stack::rows()),
         tagged("Configuration", config::rows()),
-        tagged("DNS records", dns::rows()),
-        tagged("Custom domains", domain::rows()),
+        tagged("DNS records", dns_record::rows()),
+        tagged("Custom domains", custom_domain::rows()),
         tagged("Deployments", deployment::rows()),
         tagged("Audit", audit::rows()),
         tagged("Events", events::rows()),

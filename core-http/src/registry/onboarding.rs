@@ -1,4 +1,4 @@
-//! Onboarding. The interface names the prefix alone; paths and bodies are ours.
+//! Endpoints for onboarding. The interface only defines the prefix; the paths and bodies are defined here.
 
 use core_domain::access::{NewOrganizationScope, SignedInScope};
 use core_domain::kernel::{Code, Error, JobId, OnboardingId, Result, Slug};
@@ -15,7 +15,13 @@ use crate::kernel::{Cx, Endpoint, Input, Output, get, post};
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         post("/api/v1/onboarding/start", "startOnboarding")
-            .summary("Asks for an organization with a platform; a job creates both.")
+            .summary("Creates an organization with a platform.")
+            .description(
+                "Reserves the slug and queues a job. The job creates the organization and the \
+                 platform, then the infrastructure of the platform, and activates the stack \
+                 template if one is given. The caller owns the organization. If the caller is not \
+                 an operator, the platform starts in the tier `starter`.",
+            )
             .success(&[StatusCode::ACCEPTED])
             .refuses(&[
                 Code::SlugTaken,
@@ -25,29 +31,41 @@ pub(super) fn rows() -> Vec<Endpoint> {
             ])
             .writes(start),
         get("/api/v1/onboarding/status/{onboardingId}", "getOnboarding")
-            .summary("Shows how far an onboarding is.")
+            .summary("Returns the progress of an onboarding.")
+            .description(
+                "Callers find onboardings that they requested and onboardings whose owner they \
+                 are. Operators find all. `platformId` is `null` until the platform exists.",
+            )
             .reads(show),
         get("/api/v1/onboarding/slug/{slug}", "checkSlug")
-            .summary("Tells whether a slug is free.")
+            .summary("Reports whether a slug is available.")
+            .description(
+                "A slug is available if no platform, organization or pending onboarding has it. \
+                 The check does not reserve the slug; another caller may still take it.",
+            )
             .refuses(&[Code::ValidationError])
             .reads(check_slug),
     ]
 }
 
-/// An onboarding has begun.
+/// The response to a started onboarding.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Started {
+    /// The id of the onboarding, with which its progress can be read.
     onboarding_id: OnboardingId,
+    /// The id of the job that creates everything.
     job_id: JobId,
     /// The status of the job.
     status: JobStatus,
 }
 
-/// Whether a slug is free.
+/// The availability of a slug.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct SlugAvailability {
+    /// The slug that was checked.
     slug: Slug,
+    /// Whether a platform with this slug could be created now.
     available: bool,
 }
 
@@ -75,7 +93,7 @@ async fn show(
     Ok(Output::new(view))
 }
 
-// A text that is no slug is a mistake of who asks, not a slug that is missing.
+// An invalid slug is a validation error and not a 404. The path parameter is therefore a plain string.
 async fn check_slug(
     _: &Cx,
     scope: SignedInScope,

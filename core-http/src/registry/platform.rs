@@ -1,4 +1,4 @@
-//! Platforms.
+//! Endpoints for platforms.
 
 use core_domain::access::{OrganizationScope, PlatformScope};
 use core_domain::kernel::{
@@ -20,23 +20,45 @@ type One = (PlatformId,);
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(ALL, "listPlatforms")
-            .summary("Lists the platforms the caller reaches, newest first.")
+            .summary("Lists the platforms that the caller can access, newest first.")
+            .description(
+                "Members see the platforms of the organization that they act for. Operators see \
+                 all platforms; they can include deleted ones with `includeDeleted=true`.",
+            )
             .reads(list),
         post(ALL, "createPlatform")
             .summary("Creates a platform.")
+            .description(
+                "The platform belongs to the organization that the caller acts for. Only the \
+                 record is created; infrastructure needs a provisioning job. Tiers other than \
+                 `starter` can only be set by operators.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::SlugTaken, Code::LimitReached])
             .writes(create),
         get(ONE, "getPlatform")
-            .summary("Shows a platform.")
+            .summary("Returns a platform.")
+            .description("A deleted platform is also returned, until it is removed permanently.")
             .reads_once(show),
         patch(ONE, "updatePlatform")
-            .summary("Changes a platform.")
+            .summary("Updates a platform.")
+            .description(
+                "Fields that are not in the body stay unchanged. Only operators change the tier. \
+                 A `status` has the same effects as the corresponding operation (suspend, \
+                 restore, delete), but can be set from every other status; it needs the \
+                 permission to manage the platform.",
+            )
             .if_match()
             .refuses(&[Code::InvalidState, Code::SlugTaken])
             .writes(update),
         delete(ONE, "deletePlatform")
-            .summary("Deletes a platform; it can be restored for 30 days. With dryRun only tells what would go.")
+            .summary("Deletes a platform.")
+            .description(
+                "Marks the platform as deleted. It can be restored for 30 days, and its records \
+                 and infrastructure are kept. A job stops the serving of its hostnames. With \
+                 `dryRun=true` nothing is deleted, and the response has the number of records \
+                 that would be removed.",
+            )
             .if_match()
             .refuses(&[Code::InvalidState])
             .writes(remove),

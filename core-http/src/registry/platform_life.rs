@@ -1,4 +1,4 @@
-//! The life of platforms.
+//! Endpoints that change the status of platforms, and their lifecycle records.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, grant};
@@ -16,27 +16,56 @@ type Move = Input<One, (), ReasonBody>;
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         post("/api/v1/platforms/{platformId}/suspend", "suspendPlatform")
-            .summary("Refuses the platform's callers and holds its jobs.")
+            .summary("Suspends a platform.")
+            .description(
+                "Requests of the callers of the platform are refused with 451, its jobs are held, \
+                 and a job stops the serving of its hostnames. The `reason` is stored in the \
+                 platform and in the lifecycle record. A platform that is not active is refused.",
+            )
             .if_match()
             .refuses(&[Code::InvalidState])
             .writes(suspend),
         post("/api/v1/platforms/{platformId}/restore", "restorePlatform")
-            .summary("Lets a suspended, cancelled or deleted platform be used again.")
+            .summary("Restores a suspended, cancelled or deleted platform.")
+            .description(
+                "The platform becomes active: its callers are accepted, its jobs run, and its \
+                 hostnames are served. A deleted platform can be restored for 30 days, if its \
+                 slug is still free. Only an operator restores a platform that an operator \
+                 suspended.",
+            )
             .if_match()
             .refuses(&[Code::InvalidState, Code::SlugTaken])
             .writes(restore),
         post("/api/v1/platforms/{platformId}/cancel", "cancelPlatform")
-            .summary("Gives a platform up.")
+            .summary("Cancels a platform.")
+            .description(
+                "The platform gets the status `cancelled`, with the given `reason`. Its records \
+                 and infrastructure are kept, and it accepts no deployments. It can be restored.",
+            )
             .if_match()
             .refuses(&[Code::InvalidState])
             .writes(cancel),
-        post("/api/v1/platforms/{platformId}/delete", "hardDeletePlatform")
-            .summary("Removes a platform for good, with all it has; it is gone when its job is done. With dryRun only tells what would go.")
-            .if_match()
-            .refuses(&[Code::InvalidState, Code::StepUpRequired])
-            .writes(hard_delete),
+        post(
+            "/api/v1/platforms/{platformId}/delete",
+            "hardDeletePlatform",
+        )
+        .summary("Removes a platform permanently, with everything it contains.")
+        .description(
+            "Marks the platform as deleted, cancels its other jobs, and queues a job that \
+                 removes its infrastructure. When the job has completed, all records of the \
+                 platform are removed; this cannot be undone. If the removal failed, an operator \
+                 starts it again with another call. With `dryRun=true` nothing is removed, and \
+                 the response has the number of records that would be removed.",
+        )
+        .if_match()
+        .refuses(&[Code::InvalidState, Code::StepUpRequired])
+        .writes(hard_delete),
         get("/api/v1/platforms/{platformId}/lifecycle", "listLifecycle")
-            .summary("Lists what happened to a platform's status, newest first.")
+            .summary("Lists the status changes of a platform, newest first.")
+            .description(
+                "Each record has the statuses before and after the change, the actor and the \
+                 reason.",
+            )
             .reads(lifecycle),
     ]
 }

@@ -1,4 +1,4 @@
-//! The catalogue of infrastructure resources.
+//! Endpoints for the catalogue of infrastructure resources.
 
 use core_domain::access::{OrganizationScope, PlatformScope};
 use core_domain::kernel::{
@@ -31,47 +31,76 @@ pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/v1/lookup", "lookUpResource")
             .alias("/api/v1/resources/lookup")
-            .summary("Finds the resource with a name at the provider.")
+            .summary("Finds a resource by its name at the provider.")
+            .description(
+                "Searches the platforms that the caller can access, and returns the newest match \
+                 that is not deleted. Suspended platforms are skipped, except for operators.",
+            )
             .refuses(&[Code::NotFound])
             .reads(look_up),
         get(ALL, "listResources")
             .alias(ALL_ALIAS)
-            .summary("Lists a platform's resources, newest first.")
+            .summary("Lists the resources of a platform, newest first.")
+            .description(
+                "Deleted resources are left out; operators can include them with \
+                 `includeDeleted=true`.",
+            )
             .reads(list),
         get(OF_ENTITY, "listEntityResources")
             .alias(OF_ENTITY_ALIAS)
-            .summary("Lists an entity's resources, newest first.")
+            .summary("Lists the resources of an entity, newest first.")
+            .description(
+                "Deleted resources are left out; operators can include them with \
+                 `includeDeleted=true`.",
+            )
             .reads(list_of_entity),
         post(OF_ENTITY, "createResource")
             .alias(OF_ENTITY_ALIAS)
-            .summary("Enters a resource into the catalogue. Names that jobs derive for another platform are reserved.")
+            .summary("Adds a resource to the catalogue.")
+            .description(
+                "Only the record is created; nothing is created at the provider. Names that jobs \
+                 derive for another platform or feature are reserved. A database, bucket, \
+                 key-value namespace or queue whose `serviceName` is the id of a feature in use \
+                 belongs to that feature, and is removed with its data.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(create),
         get(ONE, "getResource")
             .alias(ONE_ALIAS)
-            .summary("Shows a resource.")
+            .summary("Returns a resource.")
+            .description("Deleted resources are not found.")
             .reads(show),
         patch(ONE, "updateResource")
             .alias(ONE_ALIAS)
-            .summary("Changes a resource's entry.")
+            .summary("Updates the record of a resource.")
+            .description(
+                "Nothing changes at the provider. Fields that are not in the body stay unchanged, \
+                 and `null` removes an optional value. The status `deleted` deletes the record, \
+                 as `DELETE` does.",
+            )
             .if_match()
             .refuses(&[Code::InvalidState, Code::Conflict])
             .writes(update),
         delete(ONE, "deleteResource")
             .alias(ONE_ALIAS)
-            .summary("Deletes a resource's entry; at the provider nothing is removed.")
+            .summary("Deletes the record of a resource.")
+            .description(
+                "Nothing is removed at the provider. A resource that a DNS record or a feature \
+                 uses is not deleted. With `dryRun=true` nothing is deleted, and the response has \
+                 the number of records that would be deleted. A repeated call gets 404.",
+            )
             .if_match()
             .refuses(&[Code::InvalidState, Code::Conflict])
             .writes(remove),
     ]
 }
 
-/// Query of `GET /api/v1/lookup`.
+/// The query of `GET /api/v1/lookup`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct LookUpQuery {
-    /// The name at the provider.
+    /// The name of the resource at the provider.
     cf_name: ProviderName,
 }
 

@@ -1,4 +1,4 @@
-//! Which secrets resources have.
+//! Endpoints for the status of the secrets of resources.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{Code, ListQuery, Page, PlatformId, ResourceId, Result, Stored, grant};
@@ -18,10 +18,19 @@ type One = (PlatformId, ResourceId, Unparsed<SecretName>);
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(ALL, "listResourceSecrets")
-            .summary("Lists which secrets a resource has, newest first.")
+            .summary("Lists the secrets of a resource, newest first.")
+            .description(
+                "The list has names and statuses, never values. The registry does not store the \
+                 values.",
+            )
             .reads(list),
         post(ONE, "setResourceSecret")
-            .summary("Notes where a secret of a resource stands; its value goes elsewhere.")
+            .summary("Records the status of a secret of a resource.")
+            .description(
+                "Only the name and the status are stored; the value is sent to the provider by \
+                 other means. Creates the record if the resource has no secret with this name \
+                 (201), otherwise updates it (200).",
+            )
             .success(&[StatusCode::CREATED, StatusCode::OK])
             .if_match()
             .refuses(&[Code::LimitReached])

@@ -1,4 +1,4 @@
-//! Answers of writes that make a record only when there is none.
+//! Responses to writes that create a record only if it does not exist.
 
 use core_domain::kernel::Record;
 use core_domain::use_case::registry::Upserted;
@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use crate::kernel::{Output, Versioned};
 
-/// What is shown of a record, with its entity tag: 201 when it is new, otherwise 200.
+/// Returns a response with the entity tag of the record. The status is 201 if the record was created, otherwise 200.
 pub(super) fn answer<R: Record, T>(upserted: &Upserted<R>, shown: T) -> Versioned<T> {
     let status = if upserted.created {
         StatusCode::CREATED

@@ -1,4 +1,4 @@
-//! Webhooks of a platform, and of the installation: the same rows twice.
+//! Endpoints for webhooks. A platform and the installation have the same rows.
 
 use core_domain::access::{OperatorScope, PlatformScope};
 use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, WebhookId, grant};
@@ -20,28 +20,48 @@ macro_rules! rows_at {
         vec![
             get($all, concat!("list", $of, "Webhooks"))
                 .summary(concat!("Lists the webhooks of ", $whose, ", newest first."))
+                .description("The secrets are not in the response.")
                 .reads(list::<$reads, ($($platform,)?)>),
             post($all, concat!("create", $of, "Webhook"))
-                .summary(concat!(
-                    "Has changes of ", $whose, " told by signed requests; the secret is shown this once."
-                ))
+                .summary(concat!("Creates a webhook for changes of ", $whose, "."))
+                .description(
+                    "Each change of the selected types is sent to `url` as a signed `POST` \
+                     request. A message that the receiver does not accept is sent again, up to \
+                     ten attempts in total over about three days. The response has the secret \
+                     with which receivers verify the signatures; it is not shown again.",
+                )
                 .success(&[StatusCode::CREATED])
                 .refuses(&[Code::LimitReached])
                 .secret_answer()
                 .writes(create::<$writes, ($($platform,)?)>),
             get(concat!($all, "/{webhookId}"), concat!("get", $of, "Webhook"))
-                .summary("Shows a webhook.")
+                .summary("Returns a webhook.")
+                .description("The secret is not in the response.")
                 .reads(show::<$reads, ($($platform,)? WebhookId,)>),
             patch(concat!($all, "/{webhookId}"), concat!("update", $of, "Webhook"))
-                .summary("Changes, disables or enables a webhook.")
+                .summary("Updates, disables or enables a webhook.")
+                .description(
+                    "Fields that are not in the body stay unchanged. Pending messages of a \
+                     disabled webhook fail. Enabling it again resets its failures; the failed \
+                     messages can be sent again with `recover`.",
+                )
                 .if_match()
                 .writes(update::<$writes, ($($platform,)? WebhookId,)>),
             delete(concat!($all, "/{webhookId}"), concat!("delete", $of, "Webhook"))
                 .summary("Deletes a webhook and its messages.")
+                .description(
+                    "Messages that have not been delivered are deleted without another attempt. A \
+                     repeated call gets 404.",
+                )
                 .if_match()
                 .writes(remove::<$writes, ($($platform,)? WebhookId,)>),
             post(concat!($all, "/{webhookId}/rotate-secret"), concat!("rotate", $of, "WebhookSecret"))
-                .summary("Gives a webhook a new secret, shown this once; the former one signs too for 24 hours.")
+                .summary("Replaces the secret of a webhook.")
+                .description(
+                    "The response has the new secret, which is not shown again. For 24 hours, \
+                     requests are also signed with the previous secret, so that receivers can \
+                     switch without failures.",
+                )
                 .if_match()
                 .refuses(&[Code::Conflict])
                 .secret_answer()
@@ -70,9 +90,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
     rows
 }
 
-/// The parameters of a path that names a webhook.
+/// The path parameters of an endpoint for one webhook.
 pub(super) trait NamesWebhook {
-    /// The webhook.
+    /// Returns the id of the webhook.
     fn webhook(&self) -> &WebhookId;
 }
 
@@ -88,12 +108,12 @@ impl NamesWebhook for (WebhookId,) {
     }
 }
 
-/// A webhook with its newest secret, which is shown this once.
+/// A webhook with its newest secret. The secret is shown only in this response.
 #[derive(Clone, Serialize, JsonSchema)]
 struct IssuedWebhookView {
     #[serde(flatten)]
     webhook: Webhook,
-    /// What requests are signed with: `whsec_` and the base64 of the key.
+    /// The secret that signs the requests: `whsec_` and the key in base64.
     secret: String,
 }
 

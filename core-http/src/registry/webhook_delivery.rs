@@ -1,4 +1,4 @@
-//! The messages of webhooks: how they went, and sending them once more.
+//! Endpoints for the messages of webhooks: their delivery status, and repeated delivery.
 
 use core_domain::access::OperatorScope;
 use core_domain::kernel::{
@@ -19,25 +19,44 @@ macro_rules! rows_at {
     ($one:literal, $of:literal, $reads:ty, $writes:ty, ($($platform:ty)?)) => {
         vec![
             post(concat!($one, "/test"), concat!("test", $of, "Webhook"))
-                .summary("Sends a webhook a message that tells of nothing.")
+                .summary("Sends a test message to a webhook.")
+                .description(
+                    "Queues a message that reports no change, and returns it. The webhook must be \
+                     enabled. Each call queues another message.",
+                )
                 .success(&[StatusCode::ACCEPTED])
                 .if_match()
                 .refuses(&[Code::InvalidState])
                 .writes(test::<$writes, ($($platform,)? WebhookId,)>),
             post(concat!($one, "/recover"), concat!("recover", $of, "Webhook"))
-                .summary("Sends once more what was queued since an instant and given up, a hundred messages at a time.")
+                .summary("Sends the failed messages of a webhook again.")
+                .description(
+                    "Queues the failed messages that were created at `since` or later, oldest \
+                     first, with their original ids. One call queues at most 100 messages. If \
+                     `hasMore` is true, repeat the request. The webhook must be enabled.",
+                )
                 .if_match()
                 .refuses(&[Code::InvalidState])
                 .writes(recover::<$writes, ($($platform,)? WebhookId,)>),
             get(concat!($one, "/deliveries"), concat!("list", $of, "WebhookDeliveries"))
                 .summary("Lists the messages of a webhook, newest first.")
+                .description(
+                    "The query parameter `status` selects messages by delivery status. Payloads \
+                     and attempts are not in the list.",
+                )
                 .refuses(&[Code::NotFound])
                 .reads(list::<$reads, ($($platform,)? WebhookId,)>),
             get(concat!($one, "/deliveries/{deliveryId}"), concat!("get", $of, "WebhookDelivery"))
-                .summary("Shows a message with what it says and its last attempts.")
+                .summary("Returns a message of a webhook, with its last attempts.")
+                .description("The response has the payload and the log of the last 20 attempts.")
                 .reads(show::<$reads, ($($platform,)? WebhookId, WebhookDeliveryId)>),
             post(concat!($one, "/deliveries/{deliveryId}/replay"), concat!("replay", $of, "WebhookDelivery"))
-                .summary("Sends a message once more, with the same id.")
+                .summary("Sends a message of a webhook again.")
+                .description(
+                    "Queues the message with the same id, for the same number of attempts as a \
+                     new message. The message must not be pending, and the webhook must be \
+                     enabled.",
+                )
                 .success(&[StatusCode::ACCEPTED])
                 .if_match()
                 .refuses(&[Code::InvalidState])
@@ -64,9 +83,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
     rows
 }
 
-/// The parameters of a path that names a message.
+/// The path parameters of an endpoint for one message.
 trait NamesDelivery {
-    /// The webhook and the message.
+    /// Returns the ids of the webhook and of the message.
     fn delivery(&self) -> (&WebhookId, &WebhookDeliveryId);
 }
 
@@ -82,32 +101,32 @@ impl NamesDelivery for (WebhookId, WebhookDeliveryId) {
     }
 }
 
-/// A message, with what the list leaves out.
+/// A message, with the fields that the list omits.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct WebhookDeliveryView {
     #[serde(flatten)]
     delivery: WebhookDelivery,
-    /// What it says; the body of its requests.
+    /// The payload of the message: the body of its requests.
     payload: JsonText,
     /// The last 20 attempts, oldest first.
     attempt_log: Vec<WebhookAttempt>,
 }
 
-/// Which messages are sent once more.
+/// The selection of failed messages to send again.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 struct RecoverWebhook {
-    /// Those that were queued at this instant or later, and given up.
+    /// Selects failed messages that were queued at this time or later.
     since: Timestamp,
 }
 
-/// What is sent once more.
+/// The result of sending failed messages again.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct RecoveredView {
-    /// How many messages.
+    /// The number of messages that were queued.
     replayed: usize,
-    /// Whether more may be left: the same request goes on with them.
+    /// `true` if there may be more failed messages; repeat the request to queue them.
     has_more: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Workspace stacks.
+//! Endpoints for workspace stacks.
 
 use core_domain::access::PlatformScope;
 use core_domain::kernel::{
@@ -25,28 +25,39 @@ type OfPlatform = (PlatformId,);
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(ALL, "listWorkspaceStacks")
-            .summary("Lists a platform's workspace stacks, newest first.")
+            .summary("Lists the workspace stacks of a platform, newest first.")
+            .description("The query parameter `tenantId` selects the stacks of an entity.")
             .reads(list),
         post(ALL, "createWorkspaceStack")
-            .summary("Creates a workspace stack; nothing is provisioned for it.")
+            .summary("Creates a workspace stack of an entity.")
+            .description(
+                "Only the record is created; nothing is provisioned. With `isDefault`, the stack \
+                 replaces the current default stack of the entity. The name is unique among the \
+                 stacks of the entity.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(create),
         get(ONE, "getWorkspaceStack")
-            .summary("Shows a workspace stack.")
+            .summary("Returns a workspace stack.")
+            .description("This includes stacks that jobs created from a stack template.")
             .reads(show),
     ]
 }
 
-/// What the interface shows of a workspace stack that was created.
+/// The response to the creation of a workspace stack.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct CreatedStack {
+    /// The id of the stack.
     id: StackId,
+    /// The name of the stack.
     name: Name,
+    /// The status of the stack.
     status: WorkspaceStackStatus,
-    /// Whether it is the entity's default.
+    /// `true` if this is the default stack of the entity.
     is_default: bool,
+    /// The time at which the stack was created.
     created_at: Timestamp,
 }
 

@@ -12,40 +12,39 @@ use tokio::time::Instant;
 use super::ServeOptions;
 use super::unread::{ConnectionUnread, UnreadBytes};
 
-/// Receiving a head.
+/// The phase in which the head of a request is being received.
 const HEAD: u8 = 0;
-/// Answering a request.
+/// The phase in which a request is being handled.
 const BUSY: u8 = 1;
-/// Idle: between two requests.
+/// The idle phase between two requests.
 const IDLE: u8 = 2;
-/// Closing: made room for another connection.
+/// The phase in which the connection closes to make room for another one.
 const CLOSING: u8 = 3;
-/// Lingering: answered to the end, while the client still sends.
+/// The phase after the last response, while the client still sends.
 const LINGERING: u8 = 4;
 
-/// How long a connection lingers.
+/// Maximum time for which a connection lingers.
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
-/// How much is read at once of what nobody wants.
+/// The size of the buffer for reading bytes that are discarded.
 const DISCARDED_AT_ONCE: usize = 8 * 1024;
 
-/// The state of a connection. Written only by the connection's task, except for
-/// [`Activity::close_if_waiting`].
+/// The state of a connection. Only the task of the connection writes it, except for [`Activity::close_if_waiting`].
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
     phase: AtomicU8,
-    /// When the phase began, in microseconds since `began`.
+    /// The start of the phase, in microseconds since `began`.
     since: AtomicU64,
-    /// Since when writes are blocked, in microseconds since `began` plus one; 0 when they are not.
+    /// The time since which writes are blocked, in microseconds since `began` plus one. 0 if they are not blocked.
     blocked: AtomicU64,
-    /// Whether to linger at the end.
+    /// Whether the connection lingers after the last response.
     lingers: AtomicBool,
     unread: ConnectionUnread,
 }
 
 impl Activity {
-    /// A connection that was just accepted.
+    /// Returns the state of a connection that was just accepted.
     pub(super) fn new(unread: Arc<UnreadBytes>) -> Self {
         Self {
             unread: ConnectionUnread::new(unread),
@@ -76,7 +75,8 @@ impl Activity {
         }
     }
 
-    /// Begins a request, whose head is complete. Returns whether it may begin: not if the connection is closing.
+    /// Begins a request whose head is complete. Returns `false` if the request must not begin because the connection is
+    /// closing.
     pub(super) fn begin_request(&self) -> bool {
         let begin = |phase| (phase != CLOSING).then_some(BUSY);
         let began = self
@@ -89,8 +89,8 @@ impl Activity {
         self.enter(IDLE);
     }
 
-    /// Has the connection wait at its end until the client has read the answer and closes, for a short time. A socket that is
-    /// closed with bytes unread is reset, and the client may lose the answer.
+    /// Keeps the connection open for a short time after the last response, until the client has read it and closes. A
+    /// socket that is closed with unread bytes is reset, and the client may lose the response.
     pub(super) fn linger(&self) {
         self.lingers.store(true, Ordering::Relaxed);
     }
@@ -107,12 +107,12 @@ impl Activity {
         self.unread.written(bytes);
     }
 
-    /// The bytes of answers that wait for the client.
+    /// Returns the response bytes of this connection that wait for the client.
     pub(super) const fn unread(&self) -> &ConnectionUnread {
         &self.unread
     }
 
-    /// Since when the client has read nothing although there is something to send; `None` if it reads.
+    /// Returns the time since which the client has read nothing although there is data to send; `None` if it reads.
     pub(super) fn blocked_since(&self) -> Option<Instant> {
         match self.blocked.load(Ordering::Relaxed) {
             0 => None,
@@ -120,18 +120,20 @@ impl Activity {
         }
     }
 
-    /// Since when the connection has had no request: since it became idle, or since a head began that is still incomplete.
+    /// Returns the time since which the connection has had no request: since it became idle, or since an incomplete
+    /// head began. `None` if it has a request.
     pub(super) fn waiting_since(&self) -> Option<Instant> {
         let is_waiting = match self.phase.load(Ordering::Acquire) {
             HEAD => true,
-            // The end of its last answer may not have been sent yet.
+            // The end of the last response may not have been sent yet.
             IDLE => self.blocked.load(Ordering::Relaxed) == 0,
             _ => false,
         };
         is_waiting.then(|| self.at(self.since.load(Ordering::Relaxed), Duration::ZERO))?
     }
 
-    /// Moves a connection without a request to the closing state, in which no request begins. Returns whether it had none.
+    /// Moves a connection without a request to the closing phase, in which no request begins. Returns whether it had no
+    /// request.
     pub(super) fn close_if_waiting(&self) -> bool {
         let close = |phase| matches!(phase, HEAD | IDLE).then_some(CLOSING);
         let closed = self
@@ -145,7 +147,7 @@ impl Activity {
         since.checked_add(later)
     }
 
-    /// When the connection exceeds a time limit unless its state changes.
+    /// Returns the time at which the connection exceeds a time limit unless its state changes.
     pub(super) fn deadline(&self, options: &ServeOptions) -> Option<Instant> {
         let since = self.since.load(Ordering::Relaxed);
         let waiting = match self.phase.load(Ordering::Relaxed) {
@@ -175,7 +177,7 @@ impl Drop for UnreadGuard {
     }
 }
 
-/// Marks the connection as idle when the body of its answer is dropped.
+/// Marks the connection as idle when the body of its response is dropped.
 #[derive(Debug)]
 pub(super) struct AnswerGuard(pub(super) Arc<Activity>);
 

@@ -12,7 +12,7 @@ use super::ServeOptions;
 use super::activity::Activity;
 use super::unread::UnreadBytes;
 
-/// A limit that leaves no room for a new connection.
+/// The limit because of which a new connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoRoom {
     /// Every connection of the client address has a request in progress.
@@ -21,7 +21,7 @@ pub(super) enum NoRoom {
     AtAll,
 }
 
-/// A connection, as the listener sees it.
+/// An open connection, as the listener sees it.
 #[derive(Debug)]
 struct Open {
     activity: Arc<Activity>,
@@ -29,13 +29,13 @@ struct Open {
     client: IpAddr,
 }
 
-/// The open connections of a listener; all of them end when this is dropped.
+/// The open connections of a listener. All of them end when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Connections {
     options: Arc<ServeOptions>,
     tasks: JoinSet<()>,
     open: HashMap<Id, Open>,
-    /// The number of open connections by client.
+    /// The number of open connections per client.
     clients: HashMap<IpAddr, usize>,
     unread: Arc<UnreadBytes>,
 }
@@ -51,7 +51,7 @@ impl Connections {
         }
     }
 
-    /// Runs a connection of a client address.
+    /// Runs a connection of a client address as a task.
     pub(super) fn spawn(
         &mut self,
         peer: IpAddr,
@@ -82,7 +82,7 @@ impl Connections {
         };
     }
 
-    /// Removes a connection from the counts. One that was closed for another is not there any more.
+    /// Removes a connection from the counts. Returns `None` for a connection that was already closed to make room.
     fn remove(&mut self, id: Id) -> Option<Open> {
         let removed = self.open.remove(&id)?;
         if let Some(count) = self.clients.get_mut(&removed.client) {
@@ -94,8 +94,8 @@ impl Connections {
         Some(removed)
     }
 
-    /// Closes connections whose clients read nothing, the longest blocked first, until the others wait for fewer bytes than the
-    /// limit.
+    /// Closes connections whose clients read nothing, the longest blocked first, until the waiting bytes of the others
+    /// are below the limit.
     fn close_longest_blocked(&self) {
         let mut blocked: Vec<_> = self
             .open
@@ -137,8 +137,8 @@ impl Connections {
         Ok(())
     }
 
-    /// Closes the connection that has had no request for longest: idle, or with an incomplete head. Returns whether there was
-    /// one.
+    /// Closes the connection that has been without a request for longest, idle or with an incomplete head. Returns
+    /// `false` if there is none.
     fn close_oldest(&mut self, is_candidate: impl Fn(&Open) -> bool) -> bool {
         loop {
             let waiting = self.open.iter().filter_map(|(id, open)| {
@@ -151,7 +151,7 @@ impl Connections {
             let Some(open) = self.open.get(&id) else {
                 return false;
             };
-            // A head that was completed at this moment has begun a request.
+            // If its head was completed in the meantime, the connection has a request now.
             if open.activity.close_if_waiting() {
                 open.task.abort();
                 self.remove(id);
@@ -160,7 +160,7 @@ impl Connections {
         }
     }
 
-    /// Closes the connection that has had no request for longest, so that a file descriptor becomes free.
+    /// Closes the connection that has been without a request for longest, so that a file descriptor becomes free.
     pub(super) fn free_descriptor(&mut self) {
         self.close_oldest(|_| true);
     }

@@ -1,5 +1,5 @@
-//! The body of a request. Where the next request of a connection begins is known only behind it, so what a service leaves
-//! unread comes back to the connection.
+//! The body of a request. The next request on a connection begins after it, so the connection reads the part that the
+//! service did not read.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,43 +13,45 @@ use hyper::body::Incoming;
 
 use crate::kernel::{BodyTimes, BoxError, TimedBody};
 
-/// How many bytes are read that no service wanted; with more to come, closing the connection costs less.
+/// Maximum number of unread body bytes that are discarded. For a larger remainder, closing the connection costs less.
 const MOST_DISCARDED: usize = 256 * 1024;
 
-/// How long the answer waits for them.
+/// Maximum time that a response waits while the remainder of the body is discarded.
 const DISCARD_TIME: Duration = Duration::from_secs(2);
 
-/// The body of a request as [`serve`](super::serve) hands it on, with time limits.
+/// The body of a request as [`serve`](super::serve) passes it to the service, with time limits.
 #[derive(Debug)]
 pub struct IncomingBody {
-    /// None while it is dropped.
+    /// The body; `None` while this value is being dropped.
     inner: Option<TimedBody<Incoming>>,
     is_begun: bool,
-    /// None for a body without bytes.
+    /// Receives the part that the service did not read; `None` for a body without bytes.
     rest: Option<Unread>,
 }
 
-/// What a service has left of a body.
+/// The part of a body that the service did not read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unread(Arc<Mutex<Rest>>);
 
+/// The state of the unread part of a body.
 #[derive(Debug, Default)]
 enum Rest {
-    /// The service has it still.
+    /// The service still has the body.
     #[default]
     Held,
-    /// Nothing.
+    /// The service has read the body to its end.
     Nothing,
-    /// The service dropped it after it had begun to read.
+    /// The service dropped the body after it had begun to read it.
     Part(TimedBody<Incoming>),
-    /// The service dropped it untouched.
+    /// The service dropped the body without reading it.
     Whole(TimedBody<Incoming>),
-    /// It failed.
+    /// Reading the body failed.
     Broken,
 }
 
 impl IncomingBody {
-    /// The body within these times, and what will be left of it unless it is empty.
+    /// Returns the body with these time limits, and a handle to its unread part. The handle is `None` for an empty
+    /// body.
     pub(super) fn new(body: Incoming, times: BodyTimes) -> (Self, Option<Unread>) {
         let rest = (!body.is_end_stream()).then(Unread::default);
         let body = Self {
@@ -70,8 +72,8 @@ impl Unread {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads and forgets the rest; tells whether that led to the end of the body. `is_held_back`: the client sends nothing
-    /// until somebody begins to read.
+    /// Reads and discards the unread part. Returns whether the end of the body was reached. `is_held_back` means that
+    /// the client sends no bytes before the service begins to read (`Expect: 100-continue`).
     pub(super) async fn discarded(self, is_held_back: bool) -> bool {
         match self.take() {
             Rest::Nothing => true,

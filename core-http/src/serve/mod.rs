@@ -40,8 +40,8 @@ use self::refusal::Refusals;
 use self::unread::UnreadBytes;
 use crate::kernel::{Body, BoxError, Draining, PeerAddr, Stopping};
 
-/// A type-erased service: connections are compiled here once, and not again for every service in every crate that
-/// serves one. Each connection has one of its own.
+/// A type-erased service. Each connection has its own. Because of it, the code for connections is compiled once in this
+/// crate, and not again for every service in every crate that serves one.
 type Answerer = Box<dyn Fn(Request<IncomingBody>) -> BoxFuture<'static, Response<Body>> + Send>;
 
 fn answerer<S, B>(service: S) -> Answerer
@@ -62,19 +62,26 @@ where
     })
 }
 
-/// The pause after a failed accept, for example without a free file descriptor.
+/// The pause after a failed accept, for example because there is no free file descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves HTTP/1.1 connections until `shutdown` is ready; goes on for the drain delay; then accepts no more, waits for
-/// requests in flight for the drain time, closes the remaining connections, and returns. Requests have the peer as the
-/// extension [`PeerAddr`]; as [`Stopping`] whether the shutdown has begun, so that `/readyz` fails first; and as [`Draining`]
-/// what tells answers without an end that it is time to end. What a service leaves unread of a small body is read and
-/// forgotten, so that the connection goes on; behind any other the answer announces that the connection closes.
+/// Serves HTTP/1.1 connections until `shutdown` completes, then shuts down gracefully and returns.
 ///
-/// A client cannot keep others out: see [`ServeOptions::max_connections`] and [`ServeOptions::max_connections_per_client`].
+/// The shutdown has three phases. The server first accepts connections for the drain delay, while `/readyz` fails. It
+/// then accepts no more connections and waits for requests in progress for the drain time. Finally it closes the
+/// remaining connections.
+///
+/// Requests have three extensions. [`PeerAddr`] is the peer of the connection. [`Stopping`] tells whether the shutdown
+/// has begun. [`Draining`] tells responses without an end, such as event streams, when they must end.
+///
+/// If a service leaves a small part of a body unread, the server discards that part so that the connection can be
+/// reused. Otherwise the response announces that the connection closes.
+///
+/// A client cannot block others with its connections: see [`ServeOptions::max_connections`] and
+/// [`ServeOptions::max_connections_per_client`].
 ///
 /// # Errors
-/// When the listener has no address any more.
+/// Returns an error if the listener has no local address.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
@@ -143,7 +150,7 @@ where
     Ok(())
 }
 
-/// What a connection shares with its listener.
+/// The state that a connection shares with its listener.
 struct Shared {
     activity: Arc<Activity>,
     options: Arc<ServeOptions>,
@@ -164,7 +171,8 @@ fn answer(
         stopping,
         draining,
     } = shared;
-    // Small answers must not wait for the peer's acknowledgement (Nagle); a socket without the option still works.
+    // Small responses must not wait for the acknowledgement of the peer (Nagle). A socket without this option still
+    // works.
     let _ = stream.set_nodelay(true);
     let stream = Observed::new(stream, Arc::clone(&activity));
     let (observed, times) = (Arc::clone(&activity), options.body_times);
@@ -183,7 +191,7 @@ fn answer(
         let observed = Arc::clone(&observed);
         async move {
             let Some(answered) = answered else {
-                // The connection is about to be closed, and the request has no effect.
+                // The connection is about to be closed, so the request has no effect.
                 return pending().await;
             };
             let mut response = answered.await;
@@ -205,7 +213,7 @@ fn answer(
         }
     });
     let connection = http1::Builder::new()
-        // `Activity` measures it, and distinguishes a slow head from an idle connection.
+        // `Activity` measures this time. It distinguishes a slow head from an idle connection.
         .header_read_timeout(None)
         .max_buf_size(options.head_buffer())
         .max_headers(options.max_header_lines)
@@ -219,13 +227,13 @@ fn answer(
     }
 }
 
-/// The length of a body whose bytes are all there.
+/// Returns the length of a body that is completely in memory.
 fn length(body: &Body) -> usize {
     let length = http_body::Body::size_hint(body).lower();
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
-/// The body, with the guard dropped together with it.
+/// Returns a body that drops the guard when it is dropped.
 fn guarded(body: Body, guard: AnswerGuard) -> impl http_body::Body<Data = Bytes, Error = BoxError> {
     body.map_err(move |error| {
         let _kept = &guard;
@@ -241,7 +249,8 @@ async fn supervised(
 ) -> Result<(), BoxError> {
     let mut connection = pin!(connection);
     let mut timer = pin!(tokio::time::sleep(Duration::ZERO));
-    // When the timer fires. It is not reset for a later deadline, which is checked when it fires: resets are rare.
+    // The time at which the timer fires. It is not reset for a later deadline; instead the deadline is checked when it
+    // fires. This makes resets rare.
     let mut armed: Option<Instant> = None;
     poll_fn(|cx| {
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {

@@ -8,57 +8,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::BodyTimes;
 
-/// The smallest buffer that hyper accepts.
+/// The smallest buffer that hyper accepts, in bytes.
 const MIN_HEAD_BYTES: usize = 8 * 1024;
 
-/// The limits of a listener. Every connection obeys them, whatever service answers.
+/// The limits of a listener. They apply to every connection, whichever service responds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServeOptions {
-    /// Maximum number of concurrent connections, at least 1. A new connection above the limit closes the connection that has
-    /// been idle between two requests, or has been waiting for the rest of a head, for longest. A connection with a request
-    /// in progress is never closed: if all have one, the new connection is refused with 503. Keep the sum over all listeners
-    /// below the file descriptors that the process may open. Default: 512.
+    /// Maximum number of concurrent connections, at least 1. Default: 512.
+    ///
+    /// For a new connection above the limit, another one is closed: the connection that has been idle or has had an
+    /// incomplete head for longest. A connection with a request in progress is never closed. If all have one, the new
+    /// connection is refused with 503. Keep the sum over all listeners below the number of file descriptors that the
+    /// process may open.
     pub max_connections: usize,
-    /// Maximum number of concurrent connections of one client address, at least 1; the addresses of an IPv6 /64 are one. A
-    /// new connection above the limit closes one of the same address, or is refused with 503, by the rule of
-    /// [`Self::max_connections`]. Trusted proxies have no such limit, because they connect for many clients. Default: 128.
+    /// Maximum number of concurrent connections per client address, at least 1. The addresses of an IPv6 /64 count as
+    /// one. Default: 128.
+    ///
+    /// For a new connection above the limit, another one of the same address is closed, or the new one is refused with
+    /// 503. The rule is that of [`Self::max_connections`]. Trusted proxies have no such limit, because they connect for
+    /// many clients.
     pub max_connections_per_client: usize,
-    /// Proxies without a limit of their own. A gateway in another process, before a listener of services, is one as well.
-    /// Default: none.
+    /// Proxies without a limit per client address. A gateway in another process, in front of a listener of services, is
+    /// one as well. Default: none.
     #[serde(skip)]
     pub trusted_proxies: TrustedProxies,
-    /// How long a request's head may take: the first one from the accept, each later one from its first byte. 10 seconds
-    /// unless set.
+    /// Maximum time for the head of a request. It is measured from the accept for the first request, and from the first
+    /// byte for later ones. Default: 10 seconds.
     #[serde(with = "duration_text")]
     pub header_timeout: Duration,
-    /// How long a connection may be idle between two requests. 75 seconds unless set.
+    /// Maximum idle time of a connection between two requests. Default: 75 seconds.
     #[serde(with = "duration_text")]
     pub keep_alive_timeout: Duration,
-    /// The time limits of every request body: pauses of 60 seconds, 15 minutes in all, unless set; enough for 100 MiB at one
-    /// megabit a second. Services have lower limits for bodies other than uploads, see
+    /// Time limits for every request body. Default: pauses of 60 seconds and 15 minutes in total, which is enough for
+    /// 100 MiB at one megabit per second.
+    ///
+    /// Services have lower limits for bodies other than uploads, see
     /// [`ServiceOptions::body_times`](crate::kernel::ServiceOptions::body_times).
     pub body_times: BodyTimes,
-    /// How long a client may read nothing while there is data to send. 60 seconds unless set. There is no limit for the whole
-    /// answer, so streams may last.
+    /// Maximum time for which a client may read nothing while there is data to send. The total time of a response is
+    /// not limited, so that streams can continue. Default: 60 seconds.
     #[serde(with = "duration_text")]
     pub write_idle_timeout: Duration,
-    /// Maximum bytes of answers that wait in memory for the clients of this listener. Above it, the connection whose client
-    /// has read nothing for longest is closed. Each connection waits with two answers at most. Streams do not count: they
-    /// produce what is read. Default: 64 MiB.
+    /// Maximum number of response bytes of this listener that wait in memory for clients to read them. Default: 64 MiB.
+    ///
+    /// Above the limit, the connection whose client has read nothing for longest is closed. Each connection has at most
+    /// two waiting responses. Streams do not count, because they only produce bytes that are read.
     pub max_unread_bytes: usize,
-    /// How long the listener goes on to accept connections after the shutdown began, while `/readyz` responds with 503 and
-    /// answers close their connections. Behind a load balancer, set it to the time in which
-    /// the load balancer notices, such as 5 seconds.
-    /// Default: 0, so that a server in a terminal stops at once.
+    /// How long the listener still accepts connections after the shutdown has begun. During this time `/readyz`
+    /// responds with 503, and responses close their connections. Default: 0, so that a server in a terminal stops at
+    /// once.
+    ///
+    /// With a load balancer in front, set it to the time that the load balancer needs to notice, for example 5 seconds.
     #[serde(with = "duration_text")]
     pub drain_delay: Duration,
-    /// How long requests in flight may take after [`Self::drain_delay`]. 25 seconds unless set.
+    /// Maximum time for requests in progress after [`Self::drain_delay`]. Default: 25 seconds.
     #[serde(with = "duration_text")]
     pub drain: Duration,
-    /// The largest head of a request in bytes, 8 KiB at least; a larger one is answered with 431. 16 KiB unless set.
+    /// Maximum size of the head of a request in bytes, at least 8 KiB. A larger head gets 431. Default: 16 KiB.
     pub max_head_bytes: usize,
-    /// The most header lines of a request; more are answered with 431. 100 unless set.
+    /// Maximum number of header lines of a request. More lines get 431. Default: 100.
     pub max_header_lines: usize,
 }
 
@@ -85,7 +94,7 @@ impl Default for ServeOptions {
 }
 
 impl ServeOptions {
-    /// The same options with another drain time.
+    /// Returns the options with another drain time.
     #[must_use]
     pub fn with_drain(mut self, drain: Duration) -> Self {
         self.drain = drain;

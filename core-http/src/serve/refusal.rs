@@ -1,4 +1,4 @@
-//! Refuses connections that the listener has no room for.
+//! Refuses connections that exceed the limits of a listener.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::kernel::{ErrorStyle, error_body};
 /// Maximum number of refused connections that wait for their request. Above it, a refused connection is closed at once.
 const MAX_WAITING: usize = 64;
 
-/// How long a refused connection waits for its request, and then for the client to close. A client that gets the response
-/// before it has sent a request may take it for a fault of the connection.
+/// How long a refused connection waits for its request, and then for the client to close. A client that gets the
+/// response before it has sent a request may take the response for a connection error.
 const WAIT_TIME: Duration = Duration::from_secs(1);
 
-/// The time between two log lines about refused connections.
+/// Minimum time between two log lines about refused connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The refused connections of a listener.
@@ -33,7 +33,8 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Responds to the request of a connection with 503 and closes it, without waiting for either.
+    /// Responds to the request of a connection with 503 and closes the connection. Returns at once; a task does the
+    /// waiting.
     pub(super) fn refuse(
         &mut self,
         stream: TcpStream,
@@ -53,7 +54,7 @@ impl Refusals {
         if self.waiting.len() < MAX_WAITING {
             self.waiting.spawn(respond(stream, response));
         } else {
-            // A client that does not receive it sees a closed connection.
+            // If this fails, the client only sees a closed connection.
             let _ = stream.try_write(response.as_bytes());
         }
     }
@@ -61,7 +62,7 @@ impl Refusals {
 
 async fn respond(mut stream: TcpStream, response: String) {
     let mut bytes = [0; 8 * 1024];
-    // A client that sends nothing gets the response as well.
+    // A client that sends no request also gets the response.
     let _ = tokio::time::timeout(WAIT_TIME, stream.read(&mut bytes)).await;
     let closing = async {
         stream.write_all(response.as_bytes()).await?;
@@ -89,7 +90,7 @@ fn response(reason: NoRoom, options: &ServeOptions, number: u64) -> String {
         message: message.to_owned(),
         details: json!({ "limit": limit }),
     };
-    // There is no request yet that could have an id.
+    // There is no request yet, and so no request id.
     let id = format!("connection-{number}");
     let body = error_body(&error, &id, ErrorStyle::Envelope);
     let length = body.len();

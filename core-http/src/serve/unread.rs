@@ -1,4 +1,4 @@
-//! The bytes of answers that wait in memory for clients to read them.
+//! Counts the response bytes that wait in memory for clients to read them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 pub(super) struct UnreadBytes {
     limit: usize,
     total: AtomicUsize,
-    /// Told when the limit may be exceeded by connections whose clients do not read.
+    /// Notified when connections whose clients do not read may exceed the limit.
     exceeded: Notify,
 }
 
@@ -23,7 +23,7 @@ impl UnreadBytes {
         })
     }
 
-    /// How many bytes are beyond the limit.
+    /// Returns the number of bytes above the limit.
     pub(super) fn excess(&self) -> usize {
         let total = self.total.load(Ordering::Relaxed);
         total.saturating_sub(self.limit)
@@ -41,7 +41,7 @@ impl UnreadBytes {
     }
 }
 
-/// The waiting bytes of one connection. The memory of an answer is free when all of it is written.
+/// The waiting bytes of one connection. The memory of a response is free when the whole response is written.
 #[derive(Debug)]
 pub(super) struct ConnectionUnread {
     listener: Arc<UnreadBytes>,
@@ -58,12 +58,12 @@ impl ConnectionUnread {
         }
     }
 
-    /// The bytes that wait.
+    /// Returns the number of waiting bytes.
     pub(super) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Counts an answer that begins to wait.
+    /// Counts the bytes of a response that begins to wait.
     pub(super) fn hold(&self, bytes: usize) {
         self.unwritten.fetch_add(bytes, Ordering::Relaxed);
         self.held.fetch_add(bytes, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl ConnectionUnread {
         self.listener.check();
     }
 
-    /// Notes that bytes were written to the socket.
+    /// Counts bytes that were written to the socket.
     pub(super) fn written(&self, bytes: usize) {
         let unwritten = self.unwritten.load(Ordering::Relaxed);
         if unwritten == 0 {
@@ -84,12 +84,12 @@ impl ConnectionUnread {
         }
     }
 
-    /// Notes that the client reads too slowly for the next byte.
+    /// Checks the limit when the client reads too slowly for the next byte.
     pub(super) fn blocked(&self) {
         self.listener.check();
     }
 
-    /// Ends the waiting: everything is written, or the connection has ended.
+    /// Releases all waiting bytes, because everything is written or the connection has ended.
     pub(super) fn release(&self) {
         self.unwritten.store(0, Ordering::Relaxed);
         let held = self.held.swap(0, Ordering::Relaxed);

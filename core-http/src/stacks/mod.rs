@@ -1,4 +1,4 @@
-//! The stack registry: templates and their immutable versions.
+//! The stack registry: stack templates and their immutable versions.
 
 mod template;
 mod version;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 
-/// The service: documented paths, and the same without `/api/v1/stacks`.
+/// Builds the service. It responds to the documented paths, and to the same paths without `/api/v1/stacks`.
 ///
 /// # Errors
-/// When the table of endpoints contradicts itself.
+/// [`ServiceError`] if the endpoint table is inconsistent.
 pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
     Service::builder("stacks", app, endpoints())
         .mount("/api/v1/stacks", "")
         .build()
 }
 
-/// The table of the stack registry.
+/// Returns the endpoint table of the stack registry.
 #[must_use]
 pub fn endpoints() -> Vec<Endpoint> {
     let parts = [

@@ -1,4 +1,4 @@
-//! Stack templates.
+//! Endpoints for stack templates.
 
 use core_domain::access::{OperatorScope, SignedInScope};
 use core_domain::kernel::{Code, Result, Stored, TemplateId, WholeListQuery};
@@ -19,33 +19,51 @@ const ONE: &str = "/api/v1/stacks/{name}";
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(ALL, "listStackTemplates")
-            .summary("Lists the templates, newest first.")
+            .summary("Lists the stack templates, newest first.")
+            .description(
+                "Deprecated templates are in the list. It has all templates on one page, up to \
+                 1,000, unless `limit` is given.",
+            )
             .reads(list),
         post(ALL, "createStackTemplate")
-            .summary("Creates a template.")
+            .summary("Creates a stack template.")
+            .description(
+                "The template has no versions yet. Its name is unique and cannot be changed.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict])
             .writes(create),
         get(ONE, "getStackTemplate")
-            .summary("Shows a template and its latest version.")
+            .summary("Returns a stack template and its latest version.")
+            .description(
+                "The latest version is the highest active release. If there is none, it is the \
+                 highest active pre-release, otherwise the highest version. `latestVersion` is \
+                 `null` if the template has no versions.",
+            )
             .reads(show),
         patch(ONE, "updateStackTemplate")
-            .summary("Changes a template, or whether it is offered.")
+            .summary("Updates a stack template, or deprecates it.")
+            .description(
+                "Fields that are not in the body stay unchanged. A deprecated template accepts no \
+                 new versions and cannot be used for onboarding; its versions can still be \
+                 activated. The status `active` reverses the deprecation.",
+            )
             .if_match()
             .writes(update),
     ]
 }
 
-/// The id of what was created.
+/// The id of the created template.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct CreatedTemplate {
+    /// The id of the template.
     id: TemplateId,
 }
 
-/// It is done.
+/// The response to a successful change without further content.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub(super) struct Done {
-    /// Always true.
+    /// Always `true`; errors have another form.
     ok: bool,
 }
 
@@ -53,11 +71,13 @@ impl Done {
     pub(super) const OK: Self = Self { ok: true };
 }
 
-/// A template with its latest version, if it has any.
+/// A template with its latest version.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct TemplateDetail {
+    /// The record of the template.
     template: StackTemplate,
+    /// The latest version; `null` if the template has no versions.
     latest_version: Option<StackVersion>,
 }
 

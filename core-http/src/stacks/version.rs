@@ -1,4 +1,4 @@
-//! Versions of stack templates. The digest of a version's definition is its entity tag.
+//! Endpoints for the versions of stack templates. The entity tag of a version is the digest of its definition.
 
 use core_domain::access::{OperatorScope, SignedInScope};
 use core_domain::kernel::{Code, Result, Stored, VersionId, WholeListQuery};
@@ -20,26 +20,41 @@ type One = (TemplateName, SemVer);
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get(ALL, "listStackVersions")
-            .summary("Lists the versions of a template, highest precedence first.")
+            .summary("Lists the versions of a stack template, highest first.")
+            .description(
+                "The order is that of semantic versioning. Deprecated versions are in the list. \
+                 It has all versions on one page, up to 1,000, unless `limit` is given.",
+            )
             .reads(list),
         post(ALL, "publishStackVersion")
-            .summary("Publishes a version; it never changes afterwards.")
+            .summary("Publishes a version of a stack template.")
+            .description(
+                "The definition is validated. The version never changes afterwards, and its \
+                 number cannot be used again, even after a deprecation. The latest version of the \
+                 template is updated. A deprecated template accepts no versions.",
+            )
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::InvalidState])
             .writes(publish),
         get(ONE, "getStackVersion")
-            .summary("Shows a version.")
+            .summary("Returns a version of a stack template.")
+            .description("Deprecated versions are returned too.")
             .reads(show),
         delete(ONE, "deprecateStackVersion")
-            .summary("Deprecates a version; it stays readable and usable.")
+            .summary("Deprecates a version of a stack template.")
+            .description(
+                "The version can still be read and activated, but it is no longer the latest \
+                 version if an active one exists. A repeated call has no effect.",
+            )
             .if_match()
             .writes(deprecate),
     ]
 }
 
-/// The id of what was published.
+/// The id of the published version.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct PublishedVersion {
+    /// The id of the version.
     id: VersionId,
 }
 

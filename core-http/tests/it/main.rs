@@ -1,6 +1,6 @@
-//! The services through their tower services.
+//! Integration tests of the HTTP services. Most call a service in process, through its tower service.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod cli;
 mod gateway;

@@ -1,4 +1,4 @@
-//! Rows that an engine may keep back.
+//! Cases for rows that an engine may queue.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ async fn append(tx: &mut dyn RowTx, owner: &str, ids: &[&[&str]]) -> Result<(), 
     Ok(())
 }
 
-/// What each way to look at a table finds of two rows that were appended just before.
+/// A call on a table with two rows that were just appended. Returns the number of rows that it finds.
 type Look = for<'t> fn(&'t mut dyn RowTx, &'t str) -> super::fixture::Work<'t, u64>;
 
 const LOOKS: [(&str, Look); 7] = [

@@ -1,4 +1,4 @@
-//! Many rows at a time.
+//! Cases for batches of rows.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ pub(super) async fn many_rows_are_replaced_as_one(store: Arc<dyn RowStore>) {
         .map(|n| item("replace", &format!("{n:02}"), n))
         .collect();
     add(&store, rows.clone()).await;
-    // Each row changes something else, to NULL and from it as well.
+    // Each row changes another column, also to NULL and from NULL.
     let change = |(n, row): (usize, &Row)| match n % 3 {
         0 => changed(row, "amount", Value::Int(7)),
         1 => changed(row, "flag", Value::Bool(true)),
@@ -139,7 +139,7 @@ pub(super) async fn a_batch_with_a_changed_row_or_a_taken_place_is_to_be_run_aga
         let mut tx = open(&store, Mode::Write).await;
         let outcome = tx.replace_many(&ITEMS, batch).await;
         assert!(matches!(outcome, Err(StoreError::Retry(_))), "{outcome:?}");
-        assert!(tx.commit().await.is_err(), "the unit is over");
+        assert!(tx.commit().await.is_err(), "the unit is aborted");
     }
     assert_eq!(read(&store, &of("stale")).await, rows);
 }

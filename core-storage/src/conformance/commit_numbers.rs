@@ -1,4 +1,4 @@
-//! Commit numbers, of engines that know them.
+//! Cases for the commit numbers of engines that support them.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) async fn the_same_commit_number_is_the_same_rows(store: Arc<dyn RowSt
     let mut before = open(&store, Mode::Read).await;
     assert_eq!(visible(&mut before, "numbers").await, 0);
     let Some(number) = before.commit_number(&ITEMS, None) else {
-        // An engine need not know.
+        // An engine need not support commit numbers.
         return;
     };
     for outcome in ["rolled back", "committed"] {
@@ -26,7 +26,7 @@ pub(super) async fn the_same_commit_number_is_the_same_rows(store: Arc<dyn RowSt
         assert_eq!(
             tx.commit_number(&ITEMS, None),
             None,
-            "its own change is in no commit"
+            "its own change is not committed yet"
         );
         let reader = open(&store, Mode::Read).await;
         let during = reader.commit_number(&ITEMS, None);
@@ -40,7 +40,7 @@ pub(super) async fn the_same_commit_number_is_the_same_rows(store: Arc<dyn RowSt
     let still = before.commit_number(&ITEMS, None);
     assert!(
         still.is_none_or(|still| still == number),
-        "it sees what it saw"
+        "its number does not change"
     );
     let mut after = open(&store, Mode::Read).await;
     assert_eq!(visible(&mut after, "numbers").await, 1);
@@ -51,7 +51,7 @@ pub(super) async fn the_same_commit_number_is_the_same_rows(store: Arc<dyn RowSt
     );
 }
 
-/// A change, and what it is called.
+/// A name and the change that it describes.
 type Change = (&'static str, for<'t> fn(&'t mut dyn RowTx) -> Work<'t, ()>);
 
 fn row(platform: &str, id: &str) -> Row {
@@ -157,6 +157,6 @@ pub(super) async fn a_change_moves_the_commit_numbers_of_what_it_changes(store: 
                 assert!(!stays, "{name}: the number of {part:?} stays");
             }
         }
-        assert!(changed > 1, "{name}: of no platform");
+        assert!(changed > 1, "{name}: changes the rows of no platform");
     }
 }

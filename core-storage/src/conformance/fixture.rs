@@ -1,4 +1,4 @@
-//! The table that the cases work on, and the ways to its rows.
+//! The table that the cases use, and helpers to access its rows.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const fn column(name: &'static str, kind: Type, nullable: bool) -> Column {
     }
 }
 
-/// The table the cases work on.
+/// The table that the cases use.
 pub static ITEMS: Table = Table {
     name: "conformance_items",
     columns: &[
@@ -65,12 +65,12 @@ pub static ITEMS: Table = Table {
     append_only: false,
 };
 
-/// The tables an engine under test needs besides those of the records.
+/// The tables that an engine under test needs in addition to those of the records.
 pub const TABLES: &[&Table] = &[&ITEMS];
 
 pub(super) type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
 
-/// Runs a write unit, again when it conflicts with a concurrent one.
+/// Runs a write unit. Repeats it if it conflicts with a concurrent one.
 pub(super) async fn write<T>(
     store: &Arc<dyn RowStore>,
     body: impl for<'t> Fn(&'t mut dyn RowTx) -> Work<'t, T>,
@@ -92,7 +92,7 @@ pub(super) async fn write<T>(
     Err(StoreError::retry("every run met a conflict"))
 }
 
-/// A row of [`ITEMS`] with NULL in every nullable column; its key is made of platform and id.
+/// Creates a row of [`ITEMS`] with NULL in every nullable column. Its key consists of platform and id.
 #[must_use]
 pub fn item(platform: &str, id: &str, rank: i64) -> Row {
     let mut row = vec![Value::Null; ITEMS.columns.len()];
@@ -149,7 +149,7 @@ pub(super) async fn try_read(
     Ok(rows)
 }
 
-/// Opens a unit.
+/// Opens a unit of work.
 pub(super) async fn open(store: &Arc<dyn RowStore>, mode: Mode) -> Box<dyn RowTx> {
     match store.begin(mode).await {
         Ok(tx) => tx,
@@ -157,7 +157,7 @@ pub(super) async fn open(store: &Arc<dyn RowStore>, mode: Mode) -> Box<dyn RowTx
     }
 }
 
-/// The rows of a query inside a unit that can read.
+/// Returns the rows of a query. Panics if the unit cannot read them.
 pub(super) async fn shown(tx: &mut Box<dyn RowTx>, select: &Select) -> Vec<Row> {
     match rows_of(tx.as_mut(), select).await {
         Ok(rows) => rows,
@@ -165,12 +165,12 @@ pub(super) async fn shown(tx: &mut Box<dyn RowTx>, select: &Select) -> Vec<Row> 
     }
 }
 
-/// How many rows of the platform a unit sees.
+/// Returns the number of the platform's rows that a unit sees.
 pub(super) async fn visible(tx: &mut Box<dyn RowTx>, platform: &str) -> usize {
     shown(tx, &of(platform)).await.len()
 }
 
-/// The rows of a query inside a unit.
+/// Returns the rows of a query inside a unit.
 pub(super) async fn rows_of(tx: &mut dyn RowTx, select: &Select) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     let mut visit = |row: &dyn ReadRow| {
@@ -181,7 +181,7 @@ pub(super) async fn rows_of(tx: &mut dyn RowTx, select: &Select) -> Result<Vec<R
     Ok(rows)
 }
 
-/// The position of a row in the order of a query.
+/// Returns the position of a row in the order of a query.
 pub(super) fn position(select: &Select, row: &Row) -> Vec<Value> {
     match select.position_of(row) {
         Ok(position) => position,

@@ -1,4 +1,4 @@
-//! Isolation of units of work.
+//! Cases for the isolation of units of work.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) async fn a_dropped_unit_is_rolled_back(store: Arc<dyn RowStore>) {
     assert!(tx.insert(&ITEMS, item("dropped", "1", 0)).await.is_ok());
     drop(tx);
     assert_eq!(read(&store, &of("dropped")).await.len(), 0);
-    // The next writer is not blocked and sees no change either.
+    // The next writer is not blocked, and does not see the change either.
     add(&store, vec![item("dropped", "1", 0)]).await;
 }
 
@@ -34,7 +34,11 @@ pub(super) async fn a_read_unit_sees_one_committed_snapshot(store: Arc<dyn RowSt
         1,
         "a unit sees its own work"
     );
-    assert_eq!(read(&store, &of("seen")).await.len(), 0, "nobody else does");
+    assert_eq!(
+        read(&store, &of("seen")).await.len(),
+        0,
+        "no other unit sees it"
+    );
     assert!(writer.commit().await.is_ok());
     assert_eq!(
         visible(&mut reader, "seen").await,
@@ -45,7 +49,7 @@ pub(super) async fn a_read_unit_sees_one_committed_snapshot(store: Arc<dyn RowSt
     assert!(reader.commit().await.is_ok());
     let mut reader = open(&store, Mode::Read).await;
     let (Ok(first), Ok(second)) = (reader.now().await, reader.now().await) else {
-        panic!("a unit has an instant");
+        panic!("a unit has a time");
     };
     assert_eq!(first, second);
 }
@@ -69,7 +73,7 @@ pub(super) async fn a_long_reader_keeps_its_snapshot_while_a_thousand_units_comm
         });
     }
     while let Some(done) = writers.join_next().await {
-        assert!(done.is_ok(), "a writer is not in the reader's way");
+        assert!(done.is_ok(), "a reader does not block a writer");
         assert_eq!(visible(&mut reader, "long").await, 1);
     }
     assert!(reader.commit().await.is_ok());

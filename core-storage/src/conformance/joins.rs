@@ -1,4 +1,4 @@
-//! Rows with the rows joined to them.
+//! Cases for joined rows.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::value::{ReadRow, Value};
 
 const PARENT: usize = 1;
 
-/// The parent, its parent, and the row of the same owner that has the parent's state as its name.
+/// The parent of a row, the parent of the parent, and the row of the same owner whose name is the parent's state.
 static JOINS: &[Join] = &[
     Join {
         table: &ITEMS,

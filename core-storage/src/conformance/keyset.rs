@@ -1,4 +1,4 @@
-//! Keyset pagination.
+//! Cases for keyset pagination.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ async fn page_by_page(store: &Arc<dyn RowStore>, select: &Select, size: u32) -> 
 pub(super) async fn pages_repeat_and_skip_no_row_under_concurrent_inserts(
     store: Arc<dyn RowStore>,
 ) {
-    // Ranks repeat, so the key must break ties.
+    // Ranks repeat, so rows with the same rank are ordered by key.
     let rows: Vec<Row> = (0..20)
         .map(|n| item("pages", &format!("{n:02}"), n / 4))
         .collect();

@@ -1,4 +1,4 @@
-//! Commits whose answer is lost.
+//! Cases for commits whose reply is lost.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) async fn a_unit_whose_answer_is_lost_is_there_as_a_whole_or_not_at_al
         let there = of("lost").filter(crate::Filter::eq("rank", Value::Int(rank)));
         let there = read(&store, &there).await.len();
         match outcome {
-            Ok(()) => assert_eq!(there, 2, "what is acknowledged is there"),
+            Ok(()) => assert_eq!(there, 2, "an acknowledged unit is stored"),
             Err(error) if error.certainly_not_applied() => assert_eq!(there, 0, "{error}"),
             Err(_) if there == 2 => applied += 1,
             Err(_) => {

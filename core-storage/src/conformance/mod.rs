@@ -1,7 +1,7 @@
-//! The conformance suite: what every engine must do, as cases to run against one.
+//! The conformance suite: cases that every engine must pass.
 //!
-//! Open the engine with [`TABLES`] and call [`run`]; give [`restart`] a way to open it again, if it is durable.
-//! Cases share a store: each works on rows of an owner of its own.
+//! Open the engine with [`TABLES`] and call [`run`]. For a durable engine also call [`restart`] with a function that
+//! opens it. The cases share a store; each case uses rows of a different owner.
 
 mod appends;
 mod batches;
@@ -33,10 +33,10 @@ pub use restart::restart;
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One thing every engine must do.
+/// One requirement that every engine must meet.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// What it does, as a claim.
+    /// The requirement as a claim.
     pub name: &'static str,
     run: fn(Arc<dyn RowStore>) -> Running,
 }
@@ -51,7 +51,7 @@ impl Case {
     /// Runs the case on the engine.
     ///
     /// # Panics
-    /// When the engine does not do it.
+    /// If the engine does not meet the requirement.
     pub async fn run(&self, store: Arc<dyn RowStore>) {
         (self.run)(store).await;
     }
@@ -59,7 +59,7 @@ impl Case {
 
 macro_rules! cases {
     ($($module:ident::$case:ident),+ $(,)?) => {
-        /// Every case.
+        /// Returns all cases.
         #[must_use]
         pub fn cases() -> Vec<Case> {
             vec![$(Case {
@@ -110,10 +110,10 @@ cases! {
     trees::a_cycle_ends_the_walk,
 }
 
-/// Runs every case, one after the other.
+/// Runs all cases, one after the other.
 ///
 /// # Panics
-/// When the engine fails one; its name is printed before it runs.
+/// If the engine fails a case. The name of each case is printed before it runs.
 #[expect(
     clippy::print_stdout,
     reason = "shown by the test runner for a failed case"
@@ -125,10 +125,10 @@ pub async fn run(store: Arc<dyn RowStore>) {
     }
 }
 
-/// Checks the repositories on an empty store.
+/// Tests the repositories on an empty store.
 ///
 /// # Panics
-/// When the store does not do what [`core_domain::port::Repository`] promises.
+/// If the store violates the contract of [`core_domain::port::Repository`].
 pub async fn records(store: Arc<dyn Store>) {
     records::run(&store).await;
     staging::run(&store).await;

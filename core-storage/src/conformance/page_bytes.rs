@@ -1,4 +1,4 @@
-//! Pages are bounded by their bytes: a page that reaches the budget is shorter, and no record is lost or met twice.
+//! Cases for the byte budget of pages: a page that reaches the budget is shorter, and no record is lost or repeated.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const EVERYWHERE: Within<'static> = Within::Installation;
 
 const KIB: usize = 1024;
 
-/// The sizes of records, in the order of their list: small ones, large ones, and some that fill a page alone.
+/// Returns the sizes of the records in the order of their list: small and large ones, and some that fill a page alone.
 fn sizes() -> Vec<usize> {
     let mut sizes = vec![10; 40];
     sizes.extend([
@@ -42,7 +42,7 @@ fn template() -> TemplateId {
     some(TemplateId::parse("page-bytes"))
 }
 
-/// The n-th of the versions, which are listed from the highest to the lowest.
+/// Returns the n-th version. Versions are listed from the highest to the lowest.
 fn version(n: usize, bytes: usize) -> StackVersion {
     let number = format!("1.0.{}", 1_000 - n);
     StackVersion {
@@ -58,7 +58,7 @@ fn version(n: usize, bytes: usize) -> StackVersion {
     }
 }
 
-/// The n-th of the audit entries, which are listed from the newest to the oldest.
+/// Returns the n-th audit entry. Entries are listed from the newest to the oldest.
 fn entry(n: usize, bytes: usize) -> AuditEntry {
     let age = i64::try_from(n).unwrap_or(0);
     AuditEntry {
@@ -106,7 +106,7 @@ async fn large_versions_are_listed_on_more_pages(store: &Arc<dyn Store>) {
     ok(unit.commit()).await;
 }
 
-/// Half of them are still staged.
+/// Half of the entries are still staged.
 async fn large_audit_entries_are_listed_on_more_pages(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     let mut promoted = Vec::new();
@@ -130,7 +130,7 @@ async fn large_audit_entries_are_listed_on_more_pages(store: &Arc<dyn Store>) {
 
 type Open<R> = fn(&mut dyn UnitOfWork) -> &mut dyn Repository<R>;
 
-/// Lists every record with pages of several sizes and compares their sizes with those that were stored.
+/// Lists all records in pages of several sizes, and compares their sizes with the stored ones.
 async fn assert_paged<R: Persisted>(
     store: &Arc<dyn Store>,
     records: Open<R>,

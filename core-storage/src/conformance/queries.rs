@@ -1,4 +1,4 @@
-//! Filters and order are evaluated alike everywhere.
+//! Cases for filters and order, which all engines must evaluate in the same way.
 
 use std::sync::Arc;
 

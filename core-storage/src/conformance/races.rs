@@ -1,4 +1,4 @@
-//! Concurrent units of work.
+//! Cases for concurrent units of work.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) async fn a_guarded_update_has_one_winner(store: Arc<dyn RowStore>) {
         let (store, barrier) = (store.clone(), barrier.clone());
         tasks.spawn(async move {
             let seen = try_read(&store, &of("guard")).await;
-            // All have read before any writes.
+            // All tasks have read before any of them writes.
             barrier.wait().await;
             let seen = seen?;
             let version = seen.first().map(|row| ITEMS.value(row, VERSION).clone());
@@ -118,7 +118,7 @@ pub(super) async fn workers_claim_each_row_once(store: Arc<dyn RowStore>) {
                     continue;
                 }
                 let idle = of("claim").filter(Filter::eq("state", "idle"));
-                // Rows may be skipped only because another worker has locked them.
+                // A worker may skip a row only because another worker has locked it.
                 if try_read(&store, &idle).await?.is_empty() {
                     return Ok(claimed);
                 }
@@ -165,7 +165,7 @@ pub(super) async fn colliding_bulk_updates_lose_none(store: Arc<dyn RowStore>) {
                 Box::pin(async move {
                     let mut rows = rows_of(tx, &of("bulk")).await?;
                     if task % 2 == 1 {
-                        // In another order than the others.
+                        // Every second task uses the reverse order.
                         rows.reverse();
                     }
                     let changes = rows.into_iter().map(|old| {

@@ -1,4 +1,4 @@
-//! The repositories on top of an engine: versions, pages, cursors, platforms, effects.
+//! Cases for the repositories on top of an engine: versions, pages, cursors, platforms, effects.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn template(n: usize) -> StackTemplate {
         domain: Line::parse("web").ok(),
         latest_version: None,
         status: TemplateStatus::Active,
-        // Several have the same instant.
+        // Several templates have the same time.
         created_at: Timestamp::from_millis(i64::try_from(n / 3).unwrap_or(0)),
         updated_at: Timestamp::EPOCH,
     }
@@ -191,14 +191,14 @@ async fn cursors_cannot_be_forged(store: &Arc<dyn Store>) {
     let refused = templates.page(EVERYWHERE, &other, &request(&good)).await;
     assert!(
         matches!(refused, Err(StoreError::InvalidCursor)),
-        "of another list"
+        "the cursor of another list is refused"
     );
     assert!(
         templates
             .page(EVERYWHERE, &All, &request(&good))
             .await
             .is_ok(),
-        "the unit goes on"
+        "the unit stays usable"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Durability: what is committed is there after the engine was closed and opened again.
+//! Tests durability: committed rows exist after the engine was closed and opened again.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use core_domain::port::Mode;
 use super::fixture::{ITEMS, add, ids, item, named, of, read};
 use crate::row_store::RowStore;
 
-/// Opens the engine twice and looks for what the first one committed. For durable engines.
+/// Opens the engine twice, and checks that the second one sees what the first one committed. For durable engines.
 ///
 /// # Panics
-/// When something committed is gone or something uncommitted is there.
+/// If a committed row is missing or an uncommitted one exists.
 pub async fn restart<F: Future<Output = Arc<dyn RowStore>>>(open: impl Fn() -> F) {
     let store = open().await;
     add(&store, vec![item("restart", "kept", 0)]).await;

@@ -1,4 +1,4 @@
-//! Rows round-trip; units of work enforce their rules.
+//! Cases for values that round-trip and for the rules of units of work.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub(super) async fn a_row_that_is_only_added_is_never_changed_or_deleted(store: 
             _ => tx.replace_many(seals, Vec::new()).await.is_err(),
         };
         assert!(is_refused, "attempt {attempt}");
-        assert!(tx.commit().await.is_err(), "the unit is over");
+        assert!(tx.commit().await.is_err(), "the unit is aborted");
     }
 }
 

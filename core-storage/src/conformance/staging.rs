@@ -1,4 +1,4 @@
-//! Records that are staged when they are new: reads find them whether they are promoted or not.
+//! Cases for staged records: reads find new records before and after their promotion.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn id(n: i64) -> String {
     format!("staging-{n}")
 }
 
-/// The n-th entry; two have the same instant.
+/// Returns the n-th entry. Two entries each have the same time.
 fn entry(n: i64) -> AuditEntry {
     AuditEntry {
         id: some(AuditId::parse(&id(n))),
@@ -45,7 +45,7 @@ fn entries(unit: &mut dyn UnitOfWork) -> &mut dyn Repository<AuditEntry> {
     unit.repositories(RecordKey::for_tests()).audit_entries()
 }
 
-/// The ids of every page of the list, newest first, with the total of each.
+/// Returns the ids on all pages of the list, newest first, and the total of each page.
 async fn pages(
     store: &Arc<dyn Store>,
     query: &AuditQuery,
@@ -85,7 +85,7 @@ pub(super) async fn run(store: &Arc<dyn Store>) {
     a_promoted_record_gives_way_to_what_has_its_key(store).await;
 }
 
-/// Whatever is staged and whatever is promoted, every read finds the same.
+/// Every read returns the same records, whichever of them are promoted.
 async fn staged_records_are_read_among_the_others(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     let new = entries(unit.as_mut());
@@ -102,7 +102,7 @@ async fn staged_records_are_read_among_the_others(store: &Arc<dyn Store>) {
         entity: Some("thing-1".to_owned()),
         ..all()
     };
-    // One page with both kinds on it, pages of one kind, and those at one instant apart.
+    // One page with both kinds of entries, pages of one kind, and entries with the same time but different kinds.
     for (promoted, numbers) in [(0, &[][..]), (1, &[2]), (3, &[0, 1, 5]), (3, &[3, 4, 6])] {
         assert_eq!(promote(store, numbers).await, promoted);
         let (ids, totals) = pages(store, &all(), Total::Unknown).await;
@@ -133,7 +133,7 @@ async fn staged_records_are_read_among_the_others(store: &Arc<dyn Store>) {
     );
 }
 
-/// What is known of a total is known of the promoted ones; the staged ones are counted.
+/// A known total counts only the promoted records; the staged records are counted in addition.
 async fn a_total_that_is_known_is_that_of_the_promoted(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     let more = entries(unit.as_mut());
@@ -158,7 +158,7 @@ async fn a_total_that_is_known_is_that_of_the_promoted(store: &Arc<dyn Store>) {
     assert_eq!(
         total(pages(store, &all(), Total::AtVersion(8)).await),
         Some(8),
-        "nobody said that it changed"
+        "the version has not changed"
     );
     assert_eq!(
         total(pages(store, &all(), Total::AtVersion(9)).await),
@@ -166,7 +166,7 @@ async fn a_total_that_is_known_is_that_of_the_promoted(store: &Arc<dyn Store>) {
     );
 }
 
-/// An entry that somebody put in the place of a staged one stays, and keeps none from being promoted.
+/// An entry whose key is taken is not promoted, and does not prevent the promotion of others.
 async fn a_promoted_record_gives_way_to_what_has_its_key(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     let again = AuditEntry {

@@ -1,4 +1,4 @@
-//! Walks along the parent column.
+//! Cases for walks along the parent column.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Unique indexes.
+//! Cases for unique indexes.
 
 use std::sync::Arc;
 

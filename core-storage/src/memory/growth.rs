@@ -1,4 +1,4 @@
-//! The work of a query grows with what it answers, not with what is stored.
+//! Tests that the work of a query grows with its result and not with the number of stored rows.
 
 use crate::filter::Filter;
 use crate::query::Select;
@@ -42,7 +42,7 @@ static THINGS: Table = Table {
     append_only: false,
 };
 
-/// One thing in ten is another owner's; every thing is ready.
+/// Returns a table in which every tenth thing belongs to `ada`, the others to `bob`. All things are ready.
 fn things(count: i64) -> Rows {
     let mut rows = Rows::new(&THINGS);
     for n in 0..count {
@@ -71,7 +71,7 @@ fn select() -> Select {
 }
 
 #[test]
-fn the_rows_that_a_query_visits_do_not_grow_with_the_table() {
+fn the_number_of_visited_rows_does_not_grow_with_the_table() {
     let small = things(100);
     let large = things(10_000);
     let ready = || Filter::eq("state", "ready");
@@ -129,7 +129,7 @@ fn the_rows_that_a_query_visits_do_not_grow_with_the_table() {
 }
 
 #[test]
-fn every_row_is_counted_without_visiting_one() {
+fn counting_all_rows_visits_none() {
     let rows = things(1_000);
     visited::take();
     assert_eq!(

@@ -1,7 +1,7 @@
-//! An ordered index: the rows of a table that it covers, sorted by its columns and then by the key.
+//! An ordered index: the rows that it covers, sorted by its columns and then by the key.
 //!
-//! An entry is the row itself, shared, with the positions of the columns it is compared by: nothing of the row is copied,
-//! and a scan has the rows at hand.
+//! An entry holds the shared row and the positions of the compared columns. No value is copied, and a scan has the rows
+//! at hand.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -14,17 +14,17 @@ use super::predicate::{NULL, Test, value};
 use crate::table::{IndexPredicate, Table, Unique};
 use crate::value::Value;
 
-/// A row, shared by the indexes and the snapshots it is in.
+/// A row, shared by the indexes and snapshots that contain it.
 pub(super) type SharedRow = Arc<[Value]>;
 
-/// So many columns of an index are compared; one with more is sorted by its first.
+/// The number of columns by which entries are compared. An index with more columns is sorted by the first of them.
 const MAX_COLUMNS: usize = 7;
-/// The key stands behind the columns.
+/// The compared parts of an entry: the columns and, after them, the key.
 const MAX_PARTS: usize = MAX_COLUMNS + 1;
-/// The key is the first column of every table.
+/// The position of the key, which is the first column of every table.
 pub(super) const KEY: usize = 0;
 
-/// The positions in a row of the columns of an index. Small, because every entry has them.
+/// The positions of an index's columns in a row. Small, because every entry contains them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Columns {
     len: u8,
@@ -44,14 +44,14 @@ impl Columns {
         columns
     }
 
-    /// The positions of the columns and, behind them, of the key.
+    /// Returns the positions of the columns and, last, of the key.
     fn parts(&self) -> impl Iterator<Item = usize> {
         let columns = self.at.iter().take(usize::from(self.len));
         columns.map(|at| usize::from(*at)).chain([KEY])
     }
 }
 
-/// A part of a place in an index. `Start` is less than every value and `End` greater; neither is ever stored.
+/// A part of a position in an index. `Start` is less than every value and `End` is greater. Neither is stored.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part<'a> {
     Start,
@@ -59,7 +59,7 @@ enum Part<'a> {
     End,
 }
 
-/// What has a place in the order of an index: its entries, and the edges of ranges.
+/// A position in the order of an index: an entry, or the edge of a range.
 trait IndexPosition {
     fn part(&self, n: usize) -> Part<'_>;
 }
@@ -140,7 +140,7 @@ impl<'p> Borrow<dyn IndexPosition + 'p> for Entry {
     }
 }
 
-/// An edge of a range: before, or behind, all entries that begin with these values.
+/// The edge of a range: before or after all entries that start with these values.
 #[derive(Clone, Copy)]
 pub(super) struct Edge<'q> {
     values: [&'q Value; MAX_PARTS],
@@ -149,7 +149,7 @@ pub(super) struct Edge<'q> {
 }
 
 impl<'q> Edge<'q> {
-    /// Before the first entry of the index.
+    /// Returns the edge before the first entry of the index.
     pub(super) fn before_all() -> Self {
         Self {
             values: [&NULL; MAX_PARTS],
@@ -158,7 +158,7 @@ impl<'q> Edge<'q> {
         }
     }
 
-    /// One value more.
+    /// Appends a value.
     pub(super) fn with(mut self, value: &'q Value) -> Self {
         if let Some(slot) = self.values.get_mut(self.len) {
             *slot = value;
@@ -167,7 +167,7 @@ impl<'q> Edge<'q> {
         self
     }
 
-    /// Behind the entries that begin with its values.
+    /// Returns the edge after the entries that start with the values.
     pub(super) const fn behind(mut self) -> Self {
         self.behind = true;
         self
@@ -178,7 +178,7 @@ impl<'q> Edge<'q> {
         left.cmp(right)
     }
 
-    /// The later of two.
+    /// Returns the later of two edges.
     pub(super) fn max(self, other: Self) -> Self {
         if self.compare(&other).is_lt() {
             other
@@ -187,7 +187,7 @@ impl<'q> Edge<'q> {
         }
     }
 
-    /// The earlier of two.
+    /// Returns the earlier of two edges.
     pub(super) fn min(self, other: Self) -> Self {
         if other.compare(&self).is_lt() {
             other
@@ -207,20 +207,20 @@ impl IndexPosition for Edge<'_> {
     }
 }
 
-/// What an index is, apart from its entries.
+/// The definition of an index, without its entries.
 #[derive(Debug)]
 struct Shape {
-    /// What entries are compared by.
+    /// The columns by which entries are compared.
     columns: Columns,
-    /// All of its columns.
+    /// The positions of all columns.
     positions: Vec<usize>,
-    /// The name of the unique index it implements, if it does.
+    /// The name of the unique index that it enforces; `None` if it enforces none.
     unique: Option<&'static str>,
-    /// Covers only rows for which all of these are true.
+    /// The index covers only rows for which all of these predicates are true.
     predicates: Vec<(usize, IndexPredicate)>,
 }
 
-/// An ordered index. A clone shares everything with the original until one of them changes.
+/// An ordered index. A clone shares all data with the original until one of them changes.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     shape: Arc<Shape>,
@@ -228,17 +228,17 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// An index over these columns and the key.
+    /// Creates an index over these columns and the key.
     pub(super) fn new(table: &Table, columns: &[&str]) -> Self {
         Self::build(table, columns, &[], None)
     }
 
-    /// An index of the table's description.
+    /// Creates an index that the table describes.
     pub(super) fn declared(table: &Table, index: &crate::table::Index) -> Self {
         Self::build(table, index.columns, index.predicates, None)
     }
 
-    /// The index that keeps a unique index unique.
+    /// Creates the index that enforces a unique index.
     pub(super) fn of_unique(table: &Table, unique: &'static Unique) -> Self {
         Self::build(table, unique.columns, unique.predicates, Some(unique.name))
     }
@@ -266,17 +266,17 @@ impl Index {
         }
     }
 
-    /// How many rows it covers.
+    /// Returns the number of rows that it covers.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The positions of its columns and, behind them, of the key.
+    /// Returns the positions of its columns and, last, of the key.
     pub(super) fn parts(&self) -> impl Iterator<Item = usize> {
         self.shape.columns.parts()
     }
 
-    /// Tells whether no two of its entries have the same values, NULLs aside, in so many of its first parts.
+    /// Returns whether no two entries have the same values in the first `parts` parts. NULLs are never the same.
     pub(super) fn is_unique_by(&self, parts: usize) -> bool {
         let columns = usize::from(self.shape.columns.len);
         let all_compared = columns == self.shape.positions.len();
@@ -298,7 +298,7 @@ impl Index {
         self.shape.predicates.iter().all(holds)
     }
 
-    /// Tells whether it covers every row that passes all of the tests.
+    /// Returns whether the index covers every row that passes all of the tests.
     pub(super) fn covers_all(&self, tests: &[Test<'_>]) -> bool {
         let implied = |(at, predicate): &(usize, IndexPredicate)| {
             tests.iter().any(|test| test.implies(*at, predicate))
@@ -313,7 +313,7 @@ impl Index {
         }
     }
 
-    /// The name of the unique index, if a row with another key has the same values in it.
+    /// Returns the name of the unique index if a row with another key has the same values in it.
     pub(super) fn conflict(&self, row: &[Value]) -> Option<&'static str> {
         let name = self.shape.unique?;
         let columns = &self.shape.positions;
@@ -330,7 +330,7 @@ impl Index {
         others.any(is_taken_by).then_some(name)
     }
 
-    /// Tells whether two rows have the same values in all columns that the index depends on.
+    /// Returns whether two rows have the same values in all columns on which the index depends.
     pub(super) fn is_same_for(&self, old: &[Value], new: &[Value]) -> bool {
         let same = |at: &usize| value(old, *at) == value(new, *at);
         let predicates = self.shape.predicates.iter().map(|(at, _)| at);
@@ -351,7 +351,7 @@ impl Index {
         }
     }
 
-    /// The rows between two edges, in order.
+    /// Returns the rows between two edges, in order.
     pub(super) fn range<'i>(
         &'i self,
         from: &Edge<'_>,
@@ -364,7 +364,7 @@ impl Index {
         entries.into_iter().flatten().map(|entry| &entry.row)
     }
 
-    /// The row with these values in all of its parts.
+    /// Returns the row with these values in all parts.
     pub(super) fn get(&self, edge: &Edge<'_>) -> Option<&SharedRow> {
         let position: &dyn IndexPosition = edge;
         self.entries.get(position).map(|entry| &entry.row)

@@ -1,11 +1,11 @@
-//! The engine in memory: for tests, for trials, and as the reference of the others.
+//! The engine in memory: for tests, for trials, and as the reference for the other engines.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `state` | the tables of the writer, and the snapshots of readers |
 //! | `rows` | the rows of one table in its indexes |
 //! | `index` | an ordered index |
-//! | `predicate`, `plan`, `scan`, `tree` | a query: its conditions, the index it scans, the run of it, walks |
+//! | `predicate`, `plan`, `scan`, `tree` | queries: conditions, choice of the index, execution, tree walks |
 
 #[cfg(test)]
 mod growth;
@@ -40,22 +40,22 @@ use predicate::value;
 use rows::Rows;
 use state::{State, Tables};
 
-/// What the memory store needs.
+/// The configuration of the memory store.
 #[derive(Clone, Debug)]
 pub struct MemoryConfig {
-    /// Where `now` comes from.
+    /// The source of `now`.
     pub clock: Arc<dyn Clock>,
-    /// What cursors are signed with.
+    /// The key that signs cursors.
     pub cursor_key: CursorKey,
 }
 
-/// A new, empty store in memory.
+/// Opens a new, empty store in memory.
 #[must_use]
 pub fn open(config: MemoryConfig) -> Arc<dyn Store> {
     Arc::new(RecordStore::new(rows(config.clock), config.cursor_key))
 }
 
-/// A new, empty row engine in memory.
+/// Opens a new, empty row engine in memory.
 #[must_use]
 pub fn rows(clock: Arc<dyn Clock>) -> Arc<dyn RowStore> {
     Arc::new(Memory {
@@ -68,7 +68,7 @@ pub fn rows(clock: Arc<dyn Clock>) -> Arc<dyn RowStore> {
 #[derive(Debug)]
 struct Memory {
     state: Arc<Mutex<State>>,
-    /// Held by the one write unit that is open.
+    /// Locked by the one write unit that is open.
     writer: Arc<tokio::sync::Mutex<()>>,
     clock: Arc<dyn Clock>,
 }
@@ -92,7 +92,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a unit sees.
+/// The state of the tables that a unit sees.
 enum View {
     Snapshot(Arc<Tables>),
     Writer {
@@ -108,7 +108,7 @@ struct MemoryTx {
 
 impl Drop for MemoryTx {
     fn drop(&mut self) {
-        // After a commit there is nothing to undo.
+        // After a commit this has no effect.
         if let View::Writer { state, .. } = &self.view {
             lock(state).rollback();
         }
@@ -116,8 +116,8 @@ impl Drop for MemoryTx {
 }
 
 impl MemoryTx {
-    /// The rows of the table; `None` when it never had one. Shared as long as they are looked at alone: a change would
-    /// copy what it changes.
+    /// Returns the rows of the table; `None` if the table never had a row. Drop the result before the table is changed:
+    /// a change copies the nodes that are shared.
     fn rows(&self, table: &'static Table) -> Option<Arc<Rows>> {
         match &self.view {
             View::Snapshot(tables) => tables.rows(table).cloned(),
@@ -125,11 +125,11 @@ impl MemoryTx {
         }
     }
 
-    /// The tables as the writer has them.
+    /// Returns the tables of the writer.
     fn state(&self) -> Result<MutexGuard<'_, State>, StoreError> {
         match &self.view {
             View::Writer { state, .. } => Ok(lock(state)),
-            View::Snapshot(_) => Err(StoreError::backend("this unit only reads")),
+            View::Snapshot(_) => Err(StoreError::backend("the unit of work is read-only")),
         }
     }
 
@@ -138,7 +138,7 @@ impl MemoryTx {
         self.rows(table).map_or_else(Vec::new, found)
     }
 
-    /// The stored rows that replacements are for, each with what takes its place.
+    /// Returns the stored rows to replace, each with its replacement.
     fn replaced(
         &self,
         table: &'static Table,
@@ -153,7 +153,7 @@ impl MemoryTx {
         };
         let pairs = replacements.into_iter().map(pair).collect::<Option<_>>();
         pairs.ok_or_else(|| {
-            StoreError::retry(format!("a row of {} was changed in between", table.name))
+            StoreError::retry(format!("a row of {} was changed concurrently", table.name))
         })
     }
 }
@@ -288,7 +288,7 @@ impl RowTx for MemoryTx {
             let number = table.value(row, column).as_int().unwrap_or(0);
             *sum = sum
                 .checked_add(number)
-                .ok_or_else(|| StoreError::backend("a sum does not fit 64 bits"))?;
+                .ok_or_else(|| StoreError::backend("a sum exceeds 64 bits"))?;
             Ok(())
         })?;
         Ok(sums.into_iter().collect())

@@ -1,4 +1,4 @@
-//! The query planner of the memory engine: which index a query scans, and between which edges.
+//! The query planner of the memory engine. It chooses the index that a query scans, and the edges of the scan.
 
 use std::cmp::Ordering;
 
@@ -10,13 +10,13 @@ use crate::query::Select;
 use crate::table::Table;
 use crate::value::Value;
 
-/// A query with the positions of its columns.
+/// A query whose columns are resolved to positions.
 pub(super) struct Query<'q> {
-    /// What the rows must pass, all of them.
+    /// The tests that a row must pass.
     pub(super) tests: Vec<Test<'q>>,
-    /// The order, total; empty when it does not matter.
+    /// The order, which is total; empty if the order does not matter.
     pub(super) order: Vec<Part>,
-    /// Only rows behind this position in the order.
+    /// Only rows after this position in the order.
     pub(super) after: Option<&'q [Value]>,
     pub(super) limit: usize,
 }
@@ -33,9 +33,10 @@ pub(super) struct Scan<'r, 'q> {
     pub(super) index: &'r Index,
     pub(super) from: Edge<'q>,
     pub(super) to: Edge<'q>,
-    /// The direction in which it gives the rows in the order of the query; `None` when it gives them in another.
+    /// The direction in which the scan returns the rows in the order of the query; `None` if there is no such
+    /// direction.
     pub(super) in_order: Option<Direction>,
-    /// How many of the index's first parts the query fixes.
+    /// The number of first parts of the index that the query fixes.
     fixed: usize,
 }
 
@@ -71,7 +72,7 @@ impl<'q> Query<'q> {
         }
     }
 
-    /// Every matching row, in any order.
+    /// Creates a query for every matching row, in any order.
     pub(super) fn matching(table: &'static Table, filter: &'q Filter) -> Self {
         Self {
             tests: compile(table, filter),
@@ -85,13 +86,13 @@ impl<'q> Query<'q> {
         self.tests.iter().find_map(|test| test.fixes(column))
     }
 
-    /// The keys that the query names, and which of its tests does.
+    /// Returns the keys that the query names, and the index of the test that names them.
     pub(super) fn keys(&self) -> Option<(usize, &'q [Value])> {
         let keys = |(at, test): (usize, &Test<'q>)| Some((at, test.one_of(KEY)?));
         self.tests.iter().enumerate().find_map(keys)
     }
 
-    /// The best scan of one index; `None` when no row can match.
+    /// Returns the best scan of one index; `None` if no row can match.
     pub(super) fn scan<'r>(&'q self, rows: &'r Rows) -> Option<Scan<'r, 'q>> {
         if let Some(key) = self.fixed(KEY) {
             let at = Edge::before_all().with(key);
@@ -119,8 +120,8 @@ impl<'q> Query<'q> {
         })
     }
 
-    /// Queries that together match the same rows, each with a better scan than the query has as a whole: those of a
-    /// disjunction of which every part has an index of its own.
+    /// Splits the query into queries that together match the same rows, if each of them has a better scan than the
+    /// whole query. This is the case for a disjunction whose parts have separate indexes.
     pub(super) fn union(&self, rows: &Rows, scan: &Scan<'_, '_>) -> Option<Vec<Query<'q>>> {
         let fixed = scan.fixed;
         let split = |(at, test): (usize, &Test<'q>)| {
@@ -135,7 +136,7 @@ impl<'q> Query<'q> {
         self.tests.iter().enumerate().find_map(split)
     }
 
-    /// The query with other tests in the place of one.
+    /// Returns the query with one test replaced by others.
     fn with(&self, replaced: usize, tests: Vec<Test<'q>>) -> Query<'q> {
         let others = self.tests.iter().enumerate();
         let others = others
@@ -164,8 +165,8 @@ impl<'q> Query<'q> {
         }
     }
 
-    /// The direction in which the index gives the rows in the order of the query: its parts behind the fixed ones are
-    /// the parts of the order that are not fixed.
+    /// Returns the direction in which the index returns the rows in the order of the query. Its parts after the fixed
+    /// ones must be the parts of the order that are not fixed.
     fn direction(&self, index: &Index, fixed: usize) -> Option<Direction> {
         if self.after_contradicts() {
             return None;
@@ -181,7 +182,7 @@ impl<'q> Query<'q> {
         }
         let mut rest = index.parts().skip(fixed);
         let mut order = order.map(|part| part.at);
-        // The order may end before the index does not: both end with the key.
+        // The order and the parts of the index both end with the key, so they end together.
         if order.any(|at| rest.next() != Some(at)) {
             return None;
         }
@@ -192,14 +193,14 @@ impl<'q> Query<'q> {
         })
     }
 
-    /// Tells whether the position to start behind is one that no matching row can have.
+    /// Returns whether no matching row can be at the position after which the query starts.
     fn after_contradicts(&self) -> bool {
         let after = self.after.unwrap_or_default();
         let mut parts = self.order.iter().zip(after);
         parts.any(|(part, at)| self.fixed(part.at).is_some_and(|value| value != at))
     }
 
-    /// The edges between which the index has every matching row.
+    /// Returns the edges between which the index contains every matching row.
     fn edges(
         &'q self,
         index: &Index,
@@ -231,7 +232,7 @@ impl<'q> Query<'q> {
     }
 }
 
-/// Narrows a range of an index to what a test of the column behind the prefix leaves.
+/// Narrows a range of an index to the rows that can pass a test of the column after the prefix.
 fn narrow<'q>(
     test: &'q Test<'q>,
     column: usize,
@@ -259,19 +260,20 @@ fn narrow<'q>(
     }
 }
 
-/// How good a scan of an index is; the fields are compared one after the other.
+/// The quality of an index scan. Ranks compare by the fields in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
-    /// There is at most one row.
+    /// At most one row matches.
     one_row: bool,
-    /// How many columns are fixed.
+    /// The number of fixed columns.
     fixed: usize,
-    /// It ends at the limit.
+    /// The scan stops at the limit.
     limited: bool,
-    /// The column behind the fixed ones is bounded.
+    /// The column after the fixed ones has a bound.
     ranged: bool,
-    /// It gives the rows in order.
+    /// A forward scan returns the rows in the order of the query.
     forwards: bool,
+    /// A backward scan returns the rows in the order of the query.
     backwards: bool,
 }
 
@@ -287,7 +289,7 @@ impl Rank {
     }
 }
 
-/// Compares two places in an order, each given by the value it has in the n-th part.
+/// Compares two positions in an order. The functions return the value of a position in the n-th part.
 pub(super) fn compare<'v>(
     order: &[Part],
     left: impl Fn(usize, Part) -> &'v Value,

@@ -1,4 +1,4 @@
-//! A filter made ready for one table: columns are positions, nested conjunctions are flat.
+//! Filters compiled for one table: columns are positions, and nested conjunctions are flat.
 
 use crate::filter::{Filter, Op, prefix_end};
 use crate::table::{IndexPredicate, Table};
@@ -6,39 +6,40 @@ use crate::value::Value;
 
 pub(super) static NULL: Value = Value::Null;
 
-/// The value of a row in a column; NULL behind the last one.
+/// Returns the value of a row in a column; NULL beyond the last column.
 pub(super) fn value(row: &[Value], at: usize) -> &Value {
     row.get(at).unwrap_or(&NULL)
 }
 
-/// A condition on a row. What is unknown in SQL's logic is false here: without a negation nobody can tell.
+/// A condition on a row. A result that is unknown in SQL's logic is false here. Without a negation this makes no
+/// difference.
 #[derive(Clone, Debug)]
 pub(super) enum Test<'f> {
-    /// No row.
+    /// No row passes.
     Never,
-    /// The column compared with a value; neither may be NULL.
+    /// The column compares to a value by the operator. Neither may be NULL.
     Compare(usize, Op, &'f Value),
-    /// The column is one of these values.
+    /// The column equals one of these values.
     In(usize, &'f [Value]),
     IsNull(usize),
     NotNull(usize),
     Prefix(Prefix<'f>),
-    /// All tests of one of these lists.
+    /// All tests of at least one of these lists pass.
     Any(Vec<Vec<Test<'f>>>),
 }
 
-/// The text of a column begins with this.
+/// The text of a column starts with this prefix.
 #[derive(Clone, Debug)]
 pub(super) struct Prefix<'f> {
     pub(super) at: usize,
     text: &'f str,
-    /// The least text that begins with it.
+    /// The smallest text with the prefix.
     pub(super) first: Value,
-    /// The least text behind those that begin with it.
+    /// The smallest text after those with the prefix; `None` if there is no such text.
     pub(super) end: Option<Value>,
 }
 
-/// The tests that a row passes exactly when it matches the filter.
+/// Returns the tests that a row passes exactly if it matches the filter.
 pub(super) fn compile<'f>(table: &Table, filter: &'f Filter) -> Vec<Test<'f>> {
     let mut tests = Vec::with_capacity(4);
     add(table, filter, &mut tests);
@@ -55,7 +56,7 @@ fn add<'f>(table: &Table, filter: &'f Filter, tests: &mut Vec<Test<'f>>) {
     tests.push(one(table, filter).unwrap_or(Test::Never));
 }
 
-/// A filter that is no conjunction; `None` for an unknown column, which is NULL in every row.
+/// Compiles a filter that is not a conjunction. Returns `None` for an unknown column, which is NULL in every row.
 fn one<'f>(table: &Table, filter: &'f Filter) -> Option<Test<'f>> {
     let test = match filter {
         Filter::And(_) => Test::Any(vec![compile(table, filter)]),
@@ -79,7 +80,7 @@ fn one<'f>(table: &Table, filter: &'f Filter) -> Option<Test<'f>> {
     Some(test)
 }
 
-/// Tells whether the row passes all of the tests.
+/// Returns whether the row passes all of the tests.
 pub(super) fn matches(tests: &[Test<'_>], row: &[Value]) -> bool {
     tests.iter().all(|test| test.holds(row))
 }
@@ -106,7 +107,7 @@ impl<'f> Test<'f> {
         }
     }
 
-    /// The value that the column has in every row that passes.
+    /// Returns the value that the column has in every row that passes.
     pub(super) fn fixes(&self, column: usize) -> Option<&'f Value> {
         match self {
             Self::Compare(at, Op::Eq, value) if *at == column => Some(value),
@@ -114,7 +115,7 @@ impl<'f> Test<'f> {
         }
     }
 
-    /// The values of which the column has one in every row that passes.
+    /// Returns the list of values that contains the column's value in every row that passes.
     pub(super) fn one_of(&self, column: usize) -> Option<&'f [Value]> {
         match self {
             Self::In(at, values) if *at == column => Some(values),
@@ -122,11 +123,11 @@ impl<'f> Test<'f> {
         }
     }
 
-    /// Tells whether the predicate is true for every row that passes.
+    /// Returns whether the predicate is true for every row that passes.
     pub(super) fn implies(&self, column: usize, predicate: &IndexPredicate) -> bool {
         match (self, predicate) {
             (Self::IsNull(at), IndexPredicate::IsNull(_)) => *at == column,
-            // No comparison holds for NULL.
+            // A comparison with NULL is never true.
             (
                 Self::NotNull(at) | Self::Compare(at, ..) | Self::In(at, _),
                 IndexPredicate::NotNull(_),
@@ -148,7 +149,7 @@ impl<'f> Test<'f> {
         }
     }
 
-    /// Tells whether it leaves a range of the column's values.
+    /// Returns whether the test limits the column to a range of values.
     pub(super) fn bounds(&self, column: usize) -> bool {
         match self {
             Self::Compare(at, op, _) => *at == column && !matches!(op, Op::Eq | Op::Ne),
@@ -157,7 +158,7 @@ impl<'f> Test<'f> {
         }
     }
 
-    /// Tests of which one holds exactly when this one does, each on fewer rows.
+    /// Returns lists of tests of which at least one passes exactly if this test passes. Each passes on fewer rows.
     pub(super) fn alternatives(&self) -> Option<Vec<Vec<Test<'f>>>> {
         match self {
             Self::In(at, values) => {

@@ -9,13 +9,13 @@ use super::predicate::value;
 use crate::table::Table;
 use crate::value::Value;
 
-/// The rows of a table. A clone shares everything with the original until one of them changes.
+/// The rows of a table. A clone shares all data with the original until one of them changes.
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     pub(super) table: &'static Table,
-    /// Moves with every committed unit that changed the table.
+    /// A number that increases with every committed unit that changed the table.
     pub(super) commit_number: u64,
-    /// The first is that of the key.
+    /// The indexes. The first is the index of the key.
     indexes: Vec<Index>,
 }
 
@@ -37,17 +37,17 @@ impl Rows {
         }
     }
 
-    /// Every index, that of the key first.
+    /// Returns all indexes. The first is the index of the key.
     pub(super) fn indexes(&self) -> impl Iterator<Item = &Index> {
         self.indexes.iter()
     }
 
-    /// The index of the key.
+    /// Returns the index of the key.
     pub(super) fn by_key(&self) -> Option<&Index> {
         self.indexes.first()
     }
 
-    /// The row with this key.
+    /// Returns the row with this key.
     pub(super) fn get(&self, key: &Value) -> Option<&SharedRow> {
         self.by_key()?.get(&Edge::before_all().with(key))
     }
@@ -62,7 +62,7 @@ impl Rows {
     /// Adds a row.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`]; nothing was changed.
+    /// [`StoreError::Conflict`] if a unique value is taken; nothing was changed.
     pub(super) fn insert(&mut self, row: &SharedRow) -> Result<(), StoreError> {
         if self.get(value(row, KEY)).is_some() {
             return Err(self.conflict("key"));
@@ -74,10 +74,10 @@ impl Rows {
         Ok(())
     }
 
-    /// Puts a row in the place of one with the same key.
+    /// Replaces a row by one with the same key.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`]; nothing was changed.
+    /// [`StoreError::Conflict`] if a unique value is taken; nothing was changed.
     pub(super) fn replace(&mut self, old: &SharedRow, new: &SharedRow) -> Result<(), StoreError> {
         let changed = |index: &&Index| !index.is_same_for(old, new);
         let mut changed = self.indexes.iter().filter(changed);
@@ -88,17 +88,17 @@ impl Rows {
         Ok(())
     }
 
-    /// As [`Rows::insert`], for a row that meets no conflict.
+    /// Like [`Rows::insert`], without the check for conflicts.
     pub(super) fn add(&mut self, row: &SharedRow) {
         for index in &mut self.indexes {
             index.insert(row);
         }
     }
 
-    /// As [`Rows::replace`], for a row that meets no conflict.
+    /// Like [`Rows::replace`], without the check for conflicts.
     pub(super) fn exchange(&mut self, old: &SharedRow, new: &SharedRow) {
         for index in &mut self.indexes {
-            // The same entry is exchanged where it is.
+            // An entry that stays at its position is overwritten.
             if !index.is_same_for(old, new) {
                 index.remove(old);
             }
@@ -113,7 +113,7 @@ impl Rows {
     }
 }
 
-/// A changed copy of a row.
+/// Returns a changed copy of a row.
 pub(super) fn changed(row: &SharedRow, set: &[(usize, Value)]) -> SharedRow {
     let mut next = row.to_vec();
     for (at, value) in set {

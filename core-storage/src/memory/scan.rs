@@ -9,7 +9,7 @@ use super::predicate::value;
 use super::rows::Rows;
 use crate::value::Value;
 
-/// Shows the matching rows in order, up to the limit, until the visitor answers an error.
+/// Passes the matching rows to the visitor in order, up to the limit. Stops at the first error of the visitor.
 pub(super) fn visit<E>(
     rows: &Rows,
     query: &Query<'_>,
@@ -37,7 +37,7 @@ pub(super) fn visit<E>(
     }
 }
 
-/// How many rows match.
+/// Returns the number of matching rows.
 pub(super) fn count(rows: &Rows, query: &Query<'_>) -> u64 {
     let mut count = 0;
     if query.tests.is_empty() {
@@ -50,7 +50,7 @@ pub(super) fn count(rows: &Rows, query: &Query<'_>) -> u64 {
     counted.map_or(0, |()| count)
 }
 
-/// The matching rows.
+/// Returns the matching rows.
 pub(super) fn collect(rows: &Rows, query: &Query<'_>) -> Vec<SharedRow> {
     let mut found = Vec::new();
     let collected = visit(rows, query, |row| {
@@ -60,7 +60,7 @@ pub(super) fn collect(rows: &Rows, query: &Query<'_>) -> Vec<SharedRow> {
     collected.map_or_else(|never| match never {}, |()| found)
 }
 
-/// The matching rows of a scan, in the order of its index.
+/// Returns the matching rows of a scan, in the order of its index.
 fn passing<'r>(
     scan: &Scan<'r, '_>,
     query: &Query<'_>,
@@ -73,7 +73,7 @@ fn passing<'r>(
     })
 }
 
-/// The matching rows of a scan that gives them in another order than the query's.
+/// Returns the matching rows of a scan whose index has another order than the query.
 fn sorted<'r>(scan: &Scan<'r, '_>, query: &Query<'_>) -> Vec<&'r SharedRow> {
     let passing = passing(scan, query);
     let mut found: Vec<&SharedRow> = passing.filter(|row| is_behind(query, row)).collect();
@@ -82,7 +82,7 @@ fn sorted<'r>(scan: &Scan<'r, '_>, query: &Query<'_>) -> Vec<&'r SharedRow> {
     found
 }
 
-/// Tells whether the row stands behind the position that the query begins at.
+/// Returns whether the row is after the position at which the query starts.
 fn is_behind(query: &Query<'_>, row: &SharedRow) -> bool {
     query.after.is_none_or(|after| {
         let ordering = compare(
@@ -94,7 +94,7 @@ fn is_behind(query: &Query<'_>, row: &SharedRow) -> bool {
     })
 }
 
-/// The matching rows of a query that names their keys, in order. `at` is the test that does.
+/// Returns the matching rows of a query that names their keys, in order. `at` is the index of the test that names them.
 fn with_keys<'r>(
     rows: &'r Rows,
     query: &Query<'_>,
@@ -116,7 +116,7 @@ fn with_keys<'r>(
     found
 }
 
-/// The rows that match one of the queries, in order, each once.
+/// Returns the rows that match at least one of the queries, in order and without duplicates.
 fn union<'r>(rows: &'r Rows, query: &Query<'_>, branches: &[Query<'_>]) -> Vec<&'r SharedRow> {
     let mut found = Vec::new();
     for branch in branches {
@@ -137,7 +137,7 @@ fn union<'r>(rows: &'r Rows, query: &Query<'_>, branches: &[Query<'_>]) -> Vec<&
     found
 }
 
-/// Sorts by the order of the query, which ends with the key; by the key when it has none.
+/// Sorts the rows by the order of the query, which ends with the key. Sorts by the key if the query has no order.
 fn sort(query: &Query<'_>, found: &mut [&SharedRow]) {
     if query.order.is_empty() {
         found.sort_unstable_by(|left, right| value(left, KEY).cmp(value(right, KEY)));
@@ -152,7 +152,7 @@ fn sort(query: &Query<'_>, found: &mut [&SharedRow]) {
     });
 }
 
-/// How many rows scans looked at: what work grows with, without a clock.
+/// Counts the rows that scans visit. Tests measure the work of a query with it.
 #[cfg(test)]
 pub(super) mod visited {
     use std::cell::Cell;
@@ -165,7 +165,7 @@ pub(super) mod visited {
         VISITED.set(VISITED.get() + 1);
     }
 
-    /// The number since it was last taken.
+    /// Returns the count and resets it.
     pub(in crate::memory) fn take() -> usize {
         VISITED.take()
     }

@@ -1,8 +1,9 @@
-//! The tables as the writer has them, and the last committed state that readers begin with.
+//! The tables as the writer sees them, and the last committed state that readers start with.
 //!
-//! Tables are persistent (structure-sharing) maps. The writer changes them in place and logs how to undo it; only nodes
-//! that a reader shares are copied. A reader that begins while a unit is open is given the state before it, which is
-//! made by undoing on a copy: the cost grows with what that unit changed, never with what is stored.
+//! Tables are persistent (structure-sharing) maps. The writer changes them in place and keeps an undo log; only the
+//! nodes that a reader shares are copied. A reader that starts while a unit is open sees the state before that unit.
+//! This state is made by an undo on a copy. Its cost grows with the changes of the unit, not with the size of the
+//! tables.
 
 use std::sync::Arc;
 
@@ -12,25 +13,25 @@ use super::index::SharedRow;
 use super::rows::Rows;
 use crate::table::Table;
 
-/// One state of all tables that have ever had a row.
+/// One state of all tables that ever had a row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables(Vec<Arc<Rows>>);
 
 impl Tables {
     fn position(&self, table: &'static Table) -> Option<usize> {
-        // The description of a table may lie at several addresses; its name says which it is.
+        // One table description may exist at several addresses; its name identifies it.
         let same_address = |rows: &Arc<Rows>| std::ptr::eq(rows.table, table);
         let same_name = |rows: &Arc<Rows>| rows.table.name == table.name;
         let found = self.0.iter().position(same_address);
         found.or_else(|| self.0.iter().position(same_name))
     }
 
-    /// The rows of the table; `None` when it never had one.
+    /// Returns the rows of the table; `None` if the table never had a row.
     pub(super) fn rows(&self, table: &'static Table) -> Option<&Arc<Rows>> {
         self.position(table).and_then(|at| self.0.get(at))
     }
 
-    /// Moves with every committed unit that changed the table.
+    /// Returns a number that increases with every committed unit that changed the table.
     pub(super) fn commit_number(&self, table: &'static Table) -> u64 {
         self.rows(table).map_or(0, |rows| rows.commit_number)
     }
@@ -54,7 +55,7 @@ impl Tables {
     }
 }
 
-/// A change that the open unit has made.
+/// A change of the open unit.
 #[derive(Clone, Debug)]
 struct Change {
     table: usize,
@@ -68,26 +69,26 @@ enum What {
     Removed(SharedRow),
 }
 
-/// A table that the open unit has begun to change, with its commit number before.
+/// A table that the open unit has changed, and its commit number before the change.
 #[derive(Clone, Copy, Debug)]
 struct Began {
     table: usize,
     commit_number: u64,
 }
 
-/// The tables, with what the open unit has changed.
+/// The tables, and the changes of the open unit.
 #[derive(Debug, Default)]
 pub(super) struct State {
     tables: Arc<Tables>,
     began: Vec<Began>,
-    /// What the open unit has changed, in order.
+    /// The changes of the open unit, in order.
     changes: Vec<Change>,
-    /// The tables without those changes, once a reader has asked for them.
+    /// The tables without those changes. Created when the first reader needs it.
     committed: Option<Arc<Tables>>,
 }
 
 impl State {
-    /// The last committed state.
+    /// Returns the last committed state.
     pub(super) fn snapshot(&mut self) -> Arc<Tables> {
         if self.began.is_empty() {
             return self.tables.clone();
@@ -105,12 +106,12 @@ impl State {
         committed.clone()
     }
 
-    /// The rows of the table as the open unit sees them.
+    /// Returns the rows of the table as the open unit sees them.
     pub(super) fn rows(&self, table: &'static Table) -> Option<Arc<Rows>> {
         self.tables.rows(table).cloned()
     }
 
-    /// As [`Tables::commit_number`]; `None` once the open unit has changed the table.
+    /// Like [`Tables::commit_number`]; `None` once the open unit has changed the table.
     pub(super) fn commit_number(&self, table: &'static Table) -> Option<u64> {
         (!self.has_changed(table)).then(|| self.tables.commit_number(table))
     }
@@ -120,7 +121,7 @@ impl State {
         self.began.iter().any(|began| Some(began.table) == at)
     }
 
-    /// The table, ready for a change of the open unit.
+    /// Prepares the table for a change of the open unit.
     fn changing(&mut self, table: &'static Table) -> Changing<'_> {
         let has_changed = self.has_changed(table);
         let tables = Arc::make_mut(&mut self.tables);
@@ -143,7 +144,7 @@ impl State {
         }
     }
 
-    /// Adds rows: all of them or none.
+    /// Adds all of the rows, or none after an error.
     pub(super) fn insert(
         &mut self,
         table: &'static Table,
@@ -155,7 +156,7 @@ impl State {
         self.undo_after_error(inserted, before)
     }
 
-    /// Puts rows in the place of others with the same key: all of them or none.
+    /// Replaces rows by others with the same keys: all of them, or none after an error.
     pub(super) fn replace(
         &mut self,
         table: &'static Table,
@@ -169,7 +170,7 @@ impl State {
         self.undo_after_error(replaced, before)
     }
 
-    /// Removes rows.
+    /// Removes the rows.
     pub(super) fn remove(&mut self, table: &'static Table, rows: Vec<SharedRow>) {
         let mut changing = self.changing(table);
         for row in rows {

@@ -1,4 +1,4 @@
-//! Walks of a tree of rows by their parent column.
+//! Walks of a tree of rows by the parent column.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::scan;
 use crate::filter::Filter;
 use crate::value::Value;
 
-/// The parents of the row, root first.
+/// Returns the ancestors of the row, root first.
 pub(super) fn ancestors(rows: &Rows, key: &Value, depth: u32) -> Vec<SharedRow> {
     let parent_column = rows.table.parent;
     let Some(parent_column) = parent_column.and_then(|name| rows.table.column_index(name)) else {
@@ -31,7 +31,7 @@ pub(super) fn ancestors(rows: &Rows, key: &Value, depth: u32) -> Vec<SharedRow> 
     found
 }
 
-/// The children of the row, and theirs, nearest first.
+/// Returns the descendants of the row, nearest first.
 pub(super) fn descendants(rows: &Rows, key: &Value, depth: u32) -> Vec<SharedRow> {
     let Some(parent_column) = rows.table.parent.filter(|_| rows.get(key).is_some()) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What the store needs to know.
+//! The configuration of the Postgres store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use core_domain::kernel::Clock;
 use crate::cursor::CursorKey;
 use crate::page::DEFAULT_PAGE_BYTES;
 
-/// When the system probes a silent TCP connection, and gives it up.
+/// When the operating system probes a silent TCP connection, and when it closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// How long a connection is silent before the first probe. Default: 10 s.
+    /// The time without traffic before the first probe. Default: 10 s.
     pub idle: Duration,
     /// The time between probes. Default: 5 s.
     pub interval: Duration,
@@ -30,58 +30,66 @@ impl Default for Keepalive {
     }
 }
 
-/// What the Postgres store needs.
+/// The configuration of the Postgres store.
 #[derive(Clone)]
 pub struct PostgresConfig {
-    /// `postgres://user:password@host:port/database`. With several hosts (`host1:port1,host2:port2`) a connection goes to
-    /// one that accepts writes, unless `target_session_attrs` says otherwise. `sslmode` and `sslrootcert` in it mean what
-    /// they mean to libpq; TLS needs the feature `postgres-tls`.
+    /// The URL of the database: `postgres://user:password@host:port/database`. With several hosts
+    /// (`host1:port1,host2:port2`) a connection goes to one that accepts writes, unless `target_session_attrs` requests
+    /// otherwise. `sslmode` and `sslrootcert` have the same meaning as in libpq. TLS requires the feature
+    /// `postgres-tls`.
     pub url: String,
-    /// Where `now` comes from; the database itself unless given. Several processes should leave it to the database.
+    /// The source of `now`. Default: `None`, which is the clock of the database. Several processes on one database
+    /// should use the default.
     pub clock: Option<Arc<dyn Clock>>,
-    /// What cursors are signed with; the same in every process on the database.
+    /// The key that signs cursors. All processes on the database must use the same key.
     pub cursor_key: CursorKey,
-    /// How many connections at the most. 16 unless set.
+    /// The maximum number of connections. Default: 16. Minimum: 2.
     pub connections: u32,
-    /// The schema of the tables, created if missing: small letters, digits and `_`. That of the connection unless set.
+    /// The schema that contains the tables; created if it is missing. Lower-case letters, digits and `_`. Default:
+    /// `None`, which is the default schema of the connection.
     pub schema: Option<String>,
-    /// A file of certificates (PEM) that the server's certificate must come from, instead of those that the address names
-    /// or the system trusts.
+    /// A PEM file with the root certificates that the server's certificate must come from. It replaces the file in the
+    /// URL and the certificates of the operating system. Default: `None`.
     pub root_certificates: Option<PathBuf>,
-    /// How long a unit waits for a connection. 10 s unless set: less than a request waits for its answer.
+    /// The maximum time that a unit waits for a connection. Default: 10 s, which is shorter than the timeout of a
+    /// request.
     pub acquire_timeout: Duration,
-    /// Maximum time to open a connection to one address of one host, TLS and sign-in included. The next address follows.
-    /// Default: 3 s. A `connect_timeout` in the URL wins.
+    /// The maximum time to open a connection to one address of one host, including TLS and authentication. After it the
+    /// next address is tried. Default: 3 s. A `connect_timeout` in the URL takes precedence.
     pub connect_timeout: Duration,
-    /// `TCP_USER_TIMEOUT`: how long sent bytes may stay unacknowledged before the system closes the connection. Default:
-    /// 10 s. A `tcp_user_timeout` in the URL wins.
+    /// `TCP_USER_TIMEOUT`: how long sent bytes may stay unacknowledged before the operating system closes the
+    /// connection. Default: 10 s. A `tcp_user_timeout` in the URL takes precedence.
     pub tcp_user_timeout: Duration,
-    /// When the system probes silent connections. Default: after 10 s, every 5 s, 3 times. Values in the URL win.
+    /// When the operating system probes silent connections. Default: after 10 s, every 5 s, 3 times. Values in the URL
+    /// take precedence.
     pub keepalive: Keepalive,
-    /// How much longer than `statement_timeout` this process waits for the server's answer before it closes the
-    /// connection. Default: 5 s. Without a statement time-out it waits for ever.
+    /// The extra time, in addition to `statement_timeout`, after which this process stops waiting for a reply and
+    /// closes the connection. Default: 5 s. Without a statement timeout there is no limit.
     pub answer_margin: Duration,
-    /// `client_connection_check_interval`: how often the server looks during a statement whether this process is still
-    /// connected. Default: 1 s. Zero does not tell the server; servers before version 14 require zero.
+    /// `client_connection_check_interval`: how often the server checks during a statement whether this process is still
+    /// connected. Default: 1 s. Zero leaves the server's setting unchanged; servers before version 14 require zero.
     pub client_check_interval: Duration,
-    /// How long a connection may stay unused before it is closed. Default: 10 min.
+    /// How long a connection may be idle before it is closed. Default: 10 min.
     pub max_idle: Duration,
-    /// `statement_timeout`: how long a statement may take; zero is for ever. 20 s unless set. Migrations have no limit.
+    /// `statement_timeout`: the maximum duration of a statement. Default: 20 s. Zero means no limit. Migrations have no
+    /// limit.
     pub statement_timeout: Duration,
-    /// `lock_timeout`: how long a statement waits for a lock, after which its unit is run again. 5 s unless set.
+    /// `lock_timeout`: the maximum time that a statement waits for a lock. After it the unit is run again. Default: 5
+    /// s.
     pub lock_timeout: Duration,
-    /// `idle_in_transaction_session_timeout`: after which silence of this process the server gives up a transaction, and
-    /// its locks. 30 s unless set.
+    /// `idle_in_transaction_session_timeout`: the time without a statement after which the server ends a transaction
+    /// and releases its locks. Default: 30 s.
     pub idle_timeout: Duration,
-    /// How long a unit that meets conflicts is run again, counted from its first run. Default: 10 s.
+    /// How long a unit that meets conflicts is run again, measured from its first run. Default: 10 s.
     pub retry_timeout: Duration,
-    /// The byte budget of a page, see [`RecordStore::with_page_bytes`](crate::RecordStore::with_page_bytes).
+    /// The byte budget of a page, see [`RecordStore::with_page_bytes`](crate::RecordStore::with_page_bytes). Its
+    /// default is 1 MiB.
     pub page_bytes: usize,
 }
 
 impl std::fmt::Debug for PostgresConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The address may hold a password.
+        // The URL may contain a password.
         f.debug_struct("PostgresConfig")
             .field("clock", &self.clock)
             .field("connections", &self.connections)
@@ -91,7 +99,7 @@ impl std::fmt::Debug for PostgresConfig {
 }
 
 impl PostgresConfig {
-    /// A store in the database, with the database's clock.
+    /// Creates the default configuration for the database, with the database's clock.
     pub fn new(url: impl Into<String>, cursor_key: impl Into<CursorKey>) -> Self {
         Self {
             url: url.into(),

@@ -1,4 +1,4 @@
-//! Opening a connection to one of the servers.
+//! Opens a connection to one of the servers.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use super::options::Options;
 use super::servers::Server;
 use super::tls::TlsStream;
 
-/// The side of a connection that reads and writes the socket.
+/// The part of a connection that reads and writes the socket.
 pub(super) type Io = tokio_postgres::Connection<Socket, TlsStream>;
 
-/// Opens a connection to the first server that accepts one. Each server gets an equal share of the time, so that a server that
-/// does not respond leaves time for the others.
+/// Opens a connection to the first server that accepts one. Each server gets an equal share of the time, so a server
+/// that does not respond leaves time for the others.
 ///
 /// # Errors
 /// The error of the server that was tried last.
 pub(super) async fn connect(options: &Options) -> Result<(Client, Io), StoreError> {
-    let mut failure = StoreError::unavailable("the database's address names no server");
+    let mut failure = StoreError::unavailable("the database URL names no server");
     for (at, server) in options.servers.in_order() {
         match within(options.server_timeout, open_one_of(server, options)).await {
             Ok(opened) => {
@@ -42,7 +42,7 @@ async fn open_one_of(server: &Server, options: &Options) -> Result<(Client, Io),
     let configs = found.await?;
     let count = u32::try_from(configs.len().max(1)).unwrap_or(u32::MAX);
     let limit = options.connect_timeout.min(options.server_timeout / count);
-    let mut failure = StoreError::unavailable("a database server has no address");
+    let mut failure = StoreError::unavailable("the host name of a database server has no address");
     for config in configs {
         match within(limit, open(&config, options)).await {
             Ok(opened) => return Ok(opened),
@@ -62,5 +62,5 @@ async fn within<T>(
     work: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
     let ended = timeout(limit, work).await;
-    ended.map_err(|_| StoreError::unavailable("connecting to a database server takes too long"))?
+    ended.map_err(|_| StoreError::unavailable("connecting to a database server timed out"))?
 }

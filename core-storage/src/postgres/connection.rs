@@ -1,6 +1,6 @@
-//! A connection, driven by whoever uses it: no task of its own stands between a statement and the socket.
+//! A connection that its user drives: no separate task runs between a statement and the socket.
 //!
-//! Statements that do not depend on each other's answers are sent together and answered in order.
+//! Statements that do not depend on each other's results are sent together and answered in order.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -25,36 +25,38 @@ use super::values::{Answer, Bound, type_of};
 use crate::sql::Statement;
 use crate::value::Visit;
 
-/// More shapes of statements than a program has; a connection that knows more starts over.
+/// The maximum number of prepared statements. It exceeds the number of different statements in the program. A
+/// connection that reaches it clears its statements.
 const MAX_PREPARED: usize = 1_024;
 
-/// How long an abandoned statement may run before it is cancelled: most end sooner than a cancel request arrives.
+/// How long an abandoned statement may run before it is cancelled. Most statements end sooner than a cancel request
+/// arrives.
 const GRACE: Duration = Duration::from_millis(20);
-/// How long a cancelled statement may take to end before it is cancelled again: a server ignores the request if it has not
-/// begun the statement yet.
+/// How long a cancelled statement may run before it is cancelled again. A server ignores a cancel request if the
+/// statement has not started yet.
 const CANCEL_PAUSE: Duration = Duration::from_millis(200);
-/// How long a listener waits before it asks whether the server is there.
+/// The time without a notification after which a listener checks that the server responds.
 const SILENCE: Duration = Duration::from_secs(30);
 /// Maximum time to end the abandoned work of a connection.
 const MAX_SETTLE: Duration = Duration::from_secs(5);
 
-/// A connection.
+/// A connection to the server.
 pub(super) struct Connection {
     client: Client,
     io: Io,
     prepared: Prepared,
     tls: Tls,
-    /// Maximum wait for an answer; `None` is for ever.
+    /// Maximum wait for a reply; `None` means no limit.
     answer_timeout: Option<Duration>,
 }
 
-/// The statements that the server has prepared, by the address of their text: a text that is held has an address of its
-/// own.
+/// The statements that the server has prepared, by the address of their text. The map holds each text, so no other text
+/// can have its address.
 #[derive(Default)]
 struct Prepared(HashMap<usize, (Arc<str>, tokio_postgres::Statement)>);
 
 impl Prepared {
-    /// The statement as the server knows it.
+    /// Returns the prepared statement; prepares it first if the server does not know it.
     async fn of(
         &mut self,
         client: &Client,
@@ -75,14 +77,14 @@ impl Prepared {
     }
 }
 
-/// The side of a connection that moves bytes, and the maximum wait for one answer.
+/// The part of a connection that moves bytes, and the maximum wait for one reply.
 struct Driver<'c> {
     io: &'c mut Io,
     answer_timeout: Option<Duration>,
 }
 
 impl Driver<'_> {
-    /// Runs `work`, which waits for the connection alone, and moves bytes for it.
+    /// Runs `work`, which waits only for the connection, and moves bytes for it.
     async fn run<T>(self, work: impl Future<Output = Result<T, RunError>>) -> Result<T, RunError> {
         let Self { io, answer_timeout } = self;
         let mut work = pin!(work);
@@ -92,7 +94,7 @@ impl Driver<'_> {
                     return Poll::Ready(done);
                 }
                 match io.poll_message(cx) {
-                    // A notice.
+                    // A notice from the server.
                     Poll::Ready(Some(Ok(_))) => {}
                     Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
                     Poll::Ready(None) => return Poll::Ready(Err(RunError::Closed)),
@@ -110,7 +112,7 @@ impl Driver<'_> {
     }
 }
 
-/// Runs text of this crate; answers the number in its last row, if any.
+/// Runs constant SQL. Returns the number in its last row, if any.
 async fn number(client: &Client, text: &str) -> Result<Option<i64>, RunError> {
     let messages = client.simple_query(text).await?;
     let rows = messages.iter().rev();
@@ -149,7 +151,7 @@ async fn fetch(
     Ok(())
 }
 
-/// Runs a change and commits. Both are sent together; a change that cannot be sent is not followed by a commit.
+/// Runs a change and commits. Both are sent together. If the change cannot be sent, no commit is sent.
 async fn execute_and_commit<P, I>(
     client: &Client,
     known: &tokio_postgres::Statement,
@@ -162,7 +164,7 @@ where
     I::IntoIter: ExactSizeIterator,
 {
     let mut execute = pin!(client.execute_raw(known, binds));
-    // Its first poll sends it, unless a value cannot be encoded.
+    // The first poll sends it, unless a value cannot be encoded.
     let sent = poll_fn(|cx| Poll::Ready(execute.as_mut().poll(cx))).await;
     if let Poll::Ready(ended) = sent {
         ended?;
@@ -174,7 +176,7 @@ where
 }
 
 impl Connection {
-    /// Opens one.
+    /// Opens a connection to one of the servers.
     pub(super) async fn open(options: &Options) -> Result<Self, StoreError> {
         let (client, io) = connect(options).await?;
         Ok(Self {
@@ -192,17 +194,17 @@ impl Connection {
         (driver, &self.client, &mut self.prepared)
     }
 
-    /// Sets the maximum wait for each answer; `None` is for ever. Returns the previous one.
+    /// Sets the maximum wait for each reply; `None` means no limit. Returns the previous limit.
     pub(super) const fn set_answer_timeout(&mut self, limit: Option<Duration>) -> Option<Duration> {
         std::mem::replace(&mut self.answer_timeout, limit)
     }
 
-    /// Runs text of this crate, where it does not matter what a failure means for a unit's course.
+    /// Runs constant SQL. Use it if the kind of failure does not matter to the caller.
     pub(super) async fn run(&mut self, text: &str) -> Result<(), StoreError> {
         self.batch(text).await.map_err(RunError::into_failure)
     }
 
-    /// Runs text of this crate.
+    /// Runs constant SQL.
     pub(super) async fn batch(&mut self, text: &str) -> Result<(), RunError> {
         let (driver, client, _) = self.parts();
         driver
@@ -210,13 +212,13 @@ impl Connection {
             .await
     }
 
-    /// Runs text of this crate; answers the number in its last row, if any.
+    /// Runs constant SQL. Returns the number in its last row, if any.
     pub(super) async fn number(&mut self, text: &str) -> Result<Option<i64>, RunError> {
         let (driver, client, _) = self.parts();
         driver.run(number(client, text)).await
     }
 
-    /// Runs a query of this crate; answers its rows.
+    /// Runs a query that is not prepared, with text parameters. Returns its rows.
     pub(super) async fn rows(
         &mut self,
         query: &str,
@@ -230,13 +232,13 @@ impl Connection {
         driver.run(query).await
     }
 
-    /// Runs a change; tells how many rows it affected.
+    /// Runs a change. Returns the number of affected rows.
     pub(super) async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, RunError> {
         let (driver, client, prepared) = self.parts();
         driver.run(execute(client, prepared, statement)).await
     }
 
-    /// Runs a query and shows its rows; `shown` tells whether any was.
+    /// Runs a query and passes its rows to the visitor. Sets `shown` once a row was passed.
     pub(super) async fn fetch(
         &mut self,
         statement: &Statement<'_>,
@@ -249,8 +251,9 @@ impl Connection {
             .await
     }
 
-    /// Opens a transaction and runs a query in it, which must change nothing: it runs even when the transaction could not
-    /// be opened. Answers what the opening answers, as [`Connection::number`] does, and how the query ended.
+    /// Opens a transaction and runs a query in it. The query must change nothing, because it runs even if the
+    /// transaction cannot be opened. Returns the number that the opening statement returned, see
+    /// [`Connection::number`], and the outcome of the query.
     pub(super) async fn begin_and_fetch(
         &mut self,
         opening: &str,
@@ -267,7 +270,7 @@ impl Connection {
         driver.run(both).await
     }
 
-    /// Has the server prepare a statement, unless it knows it.
+    /// Prepares a statement, unless it is already prepared.
     pub(super) async fn prepare(&mut self, statement: &Statement<'_>) -> Result<(), RunError> {
         let (driver, client, prepared) = self.parts();
         driver
@@ -275,7 +278,8 @@ impl Connection {
             .await
     }
 
-    /// Runs a change that is prepared and commits. The commit is sent with the change, and does nothing when that fails.
+    /// Runs a prepared change and commits. The commit is sent together with the change, and has no effect if the change
+    /// fails.
     pub(super) async fn execute_and_commit(
         &mut self,
         statement: &Statement<'_>,
@@ -291,8 +295,8 @@ impl Connection {
     }
 
     /// Ends an abandoned statement and its transaction. Returns whether the connection can be reused. A statement that
-    /// takes longer is cancelled, unless it is a commit. The connection is not reused then: a late cancel request would end
-    /// the next statement.
+    /// takes longer is cancelled, unless it is a commit. The connection is not reused after a cancel request, because a
+    /// late request would cancel the next statement.
     pub(super) async fn settle(&mut self, can_cancel: bool) -> bool {
         let (token, tls) = (self.client.cancel_token(), self.tls.clone());
         let mut rollback = pin!(self.batch("ROLLBACK"));
@@ -304,7 +308,7 @@ impl Connection {
                 return rollback.await.is_ok();
             }
             loop {
-                // If none arrives, the statement ends with the server's time-out.
+                // If no cancel request arrives, the server's timeout ends the statement.
                 let _ = token.cancel_query(tls.clone()).await;
                 if timeout(CANCEL_PAUSE, &mut rollback).await.is_ok() {
                     return false;
@@ -330,16 +334,16 @@ impl Connection {
         let _ = timeout(MAX_SETTLE, ended).await;
     }
 
-    /// Sends text of this crate without waiting for the answer; what is sent afterwards is run afterwards. Tells whether
-    /// the connection took it.
+    /// Sends constant SQL without waiting for the reply. Statements that are sent later run later. Returns whether it
+    /// was sent.
     pub(super) fn send(&mut self, text: &str) -> bool {
         let Self { client, io, .. } = self;
-        // Whoever uses the connection next reads the answer: nobody is woken for it.
+        // The next user of the connection reads the reply, so no task needs to be woken.
         let mut cx = Context::from_waker(Waker::noop());
         if pin!(client.batch_execute(text)).poll(&mut cx).is_ready() {
             return false;
         }
-        // A task that has used up its share of polls must send it as well.
+        // It must be sent even if the task has used up its budget of polls.
         let write = unconstrained(poll_fn(|cx| {
             loop {
                 match io.poll_message(cx) {
@@ -351,8 +355,8 @@ impl Connection {
         pin!(write).poll(&mut cx).is_pending()
     }
 
-    /// Waits for the next notification of a channel that it listens to. After a long silence it asks the server whether
-    /// it is there, and returns as well: a notification may have come with the answer.
+    /// Waits for the next notification of a channel that the connection listens to. After a long silence it checks that
+    /// the server responds, and also returns, because a notification may have come with the reply.
     pub(super) async fn notified(&mut self) -> Result<(), RunError> {
         match timeout(SILENCE, self.next_notification()).await {
             Ok(notified) => notified,
@@ -402,7 +406,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_commit_is_sent_after_a_change_that_cannot_be_encoded() {
+    async fn a_change_that_cannot_be_encoded_is_not_committed() {
         let database = testing::postgres().await;
         let client = testing::connect(&database.url).await;
         let create = "CREATE TABLE things (id BIGINT)";
@@ -413,7 +417,7 @@ mod tests {
         let insert = insert.await.unwrap();
         let failed = execute_and_commit(&client, &insert, [Unencodable], "COMMIT").await;
         assert!(failed.is_err());
-        // Had it been sent, it would have come before this.
+        // A commit, if one had been sent, would have run before this statement.
         client.batch_execute("SELECT 1").await.unwrap();
         let other = testing::connect(&database.url).await;
         let rows = other.query_one("SELECT COUNT(*) FROM things", &[]);

@@ -1,4 +1,4 @@
-//! What an error of the driver means.
+//! Errors of the driver and their meaning for a unit of work.
 
 use std::error::Error as _;
 use std::io;
@@ -6,18 +6,18 @@ use std::io;
 use core_domain::kernel::StoreError;
 use tokio_postgres::Error;
 
-const UNANSWERED: &str = "the database does not answer in time";
+const UNANSWERED: &str = "the database does not respond in time";
 
-/// Why a statement failed.
+/// The reason why a statement failed.
 #[derive(Debug)]
 pub(super) enum RunError {
-    /// What the driver or the server says.
+    /// An error that the driver or the server reported.
     Driver(Error),
-    /// The connection ended without a word.
+    /// The connection was closed without an error.
     Closed,
-    /// The answer did not arrive in time: the server or the network has failed.
+    /// The reply did not arrive in time because the server or the network failed.
     Unanswered,
-    /// What looked at the rows did not want them.
+    /// The visitor returned an error for a row.
     Visit(StoreError),
 }
 
@@ -27,22 +27,24 @@ impl From<Error> for RunError {
     }
 }
 
-/// The code of an error that the server reported.
+/// Returns the SQLSTATE of an error that the server reported.
 fn code(error: &Error) -> Option<&str> {
     error.code().map(tokio_postgres::error::SqlState::code)
 }
 
-/// Connection exceptions, shutdown, too many connections.
+/// Returns whether the code means a connection exception, a shutdown or too many connections.
 fn is_connection_code(code: &str) -> bool {
     code.starts_with("08") || code.starts_with("57P") || code == "53300"
 }
 
-/// A server that accepts no writes or no such transaction: another one has become the primary.
+/// Returns whether the code means that the server accepts no writes or no such transaction, because another server has
+/// become the primary.
 fn is_standby_code(code: &str) -> bool {
     code == "25006" || code == "0A000"
 }
 
-/// An error of Postgres or of its driver, without the rows that theirs may quote: the source of a [`StoreError`].
+/// An error of Postgres or of its driver, without details that may contain row data. It is the source of a
+/// [`StoreError`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct PostgresError {
@@ -57,7 +59,8 @@ impl PostgresError {
         self.sqlstate.as_deref()
     }
 
-    /// Details, hints and contexts quote rows, and so do the messages of data exceptions: they are left out.
+    /// Describes the error without details, hints, contexts and the messages of data exceptions: all of them may
+    /// contain row data.
     fn of(error: &Error) -> Self {
         let Some(reported) = error.as_db_error() else {
             let cause = error
@@ -86,10 +89,10 @@ impl PostgresError {
 }
 
 impl RunError {
-    /// Tells whether the connection cannot be used any more.
+    /// Returns whether the connection can no longer be used.
     pub(super) fn is_lost(&self) -> bool {
         match self {
-            // What the server did not report is a broken connection or one whose state nobody knows.
+            // An error that the server did not report means a broken connection, or one in an unknown state.
             Self::Driver(error) => code(error).is_none_or(|code| {
                 code == "25P03" || is_connection_code(code) || is_standby_code(code)
             }),
@@ -104,12 +107,12 @@ impl RunError {
         self.is_lost() && !ended_one
     }
 
-    /// Returns whether the answer did not arrive in time.
+    /// Returns whether the reply did not arrive in time.
     pub(super) fn is_unanswered(&self) -> bool {
         matches!(self, Self::Unanswered)
     }
 
-    /// What it means for a unit of work.
+    /// Converts into the error of a unit of work.
     pub(super) fn into_failure(self) -> StoreError {
         match self {
             Self::Visit(error) => error,
@@ -118,9 +121,10 @@ impl RunError {
             Self::Driver(error) => {
                 let described = PostgresError::of(&error);
                 match code(&error) {
-                    // Serialization failure; deadlock; lock time-out; a unique violation the unit's snapshot did not show.
+                    // Serialization failure; deadlock; lock timeout; a unique violation that the unit's snapshot did
+                    // not contain.
                     Some("40001" | "40P01" | "55P03" | "23505") => StoreError::retry(described),
-                    // Cancelled, by the statement time-out for one; and a unit that was silent for too long.
+                    // Cancelled, for example by the statement timeout; a unit that was idle for too long.
                     Some("57014" | "25P03") | None => StoreError::unavailable(described),
                     Some(code) if is_connection_code(code) || is_standby_code(code) => {
                         StoreError::unavailable(described)
@@ -131,14 +135,15 @@ impl RunError {
         }
     }
 
-    /// What it means for a commit: one that the server refused did not happen; any other that failed may have.
+    /// Converts into the error of a commit. A commit that the server refused has no effect; after any other error the
+    /// outcome is unknown.
     pub(super) fn into_commit_failure(self) -> StoreError {
         match self {
             Self::Visit(error) => error,
             Self::Closed => StoreError::commit_unknown("the connection is closed"),
             Self::Unanswered => StoreError::commit_unknown(UNANSWERED),
             Self::Driver(error) => match code(&error) {
-                // "Statement completion unknown".
+                // The SQLSTATE 40003 is "statement completion unknown".
                 Some(code) if code != "40003" && !is_connection_code(code) => {
                     Self::Driver(error).into_failure()
                 }
@@ -148,7 +153,7 @@ impl RunError {
     }
 }
 
-/// The connection of a unit ended.
+/// Returns the error for a unit whose connection was closed.
 pub(super) fn closed() -> StoreError {
     StoreError::unavailable("the connection is closed")
 }

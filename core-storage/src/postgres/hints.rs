@@ -1,4 +1,4 @@
-//! Hints between processes on one database: "there is something new", without saying what.
+//! Hints between the processes on one database. A hint tells the other processes to look for new work, without details.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use super::error::RunError;
 use super::options::Options;
 use crate::sql::ddl::quoted;
 
-/// There is at most one notification in this time.
+/// The minimum time between two notifications.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a lost connection is left alone.
+/// The pause before a lost connection is opened again.
 const RECONNECT: Duration = Duration::from_secs(1);
 
-/// A channel of hints: one connection that listens and one that notifies, both opened again when they are lost. A hint
-/// may be lost with them, and several may arrive as one: whoever waits for hints looks from time to time as well.
+/// A channel of hints. One connection listens and one notifies; both are opened again when they are lost. A hint can be
+/// lost with its connection, and several hints can arrive as one. Receivers must therefore also poll from time to time.
 ///
-/// Its connections end with it.
+/// Dropping it closes the connections.
 #[derive(Debug)]
 pub struct Hints {
     to_send: Arc<Notify>,
@@ -33,14 +33,15 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Listens to the channel of the database. The name is that of the channel: small letters, digits and `_`.
+    /// Starts to listen to the channel of the database. The name of the channel consists of lower-case letters, digits
+    /// and `_`.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] when the address is not valid. A database that cannot be reached is no error: it is tried
-    /// again.
+    /// [`StoreError::Backend`] if the URL is invalid. A database that cannot be reached causes no error: the connection
+    /// is tried again.
     pub fn open(config: &PostgresConfig, channel: &'static str) -> Result<Self, StoreError> {
         let options = Options::new(config)?;
-        // A hint that is lost with a crash of the server is worth no wait for its disk.
+        // A hint that is lost when the server crashes does not justify a wait for its disk.
         let sends_with = options.clone().with("synchronous_commit", "off");
         let (to_send, arrived) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let tasks = [
@@ -57,13 +58,13 @@ impl Hints {
 
 #[async_trait]
 impl JobHints for Hints {
-    /// Waits for nothing; hints that come close together are one.
+    /// Returns immediately. Hints within a short time are sent as one.
     async fn notify(&self) {
         self.to_send.notify_one();
     }
 
-    /// Also returns after the listening connection was opened again, when some may have been missed, and after a silence.
-    /// One task waits at a time.
+    /// Waits for a hint. Also returns after the listening connection was opened again, because hints may have been
+    /// missed, and after a long silence. Only one task may wait at a time.
     async fn hinted(&self) {
         self.arrived.notified().await;
     }
@@ -79,7 +80,7 @@ impl Drop for Hints {
 
 async fn listen(options: Options, channel: &'static str, arrived: Arc<Notify>) {
     loop {
-        // Ends with an error alone.
+        // The function returns only with an error.
         let _ = listen_once(&options, channel, &arrived).await;
         sleep(RECONNECT).await;
     }
@@ -94,7 +95,7 @@ async fn listen_once(
     connection
         .run(&format!("LISTEN {}", quoted(channel)))
         .await?;
-    // What was notified before is not told again.
+    // Earlier notifications are not repeated, so wake the receiver once.
     arrived.notify_one();
     loop {
         let notified = connection.notified().await;

@@ -1,14 +1,15 @@
 //! The engine on Postgres, for several processes on one database.
 //!
-//! A unit costs as few round trips as it can: `BEGIN` with the isolation level and the instant of the unit goes with the
-//! first query, a batch of rows is one whatever its size, `COMMIT` goes with the rows that waited for it, and nobody waits
-//! for the end of a unit that has changed nothing. A connection is neither asked whether it lives before it is used nor
-//! after: one that was lost while nobody used it is replaced when the first statement of a unit finds out.
+//! A unit takes as few round trips as possible. `BEGIN`, with the isolation level and the time of the unit, is sent
+//! with the first query. A batch of rows is one statement, whatever its size. `COMMIT` is sent with the rows that are
+//! still queued, and the end of a unit that changed nothing is not awaited. Connections are not tested before or after
+//! use. The first statement of a unit detects a connection that was lost while idle, and replaces it.
 //!
-//! No wait is unbounded: opening a connection, acquiring one and every answer have a limit. What a server says that is
-//! shutting down or accepts no writes ends the connection and the idle ones; a new one goes to the server that has taken
-//! its place. A unit that is dropped during a statement gives its connection back once the statement has ended, and the
-//! server is asked to cancel one that takes longer, so there are never more connections than the pool may have.
+//! No wait is unbounded: opening a connection, acquiring one and every reply have a limit. If the server reports that
+//! it is shutting down or accepts no writes, its connection and the idle ones are closed. New connections go to the
+//! server that has taken over. A unit that is dropped during a statement returns its connection once the statement has
+//! ended. If the statement takes longer, the server is asked to cancel it. There are never more connections than the
+//! pool allows.
 
 mod config;
 mod connect;
@@ -42,11 +43,11 @@ pub use hints::Hints;
 use pool::Pool;
 use unit::Unit;
 
-/// Opens the store and brings its schema up to date; processes that start together wait for each other.
+/// Opens the store and runs pending migrations. Processes that start at the same time wait for each other.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] when the database cannot be reached; [`StoreError::Backend`] when the address or the name
-/// of the schema is not valid or the database was made by a newer version.
+/// [`StoreError::Unavailable`] if the database cannot be reached. [`StoreError::Backend`] if the URL or the name of the
+/// schema is invalid, or if a newer version created the database.
 pub async fn open(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> {
     let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
     let retry_timeout = config.retry_timeout;
@@ -55,10 +56,10 @@ pub async fn open(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> 
     Ok(Arc::new(store.with_retry_timeout(retry_timeout)))
 }
 
-/// Opens the row engine; the `extra` tables are created if missing.
+/// Opens the row engine. The `extra` tables are created if they are missing.
 ///
 /// # Errors
-/// As [`open`].
+/// See [`open`].
 pub async fn rows(
     config: PostgresConfig,
     extra: &[&'static Table],

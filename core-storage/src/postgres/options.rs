@@ -1,4 +1,4 @@
-//! How a connection is opened.
+//! The options with which connections are opened.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,31 +12,31 @@ use super::PostgresConfig;
 use super::servers::Servers;
 use super::tls::{Checks, Tls, connector};
 
-/// The longest name that Postgres keeps as it is.
+/// The maximum length of a name in bytes. Postgres truncates longer ones.
 const MAX_NAME: usize = 63;
-/// The default of the driver.
+/// The driver's default, which means that the URL does not set `keepalives_idle`.
 const DRIVERS_KEEPALIVE_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// What connections are opened with.
+/// The options with which connections are opened.
 #[derive(Clone)]
 pub(super) struct Options {
-    /// All but the servers.
+    /// All settings except the servers.
     pub(super) config: Config,
     pub(super) servers: Servers,
     pub(super) tls: Tls,
     /// Maximum time to open a connection to one address.
     pub(super) connect_timeout: Duration,
-    /// Maximum time to open a connection to one server, over all its addresses.
+    /// Maximum time to open a connection to one server, over all of its addresses.
     pub(super) server_timeout: Duration,
-    /// How long the answer to a statement is waited for; `None` is for ever.
+    /// Maximum wait for the reply to a statement; `None` means no limit.
     pub(super) answer_timeout: Option<Duration>,
 }
 
 impl Options {
-    /// What the store is configured with.
+    /// Creates the options from the configuration of the store.
     pub(super) fn new(config: &PostgresConfig) -> Result<Self, StoreError> {
-        // The cause is left out: it may quote the address, which may hold a password.
-        let invalid = || StoreError::backend("the database address is not valid");
+        // The cause is omitted because it may contain the URL with its password.
+        let invalid = || StoreError::backend("the database URL is invalid");
         let address = Address::of(&config.url);
         let mut options = Config::from_str(&address.url).map_err(|_| invalid())?;
         let root_certificates = config.root_certificates.clone();
@@ -67,20 +67,21 @@ impl Options {
                 &millis(config.idle_timeout),
             )
             .with_client_check(config.client_check_interval)
-            // A scan of a small table takes a predicate lock on all of it, and every writer of the table conflicts.
+            // A sequential scan of a small table takes a predicate lock on the whole table, which conflicts with every
+            // writer of the table.
             .with("enable_seqscan", "off")
-            // Statements are short: compiling one takes longer than running it.
+            // Statements are short, so JIT compilation takes longer than execution.
             .with("jit", "off");
         match &config.schema {
             Some(schema) if is_name(schema) => Ok(options.with("search_path", schema)),
             Some(_) => Err(StoreError::backend(
-                "the name of the schema is not valid: small letters, digits and _",
+                "the name of the schema is invalid: use lower-case letters, digits and _",
             )),
             None => Ok(options),
         }
     }
 
-    /// The same with the interval at which the server looks whether the client is there.
+    /// Adds the interval at which the server checks whether the client is still connected.
     fn with_client_check(self, interval: Duration) -> Self {
         if interval.is_zero() {
             return self;
@@ -88,7 +89,7 @@ impl Options {
         self.with("client_connection_check_interval", &millis(interval))
     }
 
-    /// The same with a setting of the server.
+    /// Adds a server setting.
     pub(super) fn with(mut self, name: &str, value: &str) -> Self {
         let before = self.config.get_options().unwrap_or_default();
         let options = format!("{before} -c {name}={value}");
@@ -97,7 +98,7 @@ impl Options {
     }
 }
 
-/// Adds the time-outs of the system that the address does not name.
+/// Adds the timeouts of the operating system that the URL does not set.
 fn with_time_outs(mut options: Config, config: &PostgresConfig) -> Config {
     let keepalive = config.keepalive;
     if options.get_tcp_user_timeout().is_none() {
@@ -115,13 +116,14 @@ fn with_time_outs(mut options: Config, config: &PostgresConfig) -> Config {
     options
 }
 
-/// The server ends a statement first, as long as it lives.
+/// Returns the maximum wait for a reply. It is longer than the statement timeout, so a live server ends the statement
+/// first.
 fn answer_timeout(config: &PostgresConfig) -> Option<Duration> {
     let limit = config.statement_timeout;
     (!limit.is_zero()).then(|| limit.saturating_add(config.answer_margin))
 }
 
-/// The address without what the driver does not know.
+/// The URL without the parameters that the driver does not support.
 struct Address {
     url: String,
     mode: Option<String>,
@@ -152,7 +154,7 @@ impl Address {
     }
 }
 
-/// What an `sslmode` means, as libpq has it.
+/// Returns the TLS mode and the certificate checks of an `sslmode`, as libpq defines them; `None` for an unknown mode.
 fn tls_mode(mode: Option<&str>, has_roots: bool) -> Option<(SslMode, Checks)> {
     match mode {
         Some("disable") => Some((SslMode::Disable, Checks::Nothing)),
@@ -164,16 +166,16 @@ fn tls_mode(mode: Option<&str>, has_roots: bool) -> Option<(SslMode, Checks)> {
     }
 }
 
-/// Postgres takes 0 as no limit; a limit below a millisecond is one of a millisecond.
+/// Formats a timeout in milliseconds. In Postgres 0 means no limit, so a timeout below one millisecond becomes 1.
 fn millis(timeout: Duration) -> String {
     match timeout.as_millis() {
         0 if !timeout.is_zero() => "1".to_owned(),
-        // The greatest that Postgres takes.
+        // The maximum value in Postgres.
         millis => millis.min(i32::MAX as u128).to_string(),
     }
 }
 
-/// Tells whether it is a name that needs no quotes.
+/// Returns whether the name needs no quotes.
 fn is_name(name: &str) -> bool {
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
     let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
@@ -185,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_whose_name_could_be_more_than_a_name_is_refused() {
+    fn a_schema_name_that_needs_quotes_is_refused() {
         for name in ["", "1a", "A", "a b", "a\"b", "a,public", &"a".repeat(64)] {
             let mut config = PostgresConfig::new("postgres://localhost/x", [7; 32]);
             config.schema = Some(name.to_owned());
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_an_address_are_kept_beside_those_of_the_store() {
+    fn settings_in_the_url_are_kept_in_addition_to_those_of_the_store() {
         let url =
             "postgres://localhost/x?sslmode=disable&options=-c%20geqo%3Doff&application_name=y";
         let options = Options::new(&PostgresConfig::new(url, [7; 32]))
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_go_to_a_server_that_accepts_writes_unless_the_address_says_otherwise() {
+    fn connections_go_to_a_writable_server_unless_the_url_says_otherwise() {
         let attributes = |url: &str| {
             let options = Options::new(&PostgresConfig::new(url, [7; 32]));
             options.ok().unwrap().config.get_target_session_attrs()
@@ -227,39 +229,39 @@ mod tests {
     }
 
     #[test]
-    fn time_outs_of_an_address_win_over_those_of_the_store() {
+    fn timeouts_in_the_url_take_precedence_over_the_configuration() {
         let of = |url: &str| {
             let options = Options::new(&PostgresConfig::new(url, [7; 32]));
             options.ok().unwrap()
         };
         let seconds = Duration::from_secs;
-        let told = of(
+        let in_url = of(
             "postgres://one/x?connect_timeout=7&tcp_user_timeout=8&keepalives_idle=9\
              &keepalives_interval=10&keepalives_retries=11",
         );
-        assert_eq!(told.connect_timeout, seconds(7));
-        assert_eq!(told.config.get_tcp_user_timeout(), Some(&seconds(8)));
-        assert_eq!(told.config.get_keepalives_idle(), seconds(9));
-        assert_eq!(told.config.get_keepalives_interval(), Some(seconds(10)));
-        assert_eq!(told.config.get_keepalives_retries(), Some(11));
-        let untold = of("postgres://one/x");
-        assert_eq!(untold.connect_timeout, seconds(3));
-        assert_eq!(untold.config.get_tcp_user_timeout(), Some(&seconds(10)));
-        assert_eq!(untold.config.get_keepalives_idle(), seconds(10));
-        assert_eq!(untold.config.get_keepalives_interval(), Some(seconds(5)));
-        assert_eq!(untold.config.get_keepalives_retries(), Some(3));
-        assert_eq!(untold.answer_timeout, Some(seconds(25)));
+        assert_eq!(in_url.connect_timeout, seconds(7));
+        assert_eq!(in_url.config.get_tcp_user_timeout(), Some(&seconds(8)));
+        assert_eq!(in_url.config.get_keepalives_idle(), seconds(9));
+        assert_eq!(in_url.config.get_keepalives_interval(), Some(seconds(10)));
+        assert_eq!(in_url.config.get_keepalives_retries(), Some(11));
+        let defaults = of("postgres://one/x");
+        assert_eq!(defaults.connect_timeout, seconds(3));
+        assert_eq!(defaults.config.get_tcp_user_timeout(), Some(&seconds(10)));
+        assert_eq!(defaults.config.get_keepalives_idle(), seconds(10));
+        assert_eq!(defaults.config.get_keepalives_interval(), Some(seconds(5)));
+        assert_eq!(defaults.config.get_keepalives_retries(), Some(3));
+        assert_eq!(defaults.answer_timeout, Some(seconds(25)));
     }
 
     #[test]
-    fn an_address_that_is_not_valid_is_not_shown() {
+    fn the_error_for_an_invalid_url_does_not_contain_it() {
         let config = PostgresConfig::new("postgres://me:secret@host:port/x", [7; 32]);
         let error = Options::new(&config).err().expect("the port is no number");
         assert!(!error.to_string().contains("secret"));
     }
 
     #[test]
-    fn a_timeout_is_told_in_milliseconds_and_only_zero_means_for_ever() {
+    fn timeouts_are_in_milliseconds_and_only_zero_means_no_limit() {
         assert_eq!(millis(Duration::ZERO), "0");
         assert_eq!(millis(Duration::from_nanos(1)), "1");
         assert_eq!(millis(Duration::from_secs(20)), "20000");

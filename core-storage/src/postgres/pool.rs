@@ -1,4 +1,4 @@
-//! The connections. Taking one and giving it back costs no round trip.
+//! The pool of connections. Acquiring and releasing a connection takes no round trip.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use super::connection::Connection;
 use super::error::{RunError, closed};
 use super::options::Options;
 
-/// A connection is closed after so long: its server process keeps what it has learned of tables and plans.
+/// The maximum age of a connection. Its server process accumulates memory for tables and plans.
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 
-/// A connection, and when it was opened.
+/// A connection and the time at which it was opened.
 struct Opened {
     connection: Connection,
     at: Instant,
@@ -37,7 +37,7 @@ impl Idle {
 /// The work in progress on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// No work, or a rollback whose answer the next user reads.
+    /// No work, or a rollback whose reply the next user reads.
     None,
     /// A statement is in progress.
     Statement,
@@ -45,13 +45,13 @@ pub(super) enum Work {
     Commit,
 }
 
-/// The connections of a store: those that nobody uses, the last one given back first.
+/// The pool of a store's connections. The connection that was released last is reused first.
 pub(super) struct Pool {
     options: Options,
     acquire_timeout: Duration,
     max_idle: Duration,
     permits: Arc<Semaphore>,
-    /// In the order in which they were given back.
+    /// The idle connections, in the order in which they were released.
     idle: Mutex<Vec<Idle>>,
     reaper: JoinHandle<()>,
 }
@@ -64,7 +64,7 @@ impl Drop for Pool {
 
 /// Closes connections that have been idle for too long, until the pool is dropped.
 async fn reap(pool: Weak<Pool>, max_idle: Duration) {
-    // Most live no longer than half as long again.
+    // An idle connection lives at most 1.5 times as long as `max_idle`.
     let pause = (max_idle / 2).max(Duration::from_millis(1));
     loop {
         sleep(pause).await;
@@ -77,7 +77,7 @@ async fn reap(pool: Weak<Pool>, max_idle: Duration) {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The options hold the password.
+        // The options contain the password.
         f.debug_struct("Pool")
             .field("idle", &self.idle().len())
             .finish_non_exhaustive()
@@ -85,7 +85,7 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// A pool without connections. Runs in a runtime.
+    /// Creates a pool without connections. Must be called in a Tokio runtime.
     pub(super) fn new(config: &PostgresConfig) -> Result<Arc<Self>, StoreError> {
         let connections = usize::try_from(config.connections.max(2));
         let connections = connections.unwrap_or(Semaphore::MAX_PERMITS);
@@ -110,10 +110,11 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection: one that nobody uses, else a new one.
+    /// Acquires an idle connection, or opens a new one.
     pub(super) async fn acquire(self: &Arc<Self>) -> Result<Lease, StoreError> {
         let acquired = timeout(self.acquire_timeout, self.lease()).await;
-        acquired.map_err(|_| StoreError::unavailable("no connection became free in time"))?
+        acquired
+            .map_err(|_| StoreError::unavailable("no database connection became free in time"))?
     }
 
     async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
@@ -144,15 +145,16 @@ impl Pool {
 
     async fn connect(&self) -> Result<Opened, StoreError> {
         let connected = timeout(self.acquire_timeout, Connection::open(&self.options)).await;
-        let connected =
-            connected.map_err(|_| StoreError::unavailable("connecting takes too long"))?;
+        let connected = connected
+            .map_err(|_| StoreError::unavailable("connecting to the database timed out"))?;
         Ok(Opened {
             connection: connected?,
             at: Instant::now(),
         })
     }
 
-    /// Forgets the connections that nobody uses: one of them was found lost, so others are as well.
+    /// Closes the idle connections. Called after one connection was found lost, because the others are probably lost
+    /// too.
     pub(super) fn clear(&self) {
         self.idle().clear();
     }
@@ -161,7 +163,7 @@ impl Pool {
 /// A connection in use. Dropping it returns it to the pool; work in progress is ended first.
 pub(super) struct Lease {
     opened: Option<Opened>,
-    /// Whether it was opened for this use.
+    /// Whether the connection was opened for this use.
     pub(super) is_new: bool,
     /// The work in progress, or the failed work that left a transaction open.
     pub(super) work: Work,
@@ -176,7 +178,7 @@ impl Lease {
         opened.map(|opened| &mut opened.connection)
     }
 
-    /// Puts a new connection in the place of a lost one.
+    /// Replaces a lost connection by a new one.
     pub(super) async fn reconnect(&mut self) -> Result<(), StoreError> {
         self.opened = None;
         self.pool.clear();
@@ -185,12 +187,12 @@ impl Lease {
         Ok(())
     }
 
-    /// Does not give the connection back.
+    /// Closes the connection instead of returning it to the pool.
     pub(super) fn forget(&mut self) {
         self.opened = None;
     }
 
-    /// Drops the connection if the error ended it, and the idle ones if the whole server is affected.
+    /// Closes the connection if it is lost, and also the idle ones if the whole server is affected.
     pub(super) fn note(&mut self, error: &RunError) {
         if error.is_lost() {
             self.forget();
@@ -222,7 +224,7 @@ impl Drop for Lease {
     }
 }
 
-/// Ends the work in progress on a connection, and returns it to the pool or closes it.
+/// Ends the work in progress on a connection, and then returns it to the pool or closes it.
 async fn settle(pool: &Pool, mut opened: Opened, can_cancel: bool) {
     if opened.connection.settle(can_cancel).await {
         pool.put(opened);

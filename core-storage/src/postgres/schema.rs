@@ -1,4 +1,4 @@
-//! Brings the schema up to date.
+//! Runs the migrations.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use super::pool::{Pool, Work};
 use crate::sql::{Dialect, ddl, migrations};
 use crate::table::Table;
 
-/// Others that start wait for as long as it takes.
+/// Processes that start at the same time wait without a limit.
 const BEGIN: &str = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
-/// Held until the transaction ends; an arbitrary number that nothing else on the database is likely to use.
+/// Held until the transaction ends. The number is arbitrary and unlikely to be used by anything else on the database.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305401991423)";
 
-/// Runs the migrations that have not run, and creates the `extra` tables that are missing.
+/// Runs the pending migrations, and creates the `extra` tables that are missing.
 pub(super) async fn migrate(
     pool: &Arc<Pool>,
     schema: Option<&str>,
     extra: &[&'static Table],
 ) -> Result<(), StoreError> {
     let mut lease = pool.acquire().await?;
-    // What fails leaves a transaction open.
+    // A failure leaves a transaction open.
     lease.work = Work::Statement;
     let connection = lease.connection()?;
-    // Migrations, and waiting for those of others, take as long as they take.
+    // Migrations have no time limit, and neither has the wait for the migrations of other processes.
     let limit = connection.set_answer_timeout(None);
     migrate_on(connection, schema, extra).await?;
     connection.set_answer_timeout(limit);

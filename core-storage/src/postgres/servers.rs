@@ -11,17 +11,17 @@ use tokio_postgres::config::{Host, LoadBalanceHosts};
 
 const DEFAULT_PORT: u16 = 5432;
 
-/// One server of the database's address.
+/// One server of the database's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Server {
-    /// The name that the server's certificate must have; or the folder of a socket.
+    /// The host name, which the server's certificate must contain, or the folder of a Unix socket.
     host: Option<Host>,
-    /// The IP address of the server, if the database's address gives it beside the name.
+    /// The IP address of the server, if the URL contains one in addition to the name.
     address: Option<IpAddr>,
     port: u16,
 }
 
-/// The servers of the database's address. One that was reached is tried first from then on.
+/// The servers of the database's URL. The server that was reached last is tried first.
 #[derive(Clone)]
 pub(super) struct Servers {
     all: Arc<[Server]>,
@@ -31,7 +31,8 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// The servers that the configuration names; `None` if hosts, addresses and ports do not fit together.
+    /// Returns the servers that the configuration names; `None` if the numbers of hosts, addresses and ports do not
+    /// match.
     pub(super) fn of(config: &Config) -> Option<Self> {
         let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
         let ports = config.get_ports();
@@ -69,12 +70,12 @@ impl Servers {
         order.filter_map(move |at| Some((at, self.all.get(at)?)))
     }
 
-    /// Notes that the server with this index was reached.
+    /// Records that the server with this index was reached.
     pub(super) fn note_reached(&self, at: usize) {
         self.last.store(at, Ordering::Relaxed);
     }
 
-    /// The indexes of the servers in the order in which they are tried.
+    /// Returns the indexes of the servers in the order in which they are tried.
     fn order(&self) -> Vec<usize> {
         let count = self.all.len();
         let first = self.last.load(Ordering::Relaxed);
@@ -88,7 +89,7 @@ impl Servers {
 }
 
 impl Server {
-    /// The configurations that each lead to one address of the server.
+    /// Returns one configuration for each address of the server.
     pub(super) async fn configs(&self, config: &Config) -> std::io::Result<Vec<Config>> {
         let with_address = |address| {
             let mut config = without_servers(config);
@@ -115,7 +116,7 @@ impl Server {
     }
 }
 
-/// A copy of the configuration that names no server.
+/// Returns a copy of the configuration that names no server.
 fn without_servers(config: &Config) -> Config {
     let mut copy = Config::new();
     if let Some(user) = config.get_user() {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn each_host_has_its_port_and_one_port_is_that_of_all() {
+    fn each_host_has_its_port_and_a_single_port_is_for_all_hosts() {
         let named = servers("postgres://one:1,two:2/x").unwrap();
         assert_eq!(*named.all, [tcp("one", 1), tcp("two", 2)]);
         let one_port = servers("host=one,two port=3").unwrap();
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_configuration_of_a_server_keeps_everything_else() {
+    async fn the_configuration_of_a_server_keeps_all_other_settings() {
         let url = "host=localhost hostaddr=127.0.0.1 port=7 user=me password=secret dbname=x \
              options='-c geqo=off' application_name=y sslmode=require connect_timeout=3 tcp_user_timeout=4 \
              keepalives=0 keepalives_idle=5 keepalives_interval=6 keepalives_retries=8 \

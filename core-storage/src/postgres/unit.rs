@@ -1,4 +1,4 @@
-//! A unit of work.
+//! A unit of work on Postgres.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,34 +11,37 @@ use crate::sql::{Dialect, Executor, Statement};
 use crate::value::Visit;
 
 const SERIALIZABLE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
-/// The statements of these units are few and always the same: each is planned once for a connection instead of for every
-/// run, which takes as long as running it. What a plan depends on is in the text: limits, and the values of index
-/// predicates. A plan that was made while a table was small must be good when it is large, so it follows indexes alone.
+/// Units of this mode run few statements, always the same. A generic plan is made once for a connection instead of for
+/// every run, which takes as long as the statement itself. The text contains what the plan depends on: limits, and the
+/// values of index predicates. A plan that was made while a table was small must stay good when it is large, so only
+/// plain index scans are allowed.
 const READ_COMMITTED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
      SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_bitmapscan = off; \
      SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// A unit of work: a transaction, or single reads on a bare connection. A transaction that is dropped is rolled back.
+/// A unit of work: a transaction, or single reads on a connection without a transaction. A transaction that is dropped
+/// is rolled back.
 pub(super) struct Unit {
     lease: Lease,
     mode: Mode,
     state: State,
-    /// Whether nothing has run yet, so that a lost connection can be replaced.
+    /// `true` until the first statement has run: a lost connection can still be replaced.
     is_fresh: bool,
     now: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// No transaction; this opens it, and goes with the first statement.
+    /// No transaction yet. This statement opens it, and is sent with the first statement of the unit.
     Before(&'static str),
     Open,
-    /// No transaction, and there will be none.
+    /// The unit has no transaction, or has ended it.
     Without,
 }
 
-/// The statement that opens a unit of the mode; one that writes is told its instant in the same round trip.
+/// Returns the statement that opens a unit of this mode. `with_now` also reads the time of a writing unit in the same
+/// round trip.
 fn opening(mode: Mode, with_now: bool) -> Option<&'static str> {
     static WITH_NOW: LazyLock<[String; 2]> = LazyLock::new(|| {
         [SERIALIZABLE, READ_COMMITTED].map(|begin| format!("{begin}; {}", Dialect::Postgres.now()))
@@ -55,7 +58,7 @@ fn opening(mode: Mode, with_now: bool) -> Option<&'static str> {
 }
 
 impl Unit {
-    /// A unit that opens its transaction with its first statement.
+    /// Creates a unit that opens its transaction with its first statement.
     pub(super) async fn begin(
         pool: &Arc<Pool>,
         mode: Mode,
@@ -70,7 +73,7 @@ impl Unit {
         })
     }
 
-    /// Notes how a statement ended.
+    /// Records the outcome of a statement.
     fn ended<T>(&mut self, outcome: Result<T, RunError>) -> Result<T, StoreError> {
         self.is_fresh = false;
         self.lease.work = Work::None;
@@ -80,8 +83,8 @@ impl Unit {
         })
     }
 
-    /// Notes that the transaction is open, and its instant; a connection on which it could not be opened is closed, so that
-    /// nothing runs outside of it.
+    /// Records that the transaction is open, and its time. If the transaction could not be opened, the connection is
+    /// closed so that nothing runs outside of a transaction.
     fn opened(&mut self, outcome: Result<Option<i64>, RunError>) -> Result<(), StoreError> {
         let outcome = self.ended(outcome);
         if outcome.is_err() {
@@ -92,12 +95,12 @@ impl Unit {
         Ok(())
     }
 
-    /// Tells whether to try again, on a new connection: nobody used the old one for a while, and it was lost meanwhile.
+    /// Replaces a connection that was lost while it was idle. Returns whether to run the statement again.
     async fn has_reconnected<T>(
         &mut self,
         outcome: &Result<T, RunError>,
     ) -> Result<bool, StoreError> {
-        // Whoever has waited for an answer as long as that takes waits no second time.
+        // After a reply that timed out, the caller does not wait a second time.
         let is_lost = |error: &RunError| error.is_lost() && !error.is_unanswered();
         let is_lost = outcome.as_ref().is_err_and(is_lost);
         if !is_lost || !self.is_fresh || self.lease.is_new {
@@ -107,7 +110,7 @@ impl Unit {
         Ok(true)
     }
 
-    /// Opens the transaction, unless it is open or there is to be none.
+    /// Opens the transaction, unless it is open or the unit has none.
     async fn open(&mut self) -> Result<(), StoreError> {
         let State::Before(opening) = self.state else {
             return Ok(());
@@ -145,7 +148,7 @@ impl Unit {
         self.ended(fetched)
     }
 
-    /// Ends a transaction that has nothing to make permanent. Nobody waits for it.
+    /// Ends a transaction that has nothing to make permanent, without waiting for the reply.
     fn leave(&mut self, text: &str) {
         let is_open = std::mem::replace(&mut self.state, State::Without) == State::Open;
         if !is_open || self.lease.work != Work::None {
@@ -158,7 +161,7 @@ impl Unit {
         }
     }
 
-    /// Notes how a commit ended.
+    /// Records the outcome of a commit.
     fn committed(&mut self, outcome: Result<(), RunError>) -> Result<(), StoreError> {
         self.lease.work = Work::None;
         self.state = State::Without;
@@ -171,7 +174,7 @@ impl Unit {
 
 impl Executor for Unit {
     async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
-        // A change must not run unless the transaction is open, so they do not go together.
+        // A change must not run outside of a transaction, so it is not sent with the statement that opens it.
         self.open().await?;
         self.lease.work = Work::Statement;
         let outcome = self.lease.connection()?.execute(statement).await;
@@ -219,7 +222,7 @@ impl Executor for Unit {
     async fn commit_after(mut self, statement: &Statement<'_>) -> Result<(), StoreError> {
         self.open().await?;
         self.lease.work = Work::Statement;
-        // Where this fails no commit was sent, and the unit is rolled back when it is dropped.
+        // If this fails, no commit was sent, and dropping the unit rolls it back.
         let prepared = self.lease.connection()?.prepare(statement).await;
         self.ended(prepared)?;
         self.lease.work = Work::Commit;

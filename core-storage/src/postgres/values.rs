@@ -1,4 +1,4 @@
-//! Values as the server is sent and sends them.
+//! Conversion of values to and from the wire format of the server.
 
 use core_domain::kernel::StoreError;
 use tokio_postgres::Row;
@@ -11,7 +11,7 @@ use crate::value::{ReadRow, ValueRef};
 
 type Encoded = Result<IsNull, Box<dyn std::error::Error + Sync + Send>>;
 
-/// The type that the server takes a placeholder for.
+/// Returns the Postgres type of a placeholder.
 pub(super) fn type_of(bind: &Bind<'_>) -> PgType {
     match bind {
         Bind::One(Type::Bool, _) => PgType::BOOL,
@@ -23,7 +23,7 @@ pub(super) fn type_of(bind: &Bind<'_>) -> PgType {
     }
 }
 
-/// What is bound to a placeholder, as the driver asks for it. The driver logs its `Debug`, which shows no value.
+/// A parameter for the driver. The driver logs its `Debug` output, which contains no value.
 #[derive(Debug)]
 pub(super) struct Bound<'b, 'q>(pub(super) &'b Bind<'q>);
 
@@ -40,7 +40,7 @@ impl ToSql for Bound<'_, '_> {
         }
     }
 
-    // `type_of` is what statements are prepared with.
+    // Statements are prepared with the types of `type_of`, so every type is accepted.
     fn accepts(_: &PgType) -> bool {
         true
     }
@@ -61,7 +61,7 @@ fn array<'v, T>(values: &[ValueRef<'v>], of: fn(ValueRef<'v>) -> Option<T>) -> V
     values.iter().copied().map(of).collect()
 }
 
-/// A row as the server has sent it.
+/// A row that the server has sent.
 pub(super) struct Answer<'r> {
     pub(super) row: &'r Row,
     pub(super) columns: &'r [Column],

@@ -1,23 +1,23 @@
-//! Rows that nothing can be in the way of: they wait until their table is looked at or the unit commits, and go in one
-//! statement, whatever their tables.
+//! A queue of rows that cannot conflict. They are written in one statement, whatever their tables, when the unit uses
+//! their table or commits.
 
 use super::text::Writer;
 use super::{batch, render};
 use crate::table::Table;
 use crate::value::Row;
 
-/// What the parts of a statement are called; how many tables one statement writes at most.
+/// The names of the parts of a statement. Their number is the maximum number of parts in one statement.
 const PARTS: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
 
-/// The rows of one table.
+/// The queued rows of one table.
 pub(super) struct Part {
     pub(super) table: &'static Table,
     rows: Vec<Row>,
-    /// Whether the rows take the place of those with their keys, which the unit has locked.
+    /// Whether the rows replace the rows with their keys, which the unit has locked.
     replaces: bool,
 }
 
-/// The rows that wait.
+/// The queue of rows.
 #[derive(Default)]
 pub(super) struct Appended(Vec<Part>);
 
@@ -30,7 +30,7 @@ impl Appended {
         }
     }
 
-    /// Adds rows that take the place of locked ones, no two of them with one key. None of the table wait.
+    /// Adds rows that replace locked ones. All keys differ, and no other rows of the table are queued.
     pub(super) fn add_replacing(&mut self, table: &'static Table, rows: Vec<Row>) {
         self.push(table, rows, true);
     }
@@ -47,13 +47,13 @@ impl Appended {
         self.0.iter().any(|part| part.table == table)
     }
 
-    /// The parts in portions, each of which is one statement.
+    /// Splits the parts into groups. Each group becomes one statement.
     pub(super) fn statements(&self) -> impl DoubleEndedIterator<Item = &[Part]> {
         self.0.chunks(PARTS.len())
     }
 }
 
-/// Inserts the rows of all parts.
+/// Writes an insert of the rows of all parts.
 pub(super) fn insert_parts<'q>(w: &mut Writer<'q>, parts: &'q [Part]) {
     let Some((last, before)) = parts.split_last() else {
         return;
@@ -77,7 +77,7 @@ fn insert_part<'q>(w: &mut Writer<'q>, part: &'q Part) {
     }
 }
 
-/// Inserts rows that conflict with none.
+/// Writes an insert of rows that cannot conflict.
 pub(super) fn insert_new<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [Row]) {
     match rows {
         [row] => render::insert_new(w, table, row),

@@ -1,4 +1,4 @@
-//! Many rows in one statement, on databases with arrays: one array for each column.
+//! Statements for many rows, on databases with arrays. Each column is one array.
 
 use super::dialect::Dialect;
 use super::statement::Bind;
@@ -7,14 +7,14 @@ use crate::row_store::Replacement;
 use crate::table::{Table, Type, VERSION};
 use crate::value::{Row, Value, ValueRef};
 
-/// Inserts the rows that violate no unique index; answers the keys of those.
+/// Writes an insert of the rows that violate no unique index. The statement returns the keys of the inserted rows.
 pub(super) fn insert_rows<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [Row]) {
     insert_new_rows(w, table, rows);
     w.sql(" ON CONFLICT DO NOTHING RETURNING ")
         .name(table.key());
 }
 
-/// Inserts rows that conflict with none.
+/// Writes an insert of rows that cannot conflict.
 pub(super) fn insert_new_rows<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [Row]) {
     w.sql("INSERT INTO ").name(table.name).sql(" (");
     w.columns(table, "").sql(") SELECT * FROM unnest(");
@@ -24,8 +24,8 @@ pub(super) fn insert_new_rows<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [
     w.sql(")");
 }
 
-/// Has an insert put its rows in the place of those with their keys. An insert that meets a row takes no predicate locks,
-/// where an update that looks for the row would lock the range of keys around it.
+/// Extends an insert to replace the stored rows with the same keys. An insert that finds a row takes no predicate
+/// locks. An update that looks for the row would lock the range of keys around it.
 pub(super) fn or_replace(w: &mut Writer<'_>, table: &Table) {
     w.sql(" ON CONFLICT (")
         .name(table.key())
@@ -35,7 +35,7 @@ pub(super) fn or_replace(w: &mut Writer<'_>, table: &Table) {
     });
 }
 
-/// Has an insert lock the rows with the keys of its own, and answer all of them as they are stored.
+/// Extends an insert to lock the stored rows with the same keys, and to return all rows as they are stored.
 pub(super) fn or_lock(w: &mut Writer<'_>, table: &Table) {
     w.sql(" ON CONFLICT (")
         .name(table.key())
@@ -48,7 +48,7 @@ pub(super) fn or_lock(w: &mut Writer<'_>, table: &Table) {
     w.sql(" RETURNING ").columns(table, "");
 }
 
-/// Changes the rows that are found by key and version; these columns of them.
+/// Writes an update of these columns in rows that are identified by key and version.
 pub(super) fn replace_rows<'q>(
     w: &mut Writer<'q>,
     table: &Table,
@@ -88,7 +88,7 @@ pub(super) fn replace_rows<'q>(
     w.sql(" = n.\"old version\"");
 }
 
-/// The values of one column of the rows.
+/// Binds the values of one column of the rows as an array.
 fn array<'q>(w: &mut Writer<'q>, kind: Type, rows: impl IntoIterator<Item = &'q Row>, at: usize) {
     let value = |row: &'q Row| row.get(at).map_or(ValueRef::Null, Value::as_ref);
     w.bind(Bind::Array(kind, rows.into_iter().map(value).collect()));

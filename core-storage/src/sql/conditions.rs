@@ -1,4 +1,4 @@
-//! Conditions of a WHERE, and the order of an answer.
+//! Conditions of a WHERE clause, and the ORDER BY clause.
 
 use super::dialect::Dialect;
 use super::statement::Bind;
@@ -28,7 +28,7 @@ pub(super) fn filter<'q>(
             [] => {
                 w.sql("FALSE");
             }
-            // Postgres estimates an array at ten values: it would plan the statement anew for every value.
+            // Postgres estimates an array at ten values, and would plan the statement again for every value.
             [value] => compare(w, table, column, Op::Eq, value),
             values => one_of(w, dialect, table, column, values),
         },
@@ -69,7 +69,8 @@ fn group<'q>(
     w.sql(")");
 }
 
-/// The text of an index predicate that the comparison names: planners use a partial index only when they see its values.
+/// Returns the text of an index predicate if the comparison is the same. A planner uses a partial index only if the
+/// statement contains its values as literals.
 fn literal(table: &Table, column: &str, op: Op, value: &Value) -> Option<&'static str> {
     match (op, value) {
         (Op::Eq, Value::Text(text)) => table.index_literal(column, text),
@@ -109,7 +110,7 @@ fn one_of<'q>(
     w.sql(")");
 }
 
-/// The values, the last one repeated up to a power of two: lists of different lengths share few texts.
+/// Repeats the last value up to the next power of two, so that lists of different lengths share few statement texts.
 fn padded(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'_>> {
     if let Some(last) = values.last().copied() {
         values.resize(values.len().next_power_of_two(), last);
@@ -117,7 +118,7 @@ fn padded(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'_>> {
     values
 }
 
-/// The rows after a keyset position.
+/// Writes the condition for the rows after a keyset position.
 pub(super) fn after<'q>(
     w: &mut Writer<'q>,
     table: &'static Table,
@@ -136,7 +137,8 @@ pub(super) fn after<'q>(
         w.sql(")");
         return;
     }
-    // Mixed directions have no row-value comparison: equal in the first n parts and beyond in the next, for each n.
+    // Row values cannot be compared in mixed directions. Instead, for each n: equal in the first n parts, and beyond in
+    // the next part.
     w.sql("(");
     w.joined(0..order.len(), " OR ", |w, length| {
         w.sql("(");
@@ -162,7 +164,7 @@ pub(super) fn ordered(w: &mut Writer<'_>, order: &[Order]) {
     });
 }
 
-/// What an index is limited to.
+/// Writes the predicate of a partial index.
 pub(super) fn predicate(w: &mut Writer<'_>, predicate: IndexPredicate) {
     match predicate {
         IndexPredicate::IsNull(column) => w.name(column).sql(" IS NULL"),

@@ -1,4 +1,4 @@
-//! The SQL that creates a table as it is described.
+//! The SQL that creates a table from its description.
 
 use core_domain::kernel::hex;
 use sha2::{Digest, Sha256};
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 pub use super::dialect::Dialect;
 use crate::table::{Column, IndexPredicate, Table, Type, Unique};
 
-/// The statements that create a table and its indexes. With `if_missing` they leave alone what exists.
+/// Returns the statements that create a table and its indexes. With `if_missing` they do not change existing objects.
 #[must_use]
 pub fn create(table: &Table, dialect: Dialect, if_missing: bool) -> String {
     let mut text = create_table(table, table.name, dialect, if_missing);
@@ -22,18 +22,18 @@ pub fn create(table: &Table, dialect: Dialect, if_missing: bool) -> String {
     text
 }
 
-/// A trigger that refuses to change or delete the rows of a table, whoever asks.
+/// A trigger that makes every change or deletion of rows fail, even outside of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// Its name.
+    /// The name of the trigger.
     pub name: String,
-    /// The statement that creates it.
+    /// The statement that creates the trigger.
     pub create: String,
-    /// The statement that drops it, if it is there.
+    /// The statement that drops the trigger if it exists.
     pub drop: String,
 }
 
-/// The guards of a table whose rows are only added; none of another.
+/// Returns the triggers of an append-only table; no triggers for other tables.
 #[must_use]
 pub fn guards(table: &Table, dialect: Dialect) -> Vec<Guard> {
     if !table.append_only {
@@ -42,7 +42,7 @@ pub fn guards(table: &Table, dialect: Dialect) -> Vec<Guard> {
     guards_of(table.name, dialect)
 }
 
-/// The guards that a table of this name has if its rows are only added.
+/// Returns the triggers that an append-only table of this name has.
 #[must_use]
 pub fn guards_of(table: &str, dialect: Dialect) -> Vec<Guard> {
     let guard = |suffix: &str, create: &dyn Fn(&str) -> String| {
@@ -78,11 +78,12 @@ pub fn guards_of(table: &str, dialect: Dialect) -> Vec<Guard> {
     }
 }
 
-/// What the triggers of Postgres run.
+/// The function that the triggers of Postgres call.
 const REFUSE_CHANGE: &str = "CREATE OR REPLACE FUNCTION \"refuse_change\"() RETURNS trigger LANGUAGE plpgsql AS \
      $$ BEGIN RAISE EXCEPTION 'rows of % are never changed or deleted', TG_TABLE_NAME; END $$;\n";
 
-/// The statement that creates a table as described, without its indexes, under a name that may be another one.
+/// Returns the statement that creates a table without its indexes. The name may differ from the name in the
+/// description.
 #[must_use]
 pub fn create_table(table: &Table, name: &str, dialect: Dialect, if_missing: bool) -> String {
     let definition = |column: &Column| {
@@ -110,7 +111,7 @@ pub fn create_table(table: &Table, name: &str, dialect: Dialect, if_missing: boo
     )
 }
 
-/// The name, type and nullability of a column.
+/// Returns the definition of a column: its name, type and nullability.
 #[must_use]
 pub fn column_definition(column: &Column, dialect: Dialect) -> String {
     let null = if column.nullable { "" } else { " NOT NULL" };
@@ -118,7 +119,8 @@ pub fn column_definition(column: &Column, dialect: Dialect) -> String {
     format!("{} {of}{null}", quoted(column.name))
 }
 
-/// The constraint that makes an integer a boolean, where the database has no such type; empty elsewhere.
+/// Returns the constraint that limits an integer column to booleans if the database has no boolean type. Returns an
+/// empty text otherwise.
 #[must_use]
 pub fn check(column: &Column, dialect: Dialect) -> String {
     match (column.kind, dialect) {
@@ -127,19 +129,19 @@ pub fn check(column: &Column, dialect: Dialect) -> String {
     }
 }
 
-/// An index as it is created in both databases.
+/// An index, in the syntax that both databases share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
-    /// Its name, unique in the database.
+    /// The name of the index, unique in the database.
     pub name: String,
-    /// `CREATE [UNIQUE] INDEX`.
+    /// The first words: `CREATE INDEX` or `CREATE UNIQUE INDEX`.
     create: &'static str,
-    /// `ON ..`.
+    /// The rest of the statement: `ON ..`.
     definition: String,
 }
 
 impl Index {
-    /// The statement that creates it.
+    /// Returns the statement that creates the index.
     #[must_use]
     pub fn create(&self, if_missing: bool) -> String {
         let (create, name) = (self.create, quoted(&self.name));
@@ -151,8 +153,8 @@ impl Index {
     }
 }
 
-/// The indexes of a table: unique ones, declared ones, and one on the parent column if no other over every row begins
-/// with it.
+/// Returns the indexes of a table: its unique indexes and its declared indexes. Adds one on the parent column, unless a
+/// declared index over all rows starts with it.
 #[must_use]
 pub fn indexes(table: &Table) -> Vec<Index> {
     let uniques = table
@@ -178,7 +180,8 @@ pub fn indexes(table: &Table) -> Vec<Index> {
     indexes
 }
 
-/// Indexes on the same columns may be limited to different values of one column: those behind the first are numbered.
+/// Numbers indexes with the same name, from the second on. Indexes on the same columns may be limited to different
+/// values of one column.
 fn tell_apart(indexes: &mut [Index]) {
     let names: Vec<String> = indexes.iter().map(|index| index.name.clone()).collect();
     for (at, index) in indexes.iter_mut().enumerate() {
@@ -196,7 +199,7 @@ fn index(
     includes: &[&'static str],
     predicates: &[IndexPredicate],
 ) -> Index {
-    // The key after the columns makes the index give the order of a page.
+    // With the key after the columns the index has the order of a page.
     let sorted = columns.iter().copied().chain([table.key()]);
     let listed = listed(sorted.chain(includes.iter().copied()));
     let condition = condition(predicates);
@@ -207,10 +210,11 @@ fn index(
     }
 }
 
-/// The longest name Postgres takes, in bytes.
+/// The maximum length of a name in Postgres, in bytes.
 const LONGEST_NAME: usize = 63;
 
-/// A partial index may have the columns of another one: it is told from it by what it is limited to.
+/// Returns the name of an index. The predicates are part of it, because a partial index may have the same columns as
+/// another index.
 fn index_name(table: &Table, columns: &[&str], predicates: &[IndexPredicate]) -> String {
     let mut name = format!("{}_by_{}", table.name, columns.join("_"));
     for predicate in predicates {
@@ -220,7 +224,7 @@ fn index_name(table: &Table, columns: &[&str], predicates: &[IndexPredicate]) ->
     if name.len() <= LONGEST_NAME {
         return name;
     }
-    // Postgres would cut it off, and two might be the same then.
+    // Postgres would truncate the name, and two truncated names could be the same.
     let hash = Sha256::digest(&name);
     let hash = hex(hash.get(..4).unwrap_or_default());
     let kept = name.get(..LONGEST_NAME - hash.len() - 1);
@@ -237,7 +241,7 @@ fn unique_index(table: &Table, unique: &Unique) -> Index {
     }
 }
 
-/// What limits an index to some rows; empty when nothing does.
+/// Returns the WHERE clause of a partial index; empty if there are no predicates.
 fn condition(predicates: &[IndexPredicate]) -> String {
     if predicates.is_empty() {
         return String::new();
@@ -258,13 +262,13 @@ fn predicate(predicate: IndexPredicate) -> String {
     }
 }
 
-/// A name as an identifier of SQL.
+/// Quotes a name as an SQL identifier.
 #[must_use]
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text as a literal of SQL.
+/// Quotes a text as an SQL literal.
 #[must_use]
 pub fn text_literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))

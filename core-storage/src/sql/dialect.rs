@@ -1,21 +1,21 @@
-//! The databases whose SQL is known.
+//! The supported SQL dialects.
 
 use crate::table::Type;
 
-/// A database with its own words. Another database that understands one of the two is driven with that one.
+/// An SQL dialect. A database that is compatible with one of the dialects can use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// SQLite; tables are `STRICT`, so that it enforces their types.
+    /// SQLite. Tables are `STRICT`, so that SQLite enforces their types.
     Sqlite,
-    /// Postgres; text is compared by its bytes, whatever the database's locale.
+    /// Postgres. Text is compared by its bytes, whatever the locale of the database.
     Postgres,
 }
 
 impl Dialect {
-    /// Both, in the order their migrations are written in.
+    /// All dialects, in the order in which their migrations are written.
     pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
 
-    /// The type of a column, as a column definition spells it.
+    /// Returns the type of a column for its definition.
     #[must_use]
     pub const fn type_name(self, of: Type) -> &'static str {
         match (of, self) {
@@ -27,18 +27,20 @@ impl Dialect {
         }
     }
 
-    /// Whether a list of values is one bound array, so that the text is the same for any number of values and many rows
-    /// are written with one statement. Where it is not, the database is in this process and rows are written one by one.
+    /// Returns whether a list of values is bound as one array. The statement text is then the same for any number of
+    /// values, and many rows are written with one statement. Without arrays the database runs in this process, and rows
+    /// are written one by one.
     pub(crate) const fn has_arrays(self) -> bool {
         matches!(self, Self::Postgres)
     }
 
-    /// Whether the planner must see a limit to prefer the index that has the rows in order over sorting all of them.
+    /// Returns whether the limit must be in the statement text. Without it the planner would sort all rows instead of
+    /// using the index with the requested order.
     pub(crate) const fn plans_by_limit(self) -> bool {
         matches!(self, Self::Postgres)
     }
 
-    /// What casts a bound array to the type of a column.
+    /// Returns the cast of a bound array to the type of a column.
     pub(crate) const fn array_cast(of: Type) -> &'static str {
         match of {
             Type::Bool => "::BOOLEAN[]",
@@ -47,7 +49,7 @@ impl Dialect {
         }
     }
 
-    /// What locks the rows of a select and skips those another unit has locked.
+    /// Returns the clause that locks the selected rows and skips those that another unit has locked.
     pub(crate) const fn row_lock(self) -> &'static str {
         match self {
             Self::Sqlite => "",
@@ -55,7 +57,7 @@ impl Dialect {
         }
     }
 
-    /// The instant of the transaction in milliseconds since the epoch.
+    /// Returns the query for the time of the transaction, in milliseconds since the Unix epoch.
     pub(crate) const fn now(self) -> &'static str {
         match self {
             Self::Sqlite => "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",

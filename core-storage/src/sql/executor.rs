@@ -1,4 +1,4 @@
-//! What drives a database: the part of an SQL engine that another database replaces.
+//! The interface to a database, which an engine for another SQL database implements.
 
 use core_domain::kernel::{StoreError, Timestamp};
 
@@ -6,56 +6,57 @@ use super::statement::Statement;
 use crate::table::Table;
 use crate::value::Visit;
 
-/// One open unit of work of a database: a transaction, or a bare connection for a single read.
+/// An open unit of work on a database: a transaction, or a connection without a transaction for a single read.
 ///
-/// Dropping it rolls back. An error aborts the unit, so an executor need not recover from one.
+/// Dropping it rolls the transaction back. Every error aborts the unit, so an executor need not recover from errors.
 pub trait Executor: Send {
-    /// Runs a statement that answers no rows; tells how many rows it affected.
+    /// Runs a statement that returns no rows. Returns the number of affected rows.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] for a conflict with a concurrent unit: serialization failure, deadlock, a unique index that a
-    /// row takes which this unit cannot see. [`StoreError::Unavailable`] when the database cannot be reached.
+    /// [`StoreError::Retry`] for a conflict with a concurrent unit: a serialization failure, a deadlock, or a unique
+    /// value of a row that this unit cannot see. [`StoreError::Unavailable`] if the database cannot be reached.
     fn execute(
         &mut self,
         statement: &Statement<'_>,
     ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
-    /// Runs a statement and shows its rows. A value is read as the type of its column in `statement.columns`.
+    /// Runs a statement and passes its rows to the visitor. Each value is read as the type of its column in
+    /// `statement.columns`.
     ///
     /// # Errors
-    /// As [`Executor::execute`], or what `visit` answered.
+    /// Those of [`Executor::execute`], and the error of `visit`.
     fn fetch(
         &mut self,
         statement: &Statement<'_>,
         visit: Visit<'_>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// The instant of the unit, if the database tells it when the unit is opened.
+    /// Returns the time of the unit, if the database reports it when the unit is opened.
     ///
     /// # Errors
-    /// As [`Executor::execute`].
+    /// Those of [`Executor::execute`].
     fn now(&mut self) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send {
         async { Ok(None) }
     }
 
-    /// As [`crate::RowTx::commit_number`].
+    /// Returns the commit number, see [`crate::RowTx::commit_number`].
     fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
         let _ = (table, platform);
         None
     }
 
-    /// Makes everything permanent; nothing to do for a bare connection.
+    /// Makes all changes permanent. Without a transaction this does nothing.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] when the unit conflicts with a concurrent one; nothing was changed.
-    /// [`StoreError::CommitUnknown`] when the answer was lost: it may have been committed.
+    /// [`StoreError::Retry`] if the unit conflicts with a concurrent one; nothing was changed.
+    /// [`StoreError::CommitUnknown`] if the reply was lost; the changes may or may not be committed.
     fn commit(self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Runs a statement that answers no rows, and commits if it ran: what a database does in one round trip is worth more
-    /// than this.
+    /// Runs a statement that returns no rows, and commits if it succeeds. Override this for a database that can do both
+    /// in one round trip.
     ///
     /// # Errors
-    /// Those of both.
+    /// Those of [`Executor::execute`] and [`Executor::commit`].
     fn commit_after(
         mut self,
         statement: &Statement<'_>,
@@ -74,6 +75,6 @@ pub trait Executor: Send {
         }
     }
 
-    /// Undoes everything.
+    /// Undoes all changes.
     fn rollback(self) -> impl Future<Output = ()> + Send;
 }

@@ -1,4 +1,4 @@
-//! A query as text with its values in it, for those who want to know how a database plans it.
+//! Renders queries with literal values, to examine how a database plans them.
 
 use super::ddl::text_literal;
 use super::dialect::Dialect;
@@ -8,14 +8,14 @@ use super::text::Texts;
 use crate::query::Select;
 use crate::value::ValueRef;
 
-/// The text of a query, its values as literals.
+/// Returns the text of a query with its values as literals.
 #[must_use]
 pub fn with_literals(select: &Select, dialect: Dialect) -> String {
     let order = select.full_order();
     let texts = Texts::default();
     let (text, binds) = texts.of(|w| render::select(w, dialect, select, &order, false));
     let mut text = text.to_string();
-    // The last one first: `$1` begins `$10`.
+    // From the last one to the first, because `$1` is a prefix of `$10`.
     for (at, bind) in binds.iter().enumerate().rev() {
         text = text.replace(&format!("${}", at + 1), &literal(bind, dialect));
     }

@@ -13,12 +13,12 @@ use crate::query::{Order, Select};
 use crate::table::{Column, Table};
 use crate::value::{ReadRow, ValueRef};
 
-/// What the tables of a statement are called, the one of the query first.
+/// The aliases of the tables. The first is for the table of the query.
 const NAMES: [&str; 8] = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"];
-/// The same before a column.
+/// The aliases as qualifiers of columns.
 const QUALIFIERS: [&str; 8] = ["t0.", "t1.", "t2.", "t3.", "t4.", "t5.", "t6.", "t7."];
 
-/// The part of an answer that is a row of one table.
+/// The columns of a result row that belong to one table.
 struct Part<'r> {
     row: &'r dyn ReadRow,
     offset: usize,
@@ -34,7 +34,7 @@ impl ReadRow for Part<'_> {
     }
 }
 
-/// The rows of the tables in one row of the answer; a key that is NULL means that there is none.
+/// Splits a result row into the rows of the tables. A table whose key is NULL has no row.
 fn parts<'r>(
     tables: &[&'static Table],
     row: &'r dyn ReadRow,
@@ -84,7 +84,7 @@ fn write<'q>(
 }
 
 impl<E: Executor> SqlTx<E> {
-    /// Runs a joined query and shows its rows.
+    /// Runs a joined query and passes its rows to the visitor.
     pub(super) async fn select_with_joins(
         &mut self,
         select: &Select,
@@ -118,7 +118,7 @@ impl<E: Executor> SqlTx<E> {
     }
 }
 
-/// Tells whether the join compares with a table that is not joined before it.
+/// Returns whether the join refers to a table that is not joined before it.
 fn is_ahead(join: &Join, joins: &[Join]) -> bool {
     let at = joins.iter().position(|one| one == join).unwrap_or_default();
     join.on.iter().any(|on| on.source > at)

@@ -1,11 +1,12 @@
-//! The numbered files that bring a database to the described schema. Forward only; a file never changes once released.
+//! The numbered migrations that bring a database to the described schema. There are no down migrations, and a released
+//! file never changes.
 
 use core_domain::kernel::{StoreError, hex};
 use sha2::{Digest, Sha256};
 
 use super::dialect::Dialect;
 
-/// A migration: its name, and its text for each dialect.
+/// A migration with its text for each dialect.
 struct Migration {
     name: &'static str,
     sqlite: &'static str,
@@ -21,28 +22,28 @@ impl Migration {
     }
 }
 
-/// Every migration, in the order they run in: the files of `migrations/`, listed by the build script.
+/// All migrations in the order in which they run: the files of `migrations/`, listed by the build script.
 const ALL: &[Migration] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
 /// Creates the table of the migrations that have run.
 pub const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS \"schema_migrations\" \
      (\"name\" TEXT NOT NULL PRIMARY KEY, \"checksum\" TEXT NOT NULL)";
 
-/// Answers name and checksum of each migration that has run.
+/// Selects the name and the checksum of each migration that has run.
 pub const MIGRATIONS_DONE: &str = "SELECT \"name\", \"checksum\" FROM \"schema_migrations\"";
 
-/// Notes that a migration has run; binds its name and checksum.
+/// Records that a migration has run. Binds its name and checksum.
 pub const NOTE_MIGRATION: &str = "INSERT INTO \"schema_migrations\" VALUES ($1, $2)";
 
-/// A migration that has not run yet. An engine runs the text and notes name and checksum, all in one transaction that
-/// keeps other processes out.
+/// A migration that has not run yet. An engine runs the text and records name and checksum, in one transaction that
+/// excludes other processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// Its name.
+    /// The name of the migration.
     pub name: &'static str,
-    /// What it is noted with: SHA-256 of the text, in hex.
+    /// The checksum to record: the SHA-256 of the text, in hex.
     pub checksum: String,
-    /// Its statements.
+    /// The statements of the migration.
     pub text: &'static str,
 }
 
@@ -50,15 +51,15 @@ fn checksum(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// Those that have not run, in their order, given names and checksums of those that have.
+/// Returns the migrations that have not run, in order. `done` has the names and checksums of those that have run.
 ///
 /// # Errors
-/// [`StoreError::Backend`] when the database was made by a newer version, or a migration has changed since it ran.
+/// [`StoreError::Backend`] if a newer version created the database, or if a migration has changed since it ran.
 pub fn pending(done: &[(String, String)], dialect: Dialect) -> Result<Vec<Pending>, StoreError> {
     let unknown = |name: &String| ALL.iter().all(|migration| migration.name != name);
     if let Some((name, _)) = done.iter().find(|(name, _)| unknown(name)) {
         return Err(StoreError::backend(format!(
-            "the database was made by a newer version: it has migration {name}"
+            "the database was created by a newer version: it has migration {name}"
         )));
     }
     let mut pending = Vec::new();
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_not_run_is_pending() {
+    fn migrations_that_have_run_are_not_pending() {
         assert_eq!(on_sqlite(&[]).unwrap().len(), ALL.len());
         let first = ran(&ALL[0]);
         let rest = on_sqlite(&[first]).unwrap();

@@ -1,20 +1,21 @@
-//! What SQL engines share: SQL as text, and a unit of work on any [`Executor`].
+//! The parts that SQL engines share: the generation of SQL, and a unit of work on any [`Executor`].
 //!
 //! # How to add an SQL database
-//! 1. Choose the [`Dialect`] it understands.
+//! 1. Choose the [`Dialect`] that it understands.
 //! 2. Implement [`Executor`]: four calls that run a [`Statement`] and end a transaction.
-//! 3. Implement [`RowStore`](crate::RowStore): `begin` opens a transaction in the wanted mode and answers
-//!    `CheckedTx::wrap(Box::new(SqlTx::new(executor, dialect, texts, clock)), mode)`. The [`Texts`] are kept by the store:
-//!    one for each database, shared by its units.
-//! 4. At the start, in one transaction that keeps other processes out: run [`migrations::pending`], then
-//!    [`ddl::create`] for the tables the engine is opened with besides.
-//! 5. Run the `conformance` suite on it.
+//! 3. Implement [`RowStore`](crate::RowStore). `begin` opens a transaction in the requested mode, and returns
+//!    `CheckedTx::wrap(Box::new(SqlTx::new(executor, dialect, texts, clock)), mode)`. The store keeps one [`Texts`] for
+//!    each database, which its units share.
+//! 4. At the start, in one transaction that excludes other processes, run [`migrations::pending`], and then
+//!    [`ddl::create`] for any extra tables.
+//! 5. Run the `conformance` suite.
 //!
-//! # What a statement costs
-//! A query is written as tokens, and the tokens are looked up: the text of a shape is made once, and the prepared
-//! statement is found by it. Values lie where the query keeps them until the driver binds them. A list of values is one
-//! array on Postgres; on SQLite it is padded to a power of two, so that lists of many lengths share a text. The texts of
-//! index predicates are literals, since planners use a partial index only when they see them.
+//! # The cost of a statement
+//! A query is written as a sequence of tokens, which is the key of a cache. The text of each kind of statement is
+//! generated once, and it identifies the prepared statement. Values are borrowed from the query until the driver binds
+//! them. On Postgres a list of values is one array. On SQLite a list is padded to a power of two, so that lists of
+//! different lengths share a text. The values of index predicates are literals, because planners use a partial index
+//! only if they see them.
 
 mod append;
 mod batch;

@@ -11,13 +11,13 @@ use crate::query::{Order, Select};
 use crate::table::{Table, Type, Unique};
 use crate::value::{Row, Value, ValueRef};
 
-/// Inserts a row unless it violates a unique index; then no row is affected.
+/// Writes an insert that affects no row if the row violates a unique index.
 pub(super) fn insert<'q>(w: &mut Writer<'q>, table: &Table, row: &'q Row) {
     insert_new(w, table, row);
     w.sql(" ON CONFLICT DO NOTHING");
 }
 
-/// Inserts a row that conflicts with none.
+/// Writes an insert of a row that cannot conflict.
 pub(super) fn insert_new<'q>(w: &mut Writer<'q>, table: &Table, row: &'q Row) {
     w.sql("INSERT INTO ").name(table.name).sql(" (");
     w.columns(table, "").sql(") VALUES (");
@@ -27,7 +27,8 @@ pub(super) fn insert_new<'q>(w: &mut Writer<'q>, table: &Table, row: &'q Row) {
     w.sql(")");
 }
 
-/// Inserts copies of the matching rows of a table with the same columns; those whose key is taken there are left out.
+/// Writes an insert that copies the matching rows of a table with the same columns. Rows whose keys are taken are
+/// skipped.
 pub(super) fn insert_from<'q>(
     w: &mut Writer<'q>,
     dialect: Dialect,
@@ -42,7 +43,7 @@ pub(super) fn insert_from<'q>(
     w.sql(" ON CONFLICT DO NOTHING");
 }
 
-/// Changes the matching rows; with `guards`, only those that then violate none of these unique indexes.
+/// Writes an update of the matching rows. With `guards`, it skips rows that would violate one of these unique indexes.
 pub(super) fn update<'q>(
     w: &mut Writer<'q>,
     dialect: Dialect,
@@ -66,7 +67,7 @@ pub(super) fn update<'q>(
     }
 }
 
-/// Another row that has what a row would have in the unique index after the change.
+/// Writes a query for another row that has the same values in the unique index as the changed row would have.
 fn conflicting_row<'q>(
     w: &mut Writer<'q>,
     table: &'static Table,
@@ -89,7 +90,7 @@ fn conflicting_row<'q>(
     for predicate in unique.predicates {
         w.sql(" AND o.");
         super::conditions::predicate(w, *predicate);
-        // A change that sets the column is known to meet the predicate.
+        // A change that sets the column is known to match the predicate.
         if set.iter().all(|(name, _)| *name != predicate.column()) {
             w.sql(" AND ").name(own).sql(".");
             super::conditions::predicate(w, *predicate);
@@ -107,8 +108,8 @@ pub(super) fn delete<'q>(
     filter(w, dialect, table, matching);
 }
 
-/// The matching rows, in order. Those of the parts of a disjunction, of which no row matches two, are selected part by part:
-/// a planner that sees one condition for all would sort what it finds.
+/// Writes a query for the matching rows, in order. A disjunction whose parts exclude each other is selected part by
+/// part, because a planner would sort the rows if it saw one condition.
 pub(super) fn select<'q>(
     w: &mut Writer<'q>,
     dialect: Dialect,
@@ -124,7 +125,7 @@ pub(super) fn select<'q>(
         }),
         Some((at, branches)) => {
             w.joined(branches, " UNION ALL ", |w, branch| {
-                // A planner that does not know how few rows are wanted of each part would sort them all.
+                // Without the limit in each part, a planner would sort all rows of the part.
                 let limited = select.limit.filter(|_| dialect.plans_by_limit());
                 if limited.is_some() {
                     w.sql("(");
@@ -149,7 +150,7 @@ pub(super) fn select<'q>(
     }
 }
 
-/// The rows for which a condition is true, behind the position where the query begins.
+/// Writes a query for the rows that meet a condition, after the position at which the query starts.
 fn select_where<'q>(
     w: &mut Writer<'q>,
     select: &'q Select,
@@ -166,7 +167,7 @@ fn select_where<'q>(
     }
 }
 
-/// The most rows of an answer.
+/// Writes the LIMIT clause.
 pub(super) fn limit(w: &mut Writer<'_>, dialect: Dialect, limit: u32) {
     w.sql(" LIMIT ");
     if dialect.plans_by_limit() {
@@ -198,7 +199,7 @@ pub(super) fn count<'q>(
     });
 }
 
-/// The part of a conjunction that is a disjunction of which no row matches two, and its branches.
+/// Finds the part of a conjunction that is a [`Filter::Disjoint`]. Returns its index and its branches.
 fn disjoint<'q>(parts: &[&'q Filter]) -> Option<(usize, &'q [Filter])> {
     parts.iter().enumerate().find_map(|(at, part)| match part {
         Filter::Disjoint(branches) if !branches.is_empty() => Some((at, branches.as_slice())),
@@ -206,7 +207,7 @@ fn disjoint<'q>(parts: &[&'q Filter]) -> Option<(usize, &'q [Filter])> {
     })
 }
 
-/// The conjunction with a branch in the place of one of its parts.
+/// Writes the conjunction with one part replaced by a branch.
 fn with_branch<'q>(
     w: &mut Writer<'q>,
     dialect: Dialect,
@@ -231,7 +232,7 @@ pub(super) fn sum<'q>(
     matching: &'q Filter,
 ) {
     w.sql("SELECT ").name(group);
-    // Postgres sums integers to NUMERIC; the cast fails when the sum does not fit.
+    // Postgres returns sums of integers as NUMERIC. The cast fails if the sum exceeds 64 bits.
     w.sql(", CAST(COALESCE(SUM(")
         .name(column)
         .sql("), 0) AS BIGINT) FROM ");
@@ -243,7 +244,7 @@ pub(super) fn sum<'q>(
         .name(group);
 }
 
-/// Walks a tree by its parent column. The depth bounds the recursion, so a cycle ends it too.
+/// Writes a walk of a tree by its parent column. The depth limits the recursion, so a cycle ends too.
 pub(super) fn walk<'q>(
     w: &mut Writer<'q>,
     dialect: Dialect,

@@ -1,4 +1,4 @@
-//! A statement as an executor is given it.
+//! Statements in the form in which an executor receives them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use crate::table::{Column, Table, Type};
 use crate::value::ValueRef;
 
-/// What is bound to a placeholder. The values lie where the query keeps them. `Debug` shows its type and no value, because
-/// drivers log what they are given.
+/// A parameter of a statement. Values are borrowed from the query. `Debug` prints the type and not the value, because
+/// drivers log parameters.
 #[derive(Clone, PartialEq)]
 pub enum Bind<'q> {
-    /// A value, and the type of the column it belongs to: some databases need that of a NULL.
+    /// A value and the type of its column, which some databases need for a NULL.
     One(Type, ValueRef<'q>),
-    /// A text that the renderer made.
+    /// A text that was generated with the statement.
     Made(String),
-    /// An array of values of one type; only in the dialect of Postgres.
+    /// An array of values of one type. Only used in the Postgres dialect.
     Array(Type, Vec<ValueRef<'q>>),
 }
 
@@ -28,21 +28,21 @@ impl fmt::Debug for Bind<'_> {
     }
 }
 
-/// What a statement will cost, as far as its shape tells.
+/// The expected cost of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// One row or a page: a database in this process answers at once.
+    /// One row or a page. A database in this process returns it immediately.
     Bounded,
-    /// As much as there is: counts, walks, lists without a limit, changes of any number of rows.
+    /// Unlimited: counts, walks, lists without a limit, changes of any number of rows.
     Unbounded,
 }
 
-/// What a statement changes.
+/// The rows that a statement changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change<'q> {
-    /// The table.
+    /// The table that is changed.
     pub table: &'static Table,
-    /// The platform to which all rows belong that it changes, before and after; `None` when that is not known.
+    /// The platform that owns all changed rows, before and after the change; `None` if unknown.
     pub platform: Option<&'q str>,
 }
 
@@ -57,19 +57,19 @@ impl Change<'static> {
     }
 }
 
-/// A statement with what is bound to its `$1`, `$2`, ..
+/// A statement and the parameters for its placeholders `$1`, `$2`, ..
 #[derive(Clone, Debug)]
 pub struct Statement<'q> {
-    /// The text; the same for all statements of one shape, so that prepared statements are found by it. Made of quoted
-    /// names, placeholders, limits and the texts of index predicates alone.
+    /// The text. It consists only of quoted names, placeholders, limits and the values of index predicates. All
+    /// statements of one kind have the same text, so it identifies the prepared statement.
     pub text: Arc<str>,
-    /// What is bound, in the order of the placeholders.
+    /// The parameters, in the order of the placeholders.
     pub binds: Vec<Bind<'q>>,
-    /// The columns of the answer; empty when it answers no rows.
+    /// The columns of the result; empty if the statement returns no rows.
     pub columns: &'q [Column],
-    /// What it changes; `None` when it only reads. Rows that have waited may go into several tables in one statement, in
-    /// dialects with arrays: it says the first.
+    /// The rows that it changes; `None` if it only reads. In dialects with arrays one statement may write queued rows
+    /// to several tables; this is then the first table.
     pub changes: Option<Change<'q>>,
-    /// What it will cost.
+    /// The expected cost.
     pub cost: Cost,
 }

@@ -1,5 +1,5 @@
-//! Statements are written as tokens. The tokens are the key under which the text is cached, so a statement of a known shape
-//! is found without making its text again.
+//! The cache of statement texts. A statement is written as tokens, which are the key of its text. The text of a known
+//! statement is therefore not generated again.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use super::statement::Bind;
 use crate::table::{Table, Type};
 use crate::value::ValueRef;
 
-/// What a token stands for; the address and length of its text tell tokens of one kind apart.
+/// The kind of a token. Tokens of one kind differ by the address and length of their text.
 #[derive(Clone, Copy)]
 enum Kind {
     Sql,
@@ -22,7 +22,7 @@ enum Kind {
     Number,
 }
 
-/// Tokens of a statement and what is bound; the text as well, once nobody knows it yet.
+/// The tokens of a statement and its parameters. Also the text, if it is not cached yet.
 pub(super) struct Writer<'q> {
     tokens: Vec<usize>,
     text: Option<String>,
@@ -43,7 +43,7 @@ impl<'q> Writer<'q> {
         self.tokens.push((text.len() << 3) | kind as usize);
     }
 
-    /// Words of SQL.
+    /// Writes SQL keywords or punctuation.
     pub(super) fn sql(&mut self, words: &'static str) -> &mut Self {
         self.token(Kind::Sql, words);
         if let Some(text) = &mut self.text {
@@ -52,7 +52,7 @@ impl<'q> Writer<'q> {
         self
     }
 
-    /// A name, quoted.
+    /// Writes a name, quoted.
     pub(super) fn name(&mut self, name: &'static str) -> &mut Self {
         self.token(Kind::Name, name);
         if let Some(text) = &mut self.text {
@@ -61,7 +61,7 @@ impl<'q> Writer<'q> {
         self
     }
 
-    /// A text of an index predicate.
+    /// Writes a value of an index predicate as a literal.
     pub(super) fn literal(&mut self, literal: &'static str) -> &mut Self {
         self.token(Kind::Literal, literal);
         if let Some(text) = &mut self.text {
@@ -70,7 +70,7 @@ impl<'q> Writer<'q> {
         self
     }
 
-    /// The columns of a table, each with the qualifier before it.
+    /// Writes the columns of a table, each with the qualifier.
     pub(super) fn columns(&mut self, table: &Table, qualifier: &'static str) -> &mut Self {
         self.token(Kind::Columns, table.name);
         self.token(Kind::Sql, qualifier);
@@ -84,7 +84,7 @@ impl<'q> Writer<'q> {
         self
     }
 
-    /// A number in the text itself.
+    /// Writes a number as part of the text.
     pub(super) fn number(&mut self, number: u32) -> &mut Self {
         self.tokens.push(Kind::Number as usize);
         self.tokens.push(number as usize);
@@ -94,7 +94,7 @@ impl<'q> Writer<'q> {
         self
     }
 
-    /// A placeholder and what is bound to it.
+    /// Writes a placeholder and binds its parameter.
     pub(super) fn bind(&mut self, bind: Bind<'q>) -> &mut Self {
         self.tokens.push(Kind::Bind as usize);
         self.binds.push(bind);
@@ -104,7 +104,7 @@ impl<'q> Writer<'q> {
         self
     }
 
-    /// A placeholder for a value.
+    /// Writes a placeholder for a value.
     pub(super) fn value(&mut self, kind: Type, value: ValueRef<'q>) -> &mut Self {
         self.bind(Bind::One(kind, value))
     }
@@ -126,7 +126,8 @@ impl<'q> Writer<'q> {
     }
 }
 
-/// Hashes words by multiplication: the keys come from this program, not from its users.
+/// Hashes words by multiplication. The keys come from this program and not from its users, so they need no protection
+/// against collisions.
 #[derive(Default)]
 struct WordHasher(u64);
 
@@ -152,18 +153,19 @@ impl Hasher for WordHasher {
     }
 }
 
-/// More shapes than the tables and queries of a program have; whoever has more starts over.
+/// Maximum number of texts, more than a program has. Above it the cache is cleared.
 const MAX_TEXTS: usize = 4_096;
 
-/// Maximum size of all texts and their tokens together. The cache starts over above it.
+/// Maximum size of all texts and their tokens, in bytes. Above it the cache is cleared.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// A statement with a longer text is written anew each time, and prepared anew: its values cost more than that.
+/// Maximum length of a cached text, in bytes. Longer statements are generated and prepared for each use, because their
+/// values cost more than that.
 pub(crate) const MAX_CACHED_TEXT: usize = 16 * 1024;
 
 type ByTokens = HashMap<Box<[usize]>, Arc<str>, BuildHasherDefault<WordHasher>>;
 
-/// The texts that are kept, and their size.
+/// The cached texts and their size.
 #[derive(Default)]
 struct Kept {
     by_tokens: ByTokens,
@@ -179,14 +181,14 @@ impl Kept {
         if self.by_tokens.len() >= MAX_TEXTS || self.bytes + bytes > MAX_BYTES {
             *self = Self::default();
         }
-        // Another unit may have written the same text meanwhile.
+        // Another unit may have inserted the same text since the lookup.
         if self.by_tokens.insert(tokens.into(), text.clone()).is_none() {
             self.bytes += bytes;
         }
     }
 }
 
-/// The texts of the statements that were written so far, by their tokens; shared by the units of a store.
+/// A cache of statement texts, by their tokens. The units of a store share it.
 #[derive(Default)]
 pub struct Texts(RwLock<Kept>);
 
@@ -200,7 +202,7 @@ impl std::fmt::Debug for Texts {
 }
 
 impl Texts {
-    /// The text of what `write` writes, and what it binds.
+    /// Returns the text and the parameters of the statement that `write` writes.
     pub(super) fn of<'q>(&self, write: impl Fn(&mut Writer<'q>)) -> (Arc<str>, Vec<Bind<'q>>) {
         let mut writer = Writer::new(None);
         write(&mut writer);
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn one_shape_has_one_text_whatever_is_bound() {
+    fn statements_that_differ_only_in_their_parameters_share_one_text() {
         let texts = Texts::default();
         let (first, binds) = statement(&texts, "a\"b", 1);
         assert_eq!((&*first, binds), ("SELECT \"a\"\"b\" = $1", 1));
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn names_words_and_literals_of_the_same_text_are_told_apart() {
+    fn names_words_and_literals_of_the_same_text_are_distinct_tokens() {
         const WORD: &str = "x";
         let texts = Texts::default();
         let of = |write: fn(&mut Writer<'_>)| texts.of(|w| write(w)).0;
@@ -268,7 +270,7 @@ mod tests {
         );
     }
 
-    /// The text of a list of values.
+    /// Returns the text of a list of values.
     fn list(texts: &Texts, length: usize) -> Arc<str> {
         let list = texts.of(|w| {
             w.joined(0..length, ", ", |w, _| {
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_very_long_is_not_kept() {
+    fn a_very_long_text_is_not_cached() {
         let texts = Texts::default();
         assert!(Arc::ptr_eq(&list(&texts, 100), &list(&texts, 100)));
         assert!(!Arc::ptr_eq(&list(&texts, 10_000), &list(&texts, 10_000)));

@@ -36,17 +36,18 @@ impl<E> std::fmt::Debug for SqlTx<E> {
     }
 }
 
-/// The answer of a count.
+/// The result column of a count.
 static NUMBER: [Column; 1] = [Column {
     name: "number",
     kind: Type::Int,
     nullable: false,
 }];
 
-/// A list of at most so many rows counts as bounded: with them a database in this process is done in some 100 us.
+/// The maximum number of rows of a list that counts as bounded. A database in this process reads that many in about 100
+/// µs.
 const PAGE: u32 = 256;
 
-/// Tells whether the filter names one key.
+/// Returns whether the filter names one key.
 pub(super) fn names_one_key(table: &Table, filter: &Filter) -> bool {
     filter.conjuncts().into_iter().any(
         |part| matches!(part, Filter::Compare(column, crate::Op::Eq, _) if *column == table.key()),
@@ -54,7 +55,8 @@ pub(super) fn names_one_key(table: &Table, filter: &Filter) -> bool {
 }
 
 impl<E: Executor> SqlTx<E> {
-    /// A unit of work on the executor. The texts are those of the store. Without a clock the database tells the time.
+    /// Creates a unit of work on the executor. `texts` is the cache of the store. Without a clock the database supplies
+    /// the time.
     #[must_use]
     pub fn new(
         executor: E,
@@ -88,7 +90,7 @@ impl<E: Executor> SqlTx<E> {
         }
     }
 
-    /// Runs a change; tells how many rows it affected.
+    /// Runs a change. Returns the number of affected rows.
     pub(super) async fn execute<'q>(
         &mut self,
         change: Change<'q>,
@@ -99,7 +101,7 @@ impl<E: Executor> SqlTx<E> {
         self.executor.execute(&statement).await
     }
 
-    /// Runs a query and shows its rows.
+    /// Runs a query and passes its rows to the visitor.
     pub(super) async fn fetch<'q>(
         &mut self,
         columns: &'q [Column],
@@ -111,7 +113,7 @@ impl<E: Executor> SqlTx<E> {
         self.executor.fetch(&statement, visit).await
     }
 
-    /// Runs a change of the table that answers rows, and shows them.
+    /// Runs a change of the table that returns rows, and passes them to the visitor.
     pub(super) async fn fetch_changed<'q>(
         &mut self,
         table: &'static Table,
@@ -123,7 +125,7 @@ impl<E: Executor> SqlTx<E> {
         self.executor.fetch(&statement, visit).await
     }
 
-    /// The number that a query answers.
+    /// Runs a query that returns one number.
     async fn number<'q>(
         &mut self,
         cost: Cost,
@@ -138,7 +140,7 @@ impl<E: Executor> SqlTx<E> {
         number.ok_or_else(|| StoreError::backend("an integer was expected"))
     }
 
-    /// How many rows match.
+    /// Returns the number of matching rows.
     pub(super) async fn count_rows(
         &mut self,
         table: &'static Table,

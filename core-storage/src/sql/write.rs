@@ -1,4 +1,5 @@
-//! Inserts and changes: one statement where nothing conflicts; only who meets a conflict asks which one it was.
+//! Inserts and changes. Without a conflict each is one statement. Only after a conflict, further queries identify the
+//! violated index.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +25,8 @@ fn same_key(table: &'static Table, row: &Row) -> Filter {
     Filter::eq(table.key(), table.value(row, table.key()).clone())
 }
 
-/// Tells whether the change can make a row violate the unique index: it sets one of its columns, and to nothing that the
-/// index does not cover.
+/// Returns whether the change can make a row violate the unique index. It must set a column of the index, and no column
+/// to a value that the index does not cover.
 fn can_violate(unique: &Unique, set: &[(&'static str, Value)]) -> bool {
     let uncovered = |(column, value): &(&'static str, Value)| {
         let is_null = unique.columns.contains(column) && value.is_null();
@@ -36,16 +37,16 @@ fn can_violate(unique: &Unique, set: &[(&'static str, Value)]) -> bool {
     set.iter().any(|(column, _)| unique.depends_on(column)) && !set.iter().any(uncovered)
 }
 
-/// Where the rows of the batch differ from those they replace.
+/// Returns the columns in which any row differs from the row that it replaces.
 fn changed_columns(table: &Table, rows: &[Replacement]) -> Vec<usize> {
     let changed = |at: &usize| rows.iter().any(|row| row.old.get(*at) != row.new.get(*at));
     (0..table.columns.len()).filter(changed).collect()
 }
 
-/// The values of a row in the unique index of this number.
+/// The index of a unique index in its table, and the values of a row in it.
 type UniqueKey = (usize, Vec<Value>);
 
-/// The keys of the row in the unique indexes that cover it.
+/// Returns the keys of the row in the unique indexes that cover it.
 fn unique_keys(table: &Table, row: &Row) -> BTreeSet<UniqueKey> {
     let place = |(at, unique): (usize, &Unique)| {
         let value = |column: &&str| table.value(row, column).clone();
@@ -55,7 +56,7 @@ fn unique_keys(table: &Table, row: &Row) -> BTreeSet<UniqueKey> {
     table.uniques.iter().enumerate().filter_map(place).collect()
 }
 
-/// The rows that take a unique key which another one of them gives up, and the others.
+/// Splits the rows into those that take over a unique key from another row of the batch, and the others.
 fn split_dependent(table: &Table, rows: Vec<Replacement>) -> (Vec<Replacement>, Vec<Replacement>) {
     let (mut left, mut taken) = (BTreeSet::new(), Vec::with_capacity(rows.len()));
     for row in &rows {
@@ -98,7 +99,7 @@ impl<E: Executor> SqlTx<E> {
         }
         for (at, row) in rows.iter().enumerate() {
             if let Err(error) = self.insert_one(table, row).await {
-                // After any other error the unit is over, and takes no more statements.
+                // After any other error the unit is aborted and runs no more statements.
                 if at > 0 && matches!(error, StoreError::Conflict { .. }) {
                     let before = rows.iter().take(at);
                     let keys = before.map(|row| table.value(row, table.key()).clone());
@@ -110,7 +111,7 @@ impl<E: Executor> SqlTx<E> {
         Ok(())
     }
 
-    /// Lets rows wait, where a statement is a round trip; inserts them where it is none.
+    /// Queues the rows if a statement takes a round trip; inserts them immediately otherwise.
     pub(super) async fn append_rows(
         &mut self,
         table: &'static Table,
@@ -124,7 +125,7 @@ impl<E: Executor> SqlTx<E> {
         inserted.map_err(StoreError::conflict_as_retry)
     }
 
-    /// Writes what waits, if it is looked for in this table.
+    /// Writes the queued rows if some of them belong to this table.
     pub(super) async fn flush_of(&mut self, table: &'static Table) -> Result<(), StoreError> {
         if self.appended.has(table) {
             self.flush().await?;
@@ -132,7 +133,7 @@ impl<E: Executor> SqlTx<E> {
         Ok(())
     }
 
-    /// Writes what waits.
+    /// Writes the queued rows.
     pub(super) async fn flush(&mut self) -> Result<(), StoreError> {
         let appended = std::mem::take(&mut self.appended);
         for parts in appended.statements() {
@@ -141,7 +142,7 @@ impl<E: Executor> SqlTx<E> {
         Ok(())
     }
 
-    /// Writes the rows of one statement that have waited.
+    /// Writes the queued rows of one statement.
     async fn insert_parts(&mut self, parts: &[Part]) -> Result<(), StoreError> {
         let Some(Part { table, .. }) = parts.first() else {
             return Ok(());
@@ -152,7 +153,7 @@ impl<E: Executor> SqlTx<E> {
         inserted.await.map(drop)
     }
 
-    /// Writes what waits, the last of it together with the commit.
+    /// Writes the queued rows. The last statement is sent together with the commit.
     pub(super) async fn flush_and_commit(mut self) -> Result<(), StoreError> {
         let appended = std::mem::take(&mut self.appended);
         let mut statements = appended.statements();
@@ -173,7 +174,7 @@ impl<E: Executor> SqlTx<E> {
         self.executor.commit_after(&statement).await
     }
 
-    /// Inserts the rows whose keys are free, locks the others and shows all of them as they are stored.
+    /// Inserts the rows whose keys are free, locks the others, and passes all rows to the visitor as they are stored.
     pub(super) async fn insert_or_lock_rows(
         &mut self,
         table: &'static Table,
@@ -192,7 +193,7 @@ impl<E: Executor> SqlTx<E> {
         .await
     }
 
-    /// Inserts the rows that meet no conflict; answers their keys.
+    /// Inserts the rows that have no conflict. Returns their keys.
     async fn insert_batch(
         &mut self,
         table: &'static Table,
@@ -296,7 +297,7 @@ impl<E: Executor> SqlTx<E> {
         let mut guards: Vec<&'static Unique> = guards.collect();
         let one_row = names_one_key(table, filter);
         if !guards.is_empty() && !one_row {
-            // A guard would leave out the rows that conflict and change the others.
+            // With a guard the statement would skip the conflicting rows and change the others.
             self.refuse_conflicts(table, filter, set).await?;
             guards.clear();
         }
@@ -313,7 +314,7 @@ impl<E: Executor> SqlTx<E> {
         Ok(updated)
     }
 
-    /// Ends with the conflict that the change of a matching row would meet, if there is one.
+    /// Returns the conflict that the change of a matching row would cause, if there is one.
     async fn refuse_conflicts(
         &mut self,
         table: &'static Table,
@@ -337,7 +338,7 @@ impl<E: Executor> SqlTx<E> {
                 }
             }
         }
-        // The rows are compared with each other as well: all of them change at once.
+        // All rows change at once, so they are also compared with each other.
         for (at, row) in matching.iter().enumerate() {
             let others = matching.iter().take(at);
             if let Some(unique) = conflict_among(table, row, others) {
@@ -350,7 +351,7 @@ impl<E: Executor> SqlTx<E> {
         Ok(())
     }
 
-    /// Finds the unique index that an insert would have violated.
+    /// Identifies the unique index that an insert would have violated.
     async fn identify_conflict(&mut self, table: &'static Table, row: &Row) -> StoreError {
         let same_key = same_key(table, row);
         match self.count_rows(table, &same_key, Cost::Bounded).await {
@@ -361,14 +362,14 @@ impl<E: Executor> SqlTx<E> {
         match self.unique_conflict(table, row).await {
             Ok(Some(unique)) => conflict(table, unique),
             Ok(None) => StoreError::retry(format!(
-                "a row of {} conflicts with one that is not visible yet",
+                "a row of {} conflicts with a row that is not visible to this unit of work",
                 table.name
             )),
             Err(error) => error,
         }
     }
 
-    /// The unique index in which another row has the row's place.
+    /// Returns the unique index in which another row has the same values.
     async fn unique_conflict(
         &mut self,
         table: &'static Table,
@@ -387,10 +388,10 @@ impl<E: Executor> SqlTx<E> {
 }
 
 fn changed_in_between(table: &Table) -> StoreError {
-    StoreError::retry(format!("a row of {} was changed in between", table.name))
+    StoreError::retry(format!("a row of {} was changed concurrently", table.name))
 }
 
-/// The unique index in which one of these rows has the row's place.
+/// Returns the unique index in which one of these rows has the same values as the row.
 fn conflict_among<'r>(
     table: &'static Table,
     row: &Row,
@@ -407,7 +408,8 @@ fn conflict_among<'r>(
         .map(|unique| unique.name)
 }
 
-/// The other rows with the row's values in the unique index; `None` when the index does not cover the row.
+/// Returns a filter for the other rows with the same values in the unique index; `None` if the index does not cover the
+/// row.
 fn others_in_its_place(table: &'static Table, unique: &Unique, row: &Row) -> Option<Filter> {
     let stored = |column: &str| table.value(row, column);
     let has_null = unique.columns.iter().any(|column| stored(column).is_null());

@@ -1,4 +1,4 @@
-//! Checkpoints: the write-ahead log is copied into the database on a thread of its own, beside the writer.
+//! Checkpoints: a separate thread copies the write-ahead log into the database file while the writer continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,31 +11,31 @@ use rusqlite::Connection;
 
 use super::connection::BUSY_TIMEOUT;
 
-/// Copies what no reader needs any more, without waiting for anybody.
+/// Copies the pages that no reader needs any more, without waiting for readers.
 const COPY: &str = "PRAGMA wal_checkpoint(PASSIVE)";
-/// Waits until nobody reads from the log, as well.
+/// Also waits until no reader uses the log.
 const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
-/// After how many changed rows the log is copied; a row changes one or two pages with its indexes.
+/// The number of changed rows after which the log is copied. A row changes one or two pages, indexes included.
 const ROWS: u64 = 2_000;
-/// A log of so many pages (32 MiB) does not start over by itself, because there is always somebody who reads from it; every
-/// read looks through all of it. The writer waits until it can.
+/// Maximum length of the log in pages (32 MiB). A longer log does not restart on its own, because some reader always
+/// uses it, and every read searches all of it. The writer then waits until the log can restart.
 const MAX_PAGES: i64 = 8_192;
-/// How long the writer waits for those who still read from the log. Who reads for longer keeps it growing until they are
-/// done.
+/// The maximum time that the writer waits for readers of the log. A reader that takes longer keeps the log growing
+/// until it ends.
 const RESTART_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Asks for checkpoints. Dropping it waits for the thread.
+/// Requests checkpoints. Dropping it waits for the thread.
 pub(super) struct Checkpoints {
     wake: Option<SyncSender<()>>,
     log_is_long: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// How many rows the writer had changed at the last checkpoint.
+    /// The number of rows that the writer had changed at the last checkpoint.
     rows: u64,
 }
 
 impl Checkpoints {
     pub(super) fn start(connection: Connection) -> Result<Self, StoreError> {
-        // Room for one request: those that come during a checkpoint are one.
+        // One request can be queued; requests during a checkpoint are merged.
         let (wake, woken) = mpsc::sync_channel(1);
         let log_is_long = Arc::new(AtomicBool::new(false));
         let is_long = log_is_long.clone();
@@ -54,10 +54,11 @@ impl Checkpoints {
         })
     }
 
-    /// To be called after each commit, while no transaction of the writer is open.
+    /// Must be called after each commit, while the writer has no open transaction.
     pub(super) fn after_commit(&mut self, writer: &Connection) {
         if self.log_is_long.swap(false, Ordering::SeqCst) {
-            // Nobody writes meanwhile. A failure leaves the log as it is: it is tried again after the next checkpoint.
+            // No other unit writes at this time. After a failure the log stays long, and the next checkpoint requests
+            // this again.
             let _ = restart(writer);
         }
         let rows = writer.total_changes();
@@ -71,7 +72,7 @@ impl Checkpoints {
 
 impl Drop for Checkpoints {
     fn drop(&mut self) {
-        // Without a sender the thread ends.
+        // The thread ends when the sender is dropped.
         self.wake = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -79,13 +80,13 @@ impl Drop for Checkpoints {
     }
 }
 
-/// Runs a checkpoint; tells how many pages the log has.
+/// Runs a checkpoint. Returns the number of pages in the log.
 fn checkpoint(connection: &Connection, pragma: &str) -> Result<i64, rusqlite::Error> {
     connection.query_row(pragma, [], |row| row.get(1))
 }
 
-/// Copies all of the log, so that the next commit writes it from its beginning. Those who begin to read meanwhile do not
-/// need it.
+/// Copies the whole log, so that the next commit starts writing at its beginning. Readers that start later do not need
+/// the old log.
 fn restart(writer: &Connection) -> Result<(), rusqlite::Error> {
     writer.busy_timeout(RESTART_TIMEOUT)?;
     let restarted = checkpoint(writer, RESTART);

@@ -1,4 +1,4 @@
-//! Which commit changed what: a count that was made before is good as long as nothing of what it counts has changed.
+//! Commit numbers. A remembered count is valid as long as no commit has changed the counted rows.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::sql::Change;
 
-/// Platforms share so many numbers for each table, by their hashes: when two meet, counts of one are made again after
-/// changes of the other.
+/// The number of slots per table. Platforms share the slots by their hashes. If two platforms share a slot, changes of
+/// one also invalidate the counts of the other.
 const SLOTS: usize = 1_024;
 
-/// RowSet of a table: those of the platforms of one slot, or any.
+/// A set of rows of a table: the rows of the platforms in one slot, or all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RowSet {
     table: &'static str,
@@ -41,11 +41,11 @@ impl RowSet {
 /// The numbers of the last commits that changed rows of a table.
 #[derive(Debug, Default)]
 struct Numbers {
-    /// RowSet of any platform.
+    /// The last commit that changed any row.
     any: u64,
-    /// RowSet of platforms that are not known.
+    /// The last commit that changed rows of an unknown platform.
     unknown: u64,
-    /// RowSet of the platforms of each slot; empty until there is one.
+    /// The last commit for each slot; empty until a commit has changed rows of a known platform.
     slots: Vec<u64>,
 }
 
@@ -73,15 +73,15 @@ impl Numbers {
 
 #[derive(Debug, Default)]
 struct Changed {
-    /// What the commit changes that is under way.
+    /// The rows that the commit in progress changes.
     under_way: Vec<RowSet>,
     tables: HashMap<&'static str, Numbers>,
 }
 
-/// Numbers the commits, from 1.
+/// Assigns numbers to the commits, from 1.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
-    /// The number of the last one that is noted in `changed`.
+    /// The number of the last commit that is recorded in `changed`.
     finished: AtomicU64,
     changed: Mutex<Changed>,
 }
@@ -91,13 +91,14 @@ impl Commits {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the last commit. A snapshot that is taken afterwards has all commits up to it.
+    /// Returns the number of the last commit. A snapshot that is taken afterwards contains all commits up to it.
     pub(super) fn finished(&self) -> u64 {
         self.finished.load(Ordering::SeqCst)
     }
 
-    /// The number of the last commit that changed such rows, for a snapshot taken when this one had finished; `None` when
-    /// one may have changed them since, which the snapshot may have or not.
+    /// Returns the number of the last commit that changed rows of the set, for a snapshot that was taken after the
+    /// commit `finished`. Returns `None` if a later commit may have changed them, because the snapshot may or may not
+    /// contain it.
     pub(super) fn last_change(&self, rows: &RowSet, finished: u64) -> Option<u64> {
         let changed = self.lock();
         if changed.under_way.iter().any(|other| other.meets(rows)) {
@@ -118,7 +119,7 @@ impl Commits {
         let outcome = commit();
         let mut changed = self.lock();
         let number = self.finished() + 1;
-        // A commit that failed may have happened, as far as readers know.
+        // A commit that failed may still have taken effect, so readers must assume that it did.
         for rows in std::mem::take(&mut changed.under_way) {
             let numbers = changed.tables.entry(rows.table).or_default();
             numbers.note(rows.slot, number);
@@ -141,7 +142,7 @@ mod tests {
         RowSet::new("a", Some(platform))
     }
 
-    /// The numbers that a snapshot has which is taken now.
+    /// Returns the commit number for a snapshot that is taken now.
     fn now(commits: &Commits, rows: RowSet) -> Option<u64> {
         commits.last_change(&rows, commits.finished())
     }
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_one_platform_leaves_the_number_of_another() {
+    fn a_change_of_one_platform_does_not_change_the_number_of_another() {
         assert_ne!(of("p"), of("q"), "they have different slots");
         let commits = Commits::default();
         commits.commit([of("p")].into_iter(), || ());
@@ -166,16 +167,20 @@ mod tests {
         assert_eq!(now(&commits, of("q")), Some(2));
         assert_eq!(now(&commits, ALL), Some(2));
         commits.commit([ALL].into_iter(), || ());
-        assert_eq!(now(&commits, of("p")), Some(3), "it may have been theirs");
+        assert_eq!(
+            now(&commits, of("p")),
+            Some(3),
+            "the commit may have changed their rows"
+        );
     }
 
     #[test]
-    fn a_snapshot_from_before_a_change_has_no_number_for_what_it_changed() {
+    fn a_snapshot_from_before_a_change_has_no_number_for_the_changed_rows() {
         let commits = Commits::default();
         let before = commits.finished();
         commits.commit([of("p")].into_iter(), || {
-            assert_eq!(now(&commits, of("p")), None, "it is under way");
-            assert_eq!(now(&commits, ALL), None, "it is under way");
+            assert_eq!(now(&commits, of("p")), None, "the commit is in progress");
+            assert_eq!(now(&commits, ALL), None, "the commit is in progress");
             assert_eq!(now(&commits, of("q")), Some(0));
         });
         assert_eq!(commits.last_change(&of("p"), before), None);

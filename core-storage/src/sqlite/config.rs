@@ -1,4 +1,4 @@
-//! How a SQLite store is opened.
+//! The configuration of the SQLite store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,39 +9,41 @@ use core_domain::kernel::Clock;
 use crate::cursor::CursorKey;
 use crate::page::DEFAULT_PAGE_BYTES;
 
-/// `PRAGMA synchronous`: when a commit is flushed to the disk.
+/// When a commit is flushed to the disk (`PRAGMA synchronous`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synchronous {
-    /// At once: a commit survives a loss of power.
+    /// Immediately: a commit survives a power failure.
     Full,
-    /// At a checkpoint: a commit survives a crash of the process, but a loss of power may undo the last ones.
+    /// At a checkpoint: a commit survives a crash of the process, but a power failure may undo the last commits.
     Normal,
 }
 
-/// What the SQLite store needs.
+/// The configuration of the SQLite store.
 #[derive(Clone, Debug)]
 pub struct SqliteConfig {
-    /// The database file; created if missing, for its owner alone (0600). Beside it are its write-ahead log, the log's
-    /// index and a lock file that keeps other processes out, with the same permissions. What exists keeps its own.
+    /// The database file. It is created if missing, readable and writable only by its owner (0600). The write-ahead
+    /// log, the index of the log and a lock file, which excludes other processes, are next to it and have the same
+    /// permissions. Existing files keep their permissions.
     pub path: PathBuf,
-    /// Where `now` comes from.
+    /// The source of `now`.
     pub clock: Arc<dyn Clock>,
-    /// What cursors are signed with.
+    /// The key that signs cursors.
     pub cursor_key: CursorKey,
-    /// What a commit survives.
+    /// When a commit is flushed to the disk. Default: `Full`.
     pub synchronous: Synchronous,
-    /// How many units can read at once.
+    /// The maximum number of concurrent read units. Default: 4. Minimum: 1.
     pub readers: u32,
-    /// The time that a unit waits for its turn to write, or for a connection to read on. Default: 10 s.
+    /// The maximum time that a unit waits for its turn to write, or for a connection to read. Default: 10 s.
     pub acquire_timeout: Duration,
-    /// The time after which a read without a limit is interrupted, such as a count or a walk. Default: 20 s.
+    /// The time after which an unlimited read, such as a count or a walk, is interrupted. Default: 20 s.
     pub read_timeout: Duration,
-    /// The byte budget of a page, see [`RecordStore::with_page_bytes`](crate::RecordStore::with_page_bytes).
+    /// The byte budget of a page, see [`RecordStore::with_page_bytes`](crate::RecordStore::with_page_bytes). Its
+    /// default is 1 MiB.
     pub page_bytes: usize,
 }
 
 impl SqliteConfig {
-    /// A durable store in the file.
+    /// Creates the default configuration: a durable store in the file.
     pub fn new(
         path: impl Into<PathBuf>,
         clock: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! The connections: how each is opened, and how the schema is brought up to date.
+//! Opens the connections and runs the migrations.
 
 use std::time::Duration;
 
@@ -12,30 +12,31 @@ use super::error::failure;
 use crate::sql::{Dialect, ddl, migrations};
 use crate::table::Table;
 
-/// Prepared statements a connection keeps: more than there are shapes on a hot path.
+/// The number of prepared statements that a connection caches. More than frequent statements exist.
 const STATEMENTS: usize = 512;
-/// `PRAGMA cache_size` in KiB, which it takes as a negative number.
+/// `PRAGMA cache_size` in KiB, which SQLite expects as a negative number.
 const WRITER_CACHE: i64 = -16_384;
 const READER_CACHE: i64 = -4_096;
-/// Nobody else has the file; only a checkpoint may be in the way for a moment.
+/// No other process uses the file. Only a checkpoint can block a statement, for a short time.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn connect(config: &SqliteConfig, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
-    // A connection is used by one thread at a time: it needs no lock of its own.
+    // Only one thread uses a connection at a time, so it needs no mutex.
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&config.path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Plans do not depend on what is bound: else a statement with a bound LIMIT is planned anew each time.
+    // Plans must not depend on bound values. Otherwise a statement with a bound LIMIT would be planned for each use.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // Whoever maps the file unmaps all of it after each commit of another connection: that costs more than it saves.
+    // With a mapped file, each commit of another connection would unmap the whole file, which costs more than the
+    // mapping saves.
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }
 
-/// The connection that writes, its schema up to date.
+/// Opens the connection that writes, and runs the migrations on it.
 pub(super) fn writing(
     config: &SqliteConfig,
     extra: &[&'static Table],
@@ -49,7 +50,7 @@ fn connect_to_write(config: &SqliteConfig) -> Result<Connection, rusqlite::Error
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", synchronous(config))?;
     connection.pragma_update(None, "cache_size", WRITER_CACHE)?;
-    // Checkpoints have a thread of their own: no commit waits for one.
+    // A separate thread makes checkpoints, so no commit waits for one.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
 }
@@ -66,7 +67,7 @@ fn migrate(mut connection: Connection, extra: &[&'static Table]) -> Result<Conne
     let transaction = begun.map_err(failure)?;
     run_migrations(&transaction, extra)?;
     transaction.commit().map_err(failure)?;
-    // What the planner knows of the tables, as far as a look at a part of them tells.
+    // Updates the planner's statistics from a sample of the tables.
     connection
         .execute_batch("PRAGMA optimize = 0x10002")
         .map_err(failure)?;
@@ -96,7 +97,7 @@ fn done(connection: &Connection) -> Result<Vec<(String, String)>, rusqlite::Erro
     rows.collect()
 }
 
-/// A connection that only reads.
+/// Opens a connection that only reads.
 pub(super) fn reading(config: &SqliteConfig) -> Result<Connection, StoreError> {
     let open = || {
         let connection = connect(config, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -106,7 +107,7 @@ pub(super) fn reading(config: &SqliteConfig) -> Result<Connection, StoreError> {
     open().map_err(failure)
 }
 
-/// The connection that copies the write-ahead log into the database.
+/// Opens the connection that copies the write-ahead log into the database file.
 pub(super) fn checkpointing(config: &SqliteConfig) -> Result<Connection, StoreError> {
     let open = || {
         let connection = connect(config, OpenFlags::SQLITE_OPEN_READ_WRITE)?;

@@ -1,11 +1,11 @@
-//! What an error of SQLite means.
+//! Errors of SQLite and their meaning for a unit of work.
 
 use std::sync::Arc;
 
 use core_domain::kernel::StoreError;
 use rusqlite::{Error, ErrorCode};
 
-/// An error of a statement.
+/// Converts the error of a statement.
 pub(super) fn failure(error: Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::retry(error),
@@ -19,7 +19,7 @@ pub(super) fn failure(error: Error) -> StoreError {
     }
 }
 
-/// An error of a commit that several units wait for.
+/// The error of a commit, shared by the units that waited for it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(transparent)]
 pub(super) struct CommitError(Arc<Error>);
@@ -29,8 +29,8 @@ impl CommitError {
         Self(Arc::new(error))
     }
 
-    /// What each of the units answers. A commit that met a lock did not happen; one that met an error of the disk may
-    /// have reached the write-ahead log all the same.
+    /// Returns the error for one of the units. A commit that found a lock has no effect. After a disk error it may have
+    /// reached the write-ahead log, so the outcome is unknown.
     pub(super) fn failure(&self) -> StoreError {
         match self.0.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {

@@ -1,11 +1,11 @@
-//! The files: for their owner alone, and for one process alone.
+//! The database files. Only their owner can access them, and only one process can open them.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use core_domain::kernel::StoreError;
 
-/// Keeps other processes out for as long as the file handle lives, however this process ends.
+/// Locks the database against other processes until the file handle is closed, however this process ends.
 pub(super) fn acquire_lock(path: &Path) -> Result<File, StoreError> {
     let mut lock_path = path.as_os_str().to_owned();
     lock_path.push(".lock");
@@ -20,8 +20,8 @@ pub(super) fn acquire_lock(path: &Path) -> Result<File, StoreError> {
     }
 }
 
-/// Opens the file; creates it for its owner alone, whatever the umask. SQLite gives the files beside a database the
-/// permissions of the database itself.
+/// Opens the file. Creates it with access only for its owner, whatever the umask. SQLite gives the other files of a
+/// database the same permissions.
 pub(super) fn create_private(path: &Path) -> Result<File, StoreError> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);
@@ -33,7 +33,7 @@ pub(super) fn create_private(path: &Path) -> Result<File, StoreError> {
     })
 }
 
-/// A file that cannot be opened.
+/// The error for a file that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 struct FileError {

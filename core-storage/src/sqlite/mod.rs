@@ -1,10 +1,11 @@
-//! The engine on SQLite: one file, one writer, readers that do not wait for it, one process.
+//! The engine on SQLite: one file, one process, one writer, and readers that do not wait for the writer.
 //!
-//! What runs where: a read of a row or a page and a change of a row are done at once, on the thread that asks, since they
-//! take less time than a hop to another thread and back (5-10 us). Counts, sums, walks, lists without a limit and
-//! changes of any number of rows run on a blocking thread; commits, which wait for the disk, on a thread of their own.
-//! A read goes to one of the reading connections, without a transaction in [`Mode::Auto`], in a deferred one, which
-//! is a snapshot of the first read, in [`Mode::Read`].
+//! Reads of a row or a page and changes of one row run on the calling thread. They take less time than a switch to
+//! another thread and back (5-10 µs). Counts, sums, walks, lists without a limit and changes of any number of rows run
+//! on a blocking thread. Commits, which wait for the disk, run on a dedicated thread.
+//!
+//! Reads use one of the reading connections. In [`Mode::Auto`] they use no transaction. In [`Mode::Read`] they use a
+//! deferred transaction, which is a snapshot from its first read.
 //!
 //! Writers take turns on one connection, and their commits are grouped: see `writer.rs`.
 
@@ -37,11 +38,11 @@ use commits::Commits;
 use readers::Readers;
 use writer::Writer;
 
-/// Opens the store and brings its schema up to date.
+/// Opens the store and runs pending migrations.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] when the file cannot be opened or another process has it open;
-/// [`StoreError::Backend`] when it was made by a newer version.
+/// [`StoreError::Unavailable`] if the file cannot be opened or another process has opened it. [`StoreError::Backend`]
+/// if a newer version created the database.
 pub async fn open(config: SqliteConfig) -> Result<Arc<dyn Store>, StoreError> {
     let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
     let rows = rows(config, &[]).await?;
@@ -49,10 +50,10 @@ pub async fn open(config: SqliteConfig) -> Result<Arc<dyn Store>, StoreError> {
     Ok(Arc::new(store.with_page_bytes(page_bytes)))
 }
 
-/// Opens the row engine; the `extra` tables are created if missing.
+/// Opens the row engine. The `extra` tables are created if they are missing.
 ///
 /// # Errors
-/// As [`open`].
+/// See [`open`].
 pub async fn rows(
     config: SqliteConfig,
     extra: &[&'static Table],

@@ -1,4 +1,4 @@
-//! The connections that read, and the units on them.
+//! The connections that read, and their units of work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::sql::{Cost, Executor, Statement};
 use crate::table::Table;
 use crate::value::Visit;
 
-/// The connections that nobody uses, and one permit for each connection.
+/// The idle connections, and one permit for each connection.
 #[derive(Debug)]
 pub(super) struct Readers {
     idle: Mutex<Vec<Connection>>,
@@ -45,7 +45,7 @@ impl Readers {
         }))
     }
 
-    /// A unit that reads; one snapshot throughout in a transaction.
+    /// Opens a read unit. In a transaction it sees one snapshot throughout.
     pub(super) async fn begin(self: &Arc<Self>, transaction: bool) -> Result<Reader, StoreError> {
         let permit = timeout(self.acquire_timeout, self.permits.clone().acquire_owned()).await;
         let permit = permit.map_err(|_| acquire_timed_out("to read"))?;
@@ -73,21 +73,21 @@ impl Readers {
     }
 }
 
-/// Takes the snapshot of a unit; answers the number of the commit that had finished before.
+/// Takes the snapshot of a unit. Returns the number of the commit that had finished before.
 fn snapshot(lease: &Lease, commits: &Commits) -> Result<u64, StoreError> {
     let finished = commits.finished();
     control(lease.connection()?, "BEGIN DEFERRED").map_err(failure)?;
-    // A deferred transaction has its snapshot from its first read.
+    // The snapshot of a deferred transaction starts with its first read.
     take_snapshot(lease.connection()?).map_err(failure)?;
     Ok(finished)
 }
 
-/// A connection in use; given back when it is dropped, wherever that is.
+/// A connection in use. Dropping it returns the connection, on any thread.
 struct Lease {
     connection: Option<Connection>,
     transaction: bool,
     readers: Arc<Readers>,
-    // Released after the connection was given back.
+    // Released after the connection was returned.
     _permit: OwnedSemaphorePermit,
 }
 
@@ -103,20 +103,19 @@ impl Drop for Lease {
             return;
         };
         if self.transaction {
-            // It has changed nothing, so how it ends makes no difference; a failure leaves it without one as well.
+            // The transaction has changed nothing, so a failure of the rollback has no effect.
             let _ = control(&connection, "ROLLBACK");
         }
         self.readers.lock().push(connection);
     }
 }
 
-/// The error of a unit that did not get its turn in time.
+/// Returns the error of a unit that did not get its turn in time.
 pub(super) fn acquire_timed_out(purpose: &str) -> StoreError {
-    StoreError::unavailable(format!("no turn {purpose} became free in time"))
+    StoreError::unavailable(format!("waiting for a turn {purpose} timed out"))
 }
 
-/// Number of SQLite's virtual machine instructions between two checks whether a read was abandoned. They take less than a
-/// millisecond.
+/// The number of SQLite virtual machine instructions between two checks for abandoned reads. They take less than 1 ms.
 const STEPS_BETWEEN_LOOKS: std::ffi::c_int = 1_000;
 
 /// Ends a read when it is dropped, even if the read has not started yet.
@@ -147,27 +146,27 @@ fn run_until<T>(
     read(connection)
 }
 
-/// Removes the progress handler of a connection when it is dropped, after a panic too. The handler must not end the reads of
-/// the next unit.
+/// Removes the progress handler of a connection when it is dropped, even after a panic. Otherwise the handler could end
+/// the reads of the next unit.
 struct ClearOnDrop<'a>(&'a Connection);
 
 impl Drop for ClearOnDrop<'_> {
     fn drop(&mut self) {
-        // It fails only for a connection of another owner, which has no handler of ours.
+        // This fails only for a connection that this module does not own, which has no such handler.
         let _ = self.0.progress_handler(0, None::<fn() -> bool>);
     }
 }
 
-/// What a unit answers whose connection did not come back from a blocking thread.
+/// Returns the error of a unit whose connection was not returned by a blocking thread.
 pub(super) fn lost() -> StoreError {
-    StoreError::unavailable("a statement of this unit panicked or was given up")
+    StoreError::unavailable("a statement of this unit of work panicked or was abandoned")
 }
 
-/// A unit that reads.
+/// A unit of work that reads.
 pub(super) struct Reader {
     /// `None` while a statement runs on a blocking thread.
     lease: Option<Lease>,
-    /// The number of the commit that had finished before its snapshot was taken; `None` when it has none.
+    /// The number of the commit that had finished before the snapshot was taken; `None` without a snapshot.
     snapshot: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Runs a statement on a connection.
+//! Runs statements on a connection.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::sql::{Bind, MAX_CACHED_TEXT, Statement};
 use crate::table::{Column, Type};
 use crate::value::{ReadRow, Row, Value, ValueRef, Visit};
 
-/// A value as SQLite is given it.
+/// A value as a parameter for SQLite.
 struct Bound<'v>(ValueRef<'v>);
 
 impl ToSql for Bound<'_> {
@@ -31,11 +31,11 @@ fn value_of<'b>(bind: &'b Bind<'_>) -> Result<ValueRef<'b>, StoreError> {
     match bind {
         Bind::One(_, value) => Ok(*value),
         Bind::Made(text) => Ok(ValueRef::Text(text)),
-        Bind::Array(..) => Err(StoreError::backend("SQLite has no arrays")),
+        Bind::Array(..) => Err(StoreError::backend("SQLite does not support arrays")),
     }
 }
 
-/// A prepared statement: of the connection's cache, or for this one use.
+/// A prepared statement, from the connection's cache or for a single use.
 enum Prepared<'c> {
     Cached(CachedStatement<'c>),
     Once(rusqlite::Statement<'c>),
@@ -80,7 +80,7 @@ fn prepare<'c, 'v>(
     Ok(prepared)
 }
 
-/// A row where SQLite keeps it until the next one is asked for.
+/// The current row of a query. SQLite owns its values until the next row is read.
 struct SqliteRow<'r> {
     row: &'r rusqlite::Row<'r>,
     columns: &'r [Column],
@@ -107,7 +107,7 @@ impl ReadRow for SqliteRow<'_> {
     }
 }
 
-/// Runs a change; tells how many rows it affected.
+/// Runs a change. Returns the number of affected rows.
 pub(super) fn execute(
     connection: &Connection,
     statement: &Statement<'_>,
@@ -125,7 +125,7 @@ fn finish(prepared: &mut Prepared<'_>) -> Result<u64, StoreError> {
     Ok(u64::try_from(affected).unwrap_or(u64::MAX))
 }
 
-/// Runs a query and shows its rows.
+/// Runs a query and passes its rows to the visitor.
 pub(super) fn fetch(
     connection: &Connection,
     statement: &Statement<'_>,
@@ -151,18 +151,18 @@ fn show(
     Ok(())
 }
 
-/// Runs a statement that is part of a unit's course: BEGIN, SAVEPOINT, ..
+/// Runs a statement that controls a transaction: BEGIN, SAVEPOINT, ..
 pub(super) fn control(connection: &Connection, text: &str) -> Result<(), rusqlite::Error> {
     connection.prepare_cached(text)?.raw_execute().map(|_| ())
 }
 
-/// Reads as little as can be read.
+/// Reads one row, which starts the snapshot of a transaction.
 pub(super) fn take_snapshot(connection: &Connection) -> Result<(), rusqlite::Error> {
     let mut prepared = connection.prepare_cached("SELECT 1 FROM \"schema_migrations\" LIMIT 1")?;
     prepared.raw_query().next().map(|_| ())
 }
 
-/// A statement with its values, to be run on another thread.
+/// A statement with copies of its values, to run on another thread.
 pub(super) struct Detached {
     text: Arc<str>,
     values: Vec<Value>,
@@ -189,7 +189,7 @@ impl Detached {
         finish(&mut self.prepare(connection)?)
     }
 
-    /// Copies of the rows.
+    /// Returns copies of the rows.
     pub(super) fn fetch(&self, connection: &Connection) -> Result<Vec<Row>, StoreError> {
         let mut copies = Vec::new();
         let mut visit = |row: &dyn ReadRow| {
@@ -203,7 +203,7 @@ impl Detached {
     }
 }
 
-/// Shows the rows that were copied on another thread.
+/// Passes rows that were copied on another thread to the visitor.
 pub(super) fn show_copies(copies: &[Row], visit: Visit<'_>) -> Result<(), StoreError> {
     copies.iter().try_for_each(|row| visit(row))
 }

@@ -1,13 +1,14 @@
-//! The writer: units take turns on one connection, and one commit of the disk makes several of them permanent.
+//! The writer with group commit: units take turns on one connection, and one disk commit makes several of them
+//! permanent.
 //!
-//! The units of a group run one after the other in one transaction, each but the first in a savepoint of its own. A unit
-//! that is undone undoes its savepoint alone. A unit that commits while nobody else waits to write ends the group: the
-//! transaction is committed, and every unit of the group is answered then, not before. While the disk is waited for,
-//! those that come next queue up and become the next group. A group ends at the latest after [`MAX_UNITS`] units or
-//! [`MAX_TIME`]: it is full or old when a unit commits. When the commit fails, every unit of the group fails.
+//! The units of a group run one after the other in one transaction. Each unit after the first has a savepoint, so a
+//! unit that is undone rolls back only its savepoint. A group ends when a unit commits while no other unit waits to
+//! write. The transaction is then committed, and only after that every unit of the group gets its result. During the
+//! disk commit the next units queue up and form the next group. A group also ends when a unit commits after
+//! [`MAX_UNITS`] units or [`MAX_TIME`]. If the commit fails, every unit of the group fails.
 //!
-//! Readers see what was committed. A writer sees the units of its group before it: it is committed with them or not at
-//! all.
+//! Readers see only committed units. A writer also sees the earlier units of its group: they are committed together or
+//! not at all.
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -31,33 +32,34 @@ use super::run::{Detached, control, execute, fetch, show_copies};
 use crate::sql::{Change, Cost, Executor, Statement};
 use crate::value::Visit;
 
-/// A commit of the disk costs as much as some ten units: more than this gain nothing.
+/// Maximum number of units in a group. A disk commit costs as much as about ten units, so larger groups gain little.
 const MAX_UNITS: usize = 64;
-/// How long a unit may wait for others of its group.
+/// Maximum time that a unit waits for other units of its group.
 const MAX_TIME: Duration = Duration::from_millis(5);
 
-/// Whoever waits for the outcome of a unit.
+/// Sends the outcome of a unit to the task that waits for it.
 type Answer = oneshot::Sender<Result<(), StoreError>>;
 
 /// The connection, and the units whose group is not committed yet.
 #[derive(Debug)]
 struct Group {
     connection: Connection,
-    /// Those that are done and wait. A transaction is open while there are any, or a unit is under way.
+    /// The units that have finished and wait for the commit. A transaction is open while there are any, or while a unit
+    /// runs.
     done: Vec<Answer>,
     begun: Instant,
-    /// What its units have changed, those that were undone as well.
+    /// The rows that the units have changed. Includes units that were undone.
     changed: HashSet<RowSet>,
     commits: Arc<Commits>,
 }
 
-/// What the committing thread is asked for.
+/// A request to the commit thread.
 enum Order {
-    /// To commit the group as it is.
+    /// Commit the group in its current state.
     Commit(OwnedMutexGuard<Group>),
-    /// To commit the group unless somebody will end it: whoever has the turn, or waits for it.
+    /// Commit the group unless another unit will end it, because it has the turn or waits for it.
     CommitIfLeft,
-    /// To end as a defect would make it end.
+    /// Panic, to simulate a defect.
     #[cfg(test)]
     Panic,
 }
@@ -66,11 +68,11 @@ enum Order {
 #[derive(Debug)]
 pub(super) struct Writer {
     group: Arc<Mutex<Group>>,
-    /// How many units wait for their turn.
+    /// The number of units that wait for their turn.
     waiting: Arc<AtomicUsize>,
     orders: Option<mpsc::Sender<Order>>,
     thread: Option<JoinHandle<()>>,
-    /// Whether the committing thread has ended, so that no unit can be committed any more.
+    /// Whether the commit thread has ended, so that no unit can be committed any more.
     is_dead: Arc<AtomicBool>,
     acquire_timeout: Duration,
 }
@@ -112,7 +114,7 @@ impl Writer {
         }))
     }
 
-    /// Waits for the turn of a unit.
+    /// Waits for its turn and starts a unit.
     pub(super) async fn begin(self: &Arc<Self>) -> Result<Turn, StoreError> {
         let waiting = Waiting::new(self);
         let group = timeout(self.acquire_timeout, self.group.clone().lock_owned()).await;
@@ -132,7 +134,7 @@ impl Writer {
 
     fn order(&self, order: Order) {
         let sent = self.orders.as_ref().map(|orders| orders.send(order));
-        // Without a thread, the units of the group would wait for ever.
+        // Without the thread, the units of the group would wait forever.
         match sent {
             Some(Err(mpsc::SendError(Order::Commit(mut group)))) => group.fail_without_thread(),
             Some(Err(mpsc::SendError(_))) => {
@@ -144,7 +146,7 @@ impl Writer {
         }
     }
 
-    /// Gives the turn to the next unit, or has the group committed.
+    /// Passes the turn to the next unit, or requests the commit of the group.
     fn pass_on(&self, group: OwnedMutexGuard<Group>) {
         if group.done.is_empty() {
             return;
@@ -153,7 +155,7 @@ impl Writer {
             self.order(Order::Commit(group));
             return;
         }
-        // First: whoever gives up waiting from here on finds the group left.
+        // Release the group before the check: a unit that stops waiting after this point requests the commit itself.
         drop(group);
         if !self.has_waiting() {
             self.order(Order::CommitIfLeft);
@@ -163,7 +165,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Without senders the thread ends.
+        // The thread ends when the senders are dropped.
         self.orders = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -176,7 +178,7 @@ impl Group {
         self.done.len() >= MAX_UNITS || self.begun.elapsed() >= MAX_TIME
     }
 
-    /// Commits, and answers the units.
+    /// Commits the group and sends the outcome to its units.
     fn commit(&mut self) {
         let committed = self.commits.commit(self.changed.drain(), || {
             control(&self.connection, "COMMIT").map_err(CommitError::new)
@@ -189,43 +191,43 @@ impl Group {
                 Ok(()) => Ok(()),
                 Err(error) => Err(error.failure()),
             };
-            // Whoever no longer waits does not need it.
+            // The send fails if the task no longer waits.
             let _ = answer.send(outcome);
         }
     }
 
-    /// Fails the units that are done, because no thread will commit them.
+    /// Fails the units that have finished, because no thread will commit them.
     fn fail_without_thread(&mut self) {
         let is_undone =
             !self.connection.is_autocommit() && control(&self.connection, "ROLLBACK").is_ok();
         for answer in self.done.drain(..) {
             let error = match is_undone {
                 true => commit_thread_ended(),
-                false => StoreError::commit_unknown("the thread that commits ended meanwhile"),
+                false => StoreError::commit_unknown("the commit thread ended during the commit"),
             };
-            // A unit may have been dropped meanwhile.
+            // The unit may have been dropped.
             let _ = answer.send(Err(error));
         }
     }
 
-    /// Fails the units that are done when SQLite has given up their transaction, as it does when the disk is full.
+    /// Fails the finished units if SQLite has rolled back their transaction, for example because the disk is full.
     fn fail_if_given_up(&mut self) {
         if !self.connection.is_autocommit() {
             return;
         }
         for answer in self.done.drain(..) {
-            let failed = "the transaction was given up: an error of the disk or of memory";
+            let failed = "SQLite rolled back the transaction after a disk or memory error";
             let _ = answer.send(Err(StoreError::unavailable(failed)));
         }
     }
 }
 
-/// The error of a unit that cannot be committed any more.
+/// Returns the error of a unit that cannot be committed any more.
 fn commit_thread_ended() -> StoreError {
-    StoreError::unavailable("the thread that commits has ended; the process must be restarted")
+    StoreError::unavailable("the commit thread has ended; restart the process")
 }
 
-/// Fails the units of the group when the committing thread ends, however it ends.
+/// Fails the units of the group when the commit thread ends, even by a panic.
 struct ThreadEnd {
     orders: Option<mpsc::Receiver<Order>>,
     is_dead: Arc<AtomicBool>,
@@ -235,13 +237,13 @@ struct ThreadEnd {
 impl Drop for ThreadEnd {
     fn drop(&mut self) {
         self.is_dead.store(true, Ordering::SeqCst);
-        // From here on orders fail. Those that wait give the group back.
+        // From here on requests fail. Dropping the queued requests releases the group.
         self.orders = None;
         self.group.blocking_lock().fail_without_thread();
     }
 }
 
-/// The thread that commits. It ends with the writer.
+/// The main loop of the commit thread. It ends with the writer.
 fn commit_groups(thread: &ThreadEnd, waiting: &AtomicUsize, mut checkpoints: Checkpoints) {
     let (Some(orders), group) = (&thread.orders, &thread.group) else {
         return;
@@ -251,7 +253,7 @@ fn commit_groups(thread: &ThreadEnd, waiting: &AtomicUsize, mut checkpoints: Che
             Order::Commit(group) => group,
             Order::CommitIfLeft => match group.clone().try_lock_owned() {
                 Ok(group) if !group.done.is_empty() && waiting.load(Ordering::SeqCst) == 0 => group,
-                // To wait for the turn would be for ever when the order behind this one has it.
+                // A wait for the turn could block forever, because the next request may own it.
                 _ => continue,
             },
             #[cfg(test)]
@@ -262,7 +264,8 @@ fn commit_groups(thread: &ThreadEnd, waiting: &AtomicUsize, mut checkpoints: Che
     }
 }
 
-/// A unit that waits for its turn. When it is given up, it may have been the one that others left the commit to.
+/// A unit that waits for its turn. If it stops waiting, it must request the commit, because other units may have left
+/// the commit to it.
 struct Waiting<'w> {
     writer: &'w Writer,
     over: bool,
@@ -291,11 +294,11 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// A unit that is under way. It is undone when it is dropped, wherever that is.
+/// A unit in progress. Dropping it undoes its changes, on any thread.
 struct Unit {
-    /// `None` once it is over.
+    /// `None` once the unit has ended.
     group: Option<OwnedMutexGuard<Group>>,
-    /// Whether it has a savepoint; the first of a group has the transaction to itself.
+    /// Whether the unit has a savepoint. The first unit of a group has none; it uses the whole transaction.
     savepoint: bool,
     writer: Arc<Writer>,
 }
@@ -311,7 +314,7 @@ impl Unit {
         } else {
             group.begun = Instant::now();
             group.changed.clear();
-            // Takes the write lock at the start, so that no unit fails at its end because another one was first.
+            // Takes the write lock at the start, so that a unit cannot fail at its end because another one wrote first.
             "BEGIN IMMEDIATE"
         };
         if let Err(error) = control(&group.connection, begin) {
@@ -337,10 +340,10 @@ impl Unit {
         }
     }
 
-    /// Joins the units that are done; the answer comes when the group is committed.
+    /// Adds the unit to the finished ones. The receiver gets the outcome when the group is committed.
     fn finish(mut self) -> Result<oneshot::Receiver<Result<(), StoreError>>, StoreError> {
         if self.savepoint {
-            // When this fails, the unit is undone as it is dropped.
+            // If this fails, the unit is undone when it is dropped.
             control(self.connection()?, "RELEASE unit").map_err(failure)?;
         }
         let mut group = self.group.take().ok_or_else(lost)?;
@@ -360,7 +363,7 @@ impl Drop for Unit {
             let undone = control(&group.connection, "ROLLBACK TO unit");
             let released = undone.and_then(|()| control(&group.connection, "RELEASE unit"));
             if released.is_err() {
-                // Its changes must not be committed with the others'.
+                // Its changes must not be committed with those of the others.
                 let _ = control(&group.connection, "ROLLBACK");
             }
         } else {
@@ -371,7 +374,7 @@ impl Drop for Unit {
     }
 }
 
-/// Puts this task behind those that can run now. (What tokio offers puts it behind those that come later as well.)
+/// Lets all tasks run that are ready now. (`yield_now` of Tokio would also wait for tasks that become ready later.)
 async fn let_others_run() {
     let mut has_waited = false;
     poll_fn(|cx| {
@@ -385,7 +388,7 @@ async fn let_others_run() {
     .await;
 }
 
-/// A unit that writes. Without one while a statement runs on a blocking thread.
+/// A unit of work that writes. `None` while a statement runs on a blocking thread.
 pub(super) struct Turn(Option<Unit>);
 
 impl Turn {
@@ -397,7 +400,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Runs something on a blocking thread.
+    /// Runs a statement on a blocking thread.
     async fn detached<T: Send + 'static>(
         &mut self,
         statement: &Statement<'_>,
@@ -442,11 +445,12 @@ impl Executor for Turn {
     async fn commit(mut self) -> Result<(), StoreError> {
         let unit = self.0.take().ok_or_else(lost)?;
         if !unit.writer.has_waiting() {
-            // Whoever was just told that there will be something to write asks for its turn now.
+            // A task that was just notified of new work asks for its turn now.
             let_others_run().await;
         }
         let outcome = unit.finish()?;
-        let lost = |_| StoreError::commit_unknown("the writer ended before it answered");
+        let lost =
+            |_| StoreError::commit_unknown("the writer ended before it reported the outcome");
         outcome.await.map_err(lost)?
     }
 
@@ -467,7 +471,7 @@ mod tests {
         Writer::new(connection(folder), connection(folder), commits, timeout).unwrap()
     }
 
-    /// Makes the committing thread panic.
+    /// Makes the commit thread panic.
     fn kill(writer: &Writer) {
         writer.order(Order::Panic);
         while !writer.is_dead.load(Ordering::SeqCst) {
@@ -476,7 +480,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn units_fail_instead_of_waiting_for_a_commit_thread_that_has_ended() {
+    async fn units_fail_when_the_commit_thread_has_ended() {
         let folder = tempfile::tempdir().unwrap();
         let writer = writer(&folder);
         let before = writer.begin().await.unwrap();

@@ -76,7 +76,7 @@ fn over_before(instant: Timestamp) -> Filter {
     Filter::Or(vec![revoked_before(instant), expired_before(instant)])
 }
 
-/// Revoked keys do not change any more.
+/// A revoked key does not change any more, so `updated_at` is the time of its revocation.
 fn revoked_before(instant: Timestamp) -> Filter {
     let revoked = Filter::eq("status", &ApiKeyStatus::Revoked);
     revoked.and(Filter::le("updated_at", instant))

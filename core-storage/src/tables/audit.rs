@@ -1,4 +1,4 @@
-//! Tables of the audit.
+//! The tables of the audit log.
 
 use core_domain::kernel::{TextValue, Timestamp};
 use core_domain::shared::{
@@ -12,13 +12,13 @@ use crate::query::Select;
 use crate::value::Value;
 use crate::{IndexPredicate, Tabular, table};
 
-/// What was done is what lists show.
+/// Entries about changes, which lists show.
 const IS_CHANGE: IndexPredicate = IndexPredicate::Is("stream", AuditStream::Changes.as_str());
 
-/// Reads are walked by verifications alone.
+/// Entries about reads, which only verifications read.
 const IS_READ: IndexPredicate = IndexPredicate::Is("stream", AuditStream::Reads.as_str());
 
-/// The installation's own entries.
+/// Entries about the installation, which belong to no platform.
 const NO_PLATFORM: IndexPredicate = IndexPredicate::IsNull("platform_id");
 
 table! {
@@ -36,7 +36,7 @@ table! {
         metadata: Json,
         created_at: Time,
     }
-    // One for each combination of filters: whatever a list asks for, it walks one index and stops at its limit.
+    // One index for each combination of filters: every list scans one index and stops at its limit.
     index {
         [created_at] where [IS_CHANGE],
         [platform_id, created_at] where [IS_CHANGE],
@@ -52,7 +52,7 @@ table! {
         [platform_id, actor_id, action, created_at] where [IS_CHANGE],
         [platform_id, actor_id, entity_type, created_at] where [IS_CHANGE],
         [platform_id, created_at] where [IS_READ],
-        // Postgres does not walk the NULLs of an index in the order of its next column.
+        // Postgres cannot scan the NULLs of an index column in the order of the next column.
         [created_at] where [IS_CHANGE, NO_PLATFORM],
         [created_at] where [IS_READ, NO_PLATFORM],
     }
@@ -91,18 +91,18 @@ fn audit_entries(query: &AuditQuery) -> Select {
     }
 }
 
-/// Its action, or the first segment of it: the kind of thing.
+/// Filters by action, or by the type of the object if the text is only the first segment of an action.
 fn event(event: &str) -> Filter {
     let is_segment = segment_of(event) == event;
     Filter::eq(if is_segment { "entity_type" } else { "action" }, event)
 }
 
-/// The kind of thing, or the very thing.
+/// Filters by the type of the object, or by the id of one object.
 fn entity(query: &AuditQuery) -> Option<Filter> {
     let entity = query.entity.as_deref()?;
     let id = Filter::eq("entity_id", entity);
     match query.action.as_deref() {
-        // Every entry of the action is of the kind.
+        // Every entry with this action is about objects of this type.
         Some(action) if segment_of(action) == entity => None,
         Some(_) => Some(id),
         None => Some(Filter::Disjoint(vec![
@@ -156,7 +156,7 @@ table! {
         unchecked_since: Opt<Time>,
     }
     computed {
-        // Sorted by, which NULL cannot be.
+        // The order uses this column, and a column of an order must not be nullable.
         waits_since: Int = |head| head.unchecked_since.map_or(i64::MAX, Timestamp::millis),
     }
     index { [waits_since] }

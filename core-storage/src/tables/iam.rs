@@ -1,4 +1,4 @@
-//! Tables of identity and access.
+//! The tables of identity and access management.
 
 use core_domain::iam::{
     Account, AccountQuery, CREDENTIAL, Invitation, InvitationQuery, InvitationStatus, Member,

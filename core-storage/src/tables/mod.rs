@@ -1,4 +1,4 @@
-//! The tables of all records, a file a service.
+//! The tables of all records, one file for each service.
 
 mod api_keys;
 mod audit;
@@ -16,7 +16,7 @@ use crate::tabular::Tabular;
 
 macro_rules! all_tables {
     ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
-        /// Every table, in the order of the list of records; staging tables behind their own.
+        /// Returns every table, in the order of the list of records. A staging table follows its table.
         #[must_use]
         pub fn all() -> Vec<&'static Table> {
             let tables = [$((Some(<$record as Tabular>::TABLE), <$record as Tabular>::STAGING)),+];

@@ -1,4 +1,4 @@
-//! Tables of programs that people sign in with, and of service tokens.
+//! The tables of OAuth: device authorizations, tokens and signing keys.
 
 use core_domain::iam::{
     AccessToken, AccessTokenQuery, DeviceAuthorization, DeviceAuthorizationQuery, RefreshToken,

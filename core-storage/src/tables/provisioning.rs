@@ -1,4 +1,4 @@
-//! Tables of provisioning: jobs, their history, lanes, leases, holds, dead letters.
+//! The tables of provisioning: jobs, job events, lanes, leases, holds, dead letters.
 
 use core_domain::kernel::TextValue;
 use core_domain::provisioning::{
@@ -68,16 +68,16 @@ table! {
         [lane, lane_position] where [QUEUED],
         [run_at] where [IndexPredicate::Is("status", "WAITING")],
         [deadline_at] where [IndexPredicate::OneOf("status", &["QUEUED", "RUNNING", "WAITING"])],
-        // For run times. It has the completed jobs of few kinds, so that others never write to it; and nothing but what the
-        // completion of a job changes in other indexes as well, so that no other move becomes dearer (in Postgres a row
-        // whose indexed columns stay is updated in place).
+        // For statistics of run times. It covers completed jobs of few kinds, so other jobs never write to it. Its
+        // columns change only when a job completes, which changes other indexes as well, so no other change becomes
+        // more expensive. (Postgres updates a row in place if no indexed column changes.)
         [kind, created_at] where [COMPLETED, TIMED],
         [parent_job_id] where [IndexPredicate::NotNull("parent_job_id")],
     }
     select jobs
 }
 
-/// The steps of a job as JSON, with the first observations that their serialized form omits.
+/// Encodes the steps of a job as JSON, including the first observations that their serialized form omits.
 enum Steps {}
 
 impl ColumnCodec<Vec<Step>> for Steps {
@@ -97,7 +97,8 @@ impl ColumnCodec<Vec<Step>> for Steps {
 }
 
 fn complete_json(step: &Step) -> serde_json::Value {
-    // A step that cannot be JSON would be a mistake in its type; `null` is refused when it is read back.
+    // A step that cannot be serialized is a mistake in its type. It becomes `null`, which is refused when it is read
+    // back.
     let mut json = serde_json::to_value(step).unwrap_or_default();
     if let Some((first_look, members)) = step.first_look.zip(json.as_object_mut()) {
         members.insert("firstLook".to_owned(), first_look.as_str().into());
@@ -250,7 +251,7 @@ fn job_leases(query: &JobLeaseQuery) -> Select {
     }
 }
 
-/// What a hold is on, as one text: `all`, `kind:` and a kind, `lane:` and a lane.
+/// Encodes the scope of a hold as text: `all`, `kind:` and a kind, `lane:` and a lane.
 enum Scope {}
 
 const ALL: &str = "all";
@@ -264,7 +265,7 @@ impl ColumnCodec<HoldScope> for Scope {
         match scope {
             HoldScope::Kind(kind) => Value::text(&format!("{KIND}{kind}")),
             HoldScope::Lane(lane) => Value::text(&format!("{LANE}{}", lane.as_str())),
-            // The enum may grow; what is not known here holds everything rather than nothing.
+            // The enum may grow. An unknown scope is stored as `all`, so that it holds too much rather than nothing.
             _ => Value::text(ALL),
         }
     }

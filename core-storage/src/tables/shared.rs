@@ -1,4 +1,4 @@
-//! Tables of the records that belong to no single service.
+//! The tables of records that belong to no single service.
 
 use core_domain::kernel::{PlatformId, Timestamp};
 use core_domain::shared::{
@@ -100,7 +100,8 @@ fn maintenance_leases(query: &MaintenanceLeaseQuery) -> Select {
     }
 }
 
-/// Whose a row is, where a platform's and the installation's are asked for in the same way.
+/// Returns the owner of a row as text: the platform, or an empty text for the installation. Queries can then select
+/// both in the same way.
 fn owner_of(platform: Option<&PlatformId>) -> String {
     platform.map_or_else(String::new, ToString::to_string)
 }
@@ -172,7 +173,7 @@ table! {
         updated_at: Time,
     }
     computed {
-        // What is sorted by is never NULL.
+        // The order uses this column, and a column of an order must not be nullable.
         due_at: Time = |delivery| delivery.next_attempt_at.unwrap_or(delivery.updated_at),
     }
     unique { event: [webhook_id, event_id] }

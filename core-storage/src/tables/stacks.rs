@@ -1,4 +1,4 @@
-//! Tables of the stack registry.
+//! The tables of the stack registry.
 
 use core_domain::stacks::{
     StackTemplate, StackTemplateQuery, StackVersion, StackVersionQuery, VersionStatus,

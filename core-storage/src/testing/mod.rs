@@ -1,7 +1,8 @@
-//! An empty Postgres database for each test.
+//! Creates an empty Postgres database for each test.
 //!
-//! `CORE_TEST_POSTGRES_URL` names a server to create databases on. Without it a temporary server is started: one for the
-//! test process, on a free port of the loopback address, stopped and removed when the process ends.
+//! `CORE_TEST_POSTGRES_URL` is the URL of a server on which databases are created. If it is not set, the test process
+//! starts a temporary server on a free port of the loopback address. The server is stopped and its files are deleted
+//! when the process ends.
 
 #[cfg(feature = "sqlite")]
 mod plans;
@@ -22,10 +23,10 @@ pub use schema::{drop_postgres_guards, postgres_schema};
 pub use schema::{drop_sqlite_guards, sqlite_schema};
 use server::{restart_immediately, start};
 
-/// An empty database; dropped with this value.
+/// An empty database, which is dropped together with this value.
 #[derive(Debug)]
 pub struct TestDatabase {
-    /// Its address.
+    /// The URL of the database.
     pub url: String,
     server: String,
     name: String,
@@ -34,7 +35,7 @@ pub struct TestDatabase {
 /// Creates an empty database.
 ///
 /// # Panics
-/// When there is no Postgres server and none can be started: a missing database fails a test, it never skips it.
+/// If there is no Postgres server and none can be started. A missing database fails a test; it never skips the test.
 pub async fn postgres() -> TestDatabase {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let server = match tokio::task::spawn_blocking(server).await {
@@ -54,7 +55,7 @@ pub async fn postgres() -> TestDatabase {
 }
 
 impl TestDatabase {
-    /// Returns the address of the database by way of these proxies, each a host of its own.
+    /// Returns the URL of the database through these proxies. Each proxy is a host of the URL.
     #[must_use]
     pub fn through(&self, proxies: &[&Proxy]) -> String {
         let hosts: Vec<String> = proxies
@@ -68,7 +69,7 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         let (server, name) = (self.server.clone(), self.name.clone());
-        // A thread of its own, because the test's runtime may be the one that drops this.
+        // Uses a new thread, because this may run on the runtime of the test.
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -82,11 +83,11 @@ impl Drop for TestDatabase {
     }
 }
 
-/// Starts a server of its own that speaks TLS with this certificate and key (PEM), until this process ends; answers its
-/// address.
+/// Starts a separate server with TLS, this certificate and this key (PEM). It runs until this process ends. Returns the
+/// URL of the server.
 ///
 /// # Panics
-/// When it does not start.
+/// If the server does not start.
 pub async fn postgres_with_tls(certificate: String, key: String) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("tls-{}", COUNT.fetch_add(1, Ordering::SeqCst));
@@ -97,19 +98,19 @@ pub async fn postgres_with_tls(certificate: String, key: String) -> String {
     .await
 }
 
-/// A server that a test has for itself, since it does to it what others must not meet. It ends with this process.
+/// A server that only one test uses, because the test disturbs it. It runs until this process ends.
 #[derive(Debug)]
 pub struct OwnPostgres {
-    /// The address of its database.
+    /// The URL of its database.
     pub url: String,
     name: String,
 }
 
 impl OwnPostgres {
-    /// Starts it.
+    /// Starts the server.
     ///
     /// # Panics
-    /// When it does not start.
+    /// If the server does not start.
     pub async fn start() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("own-{}", COUNT.fetch_add(1, Ordering::SeqCst));
@@ -118,17 +119,17 @@ impl OwnPostgres {
         Self { url, name }
     }
 
-    /// Ends it as a crash does (`pg_ctl -m immediate`), and returns when it takes connections again.
+    /// Simulates a crash (`pg_ctl -m immediate`), and restarts the server. Returns when it accepts connections again.
     ///
     /// # Panics
-    /// When it does not start again.
+    /// If the server does not start again.
     pub async fn restart_immediately(&self) {
         let name = self.name.clone();
         started(move || restart_immediately(&name)).await;
     }
 }
 
-/// What starting a server gives.
+/// Runs the function that starts a server, and panics if it fails.
 async fn started<T: Send + 'static>(
     start: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> T {
@@ -139,10 +140,10 @@ async fn started<T: Send + 'static>(
     }
 }
 
-/// A connection of the test's own.
+/// Opens a connection for direct use by a test.
 ///
 /// # Panics
-/// When the server cannot be reached.
+/// If the server cannot be reached.
 pub async fn connect(url: &str) -> Client {
     match tokio_postgres::connect(url, NoTls).await {
         Ok((client, io)) => {
@@ -161,7 +162,7 @@ async fn run(url: &str, statement: String) -> Result<(), Error> {
     io.await.unwrap_or(Ok(()))
 }
 
-/// The address of another database on the server.
+/// Returns the URL of another database on the server.
 fn with_database(url: &str, database: &str) -> String {
     let (address, query) = match url.split_once('?') {
         Some((address, query)) => (address, format!("?{query}")),
@@ -175,7 +176,7 @@ fn with_database(url: &str, database: &str) -> String {
     format!("{server}/{database}{query}")
 }
 
-/// The address with other hosts.
+/// Replaces the hosts of the URL.
 fn with_hosts(url: &str, hosts: &str) -> String {
     let begin = url.find("://").map_or(0, |at| at + 3);
     let end = url[begin..]
@@ -206,7 +207,7 @@ mod tests {
     use super::{with_database, with_hosts};
 
     #[test]
-    fn with_hosts_replaces_host_and_port_of_the_address() {
+    fn with_hosts_replaces_host_and_port_of_the_url() {
         let cases = [
             ("postgres://a:b@h:1/x?y=z", "postgres://a:b@i:2,j:3/x?y=z"),
             ("postgres://h", "postgres://i:2,j:3"),
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn with_database_replaces_the_database_of_the_address() {
+    fn with_database_replaces_the_database_of_the_url() {
         let cases = [
             ("postgres://a:b@h:1/postgres", "postgres://a:b@h:1/x"),
             ("postgres://h", "postgres://h/x"),

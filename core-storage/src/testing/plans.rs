@@ -1,4 +1,4 @@
-//! How SQLite and Postgres plan queries.
+//! The query plans of SQLite and Postgres.
 
 use tokio_postgres::{Client, SimpleQueryMessage};
 
@@ -7,11 +7,11 @@ use crate::query::Select;
 use crate::sql::{Dialect, ddl, with_literals};
 use crate::tables;
 
-/// What a database said to a schema or a query it does not take.
+/// The error of a database that rejects a schema or a query.
 type DatabaseError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Asks two empty databases with every table. Postgres is told to scan and sort only where no index helps, since a scan of
-/// nothing costs nothing.
+/// Two empty databases with all tables. Postgres is configured to scan and sort only if no index helps, because
+/// scanning an empty table costs nothing.
 #[derive(Debug)]
 pub struct Planners {
     sqlite: rusqlite::Connection,
@@ -19,20 +19,20 @@ pub struct Planners {
     _database: TestDatabase,
 }
 
-/// How the databases plan a query, a line a step.
+/// The plans of one query, one line for each step.
 #[derive(Clone, Debug)]
 pub struct Plans {
-    /// SQLite's `EXPLAIN QUERY PLAN`.
+    /// The output of SQLite's `EXPLAIN QUERY PLAN`.
     pub sqlite: Vec<String>,
-    /// Postgres' `EXPLAIN`.
+    /// The output of Postgres' `EXPLAIN`.
     pub postgres: Vec<String>,
 }
 
 impl Planners {
-    /// Makes the databases.
+    /// Creates the databases.
     ///
     /// # Errors
-    /// When one does not take the tables.
+    /// The error of the database that rejects the tables.
     pub async fn new() -> Result<Self, DatabaseError> {
         let database = postgres().await;
         let schema = |dialect| -> String {
@@ -56,10 +56,10 @@ impl Planners {
         })
     }
 
-    /// How both plan the query.
+    /// Returns the plans of both databases for the query.
     ///
     /// # Errors
-    /// When one does not understand it.
+    /// The error of the database that rejects the query.
     pub async fn plans(&self, select: &Select) -> Result<Plans, DatabaseError> {
         let text = |dialect, explain| format!("{explain} {}", with_literals(select, dialect));
         let explain = text(Dialect::Postgres, "EXPLAIN (COSTS OFF)");

@@ -1,5 +1,5 @@
-//! A proxy that can stop forwarding, as a host does that is lost: nothing is closed, nothing is refused. It can also hold back
-//! what clients send, as a slow network does.
+//! A proxy that can stop forwarding bytes, like a lost host: no connection is closed or refused. It can also delay what
+//! clients send, like a slow network.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// Forwards bytes between clients and a database server until it swallows them. Dropping it ends it.
+/// Forwards bytes between clients and a database server until [`Proxy::swallow`] is called. Dropping it stops it.
 #[derive(Debug)]
 pub struct Proxy {
     /// The address on which the proxy listens.
     pub address: SocketAddr,
     swallows: watch::Sender<bool>,
-    /// How many of the first connections are held.
+    /// The number of first connections that are held. Later connections are not affected.
     held: watch::Sender<usize>,
     accepted: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
 impl Proxy {
-    /// Starts one before the server of this database address, on a free port of the loopback address.
+    /// Starts a proxy for the server of this database URL, on a free port of the loopback address.
     ///
     /// # Panics
-    /// When the server's address names no host, or no port is free.
+    /// If the URL names no host, or no port is free.
     pub async fn start(url: &str) -> Self {
         let server = server_of(url);
         let listener = match TcpListener::bind("127.0.0.1:0").await {
@@ -58,22 +58,22 @@ impl Proxy {
         }
     }
 
-    /// Stops forwarding in both directions, on old and new connections. They stay open.
+    /// Stops forwarding in both directions, on existing and new connections. The connections stay open.
     pub fn swallow(&self) {
         self.swallows.send_replace(true);
     }
 
-    /// Holds back what clients send on the connections that are there, until [`Proxy::release`].
+    /// Delays what clients send on the existing connections, until [`Proxy::release`].
     pub fn hold(&self) {
         self.held.send_replace(self.accepted());
     }
 
-    /// Forwards what was held back.
+    /// Forwards the delayed bytes.
     pub fn release(&self) {
         self.held.send_replace(0);
     }
 
-    /// Returns the number of connections that were made to it.
+    /// Returns the number of connections that the proxy has accepted.
     #[must_use]
     pub fn accepted(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)
@@ -89,10 +89,10 @@ impl Drop for Proxy {
 fn server_of(url: &str) -> (String, u16) {
     let config: Result<Config, _> = url.parse();
     let Ok(config) = config else {
-        panic!("the address of the server is not valid");
+        panic!("the URL of the server is invalid");
     };
     let Some(Host::Tcp(host)) = config.get_hosts().first() else {
-        panic!("the address of the server names no host");
+        panic!("the URL of the server names no host");
     };
     (
         host.clone(),
@@ -100,7 +100,7 @@ fn server_of(url: &str) -> (String, u16) {
     )
 }
 
-/// Where bytes go, and what keeps them from going.
+/// The server, and the signals that stop or delay forwarding.
 #[derive(Clone)]
 struct Ways {
     server: (String, u16),
@@ -139,12 +139,12 @@ async fn forward(client: TcpStream, number: usize, ways: Ways) {
 struct Direction {
     to: OwnedWriteHalf,
     swallowing: watch::Receiver<bool>,
-    /// The number of the connection, and how many of the first are held.
+    /// The number of the connection, and the number of first connections that are held.
     held: Option<(usize, watch::Receiver<usize>)>,
 }
 
 impl Direction {
-    /// Forwards bytes. Returns once the direction is closed, and never while bytes are swallowed.
+    /// Forwards bytes. Returns once the direction is closed, but never while bytes are swallowed.
     async fn pump(mut self, mut from: OwnedReadHalf) {
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -165,7 +165,7 @@ impl Direction {
     }
 }
 
-/// Returns once bytes are swallowed, or the proxy has ended.
+/// Waits until bytes are swallowed or the proxy has ended.
 async fn until_swallowed(swallowing: &mut watch::Receiver<bool>) {
     let _ = swallowing.wait_for(|swallows| *swallows).await;
 }

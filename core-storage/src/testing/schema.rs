@@ -1,4 +1,4 @@
-//! The schema of a database as a set of lines, to be compared: migrated or described, the order of columns aside.
+//! Reads the schema of a database as a set of lines, without the order of columns, so that schemas can be compared.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use tokio_postgres::{Client, Error};
 use crate::sql::ddl::{Dialect, guards};
 use crate::tables;
 
-/// Columns with their constraints, tables, indexes and triggers of a SQLite database, those of the migrations' own table and
-/// of SQLite itself left out.
+/// Returns the columns, constraints, tables, indexes and triggers of a SQLite database, without the table of migrations
+/// and SQLite's own tables.
 ///
 /// # Errors
-/// The driver's.
+/// The error of the driver if a query fails.
 #[cfg(feature = "sqlite")]
 pub fn sqlite_schema(
     connection: &rusqlite::Connection,
@@ -40,7 +40,7 @@ pub fn sqlite_schema(
     Ok(lines)
 }
 
-/// The parts between the commas that stand in no parentheses.
+/// Splits the text at the commas outside of parentheses.
 #[cfg(feature = "sqlite")]
 fn split_columns(body: &str) -> Vec<String> {
     let mut columns = vec![String::new()];
@@ -62,10 +62,10 @@ fn split_columns(body: &str) -> Vec<String> {
         .collect()
 }
 
-/// Columns, constraints, indexes and triggers of a Postgres database, those of the migrations' own table left out.
+/// Returns the columns, constraints, indexes and triggers of a Postgres database, without the table of migrations.
 ///
 /// # Errors
-/// The driver's.
+/// The error of the driver if a query fails.
 pub async fn postgres_schema(connection: &Client) -> Result<BTreeSet<String>, Error> {
     let lines = connection.query(
         "SELECT format('%s.%s %s null=%s default=%s collation=%s', table_name, column_name, data_type, \
@@ -82,19 +82,19 @@ pub async fn postgres_schema(connection: &Client) -> Result<BTreeSet<String>, Er
     lines.await?.iter().map(|line| line.try_get(0)).collect()
 }
 
-/// Takes the guards of tables away whose rows are only added, for tests that do what nobody may.
+/// Drops the triggers that protect append-only tables, for tests that must change such rows.
 ///
 /// # Errors
-/// The driver's.
+/// The error of the driver if a statement fails.
 #[cfg(feature = "sqlite")]
 pub fn drop_sqlite_guards(path: &std::path::Path) -> Result<(), rusqlite::Error> {
     rusqlite::Connection::open(path)?.execute_batch(&dropped_guards(Dialect::Sqlite))
 }
 
-/// As [`drop_sqlite_guards`], of a Postgres database.
+/// Like [`drop_sqlite_guards`], for a Postgres database.
 ///
 /// # Errors
-/// The driver's.
+/// The error of the driver if a statement fails.
 pub async fn drop_postgres_guards(connection: &Client) -> Result<(), Error> {
     let dropped = dropped_guards(Dialect::Postgres);
     connection.batch_execute(&dropped).await

@@ -1,4 +1,4 @@
-//! A temporary Postgres server.
+//! Runs temporary Postgres servers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 fn find_binaries() -> Option<PathBuf> {
     let on_path = std::env::var("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&on_path).map(|folder| folder.join("initdb"));
-    // Where Debian keeps them, newest first.
+    // The folders of Debian, newest version first.
     let versions = (10..40)
         .rev()
         .map(|v| format!("/usr/lib/postgresql/{v}/bin/initdb"));
@@ -33,7 +33,8 @@ fn output(command: &mut Command) -> Result<String, String> {
     Err(format!("{what} failed: {stderr}"))
 }
 
-/// The command prefix that changes the user, if this is root: Postgres refuses to run as root.
+/// Returns the command prefix that runs a program as another user if this process runs as root. Postgres refuses to run
+/// as root.
 fn unprivileged() -> Result<Vec<String>, String> {
     if output(Command::new("id").arg("-u"))? != "0" {
         return Ok(Vec::new());
@@ -58,7 +59,8 @@ fn command(run_as: &[String], program: &Path) -> Command {
     }
 }
 
-/// Starts a server with these settings and these files in its data folder; answers its address. It ends with this process.
+/// Starts a server with these settings, and with these files in its data folder. It runs until this process ends.
+/// Returns its URL.
 pub(super) fn start(
     name: &str,
     settings: &[&str],
@@ -101,7 +103,7 @@ pub(super) fn start(
     Ok(format!("postgres://core@127.0.0.1:{port}/postgres"))
 }
 
-/// Ends the server of this name as a crash does, and starts it again with its settings.
+/// Simulates a crash of the server, and starts it again with the same settings.
 pub(super) fn restart_immediately(name: &str) -> Result<(), String> {
     run_server(name, &["-m", "immediate", "restart"])
 }
@@ -111,7 +113,7 @@ fn folder_of(name: &str) -> PathBuf {
     std::env::temp_dir().join(folder)
 }
 
-/// Runs `pg_ctl` for the server of this name; it runs when this returns.
+/// Runs `pg_ctl` for the server of this name. The server is running when this returns.
 fn run_server(name: &str, arguments: &[&str]) -> Result<(), String> {
     let binaries = find_binaries().ok_or("PostgreSQL was not found")?;
     let folder = folder_of(name);
@@ -119,7 +121,7 @@ fn run_server(name: &str, arguments: &[&str]) -> Result<(), String> {
     pg_ctl.arg("-D").arg(folder.join("data"));
     pg_ctl.arg("-l").arg(folder.join("log"));
     pg_ctl.args(["-w", "-t", "60"]).args(arguments);
-    // The server must not inherit our pipes.
+    // The server must not inherit the pipes of this process.
     let status = pg_ctl
         .current_dir(&folder)
         .stdin(Stdio::null())
@@ -144,7 +146,7 @@ fn add_file(run_as: &[String], path: &Path, content: &str) -> Result<(), String>
     Ok(())
 }
 
-/// Starts a shell that waits for the end of this process, however it ends, and then stops the server.
+/// Starts a shell that waits until this process ends, however it ends, and then stops the server.
 fn stop_on_exit(run_as: &[String], binaries: &Path, folder: &Path) -> Result<(), String> {
     let mut stop = run_as.to_vec();
     stop.push(binaries.join("pg_ctl").display().to_string());
@@ -160,7 +162,7 @@ fn stop_on_exit(run_as: &[String], binaries: &Path, folder: &Path) -> Result<(),
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| error.to_string())?;
-    // Never closed by this process: its end closes it.
+    // This process never closes the pipe; the end of the process does.
     std::mem::forget(shell.stdin.take());
     Ok(())
 }

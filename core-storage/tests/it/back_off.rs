@@ -1,4 +1,4 @@
-//! The pauses of `transact` between the runs of a unit that meets conflicts.
+//! Tests of the pauses of `transact` between the runs of a unit that meets conflicts.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn store() -> Arc<dyn Store> {
     })
 }
 
-/// The pauses between the runs of a unit that always meets a conflict, and what it ends with.
+/// Runs a unit that always meets a conflict. Returns the pauses between its runs, and its error.
 async fn pauses(store: &dyn Store) -> (Vec<Duration>, Error) {
     let runs = Mutex::new(Vec::new());
     let outcome = transact(store, |_, _| {
@@ -49,14 +49,14 @@ async fn a_unit_that_always_meets_a_conflict_ends_with_retry_after_growing_pause
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_unit_whose_runs_take_long_is_run_again_for_ten_seconds() {
+async fn a_unit_with_long_runs_is_retried_for_ten_seconds() {
     let since = Instant::now();
     let store = store();
     let runs = Mutex::new(0);
     let outcome = transact(store.as_ref(), |_, _| {
         Box::pin(async {
             *runs.lock().unwrap() += 1;
-            // As long as a statement waits for a lock.
+            // The time that a statement waits for a lock.
             tokio::time::sleep(Duration::from_secs(4)).await;
             Err::<(), _>(StoreError::retry("always").into())
         })

@@ -105,7 +105,7 @@ async fn concurrent_starts_on_postgres_migrate_once() {
 }
 
 #[tokio::test]
-async fn an_injected_fault_aborts_the_unit_and_only_that_of_a_commit_leaves_its_outcome_open() {
+async fn an_injected_fault_aborts_the_unit_and_leaves_the_outcome_unknown_only_in_commit() {
     for call in 1..=4 {
         let store = FaultStore::new(memory::rows(clock()));
         store.fail_call(call);
@@ -127,7 +127,7 @@ async fn an_injected_fault_aborts_the_unit_and_only_that_of_a_commit_leaves_its_
 }
 
 #[tokio::test]
-async fn a_lost_connection_leaves_only_a_commits_outcome_open() {
+async fn a_lost_connection_leaves_the_outcome_unknown_only_in_commit() {
     let database = testing::postgres().await;
     let store = postgres_rows(&database).await;
     let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
@@ -140,7 +140,7 @@ async fn a_lost_connection_leaves_only_a_commits_outcome_open() {
         let other = testing::connect(&database.url).await;
         other.execute(terminate, &[]).await.unwrap();
         let error = if committing {
-            tx.commit().await.expect_err("the answer is lost")
+            tx.commit().await.expect_err("the reply is lost")
         } else {
             let counted = tx.count(&conformance::ITEMS, &Filter::all()).await;
             counted.expect_err("the connection is lost")

@@ -1,4 +1,4 @@
-//! SQLite commits units in groups: each is acknowledged once it is durable, and only then.
+//! SQLite commits units in groups. Each unit is acknowledged after its commit is durable, and not before.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -43,7 +43,7 @@ async fn keys(store: &Arc<dyn RowStore>) -> Vec<String> {
     keys
 }
 
-/// Spawns a unit that waits for its turn, and lets it come to that.
+/// Spawns a unit, and returns once it waits for its turn.
 async fn waiting<T, R>(
     store: &Arc<dyn RowStore>,
     body: impl FnOnce(Box<dyn RowTx>) -> R + Send + 'static,
@@ -54,13 +54,13 @@ where
 {
     let store = store.clone();
     let task = tokio::spawn(async move { body(begin(&store).await).await });
-    // The runtime of these tests has one thread: the task runs until it waits.
+    // The runtime of these tests has one thread, so the task runs until it waits.
     yield_now().await;
     task
 }
 
 #[tokio::test]
-async fn a_unit_that_is_undone_undoes_itself_alone() {
+async fn undoing_a_unit_does_not_affect_the_other_units_of_its_group() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join(FILE)).await;
     let mut first = begin(&store).await;
@@ -93,7 +93,7 @@ async fn a_unit_that_is_undone_undoes_itself_alone() {
 }
 
 #[tokio::test]
-async fn a_unit_is_acknowledged_when_those_it_waited_for_give_up() {
+async fn a_unit_is_acknowledged_if_the_unit_that_it_waits_for_is_cancelled() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join(FILE)).await;
     let mut unit = begin(&store).await;
@@ -106,7 +106,7 @@ async fn a_unit_is_acknowledged_when_those_it_waited_for_give_up() {
 }
 
 #[tokio::test]
-async fn a_unit_is_acknowledged_when_those_that_wait_give_up_before_it_is_done() {
+async fn a_unit_is_acknowledged_if_a_waiting_unit_was_cancelled_before_its_commit() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join(FILE)).await;
     for n in 0..20 {
@@ -120,7 +120,7 @@ async fn a_unit_is_acknowledged_when_those_that_wait_give_up_before_it_is_done()
     assert_eq!(keys(&store).await.len(), 20);
 }
 
-/// A store whose commits can fail for real: by a constraint that is checked only then.
+/// Opens a store whose commits can really fail, by a constraint that is checked at the commit.
 async fn open_checking_late(path: &Path) -> Arc<dyn RowStore> {
     let text = create(&ITEMS, Dialect::Sqlite, false);
     let checked_late =
@@ -132,7 +132,7 @@ async fn open_checking_late(path: &Path) -> Arc<dyn RowStore> {
     open(path).await
 }
 
-/// A unit whose commit fails there.
+/// Runs a unit whose commit fails in that store.
 async fn fail(mut tx: Box<dyn RowTx>) -> Result<(), StoreError> {
     let mut row = item("failing", "orphan", 0);
     row[ITEMS.column_index("parent").unwrap()] = Value::text("nobody");
@@ -141,12 +141,12 @@ async fn fail(mut tx: Box<dyn RowTx>) -> Result<(), StoreError> {
 }
 
 #[tokio::test]
-async fn a_unit_whose_turn_can_be_asked_for_when_another_commits_shares_its_commit() {
+async fn a_unit_that_can_start_when_another_commits_joins_its_group() {
     let folder = tempfile::tempdir().unwrap();
     let store = open_checking_late(&folder.path().join(FILE)).await;
     let mut first = begin(&store).await;
     insert(&mut first, item("failing", "first", 0)).await;
-    // It has not run yet.
+    // The task of the second unit has not run yet.
     let of_second = store.clone();
     let second = tokio::spawn(async move { fail(begin(&of_second).await).await });
     assert!(first.commit().await.is_err());
@@ -172,12 +172,12 @@ async fn a_failed_commit_fails_every_unit_of_its_group_and_no_other() {
     assert_eq!(keys(&store).await, ["failing-next"]);
 }
 
-/// How many units are acknowledged before the process is killed.
+/// The number of acknowledged units after which the process is killed.
 const ACKNOWLEDGED: usize = 400;
 const WRITERS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_that_is_killed_loses_nothing_acknowledged_and_leaves_nothing_half() {
+async fn a_killed_process_loses_no_acknowledged_unit_and_leaves_no_partial_unit() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -198,7 +198,7 @@ async fn a_process_that_is_killed_loses_nothing_acknowledged_and_leaves_nothing_
         };
         acknowledged.push(unit.to_owned());
         if acknowledged.len() == ACKNOWLEDGED {
-            // SIGKILL, in the middle of the load; what the pipe still holds was acknowledged as well.
+            // SIGKILL, during the load. Units that are still in the pipe were also acknowledged.
             child.kill().unwrap();
         }
     }
@@ -214,7 +214,7 @@ async fn a_process_that_is_killed_loses_nothing_acknowledged_and_leaves_nothing_
         assert_eq!(rows_of_unit.get(unit), Some(&3), "{unit} was acknowledged");
     }
     for (unit, rows) in &rows_of_unit {
-        assert_eq!(*rows, 3, "{unit} is there as a whole");
+        assert_eq!(*rows, 3, "{unit} is complete");
         assert!(!unit.contains("undone"), "{unit} was rolled back");
     }
 }
@@ -227,7 +227,7 @@ async fn write_until_killed(store: Arc<dyn RowStore>, writer: usize) {
         let mut tx = begin(&store).await;
         for part in ["/a", "/b", "/c"] {
             insert(&mut tx, item(&owner, part, 0)).await;
-            // Lets others come between the statements of a unit.
+            // Lets other tasks run between the statements of a unit.
             yield_now().await;
         }
         if undone {

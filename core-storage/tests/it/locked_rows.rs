@@ -1,4 +1,4 @@
-//! Rows that a unit inserts or locks by their keys: on every engine, and what concurrent units on Postgres meet.
+//! Tests of rows that a unit inserts or locks by their keys: on every engine, and with concurrent units on Postgres.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ async fn raise_twice(store: &Arc<dyn RowStore>) {
     let locked = lock(tx.as_mut(), &["1", "2"]).await.unwrap();
     assert_eq!(locked.iter().map(rank).collect::<Vec<_>>(), [0, 0]);
     raise(tx.as_mut(), locked).await.unwrap();
-    // Once more in the same unit, one of them and a new one.
+    // The same unit locks one of the rows again, and a new one.
     let locked = lock(tx.as_mut(), &["2", "3"]).await.unwrap();
     assert_eq!(locked.iter().map(rank).collect::<Vec<_>>(), [1, 0]);
     raise(tx.as_mut(), locked).await.unwrap();
@@ -107,7 +107,7 @@ async fn serializable_units_that_lock_different_rows_do_not_conflict_on_postgres
     let mut tx = store.begin(Mode::Write).await.unwrap();
     lock(tx.as_mut(), &["1", "2"]).await.unwrap();
     tx.commit().await.unwrap();
-    // Rows that are there, and new ones that lie beside each other in every index.
+    // Existing rows, and new rows that are next to each other in every index.
     for (one, other) in [("1", "2"), ("3", "4"), ("5", "2")] {
         let mut first = store.begin(Mode::Write).await.unwrap();
         let mut second = store.begin(Mode::Write).await.unwrap();
@@ -115,13 +115,13 @@ async fn serializable_units_that_lock_different_rows_do_not_conflict_on_postgres
         let of_second = lock(second.as_mut(), &[other]).await.unwrap();
         raise(first.as_mut(), of_first).await.unwrap();
         raise(second.as_mut(), of_second).await.unwrap();
-        first.commit().await.expect("nobody is in the way");
-        second.commit().await.expect("nobody is in the way");
+        first.commit().await.expect("no other unit conflicts");
+        second.commit().await.expect("no other unit conflicts");
     }
 }
 
 #[tokio::test]
-async fn a_serializable_unit_that_locks_a_row_changed_meanwhile_is_run_again() {
+async fn a_serializable_unit_that_locks_a_concurrently_changed_row_must_be_retried() {
     let database = testing::postgres().await;
     let server = PostgresConfig::new(&*database.url, KEY);
     let store = postgres::rows(server, TABLES).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the engines and their drivers log at the finest level, and what their errors say: no value that was bound.
+//! The logs of engines and drivers at the finest level, and the texts of errors, contain no bound value.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,12 +14,12 @@ use core_storage::{Filter, Row, RowStore, RowTx, Select, Value, memory, testing}
 use log::{LevelFilter, Log, Metadata, Record};
 
 const KEY: [u8; 32] = [7; 32];
-/// In every bound text of these tests.
+/// Part of every bound text in these tests.
 const MARK: &str = "marked-ada@example.org";
-/// A bound number of these tests.
+/// A number that is bound in these tests.
 const NUMBER: i64 = 7_319_460_285_013;
 
-/// Keeps the lines with a marked value, and counts the others by target.
+/// Collects the log lines that contain a marked value, and counts all lines by target.
 #[derive(Default)]
 struct Collector {
     marked: Mutex<Vec<String>>,
@@ -47,7 +47,7 @@ fn is_marked(line: &str) -> bool {
     line.contains("marked-") || line.contains(&NUMBER.to_string())
 }
 
-/// The log of this test process.
+/// Returns the log of this test process.
 fn collector() -> &'static Collector {
     static COLLECTOR: OnceLock<&'static Collector> = OnceLock::new();
     COLLECTOR.get_or_init(|| {
@@ -84,7 +84,7 @@ async fn use_every_statement(tx: &mut dyn RowTx) -> Result<(), StoreError> {
     tx.append(&ITEMS, vec![row("4", "marked-4")]).await
 }
 
-/// What a log could show of an error, its causes included.
+/// Returns everything that a log could print of an error, including its causes.
 fn shown(error: &StoreError) -> String {
     let mut shown = format!("{error} {error:?}");
     let mut cause = error.source();
@@ -110,7 +110,7 @@ fn clock() -> Arc<ManualClock> {
 }
 
 #[tokio::test]
-async fn no_line_of_a_log_at_trace_level_holds_a_bound_value() {
+async fn no_log_line_contains_a_bound_value_even_at_trace_level() {
     let log = collector();
     fill(&memory::rows(clock())).await;
     let folder = tempfile::tempdir().unwrap();
@@ -129,7 +129,7 @@ async fn no_line_of_a_log_at_trace_level_holds_a_bound_value() {
 }
 
 #[tokio::test]
-async fn no_error_of_postgres_quotes_a_row() {
+async fn no_postgres_error_contains_row_data() {
     let database = testing::postgres().await;
     let server = PostgresConfig::new(&*database.url, KEY);
     let store = postgres::rows(server, TABLES).await.unwrap();
@@ -149,7 +149,7 @@ async fn no_error_of_postgres_quotes_a_row() {
 }
 
 #[tokio::test]
-async fn a_bound_value_shows_its_type_alone() {
+async fn the_debug_output_of_a_bound_value_is_only_its_type() {
     use core_storage::sql::Bind;
     use core_storage::{Type, ValueRef};
 

@@ -1,4 +1,4 @@
-//! The stores through their public interface.
+//! Tests of the stores through their public interface.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Whatever plan the memory engine chooses, the result is that of filter, sort and limit.
+//! Whatever plan the memory engine chooses, its result equals that of a simple filter, sort and limit.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn row(n: usize, owner: u8, rank: i64, amount: Option<i64>) -> Row {
     set("platform_id", Value::text(&owner.to_string()));
     set("rank", Value::Int(rank));
     set("amount", amount.map_or(Value::Null, Value::Int));
-    // One of an owner at most is active.
+    // At most one row of an owner is active.
     let state = if n == usize::from(owner) { 2 } else { n % 2 };
     set("state", Value::text(["idle", "busy", "active"][state]));
     set("row_version", Value::Int(1));
@@ -113,7 +113,7 @@ fn ordered(select: Select, order: u8) -> Select {
 
 proptest! {
     #[test]
-    fn every_plan_gives_the_naive_result(
+    fn every_plan_returns_the_result_of_the_naive_implementation(
         population in prop::collection::vec((0_u8..4, 0_i64..6, prop::option::of(0_i64..3)), 0..60),
         filter in filters(),
         order in 0_u8..7,
@@ -132,7 +132,7 @@ proptest! {
             for row in &rows {
                 tx.insert(&ITEMS, row.clone()).await?;
             }
-            // Half of the rows are updated, deleted and inserted again, which must maintain every index.
+            // Half of the rows are updated, deleted and inserted again. Every index must follow these changes.
             let moved = Filter::eq("state", "busy");
             tx.update(&ITEMS, &moved, &[("rank", Value::Int(9))]).await?;
             tx.delete(&ITEMS, &moved).await?;

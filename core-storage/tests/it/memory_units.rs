@@ -1,4 +1,4 @@
-//! What units of the memory engine see, whatever another one has done and not committed.
+//! Units of the memory engine do not see uncommitted changes of other units.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ type Model = BTreeMap<usize, Row>;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Inserts the rows from this number on, so many; all of them or none.
+    /// Inserts this number of rows from the first number on: all of them or none.
     Insert(usize, usize),
     /// Sets the rank of the rows of an owner.
     Update(u8, i64),
-    /// Makes the rows of a rank active; two of an owner are a conflict.
+    /// Makes the rows of a rank active. Two active rows of one owner are a conflict.
     Activate(i64),
     Delete(i64),
     Commit,
     Rollback,
-    /// A reader begins, and ends before the next step.
+    /// A reader starts, and ends before the next step.
     Read,
-    /// A reader begins and goes on.
+    /// A reader starts, and ends after all steps.
     KeepReading,
 }
 
@@ -67,7 +67,7 @@ async fn all(tx: &mut dyn RowTx) -> Result<Vec<Row>, StoreError> {
     Ok(rows)
 }
 
-/// The same rows by way of the indexes.
+/// Counts the same rows through the indexes.
 async fn by_rank(tx: &mut dyn RowTx) -> Result<usize, StoreError> {
     let mut count = 0;
     for rank in 0..4 {
@@ -80,7 +80,7 @@ fn rows_of(model: &Model) -> Vec<Row> {
     model.values().cloned().collect()
 }
 
-/// The step on the model; unchanged and `false` when it meets a conflict.
+/// Applies the step to the model. After a conflict the model is unchanged and the result is `false`.
 fn expect(model: &mut Model, step: &Step) -> bool {
     let mut next = model.clone();
     match step {
@@ -200,7 +200,7 @@ async fn run(store: &Arc<dyn RowStore>, steps: Vec<Step>) -> Result<(), StoreErr
 
 proptest! {
     #[test]
-    fn units_see_the_last_commit_and_their_own_changes_alone(steps in steps()) {
+    fn units_see_only_the_last_commit_and_their_own_changes(steps in steps()) {
         let store = memory::rows(Arc::new(ManualClock::at(Timestamp::EPOCH)));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(run(&store, steps)).unwrap();

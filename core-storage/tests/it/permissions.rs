@@ -1,4 +1,4 @@
-//! Who can read the files of a SQLite database.
+//! Tests of the file permissions of a SQLite database.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -9,8 +9,8 @@ use core_domain::testing::ManualClock;
 use core_storage::sqlite::{self, SqliteConfig};
 
 #[test]
-fn sqlite_files_are_readable_by_their_owner_alone_under_any_umask() {
-    // The umask belongs to the process, so the check runs in one of its own.
+fn sqlite_files_are_accessible_only_to_their_owner_under_any_umask() {
+    // The umask belongs to the process, so the check runs in a separate process.
     for umask in ["000", "022", "077"] {
         let this = std::env::current_exe().unwrap();
         let script = format!(

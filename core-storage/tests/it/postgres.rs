@@ -1,4 +1,4 @@
-//! What only the Postgres engine does: its connections, its schema, its time-outs, its hints.
+//! Tests of the features that only the Postgres engine has: connections, schema, timeouts, hints.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use core_storage::postgres::{self, Hints, PostgresConfig};
 use core_storage::testing::{self, TestDatabase};
 use core_storage::{Filter, RowStore, Table, Value};
 
-/// So long that only a test that hangs reaches it.
+/// A timeout that only a hanging test reaches.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn config(database: &TestDatabase) -> PostgresConfig {
@@ -34,7 +34,7 @@ async fn add(store: &Arc<dyn RowStore>, id: &str) -> Result<(), StoreError> {
     tx.commit().await
 }
 
-/// Ends the server processes of all other connections.
+/// Terminates the server processes of all other connections.
 async fn lose_connections(database: &TestDatabase) {
     let other = testing::connect(&database.url).await;
     let terminate = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity \
@@ -43,7 +43,7 @@ async fn lose_connections(database: &TestDatabase) {
 }
 
 #[tokio::test]
-async fn a_connection_that_was_lost_while_nobody_used_it_is_replaced() {
+async fn a_connection_that_is_lost_while_idle_is_replaced() {
     let database = testing::postgres().await;
     let store = open(config(&database)).await;
     lose_connections(&database).await;
@@ -53,7 +53,7 @@ async fn a_connection_that_was_lost_while_nobody_used_it_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_dropped_unit_gives_its_connection_back() {
+async fn a_dropped_unit_returns_its_connection_to_the_pool() {
     let database = testing::postgres().await;
     let mut config = config(&database);
     config.connections = 2;
@@ -71,7 +71,7 @@ async fn a_dropped_unit_gives_its_connection_back() {
     assert_eq!(count(&store).await.unwrap(), 0);
 }
 
-/// A table that no database has.
+/// A table that does not exist in the database.
 static MISSING: Table = Table {
     name: "missing",
     columns: ITEMS.columns,
@@ -81,7 +81,7 @@ static MISSING: Table = Table {
     append_only: false,
 };
 
-/// Does what fails in a new unit, and gives it up.
+/// Runs a failing call in a new unit, and drops the unit.
 async fn fail(store: &Arc<dyn RowStore>, round: u64) -> StoreError {
     let mut tx = store.begin(Mode::Write).await.unwrap();
     let failed = match round % 3 {
@@ -98,7 +98,7 @@ async fn fail(store: &Arc<dyn RowStore>, round: u64) -> StoreError {
 }
 
 #[tokio::test]
-async fn a_unit_that_fails_leaves_nothing_behind_on_its_connection() {
+async fn a_failed_unit_leaves_no_state_on_its_connection() {
     let database = testing::postgres().await;
     let mut config = config(&database);
     config.connections = 2;
@@ -116,7 +116,7 @@ async fn a_unit_that_fails_leaves_nothing_behind_on_its_connection() {
 }
 
 #[tokio::test]
-async fn a_unit_that_has_only_read_lets_go_of_its_snapshot() {
+async fn a_read_unit_releases_its_snapshot_when_it_ends() {
     let database = testing::postgres().await;
     let mut config = config(&database);
     config.connections = 2;
@@ -135,7 +135,7 @@ async fn a_unit_that_has_only_read_lets_go_of_its_snapshot() {
 }
 
 #[tokio::test]
-async fn a_unit_that_finds_no_connection_in_time_says_so() {
+async fn a_unit_that_gets_no_connection_in_time_fails_as_unavailable() {
     let database = testing::postgres().await;
     let mut config = config(&database);
     config.connections = 2;
@@ -153,7 +153,7 @@ async fn a_unit_that_finds_no_connection_in_time_says_so() {
 }
 
 #[tokio::test]
-async fn a_unit_that_waits_too_long_for_a_lock_is_to_be_run_again() {
+async fn a_unit_that_waits_too_long_for_a_lock_must_be_retried() {
     let database = testing::postgres().await;
     let mut config = config(&database);
     config.lock_timeout = Duration::from_millis(50);
@@ -170,7 +170,7 @@ async fn a_unit_that_waits_too_long_for_a_lock_is_to_be_run_again() {
 }
 
 #[tokio::test]
-async fn tables_live_in_the_schema_they_are_given() {
+async fn tables_are_created_in_the_configured_schema() {
     let database = testing::postgres().await;
     let mut stores = Vec::new();
     for schema in ["core_one", "core_two"] {
@@ -195,9 +195,9 @@ async fn hinted(hints: &Hints) {
 #[tokio::test]
 async fn a_hint_reaches_every_process_on_the_database() {
     let database = testing::postgres().await;
-    let open = || Hints::open(&config(&database), "core_test").expect("the address is valid");
+    let open = || Hints::open(&config(&database), "core_test").expect("the URL is valid");
     let (one, other) = (open(), open());
-    // Both listen.
+    // Returns after both have started to listen.
     hinted(&one).await;
     hinted(&other).await;
     for _ in 0..3 {
@@ -208,9 +208,9 @@ async fn a_hint_reaches_every_process_on_the_database() {
 }
 
 #[tokio::test]
-async fn a_listener_that_lost_its_connection_hints_once_it_listens_again() {
+async fn a_listener_receives_a_hint_after_it_has_reconnected() {
     let database = testing::postgres().await;
-    let hints = Hints::open(&config(&database), "core_test").expect("the address is valid");
+    let hints = Hints::open(&config(&database), "core_test").expect("the URL is valid");
     hinted(&hints).await;
     lose_connections(&database).await;
     hinted(&hints).await;

@@ -1,4 +1,4 @@
-//! Requests that are given up while a statement of theirs runs.
+//! Tests of requests that are cancelled while one of their statements runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use core_storage::testing::{self, Proxy, TestDatabase};
 use core_storage::{Filter, RowStore, Value};
 use tokio::task::JoinSet;
 
-/// So long that only a test that hangs reaches it.
+/// A timeout that only a hanging test reaches.
 const TIMEOUT: Duration = Duration::from_secs(120);
 const CONNECTIONS: usize = 8;
 const REQUESTS: usize = 1_000;
 
-/// Of the connections, those that wait for a lock.
+/// Limits connections to those that wait for a lock.
 const WAITING: &str = "AND wait_event_type = 'Lock'";
 
 async fn open(url: &str, change: fn(&mut PostgresConfig)) -> Arc<dyn RowStore> {
@@ -29,7 +29,7 @@ async fn open(url: &str, change: fn(&mut PostgresConfig)) -> Arc<dyn RowStore> {
     opened.expect("Postgres opens")
 }
 
-/// Counts the connections to the database besides the observer's own.
+/// Counts the connections to the database, without those of observers.
 async fn connections(observer: &tokio_postgres::Client, condition: &str) -> usize {
     let count = format!(
         "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
@@ -46,14 +46,14 @@ async fn observer(database: &TestDatabase) -> tokio_postgres::Client {
     observer
 }
 
-/// Adds the row that others wait for.
+/// Adds the row that other units wait for.
 async fn add_row(store: &dyn RowStore) {
     let mut tx = store.begin(Mode::Write).await.unwrap();
     tx.insert(&ITEMS, item("postgres", "1", 0)).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-/// Locks that row on a connection of its own.
+/// Locks that row on a separate connection.
 async fn lock_row(database: &TestDatabase) -> tokio_postgres::Client {
     let locker = observer(database).await;
     let lock = "BEGIN; SELECT 1 FROM conformance_items FOR UPDATE";
@@ -61,7 +61,7 @@ async fn lock_row(database: &TestDatabase) -> tokio_postgres::Client {
     locker
 }
 
-/// Waits for the row that is locked; gives up once it has waited a little.
+/// Waits for the locked row, and cancels after a short time.
 async fn give_up(store: Arc<dyn RowStore>) {
     let mut tx = store.begin(Mode::ReadCommitted).await.unwrap();
     let (by_key, change) = (Filter::eq("id", "postgres-1"), [("rank", Value::Int(1))]);
@@ -71,7 +71,7 @@ async fn give_up(store: Arc<dyn RowStore>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_requests_given_up_leave_the_pool_whole_and_no_statement_running() {
+async fn a_thousand_cancelled_requests_leave_the_pool_complete_and_no_statement_running() {
     let database = testing::postgres().await;
     let store = open(&database.url, |_| {}).await;
     add_row(store.as_ref()).await;
@@ -92,14 +92,14 @@ async fn a_thousand_requests_given_up_leave_the_pool_whole_and_no_statement_runn
         }
     });
     ended.await.expect("every request ends soon");
-    // A connection that is closed may still be there when the next one is opened.
+    // A closed connection may still exist on the server when the next one is opened.
     assert!(most <= 2 * CONNECTIONS, "{most} connections");
 
     let (mut units, all) = (Vec::new(), Filter::all());
     for _ in 0..CONNECTIONS {
         let mut unit = store.begin(Mode::Read).await.unwrap();
         let read = tokio::time::timeout(TIMEOUT, unit.count(&ITEMS, &all));
-        assert_eq!(read.await.expect("the pool is whole").unwrap(), 1);
+        assert_eq!(read.await.expect("the pool is complete").unwrap(), 1);
         units.push(unit);
     }
     assert_eq!(connections(&observer, WAITING).await, 0);
@@ -112,7 +112,7 @@ async fn a_thousand_requests_given_up_leave_the_pool_whole_and_no_statement_runn
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_given_up_during_a_short_statement_leaves_its_connection_to_the_next() {
+async fn a_request_cancelled_during_a_short_statement_returns_its_connection() {
     let database = testing::postgres().await;
     let store = open(&database.url, |config| config.connections = 2).await;
     let observer = observer(&database).await;
@@ -120,7 +120,7 @@ async fn a_request_given_up_during_a_short_statement_leaves_its_connection_to_th
         let mut tx = store.begin(Mode::Write).await.unwrap();
         let row = item("postgres", &id.to_string(), 0);
         let insert = tx.insert(&ITEMS, row);
-        // Sent, and not waited for.
+        // The statement is sent, and its reply is not awaited.
         let given_up = tokio::time::timeout(Duration::ZERO, insert).await;
         drop(given_up);
         drop(tx);
@@ -130,9 +130,9 @@ async fn a_request_given_up_during_a_short_statement_leaves_its_connection_to_th
     assert_eq!(tx.count(&ITEMS, &Filter::all()).await.unwrap(), 0);
 }
 
-/// A server ignores a request to cancel a statement that has not reached it yet.
+/// A server ignores a request to cancel a statement that has not arrived yet.
 #[tokio::test]
-async fn a_statement_that_reaches_the_server_after_its_cancel_request_is_cancelled_all_the_same() {
+async fn a_statement_that_arrives_after_its_cancel_request_is_still_cancelled() {
     let database = testing::postgres().await;
     let proxy = Proxy::start(&database.url).await;
     let through = database.through(&[&proxy]);
@@ -140,7 +140,7 @@ async fn a_statement_that_reaches_the_server_after_its_cancel_request_is_cancell
     add_row(store.as_ref()).await;
     let (by_key, change) = (Filter::eq("id", "postgres-1"), [("rank", Value::Int(1))]);
     let mut tx = store.begin(Mode::ReadCommitted).await.unwrap();
-    // From now on the connection knows the statement.
+    // From now on the statement is prepared on the connection.
     assert_eq!(tx.update(&ITEMS, &by_key, &change).await.unwrap(), 1);
     tx.commit().await.unwrap();
     let _locker = lock_row(&database).await;
@@ -166,12 +166,12 @@ async fn a_statement_that_reaches_the_server_after_its_cancel_request_is_cancell
 
     let (mut unit, all) = (store.begin(Mode::Read).await.unwrap(), Filter::all());
     let read = tokio::time::timeout(TIMEOUT, unit.count(&ITEMS, &all));
-    assert_eq!(read.await.expect("the pool is whole").unwrap(), 1);
+    assert_eq!(read.await.expect("the pool is complete").unwrap(), 1);
     assert_eq!(connections(&observer, WAITING).await, 0);
 }
 
 #[tokio::test]
-async fn connections_that_nobody_uses_are_closed() {
+async fn idle_connections_are_closed() {
     let database = testing::postgres().await;
     let store = open(&database.url, |config| {
         config.max_idle = Duration::from_millis(100);

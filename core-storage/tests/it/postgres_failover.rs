@@ -1,4 +1,4 @@
-//! What the Postgres engine does when the server, or the way to it, is lost without a word.
+//! Tests of the Postgres engine when the server or the network fails without closing connections.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use core_storage::postgres::{self, PostgresConfig};
 use core_storage::testing::{self, Proxy, TestDatabase};
 use core_storage::{Filter, ReadRow, RecordStore, RowStore, Select};
 
-/// So long that only a test that hangs reaches it.
+/// A timeout that only a hanging test reaches.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// More than the deadline of a statement, and less than anything that waits for the system.
+/// Longer than the timeout of a statement, and shorter than the timeouts of the operating system.
 const LATE: Duration = Duration::from_secs(8);
 
 fn config(url: String) -> PostgresConfig {
@@ -40,7 +40,7 @@ async fn add(store: &Arc<dyn RowStore>, id: &str) -> Result<(), StoreError> {
     tx.commit().await
 }
 
-/// Runs the work, which must end soon.
+/// Runs the work, which must end within [`LATE`].
 async fn soon<T>(work: impl Future<Output = T>) -> T {
     let since = Instant::now();
     let ended = tokio::time::timeout(TIMEOUT, work).await;
@@ -69,7 +69,7 @@ async fn requests_to_a_lost_host_fail_in_time_and_the_next_ones_reach_the_second
     let mut committing = store.begin(Mode::Write).await.unwrap();
     let row = item("postgres", "2", 0);
     committing.insert(&ITEMS, row).await.unwrap();
-    // One more that nobody uses.
+    // Opens one more connection, which stays idle.
     count(&store).await.unwrap();
 
     first.swallow();
@@ -95,7 +95,7 @@ async fn requests_to_a_lost_host_fail_in_time_and_the_next_ones_reach_the_second
 }
 
 #[tokio::test]
-async fn hosts_that_do_not_answer_keep_none_of_the_others_from_being_tried() {
+async fn unresponsive_hosts_do_not_prevent_a_connection_to_the_last_host() {
     let database = testing::postgres().await;
     let mut proxies = Vec::new();
     for _ in 0..5 {
@@ -109,7 +109,7 @@ async fn hosts_that_do_not_answer_keep_none_of_the_others_from_being_tried() {
     let mut config = config(format!("{url}{separator}connect_timeout=60"));
     config.acquire_timeout = Duration::from_secs(2);
     let store = soon(open(config)).await;
-    add(&store, "1").await.expect("the last host answers");
+    add(&store, "1").await.expect("the last host responds");
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_check_of_a_lost_store_fails_within_two_seconds() {
     let mut config = config(database.through(&[&proxy]));
     config.statement_timeout = Duration::from_secs(20);
     let store = RecordStore::new(open(config).await, [7; 32]);
-    store.check().await.expect("the server is there");
+    store.check().await.expect("the server is reachable");
     proxy.swallow();
     for _ in 0..2 {
         let since = Instant::now();
@@ -134,7 +134,7 @@ async fn a_check_of_a_lost_store_fails_within_two_seconds() {
 }
 
 #[tokio::test]
-async fn a_server_that_accepts_no_writes_is_refused_unless_the_address_allows_it() {
+async fn a_read_only_server_is_refused_unless_the_url_allows_it() {
     let database = testing::postgres().await;
     let mut store = open(config(database.url.clone())).await;
     add(&store, "1").await.unwrap();
@@ -157,7 +157,7 @@ async fn a_server_that_accepts_no_writes_is_refused_unless_the_address_allows_it
     let set_back = set("off");
     other.batch_execute(&set_back).await.unwrap();
     store = open(config(any)).await;
-    // A connection that finds the server read-only is not used again.
+    // A connection that finds the server read-only is not reused.
     other.batch_execute(&set("on")).await.unwrap();
     let units = [
         store.begin(Mode::Write).await,

@@ -1,4 +1,4 @@
-//! TLS to Postgres.
+//! Tests of TLS connections to Postgres.
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
@@ -7,7 +7,7 @@ use core_storage::postgres::{self, PostgresConfig};
 use core_storage::{Filter, testing};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 
-/// A certificate of the name and its key.
+/// Creates a self-signed certificate for the name, and its key.
 fn certificate(name: &str) -> (String, String) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed([name.to_owned()]).unwrap();
@@ -21,7 +21,7 @@ async fn count(config: PostgresConfig) -> Result<u64, StoreError> {
 }
 
 #[tokio::test]
-async fn a_server_is_taken_for_the_right_one_by_the_certificates_that_are_trusted_alone() {
+async fn only_a_server_with_a_trusted_certificate_is_accepted() {
     let (trusted, key) = certificate("127.0.0.1");
     let (other, _) = certificate("127.0.0.1");
     let url = testing::postgres_with_tls(trusted.clone(), key).await;
@@ -42,11 +42,14 @@ async fn a_server_is_taken_for_the_right_one_by_the_certificates_that_are_truste
     let mut named_by_nobody = with("unused.pem", &other);
     named_by_nobody.root_certificates = None;
     let refused = count(named_by_nobody).await;
-    assert!(refused.is_err(), "the system trusts no such certificate");
+    assert!(
+        refused.is_err(),
+        "the operating system does not trust the certificate"
+    );
 }
 
 #[tokio::test]
-async fn the_mode_of_the_address_says_how_much_of_a_certificate_is_checked() {
+async fn the_sslmode_in_the_url_selects_the_certificate_checks() {
     let (of_another_name, key) = certificate("database.example");
     let (of_nobody, _) = certificate("database.example");
     let url = testing::postgres_with_tls(of_another_name.clone(), key).await;

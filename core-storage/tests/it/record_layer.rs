@@ -1,4 +1,4 @@
-//! What a unit of records asks the engine for, and what it knows already.
+//! Tests of the calls that a unit of records makes to the engine, and of the results that it reuses.
 
 use std::sync::Arc;
 
@@ -67,18 +67,18 @@ async fn total(store: &Arc<dyn Store>) -> Result<u64, StoreError> {
 }
 
 #[tokio::test]
-async fn a_list_is_counted_once_as_long_as_its_table_does_not_change() {
+async fn a_list_is_counted_once_while_its_table_does_not_change() {
     let (store, faults) = store();
     add(&store, &["a", "b"]).await;
     assert_eq!(total(&store).await.unwrap(), 2);
-    // Begin and select, and no count between them.
+    // The calls are `begin` and `select`. A count would be the third call.
     faults.fail_call(3);
     assert_eq!(total(&store).await.unwrap(), 2);
     assert!(!faults.has_failed());
 }
 
 #[tokio::test]
-async fn a_total_follows_what_is_committed_and_nothing_else() {
+async fn a_total_reflects_only_committed_changes() {
     let (store, _) = store();
     add(&store, &["a", "b"]).await;
     assert_eq!(total(&store).await.unwrap(), 2);
@@ -101,7 +101,7 @@ async fn a_total_follows_what_is_committed_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_reader_counts_what_it_saw_first_though_others_have_committed_since() {
+async fn a_read_unit_counts_its_snapshot_even_after_later_commits() {
     let (store, _) = store();
     add(&store, &["a"]).await;
     let mut reader = store.begin(Mode::Read).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_unit_reads_a_record_by_its_key_once() {
 }
 
 #[tokio::test]
-async fn a_unit_that_reads_what_is_committed_reads_each_time() {
+async fn units_in_auto_and_read_committed_mode_read_a_record_each_time() {
     for mode in [Mode::Auto, Mode::ReadCommitted] {
         let (store, faults) = store();
         add(&store, &["a"]).await;
@@ -171,7 +171,7 @@ async fn a_unit_reads_its_own_changes() {
 }
 
 #[tokio::test]
-async fn what_a_unit_has_read_is_not_reached_from_another_platform() {
+async fn a_record_that_was_read_is_not_returned_for_another_platform() {
     let (store, _) = store();
     add(&store, &["a"]).await;
     let mut unit = store.begin(Mode::Read).await.unwrap();

@@ -1,4 +1,4 @@
-//! The migrations lead to exactly the described schema, and the descriptions are sound.
+//! The migrations lead to exactly the described schema, and the descriptions are valid.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -67,15 +67,15 @@ async fn postgres_migrations_lead_to_the_described_schema() {
     );
 }
 
-/// An update seals what was there before there were seals.
+/// The migration stages entries that were written before seals existed, so that they are sealed.
 #[tokio::test]
-async fn entries_that_no_earlier_version_has_sealed_wait_to_be_sealed() {
+async fn the_migration_stages_entries_that_have_no_seal() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("earlier.db");
     let earlier = Sqlite::open(&path).unwrap();
     earlier.execute_batch(migrations::MIGRATIONS_TABLE).unwrap();
     let all = migrations::pending(&[], Dialect::Sqlite).unwrap();
-    // Seals begin with 0012; since 0013 what waits for one lies apart.
+    // Seals exist since 0012. Since 0013 entries without a seal are in a separate table.
     for migration in all.iter().take_while(|migration| migration.name < "0013") {
         if migration.name.starts_with("0012") {
             insert_entry(&earlier, "earlier");
@@ -114,7 +114,7 @@ fn insert_entry(database: &Sqlite, id: &str) {
     assert_eq!(database.execute(entry, [id]).unwrap(), 1);
 }
 
-/// The texts of the migrations before the one with this number, and of the others.
+/// Returns the texts of the migrations before this number, and of the others.
 fn migrations_around(number: &str, dialect: Dialect) -> (String, String) {
     let (mut before, mut after) = (String::new(), String::new());
     for migration in migrations::pending(&[], dialect).unwrap() {
@@ -128,7 +128,7 @@ fn migrations_around(number: &str, dialect: Dialect) -> (String, String) {
     (before, after)
 }
 
-/// One lane that two sources hold, and one that nothing holds, as stored before lanes knew their holds.
+/// One lane with two holds and one without, as stored before lanes contained their holds.
 const LANES_AND_HOLDS: &str = "
     INSERT INTO job_lanes (lane, state, ready_at, not_before, last_claimed_at, front, tail, queued, next, head_priority,
         row_version) VALUES ('free', 'IDLE', 0, 0, 0, 0, 0, 0, '[]', 0, 1), ('held', 'IDLE', 0, 0, 0, 0, 0, 0, '[]', 0, 1);
@@ -139,7 +139,7 @@ const LANES_AND_HOLDS: &str = "
 const HELD_BY: &str = "SELECT held_by FROM job_lanes ORDER BY lane";
 
 #[tokio::test]
-async fn lanes_of_an_earlier_version_are_told_their_holds() {
+async fn the_migration_adds_their_holds_to_existing_lanes() {
     let expected = ["[]", r#"["operator","suspension"]"#];
 
     let (before, after) = migrations_around("0021", Dialect::Sqlite);
@@ -164,14 +164,14 @@ async fn lanes_of_an_earlier_version_are_told_their_holds() {
 }
 
 #[test]
-fn sqlite_counts_what_is_not_deleted_without_reading_rows() {
+fn sqlite_counts_rows_that_are_not_deleted_by_a_covering_index() {
     let database = Sqlite::open_in_memory().unwrap();
     database.execute_batch(&described(Dialect::Sqlite)).unwrap();
     let mut counted = 0;
     for table in tables::all() {
         let hides = |index: &&Index| index.includes.contains(&"deleted_at");
         for index in table.indexes.iter().filter(hides) {
-            // All but the last column are fixed; that one is the order of the page.
+            // All columns except the last are fixed; the last is the order of the page.
             let (_, fixed) = index.columns.split_last().unwrap();
             let fixed: String = fixed.iter().map(|c| format!("\"{c}\" = ? AND ")).collect();
             let count = format!(
@@ -193,7 +193,7 @@ fn known(table: &Table, column: &str) -> bool {
 }
 
 #[test]
-fn every_table_is_described_soundly() {
+fn every_table_description_is_valid() {
     let tables = tables::all();
     let names: BTreeSet<_> = tables.iter().map(|table| table.name).collect();
     assert_eq!(names.len(), tables.len(), "table names differ");
@@ -222,7 +222,7 @@ fn every_table_is_described_soundly() {
             // Postgres truncates longer names.
             let index = index.name;
             assert!(index.len() <= 63, "{index} is too long for Postgres");
-            assert!(index_names.insert(index.clone()), "{index} is there twice");
+            assert!(index_names.insert(index.clone()), "{index} exists twice");
         }
         for index in table.indexes {
             let known = index.predicates.iter().copied();
@@ -247,7 +247,7 @@ fn every_table_is_described_soundly() {
 }
 
 #[test]
-fn a_parent_column_begins_exactly_one_index_whatever_is_declared() {
+fn exactly_one_index_starts_with_the_parent_column() {
     let tables = tables::all();
     let tree = tables
         .iter()

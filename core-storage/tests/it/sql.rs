@@ -1,4 +1,4 @@
-//! SQL engines of third parties: what an executor is given.
+//! Tests of the statements that the executor of a third-party SQL engine receives.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,8 @@ use core_storage::{Filter, ReadRow, Replacement, Row, RowTx, Select, Type, VERSI
 
 type Log = Arc<Mutex<Vec<(Arc<str>, usize)>>>;
 
-/// An executor that notes texts and numbers of bound values. A change affects as many rows as a batch has.
+/// An executor that records the texts and the numbers of parameters. It reports one affected row for each row of a
+/// batch.
 struct Recorder(Log);
 
 impl Recorder {
@@ -84,7 +85,7 @@ async fn values_are_bound_and_those_of_index_predicates_are_literals() {
 }
 
 #[tokio::test]
-async fn queries_of_one_shape_share_a_text() {
+async fn queries_that_differ_only_in_values_share_one_text() {
     for dialect in Dialect::ALL {
         let (mut tx, log) = unit(dialect);
         for owner in ["a", "b"] {
@@ -115,7 +116,7 @@ fn rows(count: usize) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn a_batch_is_one_statement_where_there_are_arrays() {
+async fn a_batch_is_one_statement_in_dialects_with_arrays() {
     let (mut tx, log) = unit(Dialect::Postgres);
     for count in [2, 100] {
         tx.insert_many(&ITEMS, rows(count)).await.unwrap();
@@ -130,18 +131,21 @@ async fn a_batch_is_one_statement_where_there_are_arrays() {
     tx.replace_many(&ITEMS, replacements).await.unwrap();
     let texts = texts(&log);
     assert_eq!(texts.len(), 3, "{texts:?}");
-    assert!(Arc::ptr_eq(&texts[0], &texts[1]), "whatever its size");
+    assert!(
+        Arc::ptr_eq(&texts[0], &texts[1]),
+        "the text does not depend on the size"
+    );
 }
 
 #[tokio::test]
-async fn a_change_looks_for_conflicts_only_where_it_can_meet_one_and_in_its_own_statement() {
+async fn an_update_checks_for_conflicts_only_if_it_can_cause_one_and_in_the_same_statement() {
     let by_key = Filter::eq("id", "1");
     let cases = [
-        // In no unique index.
+        // Not part of any unique index.
         (("rank", Value::Int(1)), false),
-        // Leaves the partial unique index, and takes no place in it.
+        // Leaves the partial unique index, so it cannot conflict.
         (("state", Value::text("idle")), false),
-        // NULL takes no place either.
+        // NULL cannot conflict either.
         (("name", Value::Null), false),
         (("state", Value::text("active")), true),
         (("name", Value::text("a")), true),

@@ -1,4 +1,4 @@
-//! How long units of SQLite wait for each other, and how long a read may go on.
+//! Tests of the time limits of SQLite: how long a unit waits for its turn, and how long a read may take.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ async fn open(path: &Path, change: fn(&mut SqliteConfig)) -> Arc<dyn RowStore> {
 }
 
 #[tokio::test]
-async fn a_unit_that_gets_no_turn_in_time_fails_and_leaves_the_turn_to_others() {
+async fn a_unit_that_waits_too_long_for_its_turn_fails_and_does_not_block_others() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), |config| {
         config.acquire_timeout = Duration::from_millis(50);
@@ -36,7 +36,7 @@ async fn a_unit_that_gets_no_turn_in_time_fails_and_leaves_the_turn_to_others() 
     }
 }
 
-/// A read that takes very long: each of many rows is compared 900 times.
+/// Runs a very long read, which compares each of many rows 900 times.
 async fn long_read(store: &dyn RowStore) -> Result<u64, StoreError> {
     let mut tx = store.begin(Mode::Auto).await?;
     let others = (0..900_i64).map(|n| Filter::ne("rank", n));
@@ -55,7 +55,7 @@ async fn filled(path: &Path, change: fn(&mut SqliteConfig)) -> Arc<dyn RowStore>
 }
 
 #[tokio::test]
-async fn a_read_without_a_limit_is_interrupted_when_it_takes_too_long() {
+async fn an_unlimited_read_is_interrupted_after_its_timeout() {
     let folder = tempfile::tempdir().unwrap();
     let store = filled(folder.path(), |config| {
         config.read_timeout = Duration::from_millis(10);
@@ -65,14 +65,14 @@ async fn a_read_without_a_limit_is_interrupted_when_it_takes_too_long() {
     let interrupted = long_read(store.as_ref()).await.unwrap_err();
     let is_unavailable = matches!(interrupted, StoreError::Unavailable(_));
     assert!(is_unavailable, "{interrupted:?}");
-    // The connection is as good as before.
+    // The connection can still be used.
     let mut tx = store.begin(Mode::Auto).await.unwrap();
     let none = Filter::eq("id", "nobody");
     assert_eq!(tx.count(&ITEMS, &none).await.unwrap(), 0);
 }
 
 #[tokio::test]
-async fn a_read_whose_caller_was_dropped_gives_its_connection_back_at_once() {
+async fn a_dropped_read_returns_its_connection_immediately() {
     let folder = tempfile::tempdir().unwrap();
     let store = filled(folder.path(), |config| config.readers = 1).await;
     let begun = Instant::now();
@@ -90,7 +90,7 @@ async fn a_read_whose_caller_was_dropped_gives_its_connection_back_at_once() {
 }
 
 #[test]
-fn a_read_whose_caller_is_gone_before_it_begins_is_ended() {
+fn a_read_that_is_dropped_before_it_starts_is_ended() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(1)
@@ -103,7 +103,7 @@ fn a_read_whose_caller_is_gone_before_it_begins_is_ended() {
         let begun = Instant::now();
         assert_eq!(long_read(store.as_ref()).await.unwrap(), 20_000);
         let took = begun.elapsed();
-        // The one thread for reads is busy, so that the read waits.
+        // The only thread for reads is busy, so the read has to wait.
         let (finish, wait) = std::sync::mpsc::channel::<()>();
         let busy = tokio::task::spawn_blocking(move || wait.recv());
         let waiting = tokio::time::timeout(Duration::from_millis(50), long_read(store.as_ref()));

@@ -1,4 +1,4 @@
-//! SQLite's write-ahead log stays short: every read looks through all of it.
+//! SQLite's write-ahead log must stay short, because every read searches all of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ async fn reading(store: &Arc<dyn RowStore>) -> Box<dyn RowTx> {
     tx
 }
 
-/// Reads so that there is a reader at any moment, none of them for long.
+/// Runs short reads that overlap, so that some reader is active at any time.
 async fn read_without_a_gap(store: Arc<dyn RowStore>, stop: Arc<AtomicBool>) {
     let mut held = reading(&store).await;
     while !stop.load(Ordering::SeqCst) {
@@ -39,7 +39,7 @@ async fn read_without_a_gap(store: Arc<dyn RowStore>, stop: Arc<AtomicBool>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_log_starts_over_although_somebody_reads_from_it_at_any_moment() {
+async fn the_log_restarts_even_if_there_is_always_a_reader() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("core.db");
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));

@@ -1,4 +1,4 @@
-//! The command that writes migrations.
+//! Tests of the command that writes migrations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use core_storage::sql::ddl::{Dialect, create};
 use core_storage::tables;
 use tempfile::TempDir;
 
-/// Runs the command on a folder that is not that of the sources.
+/// Runs the command on a folder outside of the sources.
 fn run(arguments: &[&str], folder: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_write-migration"));
     command.arg("--folder").arg(folder).args(arguments);
@@ -25,7 +25,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// An empty folder for each dialect.
+/// Creates an empty folder for each dialect.
 fn empty_folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for dialect in ["sqlite", "postgres"] {
@@ -77,7 +77,7 @@ fn a_difference_is_written_once_for_every_dialect() {
 }
 
 #[test]
-fn a_command_line_that_is_not_valid_is_refused_with_the_usage() {
+fn an_invalid_command_line_prints_the_usage() {
     let lines: [&[&str]; 6] = [
         &[],
         &["Add-Things"],
@@ -95,7 +95,7 @@ fn a_command_line_that_is_not_valid_is_refused_with_the_usage() {
 }
 
 #[test]
-fn a_default_that_nothing_needs_is_refused() {
+fn an_unused_default_is_refused() {
     let folder = empty_folder();
     let output = run(&["a", "--default", "jobs.fence=1"], folder.path());
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -1,5 +1,5 @@
-//! What every kind of job that makes or removes infrastructure is put through, and what there is afterwards. A kind is one
-//! line in [`SCENARIOS`].
+//! The scenarios for every job kind that creates or removes infrastructure, and their expected results. Each job kind
+//! is one line in [`SCENARIOS`].
 
 use core_domain::access::authorize_operator;
 use core_domain::kernel::{BoundedJson, EntityId, Environment, JobId, JsonText, Line, PlatformId};
@@ -12,10 +12,12 @@ use core_domain::registry::{
 };
 use core_domain::stacks::{AppName, AppType, CreateTemplate, PublishVersion, SemVer, TemplateName};
 use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
-use core_domain::use_case::registry::stack_instance::{
+use core_domain::use_case::registry::workspace_stack::{
     self, ActivateStack, CreateApp, DeactivateStack,
 };
-use core_domain::use_case::registry::{auth, custom_domain, dns_record, entity, feature, platform, resource};
+use core_domain::use_case::registry::{
+    auth, custom_domain, dns_record, entity, feature, platform, resource,
+};
 use core_domain::use_case::stacks::{template, version};
 use serde_json::json;
 
@@ -23,7 +25,7 @@ use super::others::{ANNEX, Others};
 use super::snapshot::Snapshot;
 use crate::world::{Calls, Command, Platforms, as_operator};
 
-/// What is asked for.
+/// The request that queues the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     Feature,
@@ -31,7 +33,7 @@ pub(super) enum Request {
     NoFeature {
         delete_data: bool,
     },
-    /// With its data.
+    /// Deactivates the feature and deletes its data.
     NoFeatureNamed(&'static str),
     Stack,
     NoStack {
@@ -46,19 +48,19 @@ pub(super) enum Request {
     Domain,
     NoDomain,
     Suspend,
-    /// After a suspension.
+    /// Restores the platform after a suspension.
     Restore,
-    /// After something was removed and something made at the provider by hand.
+    /// Repairs the platform after an object was removed and another one was created at the provider by hand.
     Repair,
-    /// The entity of all that is there, with all that it has.
+    /// Deletes the entity that owns everything, including all its resources.
     Cascade,
-    /// The entry of a store is deleted by hand; the store stays. No job.
+    /// Deletes the record of a store by hand; the store remains. This queues no job.
     Forget,
-    /// Everything, for good.
+    /// Removes the platform permanently.
     HardDelete,
 }
 
-/// A kind of job, after what must be there before it, and whether a cancelled job of it leaves nothing behind.
+/// A job kind, the requests that must precede it, and whether a cancelled job of it leaves nothing behind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scenario {
     pub(super) before: &'static [Request],
@@ -133,7 +135,7 @@ pub(super) const SCENARIOS: [Scenario; 18] = [
 ];
 
 impl Scenario {
-    /// A platform that has what must be there before, and nothing else; other people have all kinds of things beside it.
+    /// Creates a platform with the required resources and nothing else, besides objects of other owners.
     pub(super) async fn prepared(self, world: &Platforms) -> PlatformId {
         publish(world).await;
         let other = world.set_up_by("bob@example.org", "looms").await;
@@ -159,7 +161,7 @@ impl Scenario {
         platform
     }
 
-    /// Queues the job.
+    /// Sends the request. Returns the id of the job.
     pub(super) async fn ask(self, world: &Platforms, platform: &PlatformId) -> JobId {
         ask(world, platform, self.request).await
     }
@@ -229,7 +231,7 @@ async fn stack(world: &Platforms, platform: &PlatformId) -> WorkspaceStack {
     stacks.swap_remove(0)
 }
 
-/// The job of a request; for one without a job the newest job there is.
+/// Returns the job of a request, or the newest job for a request without one.
 async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobId {
     let platform_id = platform.clone();
     let environment = Environment::Prod;
@@ -248,7 +250,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
                 entity_id: None,
                 environment,
             };
-            as_operator!(world, platform, |cx, scope, uow| stack_instance::activate(
+            as_operator!(world, platform, |cx, scope, uow| workspace_stack::activate(
                 cx,
                 scope,
                 uow,
@@ -267,7 +269,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
             as_operator!(
                 world,
                 platform,
-                |cx, scope, uow| stack_instance::deactivate(cx, scope, uow, command.clone())
+                |cx, scope, uow| workspace_stack::deactivate(cx, scope, uow, command.clone())
             )
             .id
             .clone()
@@ -283,7 +285,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
             as_operator!(
                 world,
                 platform,
-                |cx, scope, uow| stack_instance::create_app(cx, scope, uow, command.clone())
+                |cx, scope, uow| workspace_stack::create_app(cx, scope, uow, command.clone())
             )
             .id
             .clone()
@@ -412,13 +414,13 @@ async fn domain(world: &Platforms, platform: &PlatformId) -> CustomDomain {
     domains.swap_remove(0)
 }
 
-/// A hostname of the platform in a zone.
+/// Returns a hostname of the platform in a zone.
 fn hostname(platform: &PlatformId, zone: &str) -> Hostname {
     let label = platform.as_str().replace('-', "").to_lowercase();
     Hostname::parse(&format!("shop-{label}.{zone}")).unwrap()
 }
 
-/// The job of a kind that the platform waits for.
+/// Returns the unfinished job of a kind for the platform.
 async fn queued(world: &Platforms, platform: &PlatformId, kind: &str) -> JobId {
     let mut jobs = world.jobs().await;
     jobs.retain(|job| job.kind == kind && job.platform_id.as_ref() == Some(platform));
@@ -434,7 +436,7 @@ async fn record(world: &Platforms, platform: &PlatformId) -> DnsRecord {
     records.swap_remove(0)
 }
 
-/// A DNS record of the stack that leads to its worker.
+/// Creates a DNS record of the stack that points to its worker.
 async fn ask_for_record(world: &Platforms, platform: &PlatformId) -> JobId {
     let stack = &stack(world, platform).await.id;
     let entries = world.entries(platform, false).await;
@@ -457,7 +459,7 @@ async fn ask_for_record(world: &Platforms, platform: &PlatformId) -> JobId {
     record.job_id.clone().unwrap()
 }
 
-/// A domain on the DNS record; the DNS says that it is the platform's.
+/// Adds a domain on the DNS record, and the DNS records that prove its ownership.
 async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
     let record = record(world, platform).await;
     let command = &AddCustomDomain {
@@ -477,7 +479,7 @@ async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
     job.id.clone()
 }
 
-/// One object is lost, and another one left over from an entry that was deleted.
+/// Removes one object, and leaves another one without its record.
 async fn inject_drift(world: &Platforms, platform: &PlatformId) {
     let entries = world.entries(platform, false).await;
     let of_type = |of| {

@@ -1,4 +1,4 @@
-//! Platforms and what jobs make for them: every kind the registry has, and the local provider in a folder.
+//! Platforms and the jobs of the registry, with the local provider in a temporary folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -15,7 +15,7 @@ use core_domain::registry::{PlatformStatus, Resource, ResourceQuery};
 use core_domain::testing::{ManualClock, MemoryDns};
 use core_domain::use_case::iam::user::{SignUp, sign_up};
 use core_domain::use_case::provisioning::{Kinds, Outcome};
-use core_domain::use_case::registry::organization_setup::{self, OrganizationSetUp};
+use core_domain::use_case::registry::tenant::{self, OrganizationSetUp};
 use core_domain::use_case::registry::provision::{self, ProvisionCommand};
 use core_domain::use_case::registry::{platform, register_kinds};
 use core_local::{Faults, LocalConfig, LocalInfrastructure, Moment};
@@ -24,31 +24,31 @@ use core_storage::fault::FaultStore;
 use super::stores::{Keeps, faulty};
 use super::{Backend, World, clock};
 
-/// Where auth workers are told to reach IAM.
+/// The URL of IAM in the configuration of auth workers.
 const IAM: &str = "http://iam.test";
 
 /// A call of the provider that fails.
 struct Fault {
     call: &'static str,
-    /// How many of these calls succeed before.
+    /// The number of these calls that succeed before.
     after: usize,
     moment: Moment,
     error: ProviderError,
-    /// The later ones fail as well.
+    /// True if all later calls fail as well.
     lasts: bool,
     is_met: bool,
 }
 
 type Trap = Arc<Mutex<Option<Fault>>>;
 
-/// The number of calls of the provider by name; `true` counts those that were done.
+/// The number of calls of the provider by name; the key `true` counts completed calls.
 pub(crate) type Calls = BTreeMap<(&'static str, bool), usize>;
 
 pub(crate) struct Platforms {
     world: World<LocalInfrastructure>,
     trap: Trap,
     calls: Arc<Mutex<Calls>>,
-    /// What the DNS says.
+    /// The DNS records that lookups return.
     pub(crate) dns: Arc<MemoryDns>,
 }
 
@@ -60,7 +60,7 @@ impl Deref for Platforms {
     }
 }
 
-/// Does something to a platform as the operator, who is let in for what the use case asks for.
+/// Runs a use case on a platform as the operator, with the permissions that the use case requires.
 macro_rules! as_operator {
     ($world:expr, $platform:expr, |$cx:ident, $scope:ident, $uow:ident| $does:expr) => {{
         let ($cx, platform) = (&$world.operator(), $platform);
@@ -86,7 +86,7 @@ impl Platforms {
         Self::on(Backend::Memory).await
     }
 
-    /// In memory, over a store that fails when told to.
+    /// Creates platforms in memory over a store that can inject failures.
     pub(crate) async fn faulty() -> (Self, FaultStore) {
         let clock = clock();
         let (store, faults, _) = faulty(clock.clone());
@@ -112,7 +112,7 @@ impl Platforms {
         }
     }
 
-    /// One call gets no answer, after so many that do: who made it does not know what happened.
+    /// Leaves one call without a reply, after `after` calls with a reply. The caller does not know what happened.
     pub(crate) fn leave_unanswered(&self, call: &'static str, after: usize, moment: Moment) {
         let error = ProviderError::OutcomeUnknown("no answer".into());
         self.fail(Fault {
@@ -125,7 +125,7 @@ impl Platforms {
         });
     }
 
-    /// All calls are refused for good after so many that are not, until [`Platforms::refuse_nothing`].
+    /// Refuses all calls permanently after `after` successful ones, until [`Platforms::refuse_nothing`].
     pub(crate) fn refuse_after(&self, call: &'static str, after: usize) {
         let error = ProviderError::Permanent("not like this".to_owned());
         let moment = Moment::Before;
@@ -152,7 +152,7 @@ impl Platforms {
         std::mem::take(&mut self.calls.lock().unwrap())
     }
 
-    /// Whether the call came that was to fail.
+    /// Returns whether the call that was to fail was made.
     pub(crate) fn has_failed(&self) -> bool {
         self.trap
             .lock()
@@ -161,12 +161,12 @@ impl Platforms {
             .is_some_and(|fault| fault.is_met)
     }
 
-    /// Somebody who has signed up, with a session.
+    /// Creates a user with a session.
     pub(crate) async fn person(&self) -> Context {
         self.person_at("ada@example.org").await
     }
 
-    /// As [`Platforms::person`], with this address.
+    /// Creates a user with this address and a session.
     pub(crate) async fn person_at(&self, email: &str) -> Context {
         let new = &SignUp {
             name: PersonName::parse("Ada").unwrap(),
@@ -192,12 +192,12 @@ impl Platforms {
         }
     }
 
-    /// Somebody sets up an organization with this slug.
+    /// Creates a user who sets up an organization with this slug.
     pub(crate) async fn set_up(&self, slug: &str) -> OrganizationSetUp {
         self.set_up_by("ada@example.org", slug).await
     }
 
-    /// As [`Platforms::set_up`], by somebody with this address.
+    /// Creates a user with this address, who sets up an organization.
     pub(crate) async fn set_up_by(&self, email: &str, slug: &str) -> OrganizationSetUp {
         let cx = &self.person_at(email).await;
         let command = &SetUpOrganization {
@@ -207,13 +207,13 @@ impl Platforms {
         let set_up = transact(self.store.as_ref(), |uow, _| {
             Box::pin(async move {
                 let scope = authorize_new_organization(cx, uow).await?;
-                organization_setup::set_up(cx, &scope, uow, command.clone()).await
+                tenant::set_up(cx, &scope, uow, command.clone()).await
             })
         });
         set_up.await.unwrap()
     }
 
-    /// A platform that has all that it is given when it is set up.
+    /// Creates a platform and completes its provisioning.
     pub(crate) async fn complete(&self) -> PlatformId {
         let done = self.set_up("engines").await;
         self.until_idle().await;
@@ -252,26 +252,26 @@ impl Platforms {
         assert_eq!(deleted.status, PlatformStatus::Deleted);
     }
 
-    /// Whether there is nothing that a worker may take.
+    /// Returns whether there is no job that a worker could claim.
     pub(crate) async fn is_idle(&self) -> bool {
         self.run_one().await == Outcome::Idle
     }
 
-    /// The entries of the catalogue.
+    /// Returns the resource records of a platform.
     pub(crate) async fn entries(&self, platform: &PlatformId, deleted: bool) -> Vec<Resource> {
         let mut found: Vec<Resource> = self.list(ResourceQuery::All { deleted }).await;
         found.retain(|entry| entry.platform_id == *platform);
         found
     }
 
-    /// The names of what really exists and belongs to the platform.
+    /// Returns the names of the existing objects that belong to the platform.
     pub(crate) async fn objects(&self, platform: &PlatformId) -> BTreeSet<String> {
         let all = self.provider.inventory().await.unwrap().into_iter();
         let own = all.filter(|(_, owner)| owner == platform.as_str());
         own.map(|(resource, _)| resource.name).collect()
     }
 
-    /// What there must be after provisioning in one environment: six objects, and six entries that say so.
+    /// Checks the result of provisioning one environment: six objects, and a record for each.
     pub(crate) async fn has_exactly_six(&self, platform: &PlatformId, context: &str) {
         let objects = self.objects(platform).await;
         let entries = self.entries(platform, true).await;

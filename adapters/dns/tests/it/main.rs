@@ -1,4 +1,4 @@
-//! Look-ups by a name server on this machine.
+//! Tests of look-ups through a name server on the loopback interface.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 
@@ -20,7 +20,7 @@ fn by(server: &LoopbackDns, timeout: Duration) -> HickoryDns {
 }
 
 #[tokio::test]
-async fn a_name_leads_along_its_other_names_to_its_addresses() {
+async fn addresses_are_found_through_a_chain_of_cname_records() {
     let (server, dns) = server().await;
     let [v4, v6] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse::<IpAddr>().unwrap());
     server.add_cname("shop.example.com", "Platform.Example.NET.");
@@ -38,7 +38,7 @@ async fn a_name_leads_along_its_other_names_to_its_addresses() {
 }
 
 #[tokio::test]
-async fn every_text_of_a_name_is_found_with_its_parts_joined() {
+async fn every_txt_record_is_returned_with_its_parts_joined() {
     let (server, dns) = server().await;
     let name = "_core-verification.shop.example.com";
     server.add_txt(name, &["core-verification=", "abc"]);
@@ -49,7 +49,7 @@ async fn every_text_of_a_name_is_found_with_its_parts_joined() {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_is_no_error_and_nothing_is_kept_of_it() {
+async fn missing_records_are_not_an_error_and_are_not_cached() {
     let (server, dns) = server().await;
     server.add_txt("text.example.com", &["text"]);
     for name in ["text.example.com", "nothing.example.com"] {
@@ -65,7 +65,7 @@ async fn what_does_not_exist_is_no_error_and_nothing_is_kept_of_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_or_does_not_answer_is_an_error() {
+async fn a_server_that_fails_or_does_not_respond_is_an_error() {
     let (server, dns) = server().await;
     server.fail("broken.example.com");
     server.ignore("silent.example.com");

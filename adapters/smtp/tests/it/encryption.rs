@@ -1,10 +1,10 @@
-//! TLS and logins.
+//! Tests of TLS and logins.
 
 use serde_json::json;
 
 use crate::server::{Certificates, PASSWORD, Server, mailer, send, transient};
 
-/// The user and this password, as a URL has them.
+/// Returns the user and this password in the form of a URL.
 fn login(password: &str) -> String {
     let encode = |byte: u8| format!("%{byte:02X}");
     let password: String = password.bytes().map(encode).collect();
@@ -12,7 +12,7 @@ fn login(password: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_login_and_a_mail_go_over_tls_whether_it_begins_at_once_or_with_starttls() {
+async fn login_and_mail_are_encrypted_with_implicit_tls_and_with_starttls() {
     let certificates = Certificates::of("127.0.0.1");
     for (kind, scheme) in [("starttls", "smtp"), ("implicit", "smtps")] {
         let mut server = Server::with_tls(kind, &certificates, true);
@@ -30,7 +30,7 @@ async fn a_login_and_a_mail_go_over_tls_whether_it_begins_at_once_or_with_startt
 }
 
 #[tokio::test]
-async fn a_server_that_we_do_not_trust_gets_no_mail_and_no_password() {
+async fn an_untrusted_server_receives_no_mail_and_no_password() {
     let (ours, theirs) = (Certificates::of("127.0.0.1"), Certificates::of("127.0.0.1"));
     let elsewhere = Certificates::of("mail.example.org");
     for (kind, scheme) in [("starttls", "smtp"), ("implicit", "smtps")] {
@@ -50,11 +50,11 @@ async fn a_server_that_we_do_not_trust_gets_no_mail_and_no_password() {
 }
 
 #[tokio::test]
-async fn without_starttls_there_is_no_mail_unless_that_was_said() {
+async fn without_starttls_no_mail_is_sent_unless_the_url_allows_it() {
     let mut server = Server::start(json!({}));
     let port = server.port;
     let why = transient(send(&mailer(&format!("smtp://127.0.0.1:{port}"))).await);
-    assert!(why.contains("no STARTTLS"), "{why}");
+    assert!(why.contains("not offer STARTTLS"), "{why}");
     server.expect("connection");
     let url = format!("smtp://127.0.0.1:{port}?tls=opportunistic");
     send(&mailer(&url)).await.unwrap();
@@ -71,7 +71,7 @@ async fn without_starttls_there_is_no_mail_unless_that_was_said() {
 }
 
 #[tokio::test]
-async fn a_login_that_is_refused_is_tried_again_later_and_its_password_is_not_told() {
+async fn a_refused_login_is_retried_and_the_error_does_not_contain_the_password() {
     let mut server = Server::start(json!({ "login": ["core@example.org", PASSWORD] }));
     let port = server.port;
     let url = format!("smtp://{}@127.0.0.1:{port}?tls=none", login("wrong-sesame"));
@@ -79,7 +79,7 @@ async fn a_login_that_is_refused_is_tried_again_later_and_its_password_is_not_to
     assert!(why.contains("login") && why.contains("535"), "{why}");
     server.expect("connection");
     server.expect("unknown login");
-    // Nor is a mail dropped because we did not log in at all.
+    // A mail is also retried if the client did not log in at all.
     let why = transient(send(&mailer(&format!("smtp://127.0.0.1:{port}?tls=none"))).await);
     assert!(why.contains("530"), "{why}");
     server.expect("connection");
@@ -90,7 +90,7 @@ async fn a_login_that_is_refused_is_tried_again_later_and_its_password_is_not_to
 }
 
 #[test]
-fn certificates_that_cannot_be_used_are_refused_before_any_mail() {
+fn invalid_certificates_are_refused_when_the_mailer_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.pem");
     let made = || {
@@ -98,7 +98,7 @@ fn certificates_that_cannot_be_used_are_refused_before_any_mail() {
         let from = "no-reply@core.test".parse().unwrap();
         core_smtp::SmtpMailer::new(url.parse().unwrap(), from)
     };
-    assert!(made().is_err(), "there is none");
+    assert!(made().is_err(), "the file does not exist");
     for text in [
         "",
         "no certificate",

@@ -1,4 +1,4 @@
-//! Mails by a real SMTP server on loopback.
+//! Tests of mails through a real SMTP server on the loopback interface.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What a server says to a mail, and what becomes of it.
+//! Tests of the server's replies and the resulting errors.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use crate::server::{LINK, Server, mailer, permanent, send, transient};
 
 #[tokio::test]
-async fn a_mail_that_is_put_off_is_taken_the_next_time() {
+async fn a_temporarily_refused_mail_is_accepted_on_the_next_attempt() {
     for phase in ["rcpt", "data"] {
         let mut server = Server::start(json!({ phase: ["451 4.7.1 Greylisted, come again"] }));
         let mailer = mailer(&format!("smtp://127.0.0.1:{}?tls=none", server.port));
@@ -23,7 +23,7 @@ async fn a_mail_that_is_put_off_is_taken_the_next_time() {
 }
 
 #[tokio::test]
-async fn a_mail_that_is_refused_never_comes_again_and_nothing_of_its_text_is_told() {
+async fn a_permanently_refused_mail_is_not_retried_and_the_error_does_not_contain_its_text() {
     for (phase, reply) in [
         ("rcpt", "550 5.1.1 No such user here".to_owned()),
         ("data", format!("554 5.7.1 Spam: {LINK}")),
@@ -34,7 +34,7 @@ async fn a_mail_that_is_refused_never_comes_again_and_nothing_of_its_text_is_tol
         assert!(why.contains(&reply[..3]), "{why}");
         server.expect("connection");
         server.expect("refused");
-        // The next one is not the worse for it.
+        // The refusal does not affect the next mail.
         send(&mailer).await.unwrap();
         server.expect("connection");
         server.expect("mail");
@@ -42,7 +42,7 @@ async fn a_mail_that_is_refused_never_comes_again_and_nothing_of_its_text_is_tol
 }
 
 #[tokio::test]
-async fn a_server_that_accepts_and_never_answers_is_given_up_in_time() {
+async fn a_server_that_never_responds_times_out() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = silent.local_addr().unwrap().port();
     for scheme in ["smtp", "smtps"] {
@@ -56,7 +56,7 @@ async fn a_server_that_accepts_and_never_answers_is_given_up_in_time() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_or_is_none_is_tried_again_later() {
+async fn mail_is_retried_if_the_server_is_unreachable_or_not_an_smtp_server() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = gone.local_addr().unwrap().port();
     drop(gone);

@@ -1,4 +1,4 @@
-//! What arrives, and over which connections.
+//! Tests of the mails that arrive, and of the connections that are used.
 
 use core_domain::port::Mailer;
 use serde_json::json;
@@ -32,7 +32,7 @@ async fn a_mail_arrives_as_it_was_written_in_every_language() {
 }
 
 #[tokio::test]
-async fn mails_share_a_connection_and_one_that_the_server_ended_is_replaced() {
+async fn mails_share_a_connection_and_a_closed_connection_is_replaced() {
     let mut server = Server::start(json!({}));
     let shared = mailer(&format!("smtp://127.0.0.1:{}?tls=none", server.port));
     send(&shared).await.unwrap();

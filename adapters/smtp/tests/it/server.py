@@ -1,4 +1,4 @@
-"""An SMTP server on loopback that does as it is told, and tells what happens as lines of JSON."""
+"""An SMTP server on loopback that follows a script, and reports its events as lines of JSON."""
 
 import asyncio
 import email

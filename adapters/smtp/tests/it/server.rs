@@ -1,4 +1,4 @@
-//! A real SMTP server (aiosmtpd, in Python) that a test starts and whose events it hears.
+//! A real SMTP server (aiosmtpd, in Python), which a test starts and whose events it receives.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 pub(crate) const PASSWORD: &str = "open: sesame/é";
 pub(crate) const LINK: &str = "https://core.test/verify?token=Abc123Def456&next=%2F";
 
-/// A Python that has aiosmtpd.
+/// Returns a Python interpreter that has aiosmtpd.
 fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
@@ -34,13 +34,13 @@ fn python() -> &'static Path {
     })
 }
 
-/// The certificate of an authority, and one that it gave to a server.
+/// The certificate of an authority, and a server certificate that it has issued.
 pub(crate) struct Certificates {
     folder: TempDir,
 }
 
 impl Certificates {
-    /// For a server of this name or address.
+    /// Creates the certificates for a server with this name or address.
     pub(crate) fn of(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let authority_key = KeyPair::generate().unwrap();
@@ -65,13 +65,13 @@ impl Certificates {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// The option that trusts the authority.
+    /// Returns the URL option that trusts the authority.
     pub(crate) fn ca(&self) -> String {
         format!("ca={}", self.file("ca.pem"))
     }
 }
 
-/// A running server. Its process ends with it.
+/// A running server. Dropping it ends its process.
 pub(crate) struct Server {
     child: Child,
     events: Lines<BufReader<ChildStdout>>,
@@ -79,7 +79,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Without TLS and login, but for what is said.
+    /// Starts a server without TLS and login, unless `config` overrides this.
     pub(crate) fn start(config: Value) -> Self {
         let mut all = json!({ "tls": "none" });
         let all_fields = all.as_object_mut().unwrap();
@@ -101,7 +101,7 @@ impl Server {
         server
     }
 
-    /// With TLS of this kind.
+    /// Starts a server with this kind of TLS.
     pub(crate) fn with_tls(kind: &str, certificates: &Certificates, login: bool) -> Self {
         Self::start(json!({
             "tls": kind,
@@ -111,13 +111,13 @@ impl Server {
         }))
     }
 
-    /// What happens next.
+    /// Waits for the next event.
     pub(crate) fn event(&mut self) -> Value {
         let line = self.events.next().expect("the SMTP server ended").unwrap();
         serde_json::from_str(&line).unwrap()
     }
 
-    /// The next event, provided it is this one.
+    /// Returns the next event, which must have this name.
     pub(crate) fn expect(&mut self, name: &str) -> Value {
         let event = self.event();
         assert_eq!(event["event"], name, "{event}");
@@ -127,13 +127,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A mailer for this URL.
+/// Creates a mailer for the URL.
 pub(crate) fn mailer(url: &str) -> SmtpMailer {
     let from = "Köre <no-reply@core.test>".parse().unwrap();
     SmtpMailer::new(url.parse().unwrap(), from).unwrap()
@@ -153,12 +153,12 @@ pub(crate) fn id() -> OutboxId {
     OutboxId::parse("019a5b1e-7c20-7d3e-9b4a-5f6c7d8e9f01").unwrap()
 }
 
-/// Sends a mail with a link.
+/// Sends a mail that contains a link.
 pub(crate) async fn send(mailer: &SmtpMailer) -> Result<(), MailError> {
     mailer.send(&id(), &mail(LINK)).await
 }
 
-/// The whole chain of what went wrong.
+/// Returns the text of the cause. Checks that the error contains no secret.
 pub(crate) fn cause(error: &MailError) -> String {
     let shown = format!("{error} {error:?}");
     assert!(!shown.contains("sesame"), "{shown}");
@@ -169,7 +169,7 @@ pub(crate) fn cause(error: &MailError) -> String {
     }
 }
 
-/// Why the mail comes again.
+/// Returns the cause of a transient error, after which the mail is retried.
 #[track_caller]
 pub(crate) fn transient(outcome: Result<(), MailError>) -> String {
     let error = outcome.unwrap_err();
@@ -177,7 +177,7 @@ pub(crate) fn transient(outcome: Result<(), MailError>) -> String {
     cause(&error)
 }
 
-/// Why the mail never comes again.
+/// Returns the cause of a permanent error, after which the mail is not retried.
 #[track_caller]
 pub(crate) fn permanent(outcome: Result<(), MailError>) -> String {
     let error = outcome.unwrap_err();

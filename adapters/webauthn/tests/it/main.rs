@@ -1,4 +1,4 @@
-//! Passkeys with an authenticator in software: real keys, real signatures.
+//! Tests of passkeys with a software authenticator: real keys, real signatures.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 
@@ -56,7 +56,7 @@ fn show(
 }
 
 #[test]
-fn a_passkey_that_was_registered_is_verified_and_its_counter_kept() {
+fn a_registered_passkey_is_verified_and_its_counter_is_updated() {
     let passkeys = webauthn();
     let mut authenticator = SoftAuthenticator::new(1, ORIGIN);
     let made = register(&passkeys, &mut authenticator).unwrap();
@@ -70,7 +70,7 @@ fn a_passkey_that_was_registered_is_verified_and_its_counter_kept() {
 }
 
 #[test]
-fn the_options_are_as_browsers_want_them() {
+fn the_options_have_the_form_that_browsers_expect() {
     let passkeys = webauthn();
     let (options, _) = begin(&passkeys, &["AAEC".to_owned()]);
     assert_eq!(options["rp"]["id"], "iam.example.org");
@@ -91,7 +91,7 @@ fn the_options_are_as_browsers_want_them() {
 }
 
 #[test]
-fn pages_of_trusted_origins_alone_may_use_passkeys() {
+fn only_pages_of_trusted_origins_can_use_passkeys() {
     let passkeys = webauthn();
     let mut trusted = SoftAuthenticator::new(1, APP);
     register(&passkeys, &mut trusted).unwrap();
@@ -107,7 +107,7 @@ fn pages_of_trusted_origins_alone_may_use_passkeys() {
 }
 
 #[test]
-fn whoever_was_not_verified_by_the_authenticator_is_refused() {
+fn a_response_without_user_verification_is_refused() {
     let passkeys = webauthn();
     let mut careless = SoftAuthenticator::new(1, ORIGIN);
     careless.verifies_user = false;
@@ -121,7 +121,7 @@ fn whoever_was_not_verified_by_the_authenticator_is_refused() {
 }
 
 #[test]
-fn a_counter_that_goes_back_is_told_from_what_is_wrong() {
+fn a_counter_that_goes_back_has_a_separate_error() {
     let passkeys = webauthn();
     let mut authenticator = SoftAuthenticator::new(1, ORIGIN);
     let made = register(&passkeys, &mut authenticator).unwrap();
@@ -132,7 +132,7 @@ fn a_counter_that_goes_back_is_told_from_what_is_wrong() {
 }
 
 #[test]
-fn an_authenticator_that_does_not_count_is_taken() {
+fn an_authenticator_that_does_not_count_is_accepted() {
     let passkeys = webauthn();
     let mut synced = SoftAuthenticator::new(1, ORIGIN);
     (synced.counts, synced.backed_up) = (false, true);
@@ -180,7 +180,7 @@ fn another_key_another_user_and_another_challenge_are_refused() {
 }
 
 #[test]
-fn what_is_no_answer_of_an_authenticator_is_refused() {
+fn a_malformed_authenticator_response_is_refused() {
     let passkeys = webauthn();
     let (_, state) = begin(&passkeys, &[]);
     let good = SoftAuthenticator::new(1, ORIGIN).create(&json!({
@@ -197,7 +197,7 @@ fn what_is_no_answer_of_an_authenticator_is_refused() {
 }
 
 #[test]
-fn an_address_without_a_domain_name_can_have_no_passkeys() {
+fn a_base_url_without_a_domain_name_is_refused() {
     for bad in [
         "http://127.0.0.1:8081",
         "http://[::1]",

@@ -1,4 +1,4 @@
-//! TLS: the receiver shows a certificate for its name that is trusted, or is told nothing.
+//! Tests of TLS: a receiver without a trusted certificate for its name receives nothing.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::receiver::{ANYWHERE, exchange, listener, request, sender};
 
-/// A receiver with a certificate for `localhost`; ends with what it read, if there was TLS.
+/// Starts a receiver with a certificate for `localhost`. Its task returns the request, or `None` if TLS failed.
 async fn receiver() -> (JoinHandle<Option<String>>, u16, CertificateDer<'static>) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -39,7 +39,7 @@ async fn receiver() -> (JoinHandle<Option<String>>, u16, CertificateDer<'static>
 }
 
 #[tokio::test]
-async fn a_receiver_is_told_under_tls_when_its_certificate_is_trusted_for_its_name() {
+async fn a_webhook_is_sent_over_tls_if_the_certificate_is_trusted_for_the_host() {
     let (serving, port, certificate) = receiver().await;
     let trusting = sender(ANYWHERE).trusting(vec![certificate]).unwrap();
     let answer = trusting
@@ -56,7 +56,7 @@ async fn a_receiver_is_told_under_tls_when_its_certificate_is_trusted_for_its_na
 }
 
 #[tokio::test]
-async fn a_receiver_with_a_certificate_of_somebody_else_is_told_nothing() {
+async fn a_receiver_without_a_trusted_certificate_receives_nothing() {
     for (host, trusts_it) in [("localhost", false), ("127.0.0.1", true)] {
         let (serving, port, certificate) = receiver().await;
         let certificates = if trusts_it {

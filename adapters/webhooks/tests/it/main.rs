@@ -1,4 +1,4 @@
-//! Webhooks to real receivers on loopback.
+//! Tests of webhooks to real receivers on the loopback interface.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 

@@ -1,4 +1,4 @@
-//! Receivers that say what a test tells them to.
+//! Receivers with a scripted response.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) const ANYWHERE: WebhookTargets = WebhookTargets {
     allow_private_addresses: true,
 };
 
-/// Patient enough for a machine that is busy.
+/// Creates a sender with a timeout that is long enough for a busy machine.
 pub(crate) fn sender(targets: WebhookTargets) -> HttpSender {
     HttpSender::new(targets, Duration::from_secs(10)).unwrap()
 }
@@ -29,14 +29,15 @@ pub(crate) fn request(url: &str) -> WebhookRequest {
     }
 }
 
-/// A listener on loopback, and its port.
+/// Opens a listener on the loopback interface. Returns it and its port.
 pub(crate) async fn listener() -> (TcpListener, u16) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     (listener, port)
 }
 
-/// Reads a request to its end, answers this text, and keeps the connection until the sender ends it. What was read.
+/// Reads a request to its end, sends this response, and waits until the sender closes the connection. Returns the
+/// request.
 pub(crate) async fn exchange(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     answer: String,
@@ -49,13 +50,13 @@ pub(crate) async fn exchange(
             "the request ends too early"
         );
     }
-    // A sender that has heard enough hangs up, whatever else there is to say.
+    // A sender that has read enough closes the connection before the end of the response.
     let _ = stream.write_all(answer.as_bytes()).await;
     let _ = stream.read(&mut [0]).await;
     String::from_utf8(read).unwrap()
 }
 
-/// A receiver of one request on a port; ends with what it read.
+/// Starts a receiver for one request. Returns its task, whose result is the request, and its port.
 pub(crate) async fn receiver(answer: impl Into<String>) -> (JoinHandle<String>, u16) {
     let ((listener, port), answer) = (listener().await, answer.into());
     let serving = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! What is sent, what becomes of answers, and who is not sent to.
+//! Tests of the request, the handling of responses, and the addresses that are refused.
 
 use std::time::Duration;
 
@@ -48,11 +48,11 @@ async fn a_redirect_is_not_followed() {
         .await
         .unwrap();
     assert_eq!(answer.status, 307);
-    // Were it followed, the connection would wait to be accepted by now.
+    // If the redirect had been followed, a connection would be pending now.
     assert!(nobody_waits(&elsewhere).await);
 }
 
-/// Whether no connection waits to be accepted.
+/// Returns whether no connection is pending.
 async fn nobody_waits(listener: &TcpListener) -> bool {
     tokio::select! {
         biased;
@@ -62,7 +62,7 @@ async fn nobody_waits(listener: &TcpListener) -> bool {
 }
 
 #[tokio::test]
-async fn of_a_body_without_an_end_the_first_kibibyte_is_kept() {
+async fn only_the_first_kibibyte_of_a_response_body_is_kept() {
     let head = "HTTP/1.1 200 OK\r\ncontent-length: 1000000000000\r\n\r\n";
     let (serving, port) = receiver(format!("{head}{}", "é".repeat(300_000))).await;
     let answer = sender(ANYWHERE)
@@ -74,7 +74,7 @@ async fn of_a_body_without_an_end_the_first_kibibyte_is_kept() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_silent_refuses_or_talks_nonsense_gives_no_answer() {
+async fn silence_refused_connections_and_malformed_responses_are_errors() {
     let hasty = HttpSender::new(ANYWHERE, Duration::from_millis(200)).unwrap();
     let (_serving, port) = receiver("").await;
     let url = format!("http://127.0.0.1:{port}/");
@@ -82,7 +82,7 @@ async fn a_receiver_that_is_silent_refuses_or_talks_nonsense_gives_no_answer() {
         hasty.send(&request(&url)).await,
         Err(WebhookSendError::TimedOut)
     );
-    // A status in time counts, however slow the rest is.
+    // A status that arrives in time counts, however slow the body is.
     let (_serving, port) = receiver("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbegun").await;
     let url = format!("http://127.0.0.1:{port}/");
     assert_eq!(hasty.send(&request(&url)).await.unwrap().body, "begun");
@@ -109,7 +109,7 @@ async fn a_receiver_that_is_silent_refuses_or_talks_nonsense_gives_no_answer() {
 }
 
 #[tokio::test]
-async fn a_name_or_an_address_that_leads_to_this_machine_is_not_connected_to() {
+async fn loopback_addresses_and_names_that_resolve_to_them_are_refused() {
     let (waiting, port) = listener().await;
     let public = WebhookTargets {
         allow_private_addresses: false,

@@ -3,12 +3,12 @@
 pub mod api_key;
 mod caller;
 mod eviction;
-pub mod grant;
 pub mod oauth;
 pub mod organization;
 pub mod own_access;
 pub mod passkey;
-pub mod role;
+pub mod permission_grant;
+pub mod role_mapping;
 pub mod service_token;
 pub mod session;
 pub mod suspension;

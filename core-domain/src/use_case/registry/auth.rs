@@ -1,4 +1,4 @@
-//! The auth workers of platforms.
+//! Upgrades of the auth workers of platforms.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,19 +12,21 @@ use crate::provisioning::Job;
 use crate::registry::{Resource, ResourceQuery};
 use crate::use_case::provisioning::enqueue;
 
-/// Asks for the current auth worker of a platform.
+/// Upgrades the auth workers of a platform to the current version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradeAuthCommand {
-    /// The platform.
+    /// The platform whose auth workers are upgraded.
     pub platform_id: PlatformId,
 }
 
-/// Queues the job that brings a platform's auth worker to the current version, in every environment in which the platform
-/// has resources; where there is none yet it is made. Its secrets stay.
+/// Queues the job that upgrades a platform's auth workers to the current version.
+///
+/// The job covers every environment in which the platform has resources. Where the worker is missing, the job creates
+/// it. The secrets of the workers are kept.
 ///
 /// # Errors
-/// `CONFLICT` for a platform without resources.
+/// `CONFLICT` if the platform has no resources; `LIMIT_REACHED` if too many jobs of the platform are queued.
 pub async fn upgrade(
     cx: &Context,
     scope: &PlatformScope<grant::JobCreate>,
@@ -37,7 +39,7 @@ pub async fn upgrade(
         environments.extend(first.map(|_| *environment));
     }
     if environments.is_empty() {
-        let message = "The platform has resources in no environment.";
+        let message = "The platform has no resources in any environment.";
         return Err(Error::refused(Code::Conflict, message));
     }
     let target = AuthTarget {

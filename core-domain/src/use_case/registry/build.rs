@@ -1,4 +1,4 @@
-//! Builds. Jobs make them; whoever builds elsewhere says what became of them.
+//! Builds. Jobs create them; external build systems report their results.
 
 use crate::access::{PlatformAccess, PlatformScope, PlatformWriter, audited};
 use crate::kernel::{
@@ -9,10 +9,10 @@ use crate::registry::{Build, BuildEnd, BuildQuery, BuildStatus, BuildTrigger, Up
 
 type Reads = PlatformScope<grant::BuildRead>;
 
-/// The builds of a platform, newest first.
+/// Lists the builds of a platform, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     scope: &Reads,
     uow: &mut dyn UnitOfWork,
@@ -22,10 +22,10 @@ pub async fn list(
     builds.page(&BuildQuery::All, &query.page()).await
 }
 
-/// The newest build in an environment.
+/// Returns the newest build in an environment.
 ///
 /// # Errors
-/// `NOT_FOUND` when there is none.
+/// `NOT_FOUND` if the environment has no build.
 pub async fn latest(
     scope: &Reads,
     uow: &mut dyn UnitOfWork,
@@ -36,10 +36,10 @@ pub async fn latest(
     newest.ok_or(Error::NotFound(Build::KIND))
 }
 
-/// Notes what became of a build.
+/// Updates a build with the result that a build system reports.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VERSION_CONFLICT`.
+/// `NOT_FOUND` if the build does not exist; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::BuildWrite>,
@@ -52,7 +52,7 @@ pub async fn update(
     audited::replace(cx, scope, uow, &seen, next, "build.updated").await
 }
 
-/// Enters the build that a job makes.
+/// Creates the build record of a job, with status `building`.
 pub(in crate::use_case) async fn begin(
     cx: &Context,
     scope: &PlatformWriter,
@@ -82,7 +82,7 @@ pub(in crate::use_case) async fn begin(
     Ok(())
 }
 
-/// Ends the build of a job, unless it is done.
+/// Records the result of a job's build. Does nothing if the job has no build or its build has already succeeded.
 pub(in crate::use_case) async fn end(
     cx: &Context,
     scope: &PlatformWriter,
@@ -98,7 +98,7 @@ pub(in crate::use_case) async fn end(
     Ok(())
 }
 
-/// The job of a failed build goes on.
+/// Sets a job's failed build back to `building` when the job is resumed. Does nothing for other builds.
 pub(in crate::use_case) async fn resume(
     cx: &Context,
     scope: &PlatformWriter,
@@ -115,6 +115,7 @@ pub(in crate::use_case) async fn resume(
     Ok(())
 }
 
+/// Returns the build of a job.
 async fn of_job(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,

@@ -1,4 +1,4 @@
-//! The configuration of platforms. Every value a key gets is a version of its history, in the same commit.
+//! The configuration of platforms. Every change of a value is stored as a version in the same unit of work.
 
 use super::Upserted;
 use crate::access::{PlatformAccess, PlatformScope, audited, unaudited};
@@ -11,13 +11,13 @@ use crate::registry::{
     PlatformConfigQuery, RollBackConfig, SetConfig,
 };
 
-/// More than there are keys.
+/// A limit that exceeds the number of configuration keys.
 const ALL_KEYS: u32 = 100;
 
-/// Every key of a platform that was set, by name.
+/// Lists the configuration of a platform, sorted by key. Keys that were never set are not listed.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list(
     scope: &PlatformScope<grant::ConfigRead>,
     uow: &mut dyn UnitOfWork,
@@ -26,10 +26,10 @@ pub async fn list(
     configs.list(&PlatformConfigQuery::All, ALL_KEYS).await
 }
 
-/// What a platform has under a key.
+/// Returns the value of a configuration key.
 ///
 /// # Errors
-/// `NOT_FOUND` for a key that was never set.
+/// `NOT_FOUND` if the key was never set.
 pub async fn get(
     scope: &PlatformScope<grant::ConfigRead>,
     uow: &mut dyn UnitOfWork,
@@ -38,10 +38,10 @@ pub async fn get(
     find(scope, uow, key).await?.ok_or_else(missing)
 }
 
-/// Sets a key. The value it has already makes no version.
+/// Sets a configuration key. Setting the current value again creates no version.
 ///
 /// # Errors
-/// `VERSION_CONFLICT`.
+/// `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn set(
     cx: &Context,
     scope: &PlatformScope<grant::ConfigWrite>,
@@ -65,10 +65,10 @@ pub async fn set(
     Ok(Upserted::new(stored))
 }
 
-/// Sets a key to the value that one of its versions had. The value it has already makes no version.
+/// Sets a key to the value of one of its versions. Nothing is written if the key already has this value.
 ///
 /// # Errors
-/// `NOT_FOUND` for a key that was never set, and for an unknown version; `VERSION_CONFLICT`.
+/// `NOT_FOUND` if the key was never set or the version does not exist; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn roll_back(
     cx: &Context,
     scope: &PlatformScope<grant::ConfigWrite>,
@@ -82,6 +82,7 @@ pub async fn roll_back(
     replace(cx, scope, uow, &seen, next, "config.rolled_back").await
 }
 
+/// Replaces a value, and stores a version if the record changed.
 async fn replace(
     cx: &Context,
     scope: &PlatformScope<grant::ConfigWrite>,
@@ -97,6 +98,7 @@ async fn replace(
     Ok(stored)
 }
 
+/// Stores the current value as a version.
 async fn record_version(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -110,7 +112,7 @@ async fn record_version(
     Ok(())
 }
 
-/// Two units that set one key: the one that comes second runs again and finds what the first one set.
+/// Converts a conflict with a concurrent change of the same key to a retry. The retry sees the other value.
 fn set_elsewhere(error: Error) -> Error {
     match error {
         Error::Store(error) => error.conflict_as_retry().into(),
@@ -118,10 +120,10 @@ fn set_elsewhere(error: Error) -> Error {
     }
 }
 
-/// The versions of a key, highest first.
+/// Lists the versions of a key, highest number first.
 ///
 /// # Errors
-/// `NOT_FOUND` for a key that was never set; `INVALID_CURSOR`.
+/// `NOT_FOUND` if the key was never set; `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn history(
     scope: &PlatformScope<grant::ConfigRead>,
     uow: &mut dyn UnitOfWork,
@@ -134,10 +136,10 @@ pub async fn history(
     versions.page(&of_key, &query.page()).await
 }
 
-/// A version of a key.
+/// Returns a version of a key.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the key has no version with this number.
 pub async fn version(
     scope: &PlatformScope<grant::ConfigRead>,
     uow: &mut dyn UnitOfWork,
@@ -147,10 +149,10 @@ pub async fn version(
     numbered(scope, uow, key, version).await
 }
 
-/// What makes one version of a key another one.
+/// Compares two versions of a key.
 ///
 /// # Errors
-/// `NOT_FOUND` when there is no such version.
+/// `NOT_FOUND` if one of the versions does not exist.
 pub async fn diff(
     scope: &PlatformScope<grant::ConfigRead>,
     uow: &mut dyn UnitOfWork,
@@ -171,6 +173,7 @@ async fn find(
     configs.first(&PlatformConfigQuery::Of(key)).await
 }
 
+/// Returns the version of a key with this number.
 async fn numbered(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,

@@ -1,4 +1,5 @@
-//! Custom domains. A job looks their DNS records up until all are there, and has them served.
+//! Custom domains: creates, lists, updates and deletes them. For each domain a job looks up the required DNS records
+//! until all exist, and then has the provider serve the hostname.
 
 use super::dns_record;
 use super::hostname::take;
@@ -22,13 +23,17 @@ use crate::registry::{
 use crate::use_case::provisioning;
 use crate::use_case::provisioning::enqueue;
 
-/// Enters a domain, unless the platform has, and queues the job that proves whose it is and has it served. From then on the
-/// domain follows this job and no earlier one, which ends without an effect; one that failed is verified anew.
+/// Creates a custom domain, unless the platform already has it, and queues the job that proves its ownership and serves
+/// it.
+///
+/// The new job replaces the domain's earlier job, which then ends without effect. A failed domain is verified again.
 ///
 /// # Errors
-/// `NOT_FOUND` for a DNS record that is not one of the platform's; `CONFLICT` when the platform has entered the hostname
-/// on another DNS record; `HOSTNAME_RESERVED` for a hostname of the operator's; `VALIDATION_ERROR` for what could never be
-/// verified; `LIMIT_REACHED`.
+/// - `NOT_FOUND` if the platform has no such DNS record.
+/// - `CONFLICT` if the platform has the hostname on another DNS record.
+/// - `HOSTNAME_RESERVED` if the hostname is in one of the operator's zones.
+/// - `VALIDATION_ERROR` if the hostname can never be verified.
+/// - `LIMIT_REACHED` if the platform has its maximum number of custom domains, or if too many jobs are queued.
 pub async fn add(
     cx: &Context,
     scope: &PlatformScope<grant::DomainWrite>,
@@ -57,10 +62,10 @@ pub async fn add(
     Ok(job)
 }
 
-/// Queues a new job for a domain that the platform has entered. The domain follows this job from now on.
+/// Queues a new job for an existing domain. The job replaces the domain's earlier job.
 ///
 /// # Errors
-/// `LIMIT_REACHED`; `VERSION_CONFLICT`.
+/// `LIMIT_REACHED` if too many jobs of the platform are queued; `VERSION_CONFLICT` if `If-Match` does not match.
 pub(in crate::use_case::registry) async fn resume(
     cx: &Context,
     scope: &PlatformWriter,
@@ -79,14 +84,17 @@ pub(in crate::use_case::registry) async fn resume(
     Ok(job)
 }
 
-/// Enters a domain and queues the job that proves whose it is and has it served. That somebody else has entered the
-/// hostname, or is served under it, is no reason not to: the records prove each platform by a text of its own, and who is
-/// proved right last has it.
+/// Creates a custom domain and queues the job that proves its ownership and serves it.
+///
+/// Another platform may have the same hostname or be served under it. Each platform proves the hostname with its own
+/// text, and the platform that proved it last gets it.
 ///
 /// # Errors
-/// `NOT_FOUND` for a DNS record that is not one of the platform's; `CONFLICT` when the platform has entered the hostname;
-/// `HOSTNAME_RESERVED` for a hostname of the operator's; `VALIDATION_ERROR` for what could never be verified;
-/// `LIMIT_REACHED`.
+/// - `NOT_FOUND` if the platform has no such DNS record.
+/// - `CONFLICT` if the platform already has a custom domain with this hostname.
+/// - `HOSTNAME_RESERVED` if the hostname is in one of the operator's zones.
+/// - `VALIDATION_ERROR` if the hostname can never be verified.
+/// - `LIMIT_REACHED` if the platform has its maximum number of custom domains, or if too many jobs are queued.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::DomainWrite>,
@@ -101,7 +109,7 @@ pub async fn create(
     insert(cx, scope.writer(), uow, (id, job.id.clone()), command).await
 }
 
-/// Enters a domain under this id, which this job works on.
+/// Inserts a domain with this id and this job.
 async fn insert(
     cx: &Context,
     scope: &PlatformWriter,
@@ -113,7 +121,7 @@ async fn insert(
     let existing = CustomDomainQuery::All { deleted: false };
     let domains = scope.records::<CustomDomain>(uow);
     let limit = cx.limits.domains_per_platform;
-    let message = "The platform has as many custom domains as it may have. Delete one first.";
+    let message = "The platform has reached its maximum number of custom domains. Delete one first.";
     ensure_room_unless_operator(cx, domains, &existing, limit, message).await?;
     let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let now = uow.now().await?;
@@ -127,10 +135,11 @@ async fn insert(
     })
 }
 
-/// Deletes a domain; its hostname is free again. Where the provider may serve it, a job ends that.
+/// Deletes a domain, so that its hostname can be used again. If the provider may serve the hostname, queues a job that
+/// stops it.
 ///
 /// # Errors
-/// `NOT_FOUND`, also the second time; `VERSION_CONFLICT`.
+/// `NOT_FOUND` if the domain does not exist or is already deleted; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn delete(
     cx: &Context,
     scope: &PlatformScope<grant::DomainWrite>,
@@ -142,7 +151,7 @@ pub async fn delete(
     queue_removal(cx, scope.writer(), uow, &seen).await
 }
 
-/// Queues the job that has a deleted domain not served any more, where it may be.
+/// Queues the job that stops serving a domain, if the provider may serve it.
 async fn queue_removal(
     cx: &Context,
     scope: &PlatformWriter,
@@ -156,7 +165,8 @@ async fn queue_removal(
     Ok(())
 }
 
-/// Whether the provider may serve the domain: it did, or a job asks it to and may not have said so yet.
+/// Returns whether the provider may serve the domain: it has an id at the provider, or its job may have requested it
+/// without recording the result.
 pub(in crate::use_case::registry) async fn may_be_served(
     uow: &mut dyn UnitOfWork,
     domain: &CustomDomain,
@@ -168,7 +178,7 @@ pub(in crate::use_case::registry) async fn may_be_served(
     Ok(job.is_some_and(|job| job.kind == ADD_DOMAIN))
 }
 
-/// Deletes the domains on a DNS record. What the provider serves of them, jobs end.
+/// Deletes the domains of a DNS record. Queues jobs that stop serving those that have an id at the provider.
 pub(in crate::use_case::registry) async fn delete_on(
     cx: &Context,
     scope: &PlatformWriter,
@@ -180,7 +190,7 @@ pub(in crate::use_case::registry) async fn delete_on(
     while let Some(batch) = domains.next(scope.records(uow)).await? {
         for domain in batch {
             soft_delete(cx, scope, uow, &domain).await?;
-            // A deprovisioning has seen to all that may be served, and so it has no id any more.
+            // A deprovisioning already stopped serving the other domains and cleared their ids.
             if domain.cf_hostname_id.is_some() {
                 queue_removal(cx, scope, uow, &domain).await?;
             }
@@ -189,6 +199,7 @@ pub(in crate::use_case::registry) async fn delete_on(
     Ok(())
 }
 
+/// Marks a domain as deleted.
 async fn soft_delete(
     cx: &Context,
     scope: &impl Covers<PlatformOwned>,
@@ -201,7 +212,8 @@ async fn soft_delete(
     Ok(())
 }
 
-/// Records the id and the certificate's status of a domain at the provider, for any job. A deleted domain does not change.
+/// Records the domain's id at the provider and the status of its certificate. Does not depend on the job of the domain.
+/// A deleted domain does not change.
 pub(in crate::use_case::registry) async fn record_hostname(
     cx: &Context,
     scope: &PlatformWriter,
@@ -223,7 +235,8 @@ pub(in crate::use_case::registry) async fn record_hostname(
     Ok(())
 }
 
-/// Records that the provider does not serve a domain, if `is_gone` still holds for it.
+/// Records that the provider does not serve a domain: clears its id, if `is_gone` returns `true` for the current
+/// record.
 pub(in crate::use_case::registry) async fn forget_hostname(
     cx: &Context,
     scope: &PlatformWriter,
@@ -243,7 +256,7 @@ pub(in crate::use_case::registry) async fn forget_hostname(
     Ok(())
 }
 
-/// The domain, if it is to be verified, and by this job.
+/// Returns the domain if it is unverified and this is its job.
 async fn find_verified_by(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -254,7 +267,7 @@ async fn find_verified_by(
     Ok(found.filter(|domain| domain.is_verified_by(job)))
 }
 
-/// Keeps which DNS records the job found missing.
+/// Records which DNS records are missing, as found by the domain's job.
 pub(in crate::use_case::registry) async fn record_check(
     cx: &Context,
     scope: &PlatformWriter,
@@ -272,8 +285,8 @@ pub(in crate::use_case::registry) async fn record_check(
     Ok(())
 }
 
-/// Keeps that the job found all DNS records of a domain, which becomes active when its certificate is in use. The platform
-/// takes the hostname from the one that was served under it.
+/// Records that the domain's job found all DNS records. The platform takes the hostname from other platforms. The
+/// domain becomes active later, when its certificate is in use.
 pub(in crate::use_case::registry) async fn record_proof(
     cx: &Context,
     scope: &PlatformWriter,
@@ -288,11 +301,11 @@ pub(in crate::use_case::registry) async fn record_proof(
     set_proved(cx, scope, uow, &seen).await
 }
 
-/// Keeps that the job found all DNS records of a domain in an attempt before its retry. What was proved then takes no
-/// hostname now.
+/// Records that the domain's job found all DNS records before it was retried. That earlier proof does not take the
+/// hostname from other platforms.
 ///
 /// # Errors
-/// `CONFLICT` if another platform is served under the hostname by now.
+/// `CONFLICT` if another platform is now served under the hostname.
 pub(in crate::use_case::registry) async fn record_earlier_proof(
     cx: &Context,
     scope: &PlatformWriter,
@@ -307,6 +320,7 @@ pub(in crate::use_case::registry) async fn record_earlier_proof(
     set_proved(cx, scope, uow, &seen).await
 }
 
+/// Marks a domain as proved.
 async fn set_proved(
     cx: &Context,
     scope: &PlatformWriter,
@@ -323,10 +337,11 @@ async fn set_proved(
     Ok(())
 }
 
-/// Keeps where a domain and its certificate stand at the provider. One that is not active becomes it when `activates`.
+/// Records the state of a domain and its certificate at the provider. With `activates`, a domain that is not active
+/// becomes active.
 ///
 /// # Errors
-/// `CONFLICT` for a domain that is to be active and whose hostname is another platform's by now.
+/// `CONFLICT` if the domain would become active and another platform now has the hostname.
 pub(in crate::use_case::registry) async fn record_served(
     cx: &Context,
     scope: &PlatformWriter,
@@ -351,11 +366,11 @@ pub(in crate::use_case::registry) async fn record_served(
     sync_if_suspended(cx, scope, uow).await
 }
 
-/// Lets what became of its job happen to a domain: those of the events, in their order, that can; and to its certificate. A
-/// domain that another job works on, is active or is deleted does not follow.
+/// Applies the outcome of its job to a domain: the possible ones of `events`, in their order, and the status of the
+/// certificate. Does nothing if the domain has another job, is active or is deleted.
 ///
 /// # Errors
-/// `CONFLICT` for a domain that is to be active and whose hostname is another platform's by now.
+/// `CONFLICT` if the domain would become active and another platform now has the hostname.
 pub(in crate::use_case::registry) async fn follow_job(
     cx: &Context,
     scope: &PlatformWriter,
@@ -377,7 +392,7 @@ pub(in crate::use_case::registry) async fn follow_job(
         if event.next(next.status).is_ok() {
             next = next.after(*event, now)?;
             action = event.of_event().action;
-            // Nobody but an operator declares a domain active by its job.
+            // A job's outcome activates a domain only if an operator forced the job to complete.
             next.is_vouched = *event == CustomDomainEvent::Activate;
         }
     }
@@ -386,13 +401,13 @@ pub(in crate::use_case::registry) async fn follow_job(
     Ok(())
 }
 
-/// How many unverified domains are listed at the most.
+/// Maximum number of unverified domains in a list.
 const MAX_UNVERIFIED: u32 = 1000;
 
-/// The domains of a platform, newest first.
+/// Lists the domains of a platform, newest first. Only operators can include deleted domains.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
     scope: &PlatformScope<grant::DomainRead>,
@@ -406,10 +421,10 @@ pub async fn list(
     domains.page(&all, &query.page()).await
 }
 
-/// A domain that is not deleted.
+/// Returns a domain.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the domain does not exist or is deleted.
 pub async fn get(
     scope: &PlatformScope<grant::DomainRead>,
     uow: &mut dyn UnitOfWork,
@@ -418,10 +433,10 @@ pub async fn get(
     not_deleted(scope, uow, domain).await
 }
 
-/// The domains of all platforms that are neither verified nor given up, oldest first; the first thousand.
+/// Lists the domains of all platforms whose verification is pending, oldest first, at most 1,000.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list_unverified(
     scope: OperatorScope,
     uow: &mut dyn UnitOfWork,
@@ -431,7 +446,7 @@ pub async fn list_unverified(
     domains.list(&unverified, MAX_UNVERIFIED).await
 }
 
-/// A custom domain of the platform that is not deleted.
+/// Returns a custom domain of the platform; `NOT_FOUND` if it does not exist or is deleted.
 async fn not_deleted(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -444,10 +459,11 @@ async fn not_deleted(
     Ok(found)
 }
 
-/// Writes a domain that was changed. One that becomes active takes its hostname from then on.
+/// Stores a changed domain. A domain that becomes active takes its hostname.
 ///
 /// # Errors
-/// `CONFLICT` when it becomes active and the hostname is another platform's by now; `VERSION_CONFLICT`.
+/// `CONFLICT` if the domain becomes active and another platform now has the hostname; `VERSION_CONFLICT` if `If-Match`
+/// does not match.
 async fn replace(
     cx: &Context,
     scope: &PlatformWriter,
@@ -469,14 +485,21 @@ async fn replace(
     })
 }
 
-/// Changes a domain. A new job verifies a domain that goes back to `pending`, and serves one that becomes `active`. A domain
-/// that becomes `failed` or `deleted` is not served any more. Only a domain that is active after the change takes
-/// `verifiedAt`. Only operators may set it, set the status `active`, or say of the certificate what follows a proof.
+/// Updates a domain.
+///
+/// If the status changes to `pending`, a new job verifies the domain. If it changes to `active`, a new job serves it.
+/// If it changes to `failed` or `deleted`, a job stops serving it.
+///
+/// Only operators may set `verifiedAt`, the status `active`, or a certificate status that requires a proof.
+/// `verifiedAt` can only be set if the domain is active after the update.
 ///
 /// # Errors
-/// `NOT_FOUND`; `FORBIDDEN` when anybody but operators calls it verified, or says of its certificate what follows that;
-/// `INVALID_STATE` for a move that is not in the table, and for an instant of verification of a domain that is not active;
-/// `CONFLICT` when it is to be active and its hostname is another platform's; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the domain does not exist.
+/// - `FORBIDDEN` if the update is reserved for operators.
+/// - `INVALID_STATE` if the status cannot change to the new one, or if `verifiedAt` is set for a domain that is not
+///   active.
+/// - `CONFLICT` if the domain would become active and another platform has the hostname.
+/// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::DomainWrite>,

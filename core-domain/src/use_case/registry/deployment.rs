@@ -1,4 +1,5 @@
-//! Deployment records: those of the command line's service, which its jobs move, and those that others enter and move.
+//! Deployment records: those that the jobs of the command line service update, and those that external systems create
+//! and update.
 
 use std::time::Duration;
 
@@ -16,22 +17,22 @@ use crate::registry::{
     DeploymentStatus,
 };
 
-/// How long a deployment may stay where it is: the provider has as long to serve one, and one that no job works on is not
-/// waited for any longer.
+/// Maximum time that a deployment can stay in one status: 15 minutes. The provider has the same time to serve it. After
+/// that, a deployment without a job no longer blocks others.
 pub(in crate::use_case) const STUCK_AFTER: Duration = Duration::from_secs(15 * 60);
 
-/// What is known of a deployment that is about to be asked for.
+/// Existing deployments that affect whether a new one is created.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::use_case) struct EarlierDeployments {
-    /// The one with the same key.
+    /// The deployment with the same idempotency key.
     pub(in crate::use_case) with_key: Option<Stored<Deployment>>,
-    /// One of the same branch that has not ended, and that a job works on or somebody moved within [`STUCK_AFTER`].
+    /// An unfinished deployment of the same branch that has a job, or that changed within [`STUCK_AFTER`].
     pub(in crate::use_case) in_flight: Option<Stored<Deployment>>,
-    /// The newest of the same branch with the same content, entered a short while ago.
+    /// The newest deployment of the same branch with the same content, if it was created within `short_while`.
     pub(in crate::use_case) same_content: Option<Stored<Deployment>>,
 }
 
-/// Looks for deployments that a new one could be a repetition of, or get in the way of.
+/// Finds deployments that a new one would repeat or conflict with.
 pub(in crate::use_case) async fn earlier(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -64,13 +65,14 @@ pub(in crate::use_case) async fn earlier(
     })
 }
 
-/// Maximum number of deployments of a platform that are compared by their key. Callers have keys of their own, and few choose the same.
+/// Maximum number of deployments of a platform that are compared by their key. Different callers rarely choose the same
+/// key.
 const MAX_WITH_KEY: u32 = 100;
 
-/// The newest deployments of a platform.
+/// Lists the newest deployments of a platform.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list(
     scope: &PlatformScope<grant::DeploymentRead>,
     uow: &mut dyn UnitOfWork,
@@ -87,10 +89,10 @@ pub async fn list(
     Ok(found)
 }
 
-/// A deployment of a platform.
+/// Returns a deployment of a platform.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the platform has no such deployment.
 pub async fn get(
     scope: &PlatformScope<grant::DeploymentRead>,
     uow: &mut dyn UnitOfWork,
@@ -99,10 +101,12 @@ pub async fn get(
     scope.records::<Deployment>(uow).get(deployment).await
 }
 
-/// Enters a deployment that something else than the suite makes, unless it was entered before.
+/// Creates the record of a deployment that an external system performs. Returns the existing record if the same command
+/// created it before.
 ///
 /// # Errors
-/// `IDEMPOTENCY_KEY_REUSED` when another deployment of the platform has the key; `LIMIT_REACHED`.
+/// `IDEMPOTENCY_KEY_REUSED` if another deployment of the platform has the key; `LIMIT_REACHED` if the platform has its
+/// maximum number of deployments in progress.
 pub async fn enter(
     cx: &Context,
     scope: &PlatformScope<grant::DeploymentWrite>,
@@ -125,10 +129,11 @@ pub async fn enter(
     Ok(Upserted::new(stored))
 }
 
-/// Changes a deployment. A job that works on one that was ended here ends as well.
+/// Updates a deployment. If the update ends it, the job that works on it ends too.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` for one that has ended, and for a move backwards; `VERSION_CONFLICT`.
+/// `NOT_FOUND` if the deployment does not exist; `INVALID_STATE` if it has ended, or if the status would move
+/// backwards; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::DeploymentWrite>,
@@ -139,11 +144,11 @@ pub async fn update(
     apply_change(cx, scope.writer(), uow, deployment, change).await
 }
 
-/// Enters a deployment whose key no other of the same person was found to have. When one was faster, the unit runs again and
-/// finds it.
+/// Creates a deployment record after the caller found no other with its key. If a concurrent call created one, the unit
+/// of work is retried and finds it.
 ///
 /// # Errors
-/// `LIMIT_REACHED`.
+/// `LIMIT_REACHED` if the platform has its maximum number of deployments in progress.
 pub(in crate::use_case) async fn create(
     cx: &Context,
     scope: &PlatformWriter,
@@ -154,7 +159,7 @@ pub(in crate::use_case) async fn create(
     let deployments = scope.records::<Deployment>(uow);
     let limit = cx.limits.open_deployments_per_platform;
     let message =
-        "As many deployments are in progress as there may be. Try again when one has ended.";
+        "The maximum number of deployments is in progress. Try again after one of them has ended.";
     ensure_room_unless_operator(cx, deployments, &open, limit, message).await?;
     let stored = audited::insert(cx, scope, uow, deployment, "deployment.created").await;
     stored.map_err(|error| match error {
@@ -163,7 +168,7 @@ pub(in crate::use_case) async fn create(
     })
 }
 
-/// The refusal of a key that belongs to another deployment of the platform.
+/// Returns the error for an idempotency key of another deployment of the platform.
 pub(in crate::use_case) fn key_reused() -> Error {
     Error::refused(
         Code::IdempotencyKeyReused,
@@ -171,10 +176,10 @@ pub(in crate::use_case) fn key_reused() -> Error {
     )
 }
 
-/// Changes a deployment; a change that changes nothing leaves all as it is.
+/// Applies a change to a deployment. Writes nothing if the change has no effect.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` for one that has ended.
+/// `NOT_FOUND` if the deployment does not exist; `INVALID_STATE` if it has ended.
 pub(in crate::use_case) async fn apply_change(
     cx: &Context,
     scope: &PlatformWriter,
@@ -188,7 +193,7 @@ pub(in crate::use_case) async fn apply_change(
     audited::replace(cx, scope, uow, &seen, next, action).await
 }
 
-/// Calls off every deployment of a platform that has not ended.
+/// Cancels every unfinished deployment of a platform. `why` becomes the error message of the deployments.
 pub(in crate::use_case::registry) async fn cancel_all(
     cx: &Context,
     scope: &PlatformWriter,
@@ -210,7 +215,7 @@ pub(in crate::use_case::registry) async fn cancel_all(
     Ok(())
 }
 
-/// The deployment a job works on at the moment: the newest of those it worked on.
+/// Returns the newest deployment of a job, which is the one that it works on.
 pub(in crate::use_case) async fn of_job(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -220,7 +225,7 @@ pub(in crate::use_case) async fn of_job(
     scope.records::<Deployment>(uow).first(&of_job).await
 }
 
-/// A deployment of a platform, if there is one.
+/// Returns a deployment of a platform; `None` if it does not exist.
 pub(in crate::use_case) async fn find(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -229,7 +234,7 @@ pub(in crate::use_case) async fn find(
     scope.records::<Deployment>(uow).find(deployment).await
 }
 
-/// A deployment, whoever's it is.
+/// Returns a deployment of any platform; `None` if it does not exist.
 pub(in crate::use_case) async fn find_anywhere(
     scope: SystemScope,
     uow: &mut dyn UnitOfWork,
@@ -238,7 +243,7 @@ pub(in crate::use_case) async fn find_anywhere(
     scope.records::<Deployment>(uow).find(deployment).await
 }
 
-/// The refusal of a deployment that does not exist.
+/// Returns the `NOT_FOUND` error of a deployment.
 pub(in crate::use_case) const fn missing() -> Error {
     Error::NotFound(Deployment::KIND)
 }

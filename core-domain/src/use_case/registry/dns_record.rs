@@ -1,4 +1,5 @@
-//! DNS records of workspace stacks. A job has the hostname of a record lead to its resource.
+//! DNS records of workspace stacks: creates, lists and deletes them. For each record a job points the hostname to the
+//! record's resource.
 
 use serde_json::json;
 
@@ -23,13 +24,17 @@ use crate::registry::{
 };
 use crate::use_case::provisioning::enqueue;
 
-/// Creates a DNS record, and queues the job that has the hostname lead to the resource. Unless an operator enters it, or it
-/// is reserved for the platform, the job waits for the proof that the hostname is the platform's. If the
-/// same command created a record that has failed, queues a new job for that record.
+/// Creates a DNS record and queues the job that points the hostname to the resource.
+///
+/// The job waits until the platform has proved that it owns the hostname. No proof is needed if the caller is an
+/// operator or the hostname is reserved for the platform. If the same command created a record that has failed, a new
+/// job is queued for that record.
 ///
 /// # Errors
-/// `NOT_FOUND` for a stack or resource that is not one of the platform's; `CONFLICT` when the platform has a DNS record of
-/// the hostname; `HOSTNAME_RESERVED` for a hostname of the operator's; `LIMIT_REACHED`.
+/// - `NOT_FOUND` if the platform has no such stack or resource.
+/// - `CONFLICT` if the platform already has a DNS record with this hostname.
+/// - `HOSTNAME_RESERVED` if the hostname is in one of the operator's zones and not reserved for the platform.
+/// - `LIMIT_REACHED` if the platform has its maximum number of DNS records, or if too many jobs are queued.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::DnsWrite>,
@@ -47,7 +52,7 @@ pub async fn create(
     }
     let records = scope.records::<DnsRecord>(uow);
     let limit = cx.limits.dns_records_per_platform;
-    let message = "The platform has as many DNS records as it may have. Delete one first.";
+    let message = "The platform has reached its maximum number of DNS records. Delete one first.";
     let existing = DnsRecordQuery::All { deleted: false };
     ensure_room_unless_operator(cx, records, &existing, limit, message).await?;
     let now = uow.now().await?;
@@ -65,7 +70,7 @@ pub async fn create(
     stored.map_err(hostname_conflict)
 }
 
-/// Tells whether a record has failed and was created by the same command.
+/// Returns whether a record has failed and was created by the same command.
 fn is_failed_entry_of(seen: &DnsRecord, stack: &StackId, command: &CreateDnsRecord) -> bool {
     seen.status == DnsRecordStatus::Failed
         && seen.stack_id == *stack
@@ -92,6 +97,7 @@ async fn enter_again(
     audited::replace(cx, scope, uow, seen, next, event.of_event().action).await
 }
 
+/// Converts a conflict on the unique index `entered` to the error for a hostname that already has a DNS record.
 fn hostname_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict {
@@ -101,10 +107,11 @@ fn hostname_conflict(error: Error) -> Error {
     }
 }
 
-/// Deletes a DNS record of a stack; a job has its hostname not lead to the resource any more.
+/// Deletes a DNS record of a stack. A job removes the route from the hostname to the resource.
 ///
 /// # Errors
-/// `NOT_FOUND`, also the second time; `CONFLICT` while a custom domain leads to it; `VERSION_CONFLICT`.
+/// `NOT_FOUND` if the record does not exist or is already deleted; `CONFLICT` if a custom domain uses the record;
+/// `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn delete(
     cx: &Context,
     scope: &PlatformScope<grant::DnsWrite>,
@@ -118,7 +125,7 @@ pub async fn delete(
     if domains > 0 {
         return Err(Error::Refused {
             code: Code::Conflict,
-            message: "Custom domains lead to this DNS record.".to_owned(),
+            message: "Custom domains use this DNS record. Delete them first.".to_owned(),
             details: json!({ "domains": domains }),
         });
     }
@@ -128,7 +135,7 @@ pub async fn delete(
     Ok(())
 }
 
-/// Deletes what leads to a resource that is removed: its DNS records and their custom domains.
+/// Deletes the DNS records of a removed resource and their custom domains.
 pub(in crate::use_case::registry) async fn delete_leading_to(
     cx: &Context,
     scope: &PlatformWriter,
@@ -141,7 +148,7 @@ pub(in crate::use_case::registry) async fn delete_leading_to(
         for record in batch {
             custom_domain::delete_on(cx, scope, uow, &record.id).await?;
             soft_delete(cx, scope, uow, &record).await?;
-            // Its route goes with the resource, which has another name of its own by now if somebody changed that.
+            // The removal of the resource's object also removes its routes. The job covers a route that remains.
             if record.cf_route_id.is_some() {
                 let target = DnsTarget::of(scope, &record.id);
                 enqueue::<RemoveDnsRecord>(cx, scope, uow, &target).await?;
@@ -151,6 +158,7 @@ pub(in crate::use_case::registry) async fn delete_leading_to(
     Ok(())
 }
 
+/// Marks a DNS record as deleted.
 async fn soft_delete(
     cx: &Context,
     scope: &impl Covers<PlatformOwned>,
@@ -163,7 +171,7 @@ async fn soft_delete(
     Ok(())
 }
 
-/// The record, if this job is to have it served and has not done so yet.
+/// Returns the record if it is pending and this is its job.
 async fn find_pending(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -173,7 +181,8 @@ async fn find_pending(
     Ok(found.filter(|record| record.is_pending_for(job)))
 }
 
-/// Records which DNS records the job found missing. A platform that lacks none takes the hostname.
+/// Records which DNS records are missing, as found by the record's job. If none is missing, the platform takes the
+/// hostname.
 ///
 /// # Errors
 /// `CONFLICT` if no proof is needed and another platform is served under the hostname.
@@ -200,10 +209,10 @@ pub(in crate::use_case::registry) async fn record_proof(
     Ok(())
 }
 
-/// Records that the hostname leads to the resource.
+/// Records that the hostname points to the resource.
 ///
 /// # Errors
-/// `CONFLICT` if another platform is served under the hostname by now.
+/// `CONFLICT` if another platform is now served under the hostname.
 pub(in crate::use_case::registry) async fn record_route(
     cx: &Context,
     scope: &PlatformWriter,
@@ -222,11 +231,11 @@ pub(in crate::use_case::registry) async fn record_route(
     sync_if_suspended(cx, scope, uow).await
 }
 
-/// Applies the outcome of its job to a record: those of the events, in their order, that are possible. A record that another
-/// job works on, is active or is deleted does not follow.
+/// Applies the outcome of its job to a record: the possible ones of `events`, in their order. Does nothing if the
+/// record has another job, is active or is deleted.
 ///
 /// # Errors
-/// `CONFLICT` if it is to be active and another platform is served under the hostname.
+/// `CONFLICT` if the record would become active and another platform is served under the hostname.
 pub(in crate::use_case::registry) async fn follow_job(
     cx: &Context,
     scope: &PlatformWriter,
@@ -254,12 +263,13 @@ pub(in crate::use_case::registry) async fn follow_job(
     }
     if next.status == DnsRecordStatus::Active {
         ensure_not_foreign(scope, uow, &next.hostname).await?;
-        // An operator declared the job done.
+        // Only an operator who forces the job to complete activates the record this way.
         next.is_vouched = true;
     }
     replace(cx, scope, uow, &seen, next, action).await
 }
 
+/// Stores a changed record. Converts a conflict on the unique index `hostname`.
 async fn replace(
     cx: &Context,
     scope: &PlatformWriter,
@@ -278,10 +288,10 @@ async fn replace(
     stored.map(drop)
 }
 
-/// The DNS records of a stack, newest first.
+/// Lists the DNS records of a stack, newest first. Only operators can include deleted records.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown stack; `INVALID_CURSOR`.
+/// `NOT_FOUND` if the stack does not exist; `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
     scope: &PlatformScope<grant::DnsRead>,
@@ -298,10 +308,10 @@ pub async fn list(
     records.page(&of_stack, &query.page()).await
 }
 
-/// A DNS record that is not deleted.
+/// Returns a DNS record.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the record does not exist or is deleted.
 pub async fn get(
     scope: &PlatformScope<grant::DnsRead>,
     uow: &mut dyn UnitOfWork,
@@ -310,10 +320,10 @@ pub async fn get(
     not_deleted(scope, uow, dns_record).await
 }
 
-/// As [`get`], of a stack.
+/// Returns a DNS record of a stack.
 ///
 /// # Errors
-/// `NOT_FOUND`, also for the record of another stack.
+/// `NOT_FOUND` if the stack does not exist, or the record does not exist, is deleted or belongs to another stack.
 pub async fn get_of_stack(
     scope: &PlatformScope<grant::DnsRead>,
     uow: &mut dyn UnitOfWork,
@@ -323,7 +333,8 @@ pub async fn get_of_stack(
     of_stack(scope, uow, stack, dns_record).await
 }
 
-/// Records the route of a DNS record, for any job. `None` means that the provider does not route the hostname.
+/// Records the id of a DNS record's route. Does not depend on the job of the record. `None` means that the provider
+/// does not route the hostname.
 pub(in crate::use_case::registry) async fn record_route_id(
     cx: &Context,
     scope: &PlatformWriter,
@@ -342,7 +353,7 @@ pub(in crate::use_case::registry) async fn record_route_id(
     Ok(())
 }
 
-/// A DNS record of the platform that is not deleted.
+/// Returns a DNS record of the platform; `NOT_FOUND` if it does not exist or is deleted.
 pub(in crate::use_case::registry) async fn not_deleted(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -355,7 +366,7 @@ pub(in crate::use_case::registry) async fn not_deleted(
     Ok(found)
 }
 
-/// As [`not_deleted`], of a stack of the platform.
+/// Returns a DNS record of a stack; `NOT_FOUND` if the stack has no such record, or it is deleted.
 async fn of_stack(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -370,7 +381,7 @@ async fn of_stack(
     Ok(found)
 }
 
-/// Refuses while a DNS record that is not deleted leads to the resource.
+/// Returns `CONFLICT` if a DNS record that is not deleted points to the resource.
 pub(in crate::use_case::registry) async fn ensure_none_leads_to(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -382,12 +393,12 @@ pub(in crate::use_case::registry) async fn ensure_none_leads_to(
     }
     Err(Error::Refused {
         code: Code::Conflict,
-        message: "DNS records lead to this resource.".to_owned(),
+        message: "DNS records point to this resource. Delete them first.".to_owned(),
         details: json!({ "dnsRecords": leading }),
     })
 }
 
-/// Counts the active DNS records of a resource.
+/// Counts the DNS records of a resource that are not deleted.
 pub(in crate::use_case::registry) async fn count_leading_to(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -397,8 +408,8 @@ pub(in crate::use_case::registry) async fn count_leading_to(
     scope.records::<DnsRecord>(uow).count(&leading).await
 }
 
-/// As [`ensure_none_leads_to`], for every resource of an entity that is not deleted; and refuses DNS records of the entity's
-/// workspace stacks.
+/// Returns `CONFLICT` if a DNS record points to one of the entity's resources, or belongs to one of its workspace
+/// stacks. Deleted resources and records do not count.
 pub(in crate::use_case::registry) async fn ensure_none_leads_into(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -423,6 +434,7 @@ pub(in crate::use_case::registry) async fn ensure_none_leads_into(
     Ok(())
 }
 
+/// Returns `CONFLICT` if a stack has DNS records that are not deleted.
 async fn ensure_none_of(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -438,12 +450,12 @@ async fn ensure_none_of(
     }
     Err(Error::Refused {
         code: Code::Conflict,
-        message: "A workspace stack has DNS records.".to_owned(),
+        message: "A workspace stack has DNS records. Delete them first.".to_owned(),
         details: json!({ "dnsRecords": records }),
     })
 }
 
-/// Refuses a stack that is not one of the platform's.
+/// Returns `NOT_FOUND` if the platform has no such stack.
 async fn ensure_stack(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,

@@ -1,4 +1,4 @@
-//! Entities: creating, finding and changing them, one or a whole tree.
+//! Entities: creates, lists, updates and deletes them, alone or with everything below them.
 
 use std::collections::VecDeque;
 
@@ -29,9 +29,12 @@ use crate::use_case::provisioning::enqueue;
 /// Creates an entity.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` for a tenant with or a sub-tenant without a parent; `NOT_FOUND` for a parent that is not of this
-/// platform; `SLUG_TAKEN` by a sibling; `CONFLICT` below the last level; `INVALID_STATE` below a suspended entity;
-/// `LIMIT_REACHED`.
+/// - `VALIDATION_ERROR` if a tenant has a parent or a sub-tenant has none.
+/// - `NOT_FOUND` if the platform has no such parent.
+/// - `SLUG_TAKEN` if a sibling has the slug.
+/// - `CONFLICT` if the parent is on the lowest level.
+/// - `INVALID_STATE` if the parent or an entity above it is suspended.
+/// - `LIMIT_REACHED` if the platform has its maximum number of entities.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
@@ -49,11 +52,12 @@ pub async fn create(
     let existing = EntityQuery::Listed(EntityFilter::default());
     let entities = scope.records::<Entity>(uow);
     let limit = cx.limits.entities_per_platform;
-    let message = "The platform has as many entities as it may have. Delete one first.";
+    let message = "The platform has reached its maximum number of entities. Delete one first.";
     ensure_room_unless_operator(cx, entities, &existing, limit, message).await?;
     insert(cx, scope.writer(), uow, depth, command).await
 }
 
+/// Returns the parent of a new entity.
 async fn parent(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -61,7 +65,7 @@ async fn parent(
     parent: &EntityId,
 ) -> Result<Stored<Entity>> {
     match not_deleted(scope, uow, parent).await {
-        // What is wrong with the request itself is said first.
+        // A tenant must not have a parent at all. That error comes before the missing parent.
         Err(Error::NotFound(_)) if entity_type == EntityType::Tenant => {
             Err(PlacementError::TenantWithParent.into())
         }
@@ -70,6 +74,7 @@ async fn parent(
     }
 }
 
+/// Inserts an entity at a level of the tree.
 async fn insert(
     cx: &Context,
     scope: &PlatformWriter,
@@ -84,7 +89,8 @@ async fn insert(
     stored.map_err(slug_conflict)
 }
 
-/// The platform's own tenant, which its infrastructure belongs to; created when there is no tenant at all.
+/// Returns the platform's default tenant, which owns its infrastructure: its first tenant. Creates one if the platform
+/// has no tenant.
 pub(in crate::use_case::registry) async fn default_tenant(
     cx: &Context,
     scope: &PlatformWriter,
@@ -106,21 +112,26 @@ pub(in crate::use_case::registry) async fn default_tenant(
     insert(cx, scope, uow, 1, command).await
 }
 
-/// What a deletion removes.
+/// The records that a deletion removes.
 #[derive(Debug)]
 pub(in crate::use_case::registry) struct Deletion {
-    /// The entities, the highest first.
+    /// The entities from top to bottom.
     entities: Vec<Stored<Entity>>,
     /// The number of records of each kind.
     pub(in crate::use_case::registry) plan: RemovalPlan,
 }
 
-/// Deletes an entity; with `cascade` all that stands below it too: entities, their resources' entries and their workspace
-/// stacks, and their features end. A job removes the objects of the resources.
+/// Deletes an entity. With `cascade`, also deletes the entities below it, their resources and their workspace stacks,
+/// and ends their features. A job removes the objects of the resources at the provider.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` when something stands below it, and when a DNS record leads to a resource below it; `FORBIDDEN`
-/// for a cascade by anybody but operators; `LIMIT_REACHED` for a cascade that removes more than the limit; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the entity does not exist.
+/// - `CONFLICT` without `cascade` if the entity has children, resources, workspace stacks or features in use.
+/// - `CONFLICT` with `cascade` if a DNS record points to one of the resources, or belongs to one of the workspace
+///   stacks.
+/// - `FORBIDDEN` for a cascade if the caller is not an operator.
+/// - `LIMIT_REACHED` for a cascade that would remove too many records.
+/// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn delete(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
@@ -147,10 +158,10 @@ pub async fn delete(
     Ok(())
 }
 
-/// Returns what a deletion removes, without removing it.
+/// Returns the records that a deletion removes, without removing them.
 ///
 /// # Errors
-/// As [`delete`].
+/// Those of [`delete`].
 pub(in crate::use_case::registry) async fn deletion(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
@@ -174,7 +185,7 @@ pub(in crate::use_case::registry) async fn deletion(
     let mut level = VecDeque::from([seen]);
     while let Some(entity) = level.pop_front() {
         add_to(&mut plan, scope, uow, &entity).await?;
-        // The children that wait count as well, so that neither work nor memory grows with the tree.
+        // The pending children are counted too. That bounds the work and the memory for large trees.
         ensure_small(cx, &plan, level.len())?;
         let mut children = Batches::<Entity>::of(EntityQuery::ChildrenOf(entity.id.clone()));
         while let Some(batch) = children.next(scope.records(uow)).await? {
@@ -186,7 +197,7 @@ pub(in crate::use_case::registry) async fn deletion(
     Ok(Deletion { entities, plan })
 }
 
-/// Adds an entity and its records to the plan. Refuses an entity with a DNS record that leads to one of its resources.
+/// Adds an entity and its records to the plan. Returns `CONFLICT` if the entity has DNS records.
 async fn add_to(
     plan: &mut RemovalPlan,
     scope: &PlatformScope<grant::EntityWrite>,
@@ -208,17 +219,17 @@ async fn add_to(
     Ok(())
 }
 
-/// Refuses a cascade above the limit: it removes everything in one unit of work.
+/// Returns `LIMIT_REACHED` for a cascade above the limit. The limit exists because one unit of work removes everything.
 fn ensure_small(cx: &Context, plan: &RemovalPlan, waiting: usize) -> Result<()> {
     let limit = cx.limits.records_per_cascade;
     let count = plan.entities + plan.stacks + plan.features + plan.resources;
     let count = count + u64::try_from(waiting).unwrap_or(u64::MAX);
     let message =
-        "The deletion would remove more than one deletion may. Delete parts of the tree first.";
+        "The deletion would remove too many records at once. Delete parts of the tree first.";
     ensure_below(count.saturating_sub(1), limit, message)
 }
 
-/// Queues the job that removes the objects at the provider.
+/// Queues the job that removes the objects of the entity's resources at the provider.
 async fn queue_removal(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
@@ -234,6 +245,7 @@ async fn queue_removal(
     Ok(job.id.clone())
 }
 
+/// Deletes the records of the entity's resources. `job` removes their objects.
 async fn delete_resources(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
@@ -250,6 +262,7 @@ async fn delete_resources(
     Ok(())
 }
 
+/// Selects the resources of an entity that are not deleted.
 fn of_entity(entity: &Entity) -> ResourceQuery {
     ResourceQuery::OfEntity {
         entity_id: entity.id.clone(),
@@ -257,6 +270,7 @@ fn of_entity(entity: &Entity) -> ResourceQuery {
     }
 }
 
+/// Marks an entity as deleted.
 async fn soft_delete(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
@@ -269,10 +283,10 @@ async fn soft_delete(
     Ok(())
 }
 
-/// The entities of a platform, newest first.
+/// Lists the entities of a platform, newest first. Only operators can include deleted entities.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
     scope: &PlatformScope<grant::EntityRead>,
@@ -289,10 +303,10 @@ pub async fn list(
         .await
 }
 
-/// An entity that is not deleted.
+/// Returns an entity.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the entity does not exist or is deleted.
 pub async fn get(
     scope: &PlatformScope<grant::EntityRead>,
     uow: &mut dyn UnitOfWork,
@@ -301,10 +315,10 @@ pub async fn get(
     not_deleted(scope, uow, entity).await
 }
 
-/// The entities above one, the root first, without itself.
+/// Returns the ancestors of an entity, the root first, without the entity itself.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the entity does not exist.
 pub async fn ancestors(
     scope: &PlatformScope<grant::EntityRead>,
     uow: &mut dyn UnitOfWork,
@@ -314,10 +328,11 @@ pub async fn ancestors(
     ancestors_of(scope, uow, entity).await
 }
 
-/// The entities below one that are not deleted, breadth first, without itself; the first ones, if there are very many.
+/// Returns the descendants of an entity that are not deleted, in breadth-first order, without the entity itself. The
+/// result is truncated if it exceeds the byte budget of a page.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the entity does not exist.
 pub async fn descendants(
     scope: &PlatformScope<grant::EntityRead>,
     uow: &mut dyn UnitOfWork,
@@ -327,7 +342,7 @@ pub async fn descendants(
     first_descendants_of(scope, uow, entity).await
 }
 
-/// An entity of the platform that is not deleted.
+/// Returns an entity of the platform; `NOT_FOUND` if it does not exist or is deleted.
 pub(in crate::use_case::registry) async fn not_deleted(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -340,7 +355,7 @@ pub(in crate::use_case::registry) async fn not_deleted(
     Ok(found)
 }
 
-/// The entities above one, the root first.
+/// Returns the ancestors of an entity, the root first.
 async fn ancestors_of(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -349,7 +364,7 @@ async fn ancestors_of(
     walk(scope, uow, entity, Direction::Ancestors).await
 }
 
-/// The entities below one that are not deleted, breadth first: as many as the byte budget of a page allows.
+/// Returns the descendants of an entity that are not deleted, in breadth-first order, up to the byte budget of a page.
 async fn first_descendants_of(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -362,10 +377,12 @@ async fn first_descendants_of(
     Ok(below)
 }
 
+/// Returns the maximum depth of the tree.
 fn depth() -> u32 {
     u32::try_from(MAX_DEPTH).unwrap_or(u32::MAX)
 }
 
+/// Returns the ancestors or descendants of an entity.
 async fn walk(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -376,7 +393,7 @@ async fn walk(
     entities.walk(entity, direction, depth()).await
 }
 
-/// Refuses what would be added to an entity that is suspended, or stands below one that is.
+/// Returns `INVALID_STATE` if the entity or one of its ancestors is suspended. Nothing can be added to such an entity.
 pub(in crate::use_case::registry) async fn ensure_not_suspended(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -391,7 +408,7 @@ pub(in crate::use_case::registry) async fn ensure_not_suspended(
     Ok(())
 }
 
-/// Refuses when entities, resources or workspace stacks stand below the entity, or features of it are in use.
+/// Returns `CONFLICT` if the entity has children, resources, workspace stacks or features in use.
 async fn ensure_no_children(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -419,7 +436,7 @@ async fn ensure_no_children(
     }
     Err(Error::Refused {
         code: Code::Conflict,
-        message: "Entities, resources, workspace stacks or features live below this one."
+        message: "This entity still has child entities, resources, workspace stacks or features. Delete or deactivate them first."
             .to_owned(),
         details: json!({
             "children": children, "resources": resources, "stacks": stacks, "features": features,
@@ -427,10 +444,14 @@ async fn ensure_no_children(
     })
 }
 
-/// Changes an entity.
+/// Updates an entity.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE`; `CONFLICT` when it is to be deleted and something stands below it; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the entity does not exist.
+/// - `INVALID_STATE` if the status cannot change to the new one.
+/// - `CONFLICT` if the new status is `deleted` and the entity has children, resources, workspace stacks or features in
+///   use.
+/// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,

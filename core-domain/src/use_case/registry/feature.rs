@@ -1,4 +1,4 @@
-//! Features of entities: activating and deactivating them, which jobs do, and what an entity runs with.
+//! Features of entities: activation and deactivation by jobs, and the manifest of active features.
 
 use serde_json::json;
 
@@ -21,31 +21,34 @@ use crate::registry::{
 use crate::use_case::provisioning;
 use crate::use_case::provisioning::{enqueue_child, estimated_seconds};
 
-/// What came of the wish for a feature.
+/// The result of an activation request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Activation {
-    /// The feature as it stands now.
+    /// The current state of the feature.
     pub activation: Stored<FeatureActivation>,
-    /// Whether a job was queued for it; not when it is active or on its way already.
+    /// Whether a job was queued. `false` if the feature is already active or its activation is in progress.
     pub queued: bool,
-    /// How many seconds such a job takes.
+    /// The estimated duration of an activation job, in seconds.
     pub estimated_seconds: i64,
 }
 
-/// What a feature is asked for by, besides a caller.
+/// The stack and job on behalf of which a feature is activated.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::use_case::registry) struct AskedBy<'a> {
-    /// The workspace stack that shall have it.
+    /// The workspace stack that includes the feature.
     pub(in crate::use_case::registry) stack_id: Option<&'a StackId>,
-    /// The job that waits for it.
+    /// The job that waits for the activation. It becomes the parent of the activation job.
     pub(in crate::use_case::registry) job_id: Option<&'a JobId>,
 }
 
-/// Queues the job that makes a feature of an entity, unless it is active, or on its way, in this version.
+/// Activates a feature of an entity: queues the job that creates the feature's worker. Does nothing if this version is
+/// already active or being activated.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown entity; `INVALID_STATE` below a suspended entity, and while the feature is being removed;
-/// `CONFLICT` while it is active in another version; `LIMIT_REACHED` for one more feature or queued job than there may be.
+/// - `NOT_FOUND` if the entity does not exist.
+/// - `INVALID_STATE` if the entity or one above it is suspended, or while the feature is being removed.
+/// - `CONFLICT` if another version is active or being activated.
+/// - `LIMIT_REACHED` if the entity has its maximum number of features, or if too many jobs of the platform are queued.
 pub async fn activate(
     cx: &Context,
     scope: &PlatformScope<grant::FeatureWrite>,
@@ -57,7 +60,8 @@ pub async fn activate(
     activate_for(cx, scope.writer(), uow, entity, command, by).await
 }
 
-/// As [`activate`]. A feature that is active or on its way keeps what it was asked for by.
+/// Activates a feature like [`activate`], on behalf of a stack or job. A feature that is already active or being
+/// activated keeps its stack and job.
 pub(in crate::use_case::registry) async fn activate_for(
     cx: &Context,
     scope: &PlatformWriter,
@@ -86,10 +90,10 @@ pub(in crate::use_case::registry) async fn activate_for(
     })
 }
 
-/// Whether the feature is active or on its way in this version.
+/// Returns whether this version of the feature is active or being activated.
 ///
 /// # Errors
-/// `CONFLICT` when it is so in another one.
+/// `CONFLICT` if another version is active or being activated.
 pub(in crate::use_case::registry) fn is_there(
     seen: &FeatureActivation,
     wanted: &FeatureVersion,
@@ -103,12 +107,12 @@ pub(in crate::use_case::registry) fn is_there(
     let (version, status) = (&seen.feature_version, seen.status);
     Err(Error::Refused {
         code: Code::Conflict,
-        message: format!("The feature is {status} in version {version}; deactivate it first."),
+        message: format!("The feature is {status} in version {version}. Deactivate it first."),
         details: json!({ "featureVersion": version, "status": status }),
     })
 }
 
-/// Asks for a feature that the entity did not have before.
+/// Creates the record of a feature that the entity never had, and queues its job.
 async fn first(
     cx: &Context,
     scope: &PlatformWriter,
@@ -124,7 +128,7 @@ async fn first(
     };
     let features = scope.records::<FeatureActivation>(uow);
     let limit = cx.limits.features_per_entity;
-    let message = "The entity has had as many features in this environment as it may have.";
+    let message = "The entity has reached its maximum number of features in this environment. Inactive features count too.";
     ensure_room(features, &in_environment, limit, message).await?;
     let now = uow.now().await?;
     let id = FeatureActivationId::generate(now, cx.entropy.as_ref());
@@ -135,7 +139,7 @@ async fn first(
     let action = FeatureEvent::Activate.of_event().action;
     let stored = audited::insert(cx, scope, uow, activation, action).await;
     stored.map_err(|error| match error {
-        // The same wish was faster: run again, what it made is the answer.
+        // A concurrent call created the record. The retry of this unit of work finds it.
         Error::Store(
             conflict @ StoreError::Conflict {
                 index: "feature", ..
@@ -145,7 +149,7 @@ async fn first(
     })
 }
 
-/// Asks for a feature that went, or did not come.
+/// Activates a feature that is inactive or failed.
 async fn again(
     cx: &Context,
     scope: &PlatformWriter,
@@ -162,7 +166,7 @@ async fn again(
     audited::replace(cx, scope, uow, seen, next, event.of_event().action).await
 }
 
-/// Queues the job that makes a feature, and enters the build that is.
+/// Queues the activation job and creates its build record.
 async fn queue(
     cx: &Context,
     scope: &PlatformWriter,
@@ -180,20 +184,20 @@ async fn queue(
     Ok(job.id.clone())
 }
 
-/// What came of the wish to be rid of a feature.
+/// The result of a deactivation request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deactivation {
-    /// The feature as it stands now.
+    /// The current state of the feature.
     pub activation: Stored<FeatureActivation>,
-    /// Whether a job was queued for it; not when one is on its way already.
+    /// Whether a job was queued. `false` if the feature is already being removed.
     pub queued: bool,
 }
 
-/// Queues the job that removes a feature of an entity, unless there is one. The removal of a feature that is still on its
-/// way waits for it. Its data stays.
+/// Deactivates a feature of an entity: queues the job that removes the feature's worker, unless it is already queued.
+/// If the activation is in progress, the removal runs after it. The data of the feature is kept.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown entity, and for a feature it never had; `INVALID_STATE` for an inactive one.
+/// `NOT_FOUND` if the entity does not exist or never had the feature; `INVALID_STATE` if the feature is inactive.
 pub async fn deactivate(
     cx: &Context,
     scope: &PlatformScope<grant::FeatureWrite>,
@@ -204,11 +208,13 @@ pub async fn deactivate(
     deactivate_with(cx, scope, uow, entity, command, false).await
 }
 
-/// As [`deactivate`]. With `delete_data` the job removes the feature's data too, and is queued after one that does not: the
-/// stores in the environment that the feature owns. Stores that jobs made for the platform or for a stack have other owners.
+/// Deactivates a feature like [`deactivate`]. If `delete_data` is `true`, the job also removes the stores that the
+/// feature owns in the environment. The job is then queued even if a removal without data is in progress.
+///
+/// Stores that jobs created for the platform or for a stack have other owners and are kept.
 ///
 /// # Errors
-/// As [`deactivate`].
+/// Those of [`deactivate`].
 pub async fn deactivate_with(
     cx: &Context,
     scope: &PlatformScope<grant::FeatureWrite>,
@@ -235,7 +241,7 @@ pub async fn deactivate_with(
     })
 }
 
-/// Queues the job that removes a feature; `parent` is the job that waits for it.
+/// Queues the job that removes a feature. `parent` is the job that waits for it.
 pub(in crate::use_case::registry) async fn queue_removal(
     cx: &Context,
     scope: &PlatformWriter,
@@ -258,8 +264,8 @@ pub(in crate::use_case::registry) async fn queue_removal(
     audited::replace(cx, scope, uow, seen, next, event.of_event().action).await
 }
 
-/// Moves a feature as its job moved, provided it is still this job's: one that was asked for, or ended, otherwise in the
-/// meantime stays as it is. `service_url` is where an active one is served.
+/// Applies an event of its job to a feature. Does nothing if the feature meanwhile belongs to another job or has ended.
+/// `service_url` is the URL of an active feature.
 pub(in crate::use_case::registry) async fn record_event(
     cx: &Context,
     scope: &PlatformWriter,
@@ -280,7 +286,7 @@ pub(in crate::use_case::registry) async fn record_event(
     Ok(())
 }
 
-/// The features that a workspace stack of an entity brought, as far as they have not ended.
+/// Returns the features that a workspace stack of an entity activated and that are not inactive.
 pub(in crate::use_case::registry) async fn of_stack(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -299,7 +305,7 @@ pub(in crate::use_case::registry) async fn of_stack(
     Ok(features)
 }
 
-/// Lets a feature go with another workspace stack than the one that brought it.
+/// Assigns a feature to another workspace stack, so that it is removed with that one.
 pub(in crate::use_case::registry) async fn hand_over(
     cx: &Context,
     scope: &PlatformWriter,
@@ -313,16 +319,17 @@ pub(in crate::use_case::registry) async fn hand_over(
     Ok(())
 }
 
-/// What goes, and its features with it.
+/// The scope in which all features end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::use_case::registry) enum Ending {
-    /// An entity.
+    /// One entity is deleted.
     Entity(EntityId),
-    /// Everything of the platform in an environment; in all when there is none.
+    /// The platform's infrastructure in an environment is removed; `None` means all environments.
     Environment(Option<Environment>),
 }
 
-/// Ends features with the place they run in. Jobs that still work on them find that out.
+/// Ends the features of a deleted entity or a removed environment. Jobs that still work on them fail when they read the
+/// new status.
 pub(in crate::use_case::registry) async fn end_all(
     cx: &Context,
     scope: &PlatformWriter,
@@ -350,8 +357,8 @@ pub(in crate::use_case::registry) async fn end_all(
     Ok(())
 }
 
-/// Returns the first features of the platform that may have a worker at the provider in an environment, or in any: those of
-/// jobs that stopped before they could say so too. At most `limit`.
+/// Returns the first features of the platform that may have a worker at the provider, at most `limit`. Includes
+/// features whose jobs stopped before they recorded their result. `environment` is the environment; `None` means all.
 pub(in crate::use_case::registry) async fn provided(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -377,7 +384,7 @@ pub(in crate::use_case::registry) async fn provided(
     Ok(provided)
 }
 
-/// Ends features whose workers a job of the platform has removed.
+/// Ends the features whose workers a job of the platform has removed.
 pub(in crate::use_case::registry) async fn end_removed(
     cx: &Context,
     scope: &PlatformWriter,
@@ -403,10 +410,10 @@ pub(in crate::use_case::registry) async fn end_removed(
 
 type Reads = PlatformScope<grant::FeatureRead>;
 
-/// The features of an entity, newest first; inactive ones too.
+/// Lists the features of an entity, newest first, including inactive ones.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown entity; `INVALID_CURSOR`.
+/// `NOT_FOUND` if the entity does not exist; `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     scope: &Reads,
     uow: &mut dyn UnitOfWork,
@@ -422,10 +429,10 @@ pub async fn list(
     features.page(&of_entity, &query.page()).await
 }
 
-/// A feature of an entity in an environment.
+/// Returns a feature of an entity in an environment.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown entity, and for a feature it never had there.
+/// `NOT_FOUND` if the entity does not exist or never had the feature in this environment.
 pub async fn get(
     scope: &Reads,
     uow: &mut dyn UnitOfWork,
@@ -438,7 +445,7 @@ pub async fn get(
     found.ok_or(Error::NotFound(FeatureActivation::KIND))
 }
 
-/// A feature of an entity in an environment, if it ever had it there.
+/// Returns a feature of an entity in an environment; `None` if the entity never had it there.
 pub(in crate::use_case::registry) async fn find(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -455,7 +462,7 @@ pub(in crate::use_case::registry) async fn find(
     features.first(&exactly).await
 }
 
-/// Returns all features that answer the query, in the query's order. A limit keeps those of an entity few.
+/// Returns all features that match the query, in its order. A limit keeps the number of features of an entity small.
 async fn all(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -469,10 +476,10 @@ async fn all(
     Ok(features)
 }
 
-/// What an entity runs with in an environment.
+/// Returns the active features of an entity in an environment.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown entity.
+/// `NOT_FOUND` if the entity does not exist.
 pub async fn manifest(
     scope: &Reads,
     uow: &mut dyn UnitOfWork,
@@ -498,10 +505,10 @@ pub async fn manifest(
     })
 }
 
-/// The job that moves a feature, or moved it last.
+/// Returns the current or last job of a feature.
 ///
 /// # Errors
-/// `NOT_FOUND` when there is none, because the feature ended with its place.
+/// `NOT_FOUND` if the feature has no job, for example because it ended with its entity or environment.
 pub async fn job_of(
     _: &PlatformScope<grant::FeatureWrite>,
     uow: &mut dyn UnitOfWork,
@@ -513,7 +520,8 @@ pub async fn job_of(
     found.ok_or(Error::NotFound(Job::KIND))
 }
 
-/// Refuses while a feature of the resource's entity that has not ended runs as the resource. Its deactivation removes both.
+/// Returns `CONFLICT` if a feature of the resource's entity that is not inactive uses the resource as its worker.
+/// Deactivating the feature removes both.
 pub(in crate::use_case::registry) async fn ensure_none_runs_as(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -528,13 +536,14 @@ pub(in crate::use_case::registry) async fn ensure_none_runs_as(
         None => Ok(()),
         Some(feature) => Err(Error::Refused {
             code: Code::Conflict,
-            message: "A feature runs as this resource; deactivate it.".to_owned(),
+            message: "This resource is the worker of a feature. Deactivate the feature instead."
+                .to_owned(),
             details: json!({ "featureId": feature.feature_id, "status": feature.status }),
         }),
     }
 }
 
-/// Whether the resource has the name of the worker of a feature of its entity.
+/// Returns whether the resource has the name of the worker of one of its entity's features.
 pub(in crate::use_case::registry) async fn is_worker_of_entity(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -543,7 +552,7 @@ pub(in crate::use_case::registry) async fn is_worker_of_entity(
     Ok(!with_worker(scope, uow, resource).await?.is_empty())
 }
 
-/// The features of the resource's entity whose worker has the resource's name.
+/// Returns the features of the resource's entity whose worker has the resource's name.
 async fn with_worker(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,

@@ -1,9 +1,13 @@
-//! Whose a hostname is. Every platform may enter every hostname; who proves that it is theirs is served, and takes it from
-//! the platform that was. No proof is needed for what an operator enters, and for hostnames in the operator's own zones,
-//! which tenants enter only below the slug of their platform.
+//! Ownership of hostnames.
 //!
-//! A platform may have a DNS record and a custom domain of a hostname. No index covers both tables. The checks hold because
-//! writing units are serializable ([`Mode::Write`](crate::port::Mode::Write)).
+//! Every platform may create a record for every hostname. A platform is served under a hostname after it has proved
+//! that it owns it. The hostname is then taken from the platform that had it before.
+//!
+//! No proof is needed for records that an operator creates. No proof is needed either for hostnames in the operator's
+//! own zones, where tenants may only use names below the slug of their platform.
+//!
+//! A platform may have both a DNS record and a custom domain for one hostname. No index covers both tables. The checks
+//! are correct because writing units of work are serializable ([`Mode::Write`](crate::port::Mode::Write)).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,12 +25,12 @@ use crate::registry::{
 };
 use crate::use_case::provisioning::enqueue;
 
-/// The refusal of a hostname that has a DNS record. It does not tell whose.
+/// Returns the error for a hostname that already has a DNS record. It does not reveal which platform has it.
 pub(super) fn has_dns_record() -> Error {
-    Error::refused(Code::Conflict, "This hostname has a DNS record already.")
+    Error::refused(Code::Conflict, "This hostname already has a DNS record.")
 }
 
-/// The refusal of a hostname that is a custom domain. It does not tell whose.
+/// Returns the error for a hostname that already is a custom domain. It does not reveal which platform has it.
 pub(super) fn is_custom_domain() -> Error {
     Error::refused(Code::Conflict, "This hostname is a custom domain already.")
 }
@@ -34,17 +38,17 @@ pub(super) fn is_custom_domain() -> Error {
 /// The basis on which a platform is served under a hostname.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// The platform proved that it is its own.
+    /// The platform proved that it owns the hostname.
     Proved,
-    /// No proof is needed: an operator entered the hostname, or it is reserved for the platform.
+    /// No proof is needed: an operator created the record, or the hostname is reserved for the platform.
     Vouched,
 }
 
-/// Returns how the platform claims a hostname that a caller enters as a DNS record.
+/// Returns the basis on which a platform claims the hostname of a new DNS record.
 ///
 /// # Errors
-/// `HOSTNAME_RESERVED` for a hostname in a zone of the operator's that is not reserved for the platform, unless an operator
-/// enters it.
+/// `HOSTNAME_RESERVED` if the hostname is in one of the operator's zones and not reserved for the platform. Operators
+/// may use it.
 pub(super) fn claim_of_record(
     cx: &Context,
     scope: &PlatformAccess,
@@ -62,10 +66,10 @@ pub(super) fn claim_of_record(
     Err(reserved())
 }
 
-/// Refuses a custom domain in a zone of the operator's, unless an operator enters it.
+/// Returns an error for a custom domain in one of the operator's zones, unless the caller is an operator.
 ///
 /// # Errors
-/// `HOSTNAME_RESERVED`.
+/// `HOSTNAME_RESERVED` if the hostname is in one of the operator's zones.
 pub(super) fn ensure_not_reserved(cx: &Context, hostname: &Hostname) -> Result<()> {
     if cx.caller.is_operator() || operator_zone(cx, hostname).is_none() {
         return Ok(());
@@ -73,24 +77,27 @@ pub(super) fn ensure_not_reserved(cx: &Context, hostname: &Hostname) -> Result<(
     Err(reserved())
 }
 
+/// Returns the zone of the operator that contains the hostname.
 fn operator_zone<'a>(cx: &'a Context, hostname: &Hostname) -> Option<&'a str> {
     let mut zones = cx.limits.operator_zones.iter().map(String::as_str);
     zones.find(|zone| hostname.is_in(zone))
 }
 
+/// Returns the name in an operator's zone below which a platform may use hostnames: `{slug}.{zone}`.
 fn reserved_name(slug: &Slug, zone: &str) -> String {
     format!("{slug}.{zone}")
 }
 
+/// Returns the `HOSTNAME_RESERVED` error.
 fn reserved() -> Error {
-    let message = "This hostname is in a zone of the operator's. Use a name below your platform's slug, or one of your own.";
+    let message = "This hostname is in a zone of the operator. Use a name below your platform's slug, or a hostname in your own zone.";
     Error::refused(Code::HostnameReserved, message)
 }
 
-/// Refuses a hostname that another platform is served under.
+/// Returns an error if another platform is served under the hostname.
 ///
 /// # Errors
-/// `CONFLICT`.
+/// `CONFLICT` if another platform has an active custom domain or DNS record with this hostname.
 pub(super) async fn ensure_not_foreign(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -105,6 +112,7 @@ pub(super) async fn ensure_not_foreign(
     }
 }
 
+/// Returns another platform's active custom domain with this hostname.
 async fn active_domain(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
@@ -116,6 +124,7 @@ async fn active_domain(
     Ok(found.filter(|domain| domain.platform_id != *platform))
 }
 
+/// Returns another platform's active DNS record with this hostname.
 async fn active_record(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
@@ -127,27 +136,27 @@ async fn active_record(
     Ok(found.filter(|record| record.platform_id != *platform))
 }
 
-/// What a check of all proofs found.
+/// The result of a check of all proofs, as numbers of hostnames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckedProofs {
-    /// Hostnames whose proof is there.
+    /// Hostnames with a valid proof.
     pub proved: usize,
-    /// Hostnames whose proof is missing, and that are still served.
+    /// Hostnames without a proof that are still served.
     pub missing: usize,
-    /// Hostnames that are served no longer.
+    /// Hostnames that are no longer served because of this check.
     pub ended: usize,
-    /// Hostnames whose proof could not be looked up. Nothing is concluded from that.
+    /// Hostnames whose DNS lookup failed. Their records do not change.
     pub unknown: usize,
 }
 
-/// An entry whose hostname is served.
+/// The record by which a hostname is served.
 #[derive(Clone, Debug)]
 enum Served {
     Domain(CustomDomainId),
     Record(DnsRecordId),
 }
 
-/// An entry and its proof.
+/// A hostname that is served, with the DNS record that proves it.
 #[derive(Clone, Debug)]
 struct ProofOf {
     served: Served,
@@ -155,11 +164,13 @@ struct ProofOf {
     proof: MissingRecord,
 }
 
-/// Looks up the proofs of all hostnames that are served, but those that an operator vouched for. An entry whose proof has been
-/// missing for `patience`, or whose hostname another platform has proved, fails, and a job ends that it is served.
+/// Looks up the proofs of all served hostnames, except those that need no proof.
+///
+/// A record fails if its proof has been missing for `patience`, or if another platform has proved the hostname. A job
+/// then stops serving it.
 ///
 /// # Errors
-/// When the store failed. Entries that were checked before keep their outcome.
+/// Only those of the store. Records that were checked before the error keep their result.
 pub async fn check_proofs(
     cx: &Context,
     store: &dyn Store,
@@ -205,6 +216,7 @@ pub async fn check_proofs(
     Ok(checked)
 }
 
+/// Looks up one proof, updates the record of the hostname and counts the result.
 async fn check(
     cx: &Context,
     store: &dyn Store,
@@ -238,7 +250,7 @@ async fn check(
     Ok(())
 }
 
-/// What a look-up means for an entry.
+/// The effect of a lookup on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Proved,
@@ -246,6 +258,7 @@ enum Outcome {
     Ended,
 }
 
+/// Applies the result of a lookup to a custom domain.
 async fn record_domain(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -274,6 +287,7 @@ async fn record_domain(
     Ok(outcome_of(is_there))
 }
 
+/// Applies the result of a lookup to a DNS record.
 async fn record_record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -290,7 +304,7 @@ async fn record_record(
         return Ok(Outcome::Proved);
     };
     let now = uow.now().await?;
-    // Its custom domain of this hostname is proved by a text of its own.
+    // The platform's active custom domain with this hostname has its own proof, which counts for the DNS record too.
     let domain = CustomDomainQuery::Active(hostname.clone());
     let domain = platform.records::<CustomDomain>(uow).first(&domain).await?;
     let is_there = texts.contains(&seen.proof) || domain.is_some();
@@ -305,6 +319,7 @@ async fn record_record(
     Ok(outcome_of(is_there))
 }
 
+/// Returns the outcome for a record that is still served.
 const fn outcome_of(is_there: bool) -> Outcome {
     if is_there {
         Outcome::Proved
@@ -313,7 +328,7 @@ const fn outcome_of(is_there: bool) -> Outcome {
     }
 }
 
-/// Whether the DNS has the proof of an entry of another platform that is not deleted.
+/// Returns whether the DNS contains the proof of another platform's record that is not deleted.
 async fn is_proved_by_another(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformAccess,
@@ -344,11 +359,11 @@ async fn is_proved_by_another(
     Ok(false)
 }
 
-/// Gives a hostname to a platform. Other platforms lose it if their entries are active. If this platform proved the hostname,
-/// other platforms that proved it before lose it too.
+/// Assigns a hostname to a platform. Other platforms lose it if their records are active. If this platform proved the
+/// hostname, other platforms that proved it before lose it too.
 ///
 /// # Errors
-/// `CONFLICT` for a claim without proof while another platform that is not deleted is served under the hostname.
+/// `CONFLICT` if the claim has no proof and another platform that is not deleted is served under the hostname.
 pub(super) async fn take(
     cx: &Context,
     scope: &PlatformAccess,
@@ -385,13 +400,14 @@ pub(super) async fn take(
     Ok(())
 }
 
-/// Tells whether a claim ends an entry of another platform. A claim without proof ends active entries alone; a proved entry
-/// conflicts with it later, when it would become active.
+/// Returns whether a claim ends a record of another platform. A claim without proof ends only active records. A proved
+/// record that is not active conflicts with the claim later, when it becomes active.
 fn ends(claim: Claim, is_active: bool, is_proved: bool) -> bool {
     is_active || claim == Claim::Proved && is_proved
 }
 
-/// Returns the platform that loses a hostname, or the refusal of a claim without proof.
+/// Returns the platform that loses a hostname; `None` if it no longer exists. Returns the error `refusal` for a claim
+/// without proof if the platform is not deleted.
 async fn loser(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,

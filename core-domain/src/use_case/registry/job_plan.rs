@@ -1,5 +1,7 @@
-//! What a job would do, for who asks before queueing it. The job is queued in a unit of work that is undone; this tells of
-//! it. A kind that makes or removes objects at the provider has a line in `resources_of`.
+//! Dry runs of jobs: what a job would do.
+//!
+//! For a dry run the job is queued in a unit of work that is rolled back; this module describes that job. Each kind
+//! that creates or removes objects at the provider has a branch in `resources_of`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,65 +20,66 @@ use crate::provisioning::Job;
 use crate::registry::{DEFAULT_RESOURCES, Resource, ResourceQuery, ResourceType};
 use crate::use_case::provisioning::JobKind;
 
-/// How many resources of a type a plan names.
+/// Maximum number of resources of each type that a plan lists.
 const MOST_OF_A_TYPE: u32 = 100;
 
-/// What a job would do.
+/// The plan of a job, returned by a dry run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobPlan {
-    /// What it does: the name of its kind.
+    /// The kind of the job, for example `platform.deprovision`.
     pub kind: String,
-    /// The platform it would work for; `None` while there is none yet.
+    /// The platform of the job; `null` for an onboarding, whose platform does not exist yet.
     pub platform_id: Option<PlatformId>,
-    /// The entity it would work for, if it is about one.
+    /// The entity of the job; `null` if the job does not concern one entity.
     pub entity_id: Option<EntityId>,
-    /// The environment it would work in, if it is about one.
+    /// The environment of the job; `null` if the job does not concern one environment.
     pub environment: Option<Environment>,
-    /// Its steps, in order.
+    /// The steps of the job in their order.
     pub steps: Vec<PlannedStep>,
-    /// What it would make or remove at the provider, as far as the registry knows; of each type at most 100.
+    /// The objects that the job would create or remove at the provider, as far as the registry knows them. At most 100
+    /// of each type are listed.
     pub resources: Vec<PlannedResource>,
-    /// How many there are in all.
+    /// The total number of these objects, including those that are not listed.
     pub total_resources: u64,
 }
 
-/// A step of a job that would be queued.
+/// A step of a planned job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedStep {
-    /// Its name, unique in the job.
+    /// The name of the step, unique within the job.
     pub name: String,
 }
 
-/// What would become of an object at the provider.
+/// The planned change of an object at the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedResource {
-    /// What kind of object it is.
+    /// The type of the object.
     pub resource_type: ResourceType,
-    /// Its name; `None` when it depends on an id that is given with the job.
+    /// The name of the object at the provider; `null` if it depends on an id that is only generated with the job.
     pub cf_name: Option<String>,
-    /// What would be done.
+    /// The action that the job would perform.
     pub action: PlannedAction,
 }
 
-/// What would be done with an object at the provider.
+/// The planned action for an object at the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PlannedAction {
-    /// It would be made.
+    /// The object would be created.
     Create,
-    /// The registry has it already: it would be left as it is.
+    /// The object exists and would not be changed.
     Exists,
-    /// The registry has it in an older version, which would be replaced.
+    /// The object exists in an older version, which would be replaced.
     Update,
-    /// It would be removed.
+    /// The object would be removed.
     Remove,
 }
 
 impl JobPlan {
-    /// What the audit tells of who asked.
+    /// Returns the audit event of the dry run.
     #[must_use]
     pub fn audit_event(&self) -> AuditEvent {
         AuditEvent {
@@ -95,10 +98,10 @@ impl JobPlan {
     }
 }
 
-/// The plan of a job, asked in the unit of work it was queued in.
+/// Returns the plan of a job. Must be called in the unit of work in which the job was queued.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<JobPlan> {
     let Resources { named, total } = resources_of(uow, job).await?;
     let steps = job.steps.iter().map(|step| PlannedStep {
@@ -115,11 +118,12 @@ pub async fn of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<JobPlan> {
     })
 }
 
-/// The objects at the provider a plan is about.
+/// The objects at the provider that a job would change.
 #[derive(Debug, Default)]
 struct Resources {
+    /// The listed objects.
     named: Vec<PlannedResource>,
-    /// How many there are, named or not.
+    /// The number of all objects, including those that are not listed.
     total: u64,
 }
 
@@ -133,7 +137,8 @@ impl From<Vec<PlannedResource>> for Resources {
 }
 
 impl Resources {
-    /// Adds those of the entries that are removed. Counts all of them, and names some of each type.
+    /// Adds the resources of the query that `is_removed` selects. Counts all of them and lists at most
+    /// [`MOST_OF_A_TYPE`] of each type.
     async fn add(
         &mut self,
         platform: &PlatformAccess,
@@ -156,6 +161,7 @@ impl Resources {
     }
 }
 
+/// Returns the objects that a job would change.
 async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> {
     if job.kind == Onboard::NAME {
         return Ok(of_new_platform().into());
@@ -221,17 +227,23 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
             let target: AuthTarget = input_of::<UpgradeAuth>(job)?;
             upgraded(&platform, uow, &target).await
         }
-        // The others make and remove rows, or what they do depends on what they find at the provider.
+        // Other kinds only change database rows, or their effect depends on the state at the provider.
         _ => Ok(Resources::default()),
     }
 }
 
+/// Decodes the input of a job.
 fn input_of<K: JobKind>(job: &Job) -> Result<K::Input> {
-    let unreadable = |error| Error::Internal(format!("no input of {}: {error}", K::NAME));
+    let unreadable = |error| {
+        Error::Internal(format!(
+            "invalid input of a job of kind {}: {error}",
+            K::NAME
+        ))
+    };
     K::Input::deserialize(&job.input).map_err(unreadable)
 }
 
-/// What a platform is given that has no id yet.
+/// Returns the default resources of a platform that does not exist yet.
 fn of_new_platform() -> Vec<PlannedResource> {
     let created = |(resource_type, _)| PlannedResource {
         resource_type,
@@ -241,7 +253,8 @@ fn of_new_platform() -> Vec<PlannedResource> {
     DEFAULT_RESOURCES.map(created).to_vec()
 }
 
-/// Objects that are made unless the platform has them. An entry that names the job says what it will make.
+/// Plans objects that are created unless they exist. A resource whose `provision_job_id` is this job does not exist
+/// yet.
 async fn created(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -262,7 +275,7 @@ async fn created(
     Ok(resources.into())
 }
 
-/// Auth workers that are made or brought up to date.
+/// Plans auth workers that are created or upgraded.
 async fn upgraded(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -285,7 +298,8 @@ async fn upgraded(
     Ok(workers.into())
 }
 
-/// Everything the platform has in an environment, or in all, in the order it goes.
+/// Plans the removal of all resources of the platform in an environment, in the order of removal. `None` means all
+/// environments.
 async fn removed(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -307,7 +321,7 @@ async fn removed(
     Ok(resources)
 }
 
-/// What goes with its entry.
+/// Plans the removal of the object of a resource.
 fn removed_entry(entry: &Stored<Resource>) -> PlannedResource {
     PlannedResource {
         resource_type: entry.resource_type,

@@ -1,5 +1,7 @@
-//! The registry's use cases, and what spans services: setting up an organization with its platform, onboarding,
-//! suspension, the jobs that create and remove a platform's infrastructure.
+//! Use cases of the registry: platforms, entities, resources and their history, and the jobs that provision them.
+//!
+//! Some of them span services: creating an organization with its platform, onboarding, suspension, and the jobs that
+//! create and remove a platform's infrastructure.
 
 pub mod audit;
 pub mod auth;
@@ -21,7 +23,7 @@ pub mod removal_plan;
 pub mod resource;
 pub mod secret;
 mod slug;
-pub mod tenant_setup;
+pub mod tenant;
 mod upserted;
 pub mod workspace_stack;
 

@@ -1,4 +1,4 @@
-//! Onboarding: a person asks for a platform, a job creates it.
+//! Onboarding: a person requests a platform, and a job creates it with its organization.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::jobs::{CREATE_PLATFORM, Onboard, OnboardInput, Target};
 use super::slug;
 use super::slug::slug_taken;
-use super::tenant_setup::{Tenant, TenantSetup, create_tenant};
+use super::tenant::{Tenant, TenantSetup, create_tenant};
 use crate::access::{
     NewOrganizationScope, SignedInScope, SystemScope, audited, ensure_can_own_another, unowned,
 };
@@ -27,8 +27,8 @@ use crate::use_case::provisioning;
 use crate::use_case::provisioning::enqueue;
 use crate::use_case::stacks::template;
 
-/// Creates organization, platform and tenant of an onboarding. The session that asked acts for the organization from
-/// then on, unless it acts for another one.
+/// Creates the organization, platform and default tenant of an onboarding. The session that requested it acts for the
+/// organization from then on, unless it already acts for another one.
 pub(in crate::use_case::registry) async fn create_onboarded(
     cx: &Context,
     scope: SystemScope,
@@ -51,7 +51,7 @@ pub(in crate::use_case::registry) async fn create_onboarded(
     Ok(tenant)
 }
 
-/// Lets an event happen to an onboarding; one that cannot happen (any more) changes nothing.
+/// Applies an event to an onboarding. Does nothing if the event is not possible in the current status.
 pub(in crate::use_case::registry) async fn record_event(
     cx: &Context,
     scope: SystemScope,
@@ -72,51 +72,51 @@ pub(in crate::use_case::registry) async fn record_event(
     }
 }
 
-/// The most onboardings that callers gave one id.
+/// Maximum number of onboardings of different callers that are searched for the same requested id.
 const MOST_OF_ONE_ID: u32 = 100;
 
-/// How far an onboarding is.
+/// The progress of an onboarding.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OnboardingView {
-    /// The onboarding.
+    /// The id of the onboarding: the id that the caller chose, if any, otherwise the generated one.
     pub onboarding_id: OnboardingId,
-    /// The job that creates it all.
+    /// The job that creates the organization, the platform and its infrastructure.
     pub job_id: JobId,
-    /// The status of the job.
+    /// The status of the onboarding job.
     pub status: JobStatus,
-    /// What organization and platform are called.
+    /// The name of the organization and of the platform.
     pub platform_name: Name,
-    /// The slug of both.
+    /// The slug of the organization and of the platform.
     pub slug: Slug,
-    /// The tier that was asked for.
+    /// The requested tier of the platform.
     pub tier: OnboardingTier,
-    /// The stack template the platform shall begin with.
+    /// The stack template that is activated on the new platform; `null` for none.
     pub stack_template_id: Option<TemplateId>,
-    /// Where bills shall go.
+    /// The email address for invoices; `null` if none was given.
     pub billing_email: Option<Email>,
-    /// The platform, once it is there.
+    /// The id of the platform; `null` until it is created.
     pub platform_id: Option<PlatformId>,
-    /// Steps that are done.
+    /// The number of completed steps of the job.
     pub completed_steps: usize,
-    /// All steps.
+    /// The total number of steps of the job.
     pub total_steps: usize,
-    /// What happens now, in words.
+    /// A description of the current step for people.
     pub message: String,
-    /// What went wrong last.
+    /// The last error of the job; `null` if there was none.
     pub error: Option<JobError>,
-    /// When it was asked for.
+    /// The time at which the onboarding was requested.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// The time of the last change of the job.
     pub updated_at: Timestamp,
-    /// When it ended.
+    /// The time at which the job ended; `null` while it is in progress.
     pub completed_at: Option<Timestamp>,
 }
 
-/// How far an onboarding is: one that the caller asked for, or that is for them.
+/// Returns the progress of an onboarding. The caller must have requested it, be its future owner, or be an operator.
 ///
 /// # Errors
-/// `NOT_FOUND`, also for one that is somebody else's.
+/// `NOT_FOUND` if the onboarding does not exist or belongs to another person.
 pub async fn get(
     cx: &Context,
     _: &SignedInScope,
@@ -130,7 +130,8 @@ pub async fn get(
     Ok(view(onboarding.into_inner(), &job))
 }
 
-/// An id means first of all what the caller gave it to.
+/// Finds an onboarding of the caller. An id that the caller chose has precedence over a generated id and over ids that
+/// other callers chose.
 async fn find_own(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -159,6 +160,7 @@ async fn find_own(
     Ok(found.into_iter().find(|found| is_own(found)))
 }
 
+/// Combines an onboarding and its job to a progress report.
 fn view(onboarding: Onboarding, job: &Job) -> OnboardingView {
     let progress = job.progress();
     let created = job.output_of(CREATE_PLATFORM).is_some();
@@ -182,10 +184,10 @@ fn view(onboarding: Onboarding, job: &Job) -> OnboardingView {
     }
 }
 
-/// Tells whether a platform with this slug could be created.
+/// Returns whether a platform with this slug could be created.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn slug_is_available(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
@@ -194,24 +196,27 @@ pub async fn slug_is_available(
     Ok(!slug::is_taken(uow, slug).await?)
 }
 
-/// Queues an onboarding under an id of the caller's, for an owner who may be somebody else.
+/// Starts an onboarding with an id that the caller chooses, for any owner.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProvisionOnboarding {
-    /// The same id of the same caller is the same onboarding, and answers its job.
+    /// The id of the onboarding. A repeated request of the same caller with the same id returns the existing job.
     pub onboarding_id: OnboardingId,
-    /// Who shall own organization and platform.
+    /// The user who will own the organization and the platform.
     pub user_id: UserId,
-    /// What is asked for.
+    /// The requested organization and platform.
     #[serde(flatten)]
     pub wanted: StartOnboarding,
 }
 
-/// Reserves the slug and queues the job that creates organization, platform and infrastructure, for the scope's owner.
+/// Starts an onboarding for the scope's owner: reserves the slug and queues the job that creates the organization, the
+/// platform and its infrastructure.
 ///
 /// # Errors
-/// `SLUG_TAKEN`; `NOT_FOUND` for an unknown stack template; `INVALID_STATE` for one that is deprecated; `LIMIT_REACHED` for an
-/// owner with as many organizations as one person may own, those of open onboardings included.
+/// - `SLUG_TAKEN` if the slug is taken or reserved.
+/// - `NOT_FOUND` if the stack template does not exist.
+/// - `INVALID_STATE` if the stack template is deprecated.
+/// - `LIMIT_REACHED` if the owner has the maximum number of organizations. Open onboardings count too.
 pub async fn start(
     cx: &Context,
     scope: &NewOrganizationScope,
@@ -221,10 +226,11 @@ pub async fn start(
     run(cx, scope, uow, None, command).await
 }
 
-/// As [`start`], under an id of the caller's.
+/// Starts an onboarding like [`start`], with an id that the caller chooses.
 ///
 /// # Errors
-/// As [`start`]; `IDEMPOTENCY_KEY_REUSED` when the caller gave the id to another onboarding; `NOT_FOUND` for an unknown owner.
+/// Those of [`start`]; `IDEMPOTENCY_KEY_REUSED` if the caller used the id for another onboarding; `NOT_FOUND` if the
+/// owner does not exist.
 pub async fn start_as(
     cx: &Context,
     scope: &NewOrganizationScope,
@@ -238,12 +244,12 @@ pub async fn start_as(
     run(cx, scope, uow, Some(requested_id), command).await
 }
 
-/// Who asks, as onboardings remember it.
+/// Returns the caller in the form in which onboardings store it: `{kind}:{id}`.
 fn requester(cx: &Context) -> String {
     format!("{}:{}", cx.caller.kind(), cx.caller.actor_id())
 }
 
-/// An onboarding that is asked for.
+/// A request for an onboarding.
 struct Request {
     requested_id: Option<OnboardingId>,
     user_id: UserId,
@@ -251,6 +257,7 @@ struct Request {
     wanted: StartOnboarding,
 }
 
+/// Starts an onboarding, or returns the existing one if the request is a repetition.
 async fn run(
     cx: &Context,
     scope: &NewOrganizationScope,
@@ -271,7 +278,7 @@ async fn run(
     if slug::is_taken(uow, &request.wanted.slug).await? {
         return Err(slug_taken());
     }
-    // The job that creates the organization has no limits.
+    // The limit is checked here because the job that creates the organization runs without limits.
     ensure_can_own_another(cx, uow, &request.user_id).await?;
     let now = uow.now().await?;
     let id = OnboardingId::generate(now, cx.entropy.as_ref());
@@ -279,7 +286,7 @@ async fn run(
     let template = stack_template_id.clone();
     let job = queue(cx, scope, uow, (&id, &platform_id), template, &request).await?;
     let wanted = request.wanted;
-    // What a person asks for is given once billing or an operator says so.
+    // Higher tiers take effect only after billing or an operator sets them.
     let platform_tier = if cx.caller.is_operator() {
         wanted.tier.platform_tier()
     } else {
@@ -304,17 +311,17 @@ async fn run(
         updated_at: now,
     };
     match audited::insert(cx, scope, uow, onboarding, "onboarding.started").await {
-        // The same request was faster: run again, its onboarding is the answer.
+        // A concurrent identical request created the onboarding. The retry of this unit of work finds it.
         Err(Error::Store(StoreError::Conflict {
             index: "requested_id",
             ..
-        })) => Err(StoreError::Retry("the onboarding began elsewhere".into()).into()),
+        })) => Err(StoreError::Retry("a concurrent request created the onboarding".into()).into()),
         Err(Error::Store(StoreError::Conflict { .. })) => Err(slug_taken()),
         stored => Ok((stored?, job)),
     }
 }
 
-/// The template that is asked for, provided it is offered.
+/// Returns the id of the requested template. Returns `INVALID_STATE` if it is deprecated.
 async fn template_id(
     uow: &mut dyn UnitOfWork,
     wanted: &StartOnboarding,
@@ -330,6 +337,7 @@ async fn template_id(
     Ok(Some(template.id.clone()))
 }
 
+/// Finds the caller's onboarding with the requested id.
 async fn find_replay(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -345,6 +353,7 @@ async fn find_replay(
     unowned::<Onboarding>(uow).first(&same).await
 }
 
+/// Returns the existing onboarding if the request equals the first one; otherwise `IDEMPOTENCY_KEY_REUSED`.
 async fn replay_or_conflict(
     uow: &mut dyn UnitOfWork,
     known: Stored<Onboarding>,
@@ -361,13 +370,14 @@ async fn replay_or_conflict(
     if !same {
         return Err(Error::refused(
             Code::IdempotencyKeyReused,
-            "The id belongs to another onboarding.",
+            "This onboarding id was used with another onboarding.",
         ));
     }
     let job = provisioning::find(SystemScope::new(), uow, &known.job_id).await?;
     Ok((known, job.ok_or(Error::NotFound(Job::KIND))?))
 }
 
+/// Queues the onboarding job.
 async fn queue(
     cx: &Context,
     scope: &NewOrganizationScope,

@@ -1,4 +1,5 @@
-//! Platforms: creating, finding and changing them, and their life.
+//! Platforms: creates, lists and updates them, and changes their status: suspend, restore, cancel, delete, remove
+//! permanently.
 
 use serde_json::json;
 
@@ -25,11 +26,12 @@ use crate::use_case::provisioning::Kinds;
 use crate::use_case::shared::{send, webhook};
 use crate::use_case::{iam, provisioning};
 
-/// Creates a platform. One created by a person belongs to the organization they act for.
+/// Creates a platform. If a person creates it, it belongs to the organization that they act for.
 ///
 /// # Errors
-/// `SLUG_TAKEN`; `LIMIT_REACHED`; `FORBIDDEN` for somebody who acts for no organization, and for a tier beyond `starter`
-/// that no operator asks for.
+/// - `SLUG_TAKEN` if the slug is taken or reserved.
+/// - `LIMIT_REACHED` if the organization has its maximum number of platforms.
+/// - `FORBIDDEN` if the caller acts for no organization, or requests a tier above `starter` without being an operator.
 pub async fn create(
     cx: &Context,
     scope: &OrganizationScope<grant::PlatformCreate>,
@@ -50,23 +52,26 @@ pub async fn create(
     insert_platform(cx, scope, uow, id, owner, command).await
 }
 
-/// What a deprovisioning covered.
+/// The scope of a completed deprovisioning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::use_case::registry) struct Covered {
-    /// This environment alone; all when there is none.
+    /// The environment; `None` means all environments.
     pub(in crate::use_case::registry) environment: Option<Environment>,
-    /// Everything the platform had was removed, in every environment, by the job itself.
+    /// Whether the job itself removed everything in every environment.
     pub(in crate::use_case::registry) everything: bool,
 }
 
-/// Ends the deprovisioning of a platform.
+/// Records the end of a deprovisioning.
+///
+/// If the platform is being removed permanently and everything was removed, deletes the platform and all of its
+/// records. Otherwise ends the features and stacks of the environment.
 pub(in crate::use_case::registry) async fn finish_deprovision(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     covered: Covered,
 ) -> Result<()> {
-    // Sites are in no other environment.
+    // Sites only exist in the environment `prod`.
     if covered.environment.is_none_or(|e| e == Environment::Prod) {
         deployment::cancel_all(cx, scope, uow, "The platform was deprovisioned.").await?;
     }
@@ -95,6 +100,7 @@ pub(in crate::use_case::registry) async fn finish_deprovision(
     audited::event(cx, uow, event).await
 }
 
+/// Releases the organization of a platform that was removed permanently.
 async fn release_organization(
     cx: &Context,
     scope: &PlatformWriter,
@@ -112,10 +118,10 @@ async fn release_organization(
     organization::release_platform(cx, system, uow, scope.id(), organization, others > 0).await
 }
 
-/// The platforms the caller reaches, newest first. Operators may ask for deleted ones too.
+/// Lists the platforms that the caller can access, newest first. Only operators can include deleted platforms.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
     scope: &OrganizationScope<grant::PlatformRead>,
@@ -135,16 +141,16 @@ pub async fn list(
         .await
 }
 
-/// The platform. A deleted one can still be looked at, until it is removed for good.
+/// Returns the platform. A deleted platform can be read until it is removed permanently.
 #[must_use]
 pub fn get(scope: &PlatformScope<grant::PlatformRead>) -> Stored<Platform> {
     scope.platform().clone()
 }
 
-/// What happened to a platform's status, newest first.
+/// Lists the status changes of a platform, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn lifecycle(
     scope: &PlatformScope<grant::PlatformRead>,
     uow: &mut dyn UnitOfWork,
@@ -157,7 +163,7 @@ pub async fn lifecycle(
 /// Creates a platform with its first lifecycle record.
 ///
 /// # Errors
-/// `SLUG_TAKEN`; `LIMIT_REACHED` for an organization with as many platforms as it may have.
+/// `SLUG_TAKEN` if the slug is taken; `LIMIT_REACHED` if the organization has its maximum number of platforms.
 pub(in crate::use_case::registry) async fn insert_platform(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -169,7 +175,7 @@ pub(in crate::use_case::registry) async fn insert_platform(
     if let Some(organization) = &owner.organization_id {
         let existing = PlatformQuery::Of(organization.clone());
         let limit = cx.limits.platforms_per_organization;
-        let message = "The organization has as many platforms as it may have. Delete one first.";
+        let message = "The organization has reached its maximum number of platforms. Delete one first.";
         ensure_room_unless_operator::<Platform>(cx, unowned(uow), &existing, limit, message)
             .await?;
     }
@@ -182,7 +188,7 @@ pub(in crate::use_case::registry) async fn insert_platform(
     Ok(stored)
 }
 
-/// Keeps a change of a platform's status.
+/// Stores a lifecycle record of a status change.
 async fn record_lifecycle(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -207,7 +213,7 @@ async fn record_lifecycle(
     unaudited::append(uow, record).await
 }
 
-/// Tells other services where a platform stands.
+/// Notifies other services of the platform's current status.
 async fn notify(cx: &Context, uow: &mut dyn UnitOfWork, platform: &Platform) -> Result<()> {
     let payload = json!({
         "platformId": platform.id,
@@ -217,11 +223,13 @@ async fn notify(cx: &Context, uow: &mut dyn UnitOfWork, platform: &Platform) -> 
     send(cx, uow, "platform.status", payload).await
 }
 
-/// Sets or lifts the flag the gateway obeys, and holds or releases the platform's jobs; the platform's own status stays
-/// as it is. Counts from the commit on; a job has its hostnames served or not served.
+/// Suspends a platform's traffic or ends that suspension. The platform's own status does not change.
+///
+/// The gateway refuses callers of a suspended platform. The platform's jobs are held or released. Both take effect with
+/// the commit. A job starts or stops serving the platform's hostnames.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn set_suspension(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -234,7 +242,8 @@ pub async fn set_suspension(
     queue_sync(cx, scope.writer(), uow).await
 }
 
-/// As [`set_suspension`], as a part of something that has an audit entry of its own.
+/// Sets or ends the suspension as part of a larger operation. Writes no audit entry of its own and does not queue the
+/// job for the hostnames.
 async fn apply_suspension(
     cx: &Context,
     scope: &PlatformWriter,
@@ -246,10 +255,10 @@ async fn apply_suspension(
     provisioning::follow_suspension(cx, scope, uow, suspended, reason).await
 }
 
-/// Refuses the platform's callers and holds its jobs.
+/// Suspends a platform: the gateway refuses its callers, and its jobs are held.
 ///
 /// # Errors
-/// `INVALID_STATE`; `VERSION_CONFLICT`.
+/// `INVALID_STATE` if the platform is not active; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn suspend(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -259,11 +268,13 @@ pub async fn suspend(
     apply(cx, scope.writer(), uow, PlatformEvent::Suspend, reason).await
 }
 
-/// Lets a suspended, cancelled or deleted platform be used again. What an operator suspended only an operator restores.
+/// Restores a suspended, cancelled or deleted platform. Only an operator can restore a platform that an operator
+/// suspended.
 ///
 /// # Errors
-/// `INVALID_STATE`; `SLUG_TAKEN` when a deleted platform comes back and its slug belongs to another one by now;
-/// `VERSION_CONFLICT`.
+/// - `INVALID_STATE` if the platform is active, was deleted more than 30 days ago, or is being removed permanently.
+/// - `SLUG_TAKEN` if the platform was deleted and its slug is now taken.
+/// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn restore(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformRestore>,
@@ -273,10 +284,10 @@ pub async fn restore(
     apply(cx, scope.writer(), uow, PlatformEvent::Restore, reason).await
 }
 
-/// Gives a platform up.
+/// Cancels a platform.
 ///
 /// # Errors
-/// `INVALID_STATE`; `VERSION_CONFLICT`.
+/// `INVALID_STATE` if the platform is neither active nor suspended; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn cancel(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -286,10 +297,10 @@ pub async fn cancel(
     apply(cx, scope.writer(), uow, PlatformEvent::Cancel, reason).await
 }
 
-/// Deletes a platform; it can be restored for 30 days.
+/// Deletes a platform. It can be restored for 30 days.
 ///
 /// # Errors
-/// `INVALID_STATE`, `VERSION_CONFLICT`.
+/// `INVALID_STATE` if the platform is already deleted; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn delete(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -298,7 +309,7 @@ pub async fn delete(
     apply(cx, scope.writer(), uow, PlatformEvent::Delete, None).await
 }
 
-/// Deletes a platform that a job created and takes back; tells whether there was something to delete.
+/// Deletes a platform whose onboarding is undone. Returns whether it was not deleted yet.
 pub(in crate::use_case::registry) async fn delete_undone(
     cx: &Context,
     scope: &PlatformWriter,
@@ -311,11 +322,14 @@ pub(in crate::use_case::registry) async fn delete_undone(
     Ok(true)
 }
 
-/// Removes a platform for good, with all it has; it is gone when its job is done. Jobs of the platform that have not
-/// ended are cancelled. When the removal has failed, an operator asks for it again.
+/// Removes a platform permanently with everything that belongs to it.
+///
+/// The platform is deleted at once, and a job removes its infrastructure and then its records. Unfinished jobs of the
+/// platform are cancelled. If the removal has failed, an operator can call this again to resume it.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED`; `INVALID_STATE`; `VERSION_CONFLICT`.
+/// `STEP_UP_REQUIRED` if the caller must authenticate again; `INVALID_STATE` if the removal is already in progress;
+/// `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn hard_delete(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -332,13 +346,14 @@ pub async fn hard_delete(
     }
     let stored = apply(cx, scope.writer(), uow, PlatformEvent::HardDelete, reason).await?;
     let why = "The platform is being removed for good.";
-    // The deprovisioning job cancels the rest. It runs before them.
+    // The deprovisioning job cancels the remaining jobs. It runs before them, because it is at the front of the lane.
     let more = provisioning::cancel_some(cx, scope.writer(), uow, kinds, None, why).await?;
     provision::queue_removal(cx, scope.writer(), uow, more).await?;
     Ok(stored)
 }
 
-/// Moves a platform and writes what follows: lifecycle record, audit, suspension, message. All of it happens or none.
+/// Applies an event to a platform with all its consequences: lifecycle record, audit entry, suspension, notification.
+/// All of them are part of one unit of work.
 async fn apply(
     cx: &Context,
     scope: &PlatformWriter,
@@ -352,7 +367,7 @@ async fn apply(
     store_transition(cx, scope, uow, next, event, reason).await
 }
 
-/// Stores a platform after an event, and what follows from the event.
+/// Stores a platform after an event, with the consequences of the event.
 async fn store_transition(
     cx: &Context,
     scope: &PlatformWriter,
@@ -369,7 +384,7 @@ async fn store_transition(
     let stored = audited::replace(cx, scope, uow, seen, next, action).await;
     let stored = stored.map_err(slug_conflict)?;
     record_lifecycle(cx, uow, &stored, Some(seen.status), Some(event), reason).await?;
-    // Back in use means not suspended, also when the flag was set from outside.
+    // An active platform is never suspended, even if the flag was set by another operation.
     if seen.is_suspended() != stored.is_suspended() || stored.status == PlatformStatus::Active {
         apply_suspension(cx, scope, uow, stored.is_suspended(), reason).await?;
     }
@@ -383,11 +398,13 @@ async fn store_transition(
     Ok(stored)
 }
 
-/// Changes a platform. A status is set from any other one, and needs `platform:manage`.
+/// Updates a platform. The status can be changed from any other one; that requires the permission `platform:manage`.
 ///
 /// # Errors
-/// `FORBIDDEN` for a change of the tier by anybody but operators; `INVALID_STATE` for a platform that is deleted and
-/// stays so; `SLUG_TAKEN` when a deleted one comes back and its slug belongs to another one by now; `VERSION_CONFLICT`.
+/// - `FORBIDDEN` if the tier changes and the caller is not an operator, or if the caller may not change the status.
+/// - `INVALID_STATE` if the platform is deleted and the update does not restore it.
+/// - `SLUG_TAKEN` if the update restores a deleted platform and its slug is now taken.
+/// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformUpdate>,

@@ -1,4 +1,4 @@
-//! Queueing the jobs that create and remove a platform's infrastructure.
+//! Queues the jobs that create and remove a platform's infrastructure.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,35 +18,35 @@ use crate::provisioning::{DEPROVISION, Job, JobStatus};
 use crate::registry::PlatformRefusal;
 use crate::use_case::provisioning::{self, Kinds, enqueue};
 
-/// Asks for a platform's infrastructure in an environment.
+/// Provisions the infrastructure of a platform in an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProvisionCommand {
-    /// The platform.
+    /// The platform that gets the infrastructure.
     pub platform_id: PlatformId,
-    /// The plan it is for.
+    /// The billing plan of the platform, 1 to 100 characters. It is stored with the job.
     pub plan_tier: Line<1, 100>,
-    /// Where bills go.
+    /// The email address for invoices. It is stored with the job.
     pub billing_email: Email,
-    /// The entity the resources shall belong to; the platform's own tenant when not said.
+    /// The entity that owns the resources; `null` means the platform's default tenant. Default: `null`.
     pub default_entity_id: Option<EntityId>,
-    /// Where it all runs.
+    /// The environment to provision. Default: `prod`.
     #[serde(default = "Environment::prod")]
     pub environment: Environment,
 }
 
-/// Asks for the removal of a platform's infrastructure in an environment.
+/// Removes the infrastructure of a platform in an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeprovisionCommand {
-    /// The platform.
+    /// The platform whose infrastructure is removed.
     pub platform_id: PlatformId,
-    /// Where.
+    /// The environment to remove. Default: `prod`.
     #[serde(default = "Environment::prod")]
     pub environment: Environment,
 }
 
-/// What a platform shall be given.
+/// The parameters of a provisioning job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Provision {
     pub(super) plan_tier: String,
@@ -55,10 +55,11 @@ pub(super) struct Provision {
     pub(super) environment: Environment,
 }
 
-/// Queues the job that gives a platform its infrastructure in an environment. What is there already is left as it is.
+/// Queues the job that creates a platform's default resources in an environment. Existing resources are not changed.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown entity; `INVALID_STATE` for one that is suspended.
+/// `NOT_FOUND` if the entity does not exist; `INVALID_STATE` if the entity or one above it is suspended;
+/// `LIMIT_REACHED` if too many jobs of the platform are queued.
 pub async fn provision(
     cx: &Context,
     scope: &PlatformScope<grant::JobCreate>,
@@ -74,6 +75,7 @@ pub async fn provision(
     queue_provision(cx, scope.writer(), uow, wanted).await
 }
 
+/// Queues the provisioning job and records that in the audit log.
 pub(super) async fn queue_provision(
     cx: &Context,
     scope: &PlatformWriter,
@@ -98,11 +100,11 @@ pub(super) async fn queue_provision(
     Ok(job)
 }
 
-/// Queues the job that removes a platform's infrastructure in an environment, before everything else that waits for the
-/// platform. The platform itself stays.
+/// Queues the job that removes a platform's infrastructure in an environment. The job goes to the front of the
+/// platform's lane. The platform itself is kept.
 ///
 /// # Errors
-/// `INVALID_STATE` when the platform is being removed for good already.
+/// `INVALID_STATE` if the platform is already being removed permanently.
 pub async fn deprovision(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -115,6 +117,7 @@ pub async fn deprovision(
     queue_deprovision(cx, scope.writer(), uow, Some(environment)).await
 }
 
+/// Queues the removal of one environment; `None` means all environments.
 async fn queue_deprovision(
     cx: &Context,
     scope: &PlatformWriter,
@@ -124,7 +127,8 @@ async fn queue_deprovision(
     queue(cx, scope, uow, Removal::of(scope, environment)).await
 }
 
-/// Queues the removal of all environments. With `cancels_jobs`, the job cancels the platform's other jobs first.
+/// Queues the removal of all environments. If `cancels_jobs` is `true`, the job first cancels the platform's other
+/// jobs.
 pub(super) async fn queue_removal(
     cx: &Context,
     scope: &PlatformWriter,
@@ -138,6 +142,7 @@ pub(super) async fn queue_removal(
     queue(cx, scope, uow, removal).await
 }
 
+/// Queues a deprovisioning job and records that in the audit log.
 async fn queue(
     cx: &Context,
     scope: &PlatformWriter,
@@ -149,10 +154,11 @@ async fn queue(
     Ok(job)
 }
 
-/// Lets the removal of a platform for good go on after it failed, or begin anew when an operator had declared it done.
+/// Resumes the permanent removal of a platform. Retries its failed job, or queues a new one if none exists or the last
+/// one is `COMPLETED`, for example because an operator forced it.
 ///
 /// # Errors
-/// `FORBIDDEN` for anybody but operators; `INVALID_STATE` while it is under way.
+/// `FORBIDDEN` if the caller is not an operator; `INVALID_STATE` while the removal is in progress.
 pub(super) async fn resume_removal(
     cx: &Context,
     scope: &PlatformWriter,
@@ -177,7 +183,7 @@ pub(super) async fn resume_removal(
     Ok(())
 }
 
-/// Keeps in the audit that a job of the platform was queued.
+/// Records in the audit log that a job of the platform was queued.
 pub(super) async fn record_queued(
     cx: &Context,
     scope: &PlatformAccess,

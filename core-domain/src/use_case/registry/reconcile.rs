@@ -1,4 +1,4 @@
-//! Comparing what the registry knows of a platform with what the provider has.
+//! Comparing the registry records of a platform with the provider.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,27 +11,29 @@ use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::use_case::provisioning::enqueue;
 
-/// Asks what differs between registry and provider.
+/// Compares the registry records of a platform with the objects at the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReconcileCommand {
-    /// The platform.
+    /// The platform that is compared.
     pub platform_id: PlatformId,
-    /// In this environment; in all when it is not given.
+    /// The environment to compare; `null` compares all environments. Default: `null`.
     pub environment: Option<Environment>,
-    /// Whether what differs is mended: what provisioning makes is made again or entered, other entries without an object
-    /// become `failed`, and objects whose entries were deleted are removed.
+    /// Whether the differences are repaired. Missing default resources are created again or recorded. Other resources
+    /// without an object become `failed`. Objects whose resource was deleted are removed. Default: `false`, which only
+    /// reports.
     #[serde(default)]
     pub repair: bool,
-    /// Whether a repair removes objects that hold data as well (`d1`, `r2`, `kv`, `queue`).
+    /// Whether a repair may also remove objects that store data (`d1`, `r2`, `kv`, `queue`). Default: `false`.
     #[serde(default)]
     pub delete_data: bool,
 }
 
-/// Queues the job that compares a platform's entries and domains with what the provider has, and reports the differences.
+/// Queues the job that compares a platform's resources, DNS records and custom domains with the provider and reports
+/// the differences.
 ///
 /// # Errors
-/// `INVALID_STATE` for a deleted platform.
+/// `INVALID_STATE` if the platform is deleted; `LIMIT_REACHED` if too many jobs of the platform are queued.
 pub async fn reconcile(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,

@@ -1,5 +1,6 @@
-//! What a deletion would remove, without removing it. Whoever may not delete may not ask either; that it was asked is in
-//! the audit.
+//! Dry runs of deletions: count the records that a deletion would remove, without removing them.
+//!
+//! A dry run requires the same permission as the deletion. It is recorded in the audit log.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,25 +16,26 @@ use crate::registry::{
     WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
 };
 
-/// What would go.
+/// The numbers of records that a deletion would remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RemovalPlan {
-    /// How many entities.
+    /// The number of entities that would be deleted.
     pub entities: u64,
-    /// How many resources.
+    /// The number of resources that would be deleted.
     pub resources: u64,
-    /// How many workspace stacks.
+    /// The number of workspace stacks that would be deleted.
     pub stacks: u64,
-    /// How many features.
+    /// The number of features that would be deactivated.
     pub features: u64,
-    /// How many DNS records. Those of a platform: an entity or a resource that has any is not deleted.
+    /// The number of DNS records that would be deleted. Always 0 for entities and resources, which cannot be deleted
+    /// while they have DNS records.
     pub dns_records: u64,
-    /// How many custom domains. Those of a platform, as with DNS records.
+    /// The number of custom domains that would be deleted. Always 0 for entities and resources.
     pub domains: u64,
 }
 
-/// A plan as the audit tells of it.
+/// The details of a dry run in the audit log.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Told {
@@ -42,11 +44,11 @@ struct Told {
     plan: RemovalPlan,
 }
 
-/// What a deletion of a platform would remove: with [`PlatformEvent::HardDelete`] everything, otherwise nothing that
-/// belongs to it.
+/// Returns what the deletion of a platform would remove. Only [`PlatformEvent::HardDelete`] removes records that belong
+/// to the platform; for other events all numbers are 0.
 ///
 /// # Errors
-/// As the deletion.
+/// Those of the deletion.
 pub async fn of_platform(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -81,10 +83,10 @@ pub async fn of_platform(
     planned(cx, scope, uow, action, scope.id().as_str(), plan).await
 }
 
-/// What a deletion of an entity would remove.
+/// Returns what the deletion of an entity would remove.
 ///
 /// # Errors
-/// As the deletion.
+/// Those of the deletion.
 pub async fn of_entity(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
@@ -99,10 +101,10 @@ pub async fn of_entity(
     planned(cx, scope, uow, action, entity.as_str(), plan).await
 }
 
-/// What a deletion of a resource would remove: the entry.
+/// Returns what the deletion of a resource would remove: its record.
 ///
 /// # Errors
-/// As the deletion.
+/// Those of the deletion.
 pub async fn of_resource(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,
@@ -118,6 +120,7 @@ pub async fn of_resource(
     planned(cx, scope, uow, action, resource.as_str(), plan).await
 }
 
+/// Records the dry run in the audit log and returns the plan.
 async fn planned(
     cx: &Context,
     scope: &PlatformAccess,

@@ -1,5 +1,5 @@
-//! The catalogue of infrastructure resources. Entering and deleting entries here makes and removes nothing at the
-//! provider; jobs do that.
+//! The catalogue of infrastructure resources. Creating and deleting records here does not create or remove objects at
+//! the provider; jobs do that.
 
 use std::sync::Arc;
 
@@ -22,13 +22,15 @@ use crate::registry::{
 };
 use crate::use_case::provisioning;
 
-/// Enters a resource. A store whose service name is the id of a feature in use belongs to that feature, and goes with its data.
+/// Creates the record of a resource. If the service name of a store is the id of a feature in use, the feature owns the
+/// store and its removal with data removes the store.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown entity, and for a job of another platform; `CONFLICT` when the name is taken, or reserved for the
-/// jobs of another platform or feature;
-/// `INVALID_STATE` below a suspended entity; `VALIDATION_ERROR` for settings that are too large;
-/// `LIMIT_REACHED`.
+/// - `NOT_FOUND` if the entity does not exist, or the job does not belong to the platform.
+/// - `CONFLICT` if the name is taken, or reserved for the jobs of another platform or feature.
+/// - `INVALID_STATE` if the entity or one above it is suspended.
+/// - `VALIDATION_ERROR` if the settings are too large.
+/// - `LIMIT_REACHED` if the platform has its maximum number of resources.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,
@@ -42,7 +44,7 @@ pub async fn create(
     let existing = ResourceQuery::All { deleted: false };
     let resources = scope.records::<Resource>(uow);
     let limit = cx.limits.resources_per_platform;
-    let message = "The platform has as many resources as it may have. Delete one first.";
+    let message = "The platform has reached its maximum number of resources. Delete one first.";
     ensure_room_unless_operator(cx, resources, &existing, limit, message).await?;
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());
@@ -53,11 +55,11 @@ pub async fn create(
     stored.map_err(name_conflict)
 }
 
-/// Deletes an entry.
+/// Deletes the record of a resource. The object at the provider is not removed.
 ///
 /// # Errors
-/// `NOT_FOUND`, also the second time; `CONFLICT` while a DNS record leads to it or a feature runs as it;
-/// `VERSION_CONFLICT`.
+/// `NOT_FOUND` if the resource does not exist or is already deleted; `CONFLICT` if a DNS record points to it or it is
+/// the worker of a feature; `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn delete(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,
@@ -68,10 +70,10 @@ pub async fn delete(
     soft_delete(cx, scope, uow, &seen).await
 }
 
-/// Returns the entry, provided that [`delete`] would delete it.
+/// Returns the resource if [`delete`] would delete it.
 ///
 /// # Errors
-/// As [`delete`].
+/// Those of [`delete`].
 pub(in crate::use_case::registry) async fn deletable(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,
@@ -84,7 +86,7 @@ pub(in crate::use_case::registry) async fn deletable(
     Ok(seen)
 }
 
-/// Marks an entry deleted.
+/// Marks a resource as deleted.
 pub(in crate::use_case::registry) async fn soft_delete(
     cx: &Context,
     scope: &impl Covers<PlatformOwned>,
@@ -94,7 +96,7 @@ pub(in crate::use_case::registry) async fn soft_delete(
     delete_for(cx, scope, uow, seen, None).await
 }
 
-/// As [`soft_delete`], for an entry whose object `job` removes.
+/// Marks a resource as deleted. `job` is the job that removes its object; `None` if no job does.
 pub(in crate::use_case::registry) async fn delete_for(
     cx: &Context,
     scope: &impl Covers<PlatformOwned>,
@@ -109,7 +111,7 @@ pub(in crate::use_case::registry) async fn delete_for(
     Ok(())
 }
 
-/// Refuses an entry made by hand under a name that a job derives for an object of somebody else.
+/// Returns `CONFLICT` for a resource that a person creates under a name that a job derives for another owner's object.
 async fn ensure_not_reserved(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -130,8 +132,8 @@ async fn ensure_not_reserved(
     })
 }
 
-/// Returns the feature that owns a store entered by hand: the one in use that its service name is the id of. What jobs make has
-/// the owner that its job gives it.
+/// Returns the feature that owns a store which a person creates: the feature in use whose id is the store's service
+/// name. Resources that jobs create get their owner from the job.
 async fn owner_of(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -150,7 +152,8 @@ async fn owner_of(
     Ok(in_use.map(|feature| feature.id.clone()))
 }
 
-/// Enters what a job makes. Deletes an entry that another platform made by hand under this name before names were reserved.
+/// Creates the record of an object that a job creates. If a person on another platform created a record with this name
+/// before names were reserved, deletes that record.
 ///
 /// # Errors
 /// `CONFLICT` if the name was derived for another platform as well.
@@ -165,6 +168,7 @@ pub(in crate::use_case::registry) async fn insert_for_job(
     stored.map_err(name_conflict)
 }
 
+/// Deletes records of other platforms that have the name of this resource and were not derived for their platform.
 async fn displace(
     cx: &Context,
     scope: &PlatformWriter,
@@ -174,7 +178,7 @@ async fn displace(
     let system = SystemScope::new();
     let named = ResourceQuery::Named(wanted.cf_name.to_string());
     let mut entries = Batches::<Resource>::of(named);
-    // The other platform is not told who did it.
+    // The audit log of the other platform must not reveal who caused the deletion.
     let cx = Context::system(Arc::clone(&cx.entropy));
     while let Some(batch) = entries.next(system.records(uow)).await? {
         for entry in batch {
@@ -194,33 +198,36 @@ async fn displace(
     Ok(())
 }
 
-/// Which job an object is from now on, for who undoes one.
+/// The job that counts as the creator of an object. Undoing a job removes only objects that the job created.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) enum Maker<'a> {
-    /// The job has made it, or put it there once more.
+    /// The job created the object, or created it again.
     Job(&'a JobId),
-    /// It was there before the job, which needs it: no job that is undone takes it back any more.
+    /// The object existed before the job, which needs it. Undoing any job keeps the object from now on.
     Before,
-    /// The job only tells of it.
+    /// The job only updates the record; the creator stays.
     Unchanged,
 }
 
 impl Maker<'_> {
-    /// The job of an entry, by the one it has and by whether it tells of the same object.
+    /// Returns the new creator of an object. `known` is the current creator; `is_same` tells whether the job observed
+    /// the same object.
     fn job(self, known: Option<JobId>, is_same: bool) -> Option<JobId> {
         match self {
             Self::Unchanged => known,
             Self::Before => None,
-            // What another job has made is needed by both.
+            // An object that another job created is now used by both jobs, so it gets no creator.
             Self::Job(job) if is_same => known.filter(|known| known == job),
             Self::Job(job) => Some(job.clone()),
         }
     }
 }
 
-/// Enters a resource that is there, or brings its entry up to date. `observed` is the entry it would have if it were new;
-/// the id, the entity and the settings of an entry that exists stay. What an entry made by hand says of the environment, the
-/// stack and the feature does not: the job knows them.
+/// Creates or updates the record of an object that exists at the provider. `observed` is the record that a new object
+/// would get.
+///
+/// An existing record keeps its id, entity and settings. Its environment, stack and feature are overwritten, because
+/// the job knows them better than a person who created the record. [`Maker::Unchanged`] keeps them.
 pub(in crate::use_case::registry) async fn upsert_observed(
     cx: &Context,
     scope: &PlatformWriter,
@@ -252,7 +259,7 @@ pub(in crate::use_case::registry) async fn upsert_observed(
     audited::replace(cx, scope, uow, &seen, next, "resource.updated").await
 }
 
-/// Keeps a setting of a resource beside those it has.
+/// Adds or replaces one setting of a resource and keeps its other settings.
 pub(in crate::use_case::registry) async fn record_setting(
     cx: &Context,
     scope: &PlatformWriter,
@@ -272,7 +279,7 @@ pub(in crate::use_case::registry) async fn record_setting(
     audited::replace(cx, scope, uow, seen, next, "resource.updated").await
 }
 
-/// Keeps that the object of an active entry is not there any more.
+/// Records that the object of an active resource no longer exists. Does nothing for other resources.
 pub(in crate::use_case::registry) async fn record_loss(
     cx: &Context,
     scope: &PlatformWriter,
@@ -289,7 +296,7 @@ pub(in crate::use_case::registry) async fn record_loss(
     Ok(())
 }
 
-/// Records that a job has removed the object of an entry that was deleted with its entity.
+/// Records that a job has removed the object of a resource that was deleted with its entity.
 pub(in crate::use_case::registry) async fn record_removal(
     cx: &Context,
     scope: &PlatformWriter,
@@ -307,10 +314,10 @@ pub(in crate::use_case::registry) async fn record_removal(
     Ok(())
 }
 
-/// The resources of a platform, newest first.
+/// Lists the resources of a platform, newest first. Only operators can include deleted resources.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceRead>,
@@ -326,10 +333,10 @@ pub async fn list(
         .await
 }
 
-/// The resources of an entity, newest first.
+/// Lists the resources of an entity, newest first. Only operators can include deleted resources.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown entity; `INVALID_CURSOR`.
+/// `NOT_FOUND` if the entity does not exist; `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list_of_entity(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceRead>,
@@ -348,10 +355,10 @@ pub async fn list_of_entity(
         .await
 }
 
-/// A resource that is not deleted.
+/// Returns a resource.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the resource does not exist or is deleted.
 pub async fn get(
     scope: &PlatformScope<grant::ResourceRead>,
     uow: &mut dyn UnitOfWork,
@@ -360,11 +367,13 @@ pub async fn get(
     not_deleted(scope, uow, resource).await
 }
 
-/// The newest resource with this name at the provider that is not deleted, of those the caller reaches. Among several
-/// platforms of an organization the one that was created last counts; suspended ones are passed over.
+/// Returns the newest resource with this name at the provider that the caller can access.
+///
+/// If several platforms of an organization have such a resource, the platform that was created last wins. Suspended
+/// platforms are skipped.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if no accessible resource has the name.
 pub async fn look_up(
     cx: &Context,
     scope: &OrganizationScope<grant::ResourceRead>,
@@ -396,7 +405,7 @@ pub async fn look_up(
     Err(missing)
 }
 
-/// A resource of the platform that is not deleted.
+/// Returns a resource of the platform; `NOT_FOUND` if it does not exist or is deleted.
 pub(in crate::use_case::registry) async fn not_deleted(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -409,7 +418,7 @@ pub(in crate::use_case::registry) async fn not_deleted(
     Ok(found)
 }
 
-/// Refuses the deletion of a resource that something of the platform needs.
+/// Returns `CONFLICT` if a DNS record or a feature of the platform needs the resource.
 async fn ensure_not_needed(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -419,7 +428,7 @@ async fn ensure_not_needed(
     feature::ensure_none_runs_as(scope, uow, resource).await
 }
 
-/// Refuses a job that is not one of the platform's.
+/// Returns `NOT_FOUND` if the job does not belong to the platform.
 async fn check_job(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -433,22 +442,25 @@ async fn check_job(
     }
 }
 
-/// What a write that could not be made means: that the name is taken, or that the store failed.
+/// Converts a conflict on the unique index `name` to `CONFLICT`. Other errors are returned unchanged.
 fn name_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict { index: "name", .. }) => Error::refused(
             Code::Conflict,
-            "A resource of this type has this name already in the provider account.",
+            "A resource of this type already has this name in the provider account.",
         ),
         error => error,
     }
 }
 
-/// Changes an entry.
+/// Updates the record of a resource.
 ///
 /// # Errors
-/// `NOT_FOUND`, also for a job of another platform; `INVALID_STATE` for a move that is not in the table; `CONFLICT` when it
-/// is to be deleted and a DNS record leads to it or a feature runs as it; `VALIDATION_ERROR` for settings that are too large; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the resource does not exist, or the job does not belong to the platform.
+/// - `INVALID_STATE` if the status cannot change to the new one.
+/// - `CONFLICT` if the new status is `deleted` and a DNS record or a feature needs the resource.
+/// - `VALIDATION_ERROR` if the settings are too large.
+/// - `VERSION_CONFLICT` if `If-Match` does not match.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,

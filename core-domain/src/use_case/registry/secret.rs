@@ -1,4 +1,4 @@
-//! Which secrets resources have, and where they stand; never their values.
+//! Metadata of the secrets of resources: names and statuses. The registry never stores secret values.
 
 use super::resource;
 use crate::access::{PlatformScope, audited, ensure_room_unless_operator};
@@ -9,10 +9,10 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::registry::{ResourceSecret, ResourceSecretQuery, SecretName, SetResourceSecret};
 
-/// The secrets of a resource, newest first.
+/// Lists the secrets of a resource, newest first.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown resource; `INVALID_CURSOR`.
+/// `NOT_FOUND` if the resource does not exist; `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     scope: &PlatformScope<grant::SecretRead>,
     uow: &mut dyn UnitOfWork,
@@ -25,10 +25,11 @@ pub async fn list(
     secrets.page(&of_resource, &query.page()).await
 }
 
-/// Notes where a secret of a resource stands. Answers it, and whether it was not known before.
+/// Creates or updates the record of a resource's secret. Returns the record and whether it was created.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown resource; `VERSION_CONFLICT`; `LIMIT_REACHED`.
+/// `NOT_FOUND` if the resource does not exist; `VERSION_CONFLICT` if `If-Match` does not match; `LIMIT_REACHED` if the
+/// resource has its maximum number of secrets.
 pub async fn set(
     cx: &Context,
     scope: &PlatformScope<grant::SecretWrite>,
@@ -51,7 +52,7 @@ pub async fn set(
     let of_resource = ResourceSecretQuery::OfResource(resource.clone());
     let secrets = scope.records::<ResourceSecret>(uow);
     let limit = cx.limits.secrets_per_resource;
-    let message = "The resource has as many secrets as it may have.";
+    let message = "The resource has reached its maximum number of secrets.";
     ensure_room_unless_operator(cx, secrets, &of_resource, limit, message).await?;
     let id = ResourceSecretId::generate(now, cx.entropy.as_ref());
     let platform = scope.id().clone();
@@ -60,7 +61,7 @@ pub async fn set(
     let action = "resource_secret.created";
     let stored = audited::insert(cx, scope, uow, secret, action).await;
     let stored = stored.map_err(|error| match error {
-        // The first note was made elsewhere: run again, this one is the second.
+        // A concurrent call created the record. The retry of this unit of work finds and updates it.
         Error::Store(conflict @ StoreError::Conflict { index: "name", .. }) => {
             conflict.conflict_as_retry().into()
         }

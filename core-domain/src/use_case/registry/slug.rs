@@ -1,4 +1,4 @@
-//! Slugs: who has one, and who has reserved one.
+//! Slugs: whether a slug is taken or reserved, and the errors for that.
 
 use crate::access::unowned;
 use crate::kernel::{Code, Error, Result, Slug, StoreError};
@@ -6,11 +6,15 @@ use crate::port::UnitOfWork;
 use crate::registry::{Onboarding, OnboardingQuery, Platform, PlatformQuery};
 use crate::use_case::iam::organization;
 
+/// Returns the `SLUG_TAKEN` error.
 pub(super) fn slug_taken() -> Error {
-    Error::refused(Code::SlugTaken, "The slug belongs to another one.")
+    Error::refused(
+        Code::SlugTaken,
+        "This slug is already taken. Choose another one.",
+    )
 }
 
-/// What a write that could not be made means: that the slug is taken, or that the store failed.
+/// Converts a conflict on the unique index `slug` to `SLUG_TAKEN`. Other errors are returned unchanged.
 pub(super) fn slug_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict { index: "slug", .. }) => slug_taken(),
@@ -18,7 +22,8 @@ pub(super) fn slug_conflict(error: Error) -> Error {
     }
 }
 
-/// Tells whether a platform with this slug cannot be created.
+/// Returns whether a new platform cannot use this slug: a platform or organization has it, or an open onboarding has
+/// reserved it.
 pub(super) async fn is_taken(uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<bool> {
     let platforms = PlatformQuery::WithSlug(slug.clone());
     Ok(unowned::<Platform>(uow).first(&platforms).await?.is_some()
@@ -32,7 +37,7 @@ async fn is_reserved(uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// Refuses a slug that an open onboarding has reserved for the platform it will create.
+/// Returns `SLUG_TAKEN` if an open onboarding has reserved the slug for the platform that it will create.
 pub(super) async fn ensure_not_reserved(uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<()> {
     if is_reserved(uow, slug).await? {
         return Err(slug_taken());

@@ -1,13 +1,13 @@
-//! What came of a write that makes a record only when there is none.
+//! The result of a write that creates a record if it does not exist.
 
 use crate::kernel::Stored;
 
-/// A record that is there now.
+/// A record that was created or already existed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Upserted<R> {
-    /// The record.
+    /// The stored record.
     pub record: Stored<R>,
-    /// Whether it was not there before.
+    /// Whether this call created the record.
     pub created: bool,
 }
 

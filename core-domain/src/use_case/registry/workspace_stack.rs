@@ -1,4 +1,4 @@
-//! Workspace stacks: entering and finding them. Nothing is provisioned for one that is entered here.
+//! Workspace stacks: creates and lists them, activates template versions, creates apps, and deactivates stacks.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,11 +31,14 @@ use crate::stacks::{
 use crate::use_case::provisioning::{enqueue, enqueue_child};
 use crate::use_case::stacks::{template, version};
 
-/// Creates a stack of an entity. A new default takes the place of the one the entity has.
+/// Creates the record of a workspace stack of an entity. Nothing is provisioned. If the stack is the new default, the
+/// entity's previous default loses that role.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown entity; `INVALID_STATE` below a suspended one; `CONFLICT` when the entity has a stack of this
-/// name; `LIMIT_REACHED`.
+/// - `NOT_FOUND` if the entity does not exist.
+/// - `INVALID_STATE` if the entity or one above it is suspended.
+/// - `CONFLICT` if the entity has a stack with this name.
+/// - `LIMIT_REACHED` if the entity has its maximum number of workspace stacks.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::WorkspaceWrite>,
@@ -55,10 +58,10 @@ pub async fn create(
     stored.map_err(conflict)
 }
 
-/// Refuses one more stack of an entity.
+/// Checks that the entity can have another stack.
 ///
 /// # Errors
-/// `LIMIT_REACHED`.
+/// `LIMIT_REACHED` if the entity has its maximum number of workspace stacks. Operators have no limit.
 pub(super) async fn ensure_room_for_stack(
     cx: &Context,
     scope: &PlatformAccess,
@@ -68,10 +71,11 @@ pub(super) async fn ensure_room_for_stack(
     let of_tenant = WorkspaceStackQuery::of_tenant(tenant);
     let stacks = scope.records::<WorkspaceStack>(uow);
     let limit = cx.limits.workspace_stacks_per_entity;
-    let message = "The entity has as many workspace stacks as it may have.";
+    let message = "The entity has reached its maximum number of workspace stacks.";
     ensure_room_unless_operator(cx, stacks, &of_tenant, limit, message).await
 }
 
+/// Clears the flag `isDefault` of the entity's default stack.
 async fn unset_default(
     cx: &Context,
     scope: &PlatformScope<grant::WorkspaceWrite>,
@@ -90,23 +94,23 @@ async fn unset_default(
     Ok(())
 }
 
-/// What a write that could not be made means: that the name is taken, or that another default was faster, after which the
-/// unit runs again and finds it.
+/// Converts a conflict on the unique index `name` to `CONFLICT`. Other conflicts come from a concurrent new default and
+/// become a retry, which sees it.
 fn conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict { index: "name", .. }) => Error::refused(
             Code::Conflict,
-            "The entity has a workspace stack of this name already.",
+            "The entity already has a workspace stack with this name.",
         ),
         Error::Store(error) => error.conflict_as_retry().into(),
         error => error,
     }
 }
 
-/// The workspace stacks of a platform, newest first.
+/// Lists the workspace stacks of a platform, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     scope: &PlatformScope<grant::WorkspaceRead>,
     uow: &mut dyn UnitOfWork,
@@ -117,10 +121,10 @@ pub async fn list(
     stacks.page(&listed, &query.page()).await
 }
 
-/// A workspace stack of the platform.
+/// Returns a workspace stack of the platform.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the platform has no such stack.
 pub async fn get(
     scope: &PlatformScope<grant::WorkspaceRead>,
     uow: &mut dyn UnitOfWork,
@@ -129,7 +133,7 @@ pub async fn get(
     scope.records::<WorkspaceStack>(uow).get(stack).await
 }
 
-/// Removes the stacks of an entity that is deleted with all that it has.
+/// Removes the stacks of an entity that is deleted in a cascade.
 pub(super) async fn remove_all_of(
     cx: &Context,
     scope: &PlatformWriter,
@@ -150,28 +154,31 @@ pub(super) async fn remove_all_of(
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivateStack {
-    /// The platform.
+    /// The platform on which the stack is activated.
     pub platform_id: PlatformId,
-    /// The template, by name or id.
+    /// The stack template, by name or id.
     pub stack_id: Line<1, 128>,
-    /// The version of it.
+    /// The version of the template, for example `1.2.0`.
     pub stack_version: SemVer,
-    /// The entity it is for; the platform's own tenant when not said.
+    /// The entity that gets the stack; `null` means the platform's default tenant. Default: `null`.
     pub entity_id: Option<EntityId>,
-    /// Where it shall run.
+    /// The environment in which the stack runs. Default: `prod`.
     #[serde(default = "Environment::prod")]
     pub environment: Environment,
 }
 
-/// Queues the job that makes what a version of a template asks for. Each activation makes a workspace stack of its own,
-/// called after the template; but one that the entity has had from the template in the environment and that was taken down,
-/// or could not be activated, is brought back, with the data that it kept. Deprecated versions are activated as well; the
-/// job says that they are.
+/// Activates a version of a stack template: queues the job that creates its objects and features.
+///
+/// Each activation creates a new workspace stack, named after the template. But if the entity has an inactive or failed
+/// stack of the template in the environment, that stack is activated again with the data that was kept. Deprecated
+/// versions can be activated; the job's input says that they are deprecated.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown template, version or entity; `INVALID_STATE` below a suspended entity; `CONFLICT` when the
-/// version was published before its definition was checked and cannot be planned, when one of its features is there in
-/// another version, or when a name at the provider is taken.
+/// - `NOT_FOUND` if the template, the version or the entity does not exist.
+/// - `INVALID_STATE` if the entity or one above it is suspended.
+/// - `CONFLICT` if the definition of the version is invalid, because it was published before definitions were checked.
+/// - `CONFLICT` if another version of one of its features is active, or if a name at the provider is taken.
+/// - `LIMIT_REACHED` if the entity has its maximum number of stacks, or if too many jobs are queued.
 pub async fn activate(
     cx: &Context,
     scope: &PlatformScope<grant::JobCreate>,
@@ -181,7 +188,7 @@ pub async fn activate(
     activate_for(cx, scope.writer(), uow, command, None).await
 }
 
-/// As [`activate`], for a job that waits for that of the stack, if it is for one.
+/// Activates a stack like [`activate`]. `parent` is the job that waits for the activation.
 pub(in crate::use_case::registry) async fn activate_for(
     cx: &Context,
     scope: &PlatformWriter,
@@ -194,7 +201,7 @@ pub(in crate::use_case::registry) async fn activate_for(
     let definition = StackDefinition::parse(&version.stack_definition);
     let definition = definition.map_err(|issues| Error::Refused {
         code: Code::Conflict,
-        message: "The definition of this version cannot be planned.".to_owned(),
+        message: "The definition of this version is invalid. See `issues`.".to_owned(),
         details: json!({ "issues": issues }),
     })?;
     let entity = match &command.entity_id {
@@ -238,7 +245,7 @@ pub(in crate::use_case::registry) async fn activate_for(
     Ok(job)
 }
 
-/// The job's input.
+/// Creates the input of the activation job.
 fn input(
     target: StackTarget,
     (template, version): (&StackTemplate, &StackVersion),
@@ -260,7 +267,7 @@ fn input(
     StackInput { target, work }
 }
 
-/// The newest stack that an activation brings back.
+/// Returns the newest inactive or failed stack of the template in the environment, which is activated again.
 async fn previous(
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -277,6 +284,7 @@ async fn previous(
     stacks.first(&of_template).await
 }
 
+/// Activates an existing stack again.
 async fn bring_back(
     cx: &Context,
     scope: &PlatformWriter,
@@ -293,7 +301,8 @@ async fn bring_back(
     Ok(())
 }
 
-/// Enters the stack, called after its template; with a part of its id when the entity has a stack of that name.
+/// Inserts the stack with the name of its template. If the entity has a stack with that name, a part of the id is
+/// appended.
 async fn insert(
     cx: &Context,
     scope: &PlatformWriter,
@@ -304,7 +313,7 @@ async fn insert(
 ) -> Result<()> {
     ensure_room_for_stack(cx, scope, uow, &target.entity_id).await?;
     let id = &target.stack_instance_id;
-    // The last digits are random, the first ones are the time.
+    // The last characters of an id are random; the first ones are its time.
     let from = id.as_str().len().saturating_sub(12);
     let distinct = format!("{} {}", template.name, &id.as_str()[from..]);
     let now = uow.now().await?;
@@ -319,32 +328,36 @@ async fn insert(
             outcome => return outcome.map(drop),
         }
     }
-    Err(StoreError::retry("no name was free").into())
+    Err(StoreError::retry("both names of the stack are taken").into())
 }
 
 /// Creates an app in a workspace stack.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateApp {
-    /// The platform.
+    /// The platform of the workspace stack.
     pub platform_id: PlatformId,
-    /// The workspace stack.
+    /// The workspace stack that gets the app.
     pub stack_id: StackId,
-    /// The app's name.
+    /// The name of the app, unique in the stack.
     pub app_name: AppName,
-    /// What it is made of.
+    /// The components of the app.
     pub app_type: AppType,
-    /// Whether it has a database, bound to its service, or to its site when it has no service.
+    /// Whether the app gets a database. It is bound to the app's service, or to its site if it has no service. Default:
+    /// `false`.
     #[serde(default)]
     pub with_database: bool,
 }
 
-/// Queues the job that makes an app, where its stack runs (a stack that was entered by request: in production). Asked for
-/// again, it makes what is missing and leaves what is there as it is, deployed code included.
+/// Creates an app: queues the job that creates its objects in the environment of its stack, or in `prod` if the stack
+/// has none. For an existing app, the job creates only missing objects and keeps existing ones with their deployed
+/// code.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown stack; `INVALID_STATE` when it is neither active nor on its way, and below a suspended entity;
-/// `CONFLICT` when a name at the provider is taken.
+/// - `NOT_FOUND` if the stack does not exist.
+/// - `INVALID_STATE` if the stack is neither active nor pending, or if the entity or one above it is suspended.
+/// - `CONFLICT` if a name at the provider is taken.
+/// - `LIMIT_REACHED` if too many jobs of the platform are queued.
 pub async fn create_app(
     cx: &Context,
     scope: &PlatformScope<grant::JobCreate>,
@@ -388,28 +401,32 @@ pub async fn create_app(
     Ok(job)
 }
 
-/// Takes a workspace stack down.
+/// Deactivates a workspace stack.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeactivateStack {
-    /// The platform.
+    /// The platform of the workspace stack.
     pub platform_id: PlatformId,
-    /// The workspace stack.
+    /// The workspace stack to deactivate.
     pub stack_instance_id: StackId,
-    /// Where it runs.
+    /// The environment in which the stack runs. Default: `prod`.
     #[serde(default = "Environment::prod")]
     pub environment: Environment,
-    /// Remove its databases, buckets, key-value namespaces and queues as well, with all they hold.
+    /// Whether the databases, buckets, key-value namespaces and queues of the stack are removed too, with all their
+    /// data. Default: `false`.
     #[serde(default)]
     pub delete_data: bool,
 }
 
-/// Queues the job that removes the workers, pages and features of a workspace stack, those of its apps included. Its data
-/// stays, `active` in the catalogue, and serves the stack again when it is activated again; it can be removed later by
-/// another request. A feature that another stack of the entity asks for as well stays.
+/// Deactivates a workspace stack: queues the job that removes the workers, pages and features of the stack and its
+/// apps.
+///
+/// The data is kept: its resources stay `active`, and the stack uses them if it is activated again. A later request can
+/// remove the data. A feature that another stack of the entity includes is kept.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown stack; `CONFLICT` when it runs in another environment.
+/// `NOT_FOUND` if the stack does not exist; `CONFLICT` if it runs in another environment; `LIMIT_REACHED` if too many
+/// jobs of the platform are queued.
 pub async fn deactivate(
     cx: &Context,
     scope: &PlatformScope<grant::JobCreate>,
@@ -448,7 +465,7 @@ pub async fn deactivate(
     Ok(job)
 }
 
-/// The entry of a part, if there is one.
+/// Returns the resource of a part; `None` if there is none.
 pub(in crate::use_case::registry) async fn of_part(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -457,23 +474,23 @@ pub(in crate::use_case::registry) async fn of_part(
     entry_of(platform, uow, &part.object()).await
 }
 
-/// The entries of a stack that are not deleted, newest first.
+/// Selects the resources of a stack that are not deleted, newest first.
 pub(in crate::use_case::registry) fn of_stack(target: &StackTarget) -> ResourceQuery {
     ResourceQuery::OfStack(target.stack_instance_id.clone())
 }
 
-/// Whether one of these entries is a part of the stack in its environment. What the platform has for itself is not, even if
-/// an entry made by hand says so.
+/// Returns whether a resource is a part of the stack in its environment. The platform's own resources are not, even if
+/// a person assigned one to the stack.
 pub(in crate::use_case::registry) fn is_part(target: &StackTarget, entry: &Resource) -> bool {
     let holder = name_holder(entry.cf_name.as_str(), &target.platform_id);
     entry.environment == target.environment && holder != Some(NameHolder::Platform)
 }
 
-/// Enters the parts a job shall make. What is there already stays as it is, and what another job is about to make stays
-/// that job's.
+/// Creates the resource records of the parts that a job will create. Existing resources do not change, except that
+/// failed ones are assigned to the job.
 ///
 /// # Errors
-/// `CONFLICT` when a name is taken.
+/// `CONFLICT` if a name is taken.
 pub(in crate::use_case::registry) async fn enter_planned(
     cx: &Context,
     platform: &PlatformWriter,
@@ -497,7 +514,7 @@ pub(in crate::use_case::registry) async fn enter_planned(
     Ok(())
 }
 
-/// Enters what a job made or found.
+/// Creates or updates the resource record of a part that a job created or found.
 pub(in crate::use_case::registry) async fn upsert_part(
     cx: &Context,
     platform: &PlatformWriter,
@@ -514,7 +531,8 @@ pub(in crate::use_case::registry) async fn upsert_part(
     Ok(())
 }
 
-/// Says of what a job that has ended did not make that it failed. What a cancelled job had not begun with was never wanted.
+/// Marks parts that an ended job never created as failed. Deletes the records of parts that a cancelled job had not
+/// started.
 pub(in crate::use_case::registry) async fn settle_unmade(
     cx: &Context,
     platform: &PlatformWriter,
@@ -545,7 +563,7 @@ pub(in crate::use_case::registry) async fn settle_unmade(
     Ok(())
 }
 
-/// The entry of a part that is not there yet.
+/// Returns the resource record of a part that does not exist yet.
 async fn entry(
     cx: &Context,
     platform: &PlatformWriter,
@@ -576,12 +594,12 @@ async fn entry(
     ))
 }
 
+/// Parses a name at the provider. An invalid name is an internal error.
 fn provider_name(text: &str) -> Result<ProviderName> {
     ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()))
 }
 
-/// Moves a stack as its job moved, provided it is still this job's: one that was asked for, or ended, otherwise in the
-/// meantime stays as it is.
+/// Applies an event of its job to a stack. Does nothing if the stack now belongs to another job or has ended.
 pub(in crate::use_case::registry) async fn record_event(
     cx: &Context,
     scope: &PlatformWriter,
@@ -600,7 +618,8 @@ pub(in crate::use_case::registry) async fn record_event(
     Ok(())
 }
 
-/// Ends the stacks that run in an environment, or in any, with it. Jobs that still work on them find that out.
+/// Ends the stacks of an environment whose infrastructure is removed; `None` means all environments. Jobs that still
+/// work on them fail when they read the new status.
 pub(in crate::use_case::registry) async fn end_all(
     cx: &Context,
     scope: &PlatformWriter,
@@ -625,7 +644,7 @@ pub(in crate::use_case::registry) async fn end_all(
     Ok(())
 }
 
-/// Another stack of the entity that runs, or is about to, in the environment, and asks for the feature as well.
+/// Returns another active or pending stack of the entity in the environment that includes the feature.
 pub(in crate::use_case::registry) async fn other_with_feature(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,

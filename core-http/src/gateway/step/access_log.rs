@@ -1,6 +1,6 @@
-//! Step 4: one log entry for each request, written when its answer has ended or the client has disconnected.
+//! Step 4: writes one log entry per request, when its response has ended or the client has disconnected.
 //!
-//! Nothing of the client's own text is in it but the method and the request id, which is harmless by its rule.
+//! The entry contains no text of the client except the method and the request id, whose format is restricted.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,10 +13,10 @@ use http_body::{Body as _, Frame, SizeHint};
 use crate::gateway::exchange::Exchange;
 use crate::kernel::{Body, BoxError};
 
-/// The status of a request whose client disconnected before the answer; the same as nginx's.
+/// The logged status if the client disconnected before the response. nginx uses the same number.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// An entry that is written when it is dropped, whatever the reason.
+/// A log entry that is written when it is dropped, whatever the reason for the drop.
 #[derive(Debug)]
 pub(super) struct AccessLogEntry {
     pub(super) exchange: Exchange,
@@ -37,8 +37,8 @@ impl AccessLogEntry {
         }
     }
 
-    /// The answer; its entry is written when its body has ended. The entry of a refusal, which has no body of a service, is
-    /// written at once.
+    /// Returns the response. The entry is written when its body has ended. The entry of a refusal is written at once,
+    /// because its body comes from the gateway.
     pub(super) fn answered(mut self, response: Response<Body>, refused: bool) -> Response<Body> {
         self.status = response.status().as_u16();
         if refused {
@@ -64,7 +64,7 @@ impl AccessLogEntry {
     }
 }
 
-/// Milliseconds, to the microsecond.
+/// Converts a time to milliseconds, rounded to microseconds.
 fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
@@ -90,7 +90,7 @@ impl Drop for AccessLogEntry {
     }
 }
 
-/// An answer's body that is counted until it ends.
+/// A response body whose bytes are counted. It writes the log entry when it is dropped.
 #[derive(Debug)]
 struct LoggedBody {
     inner: Body,

@@ -1,8 +1,11 @@
-//! The headers that every answer has, whoever made it: of the steps 1 (security), 3 (request id), 7 (CORS) and 8 (trace id).
-//! Without CORS headers on a 429, a browser would report a network error to its page instead of the reason.
+//! The headers that every response has, whichever component produced it. They belong to steps 1 (security), 3 (request
+//! id), 7 (CORS) and 8 (trace id).
 //!
-//! The connection of a chunked request ends with its answer: hyper does not show whether there was a `Content-Length`
-//! as well, and a proxy in front that used it would take the rest for another client's request.
+//! A 429 needs CORS headers as well: without them, a browser reports a network error to its page instead of the reason.
+//!
+//! The connection of a chunked request is closed after the response, because hyper does not show whether the request
+//! also had a `Content-Length`. A proxy in front that used this length would treat the remaining bytes as the request
+//! of another client.
 
 use http::header::{
     CACHE_CONTROL, CONNECTION, ORIGIN, REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
@@ -13,15 +16,16 @@ use http::{HeaderMap, HeaderValue, Request};
 use super::cors;
 use crate::gateway::config::Settings;
 use crate::gateway::exchange::{Exchange, single};
-use crate::kernel::{Body, header_names, own_value};
+use crate::kernel::request::header_names;
+use crate::kernel::{Body, own_value};
 
-/// How many headers a gateway adds to an answer, at most.
+/// Maximum number of headers that a gateway adds to a response.
 const ADDED: usize = 16;
 
-/// What the headers of an answer need of the request.
+/// The properties of the request that the headers of its response depend on.
 #[derive(Debug)]
 pub(super) struct AnswerHeaders {
-    /// The origin of the page, if it is allowed.
+    /// The `Origin` of the request; `None` if it is not an allowed origin.
     origin: Option<HeaderValue>,
     chunked: bool,
 }
@@ -53,12 +57,12 @@ impl AnswerHeaders {
     }
 }
 
-/// The security headers replace those of an upstream.
+/// Sets the security headers. They replace those of an upstream.
 fn security_headers(exchange: &Exchange, settings: &Settings, headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(X_FRAME_OPTIONS, settings.frame_options.clone());
     headers.insert(REFERRER_POLICY, settings.referrer_policy.clone());
-    // A path that is refused was most likely meant for the API.
+    // An invalid path was most likely meant for the API.
     if exchange.is_api() || exchange.destination.is_err() {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

@@ -1,4 +1,4 @@
-//! Step 9: authentication by the service key, a session or an API key; the first that is present decides.
+//! Step 9: authentication by the service key, a session or an API key. The first credential in this order decides.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,8 @@ use crate::gateway::authority::{AuthorityError, Resolved};
 use crate::gateway::event_stream::Presented;
 use crate::gateway::identity::Identity;
 use crate::gateway::refusal::Refusal;
-use crate::kernel::{ServiceKey, TokenDigest, header_names};
+use crate::kernel::request::header_names;
+use crate::kernel::{ServiceKey, TokenDigest};
 
 fn credential(headers: &HeaderMap) -> Result<Option<Credential>, Refusal> {
     let lines = |name: &HeaderName| {
@@ -25,7 +26,7 @@ fn credential(headers: &HeaderMap) -> Result<Option<Credential>, Refusal> {
 }
 
 impl Steps {
-    /// Finds out who calls.
+    /// Determines the caller of a request.
     pub(super) async fn identify(
         &self,
         method: &Method,
@@ -40,7 +41,7 @@ impl Steps {
             return Ok(public(headers, service_key));
         }
         let credential = credential(headers)?.ok_or_else(Refusal::unauthorized)?;
-        // Before the credential is checked, so that the answer does not tell whether the next guess is right.
+        // Runs before the credential is checked. Otherwise the response would reveal whether the next guess is right.
         if let Some(client) = client {
             self.check_failed_authentications(client)?;
         }
@@ -92,13 +93,13 @@ impl Steps {
 }
 
 impl Steps {
-    /// Counts the request against the limit of its credential, if that has one of its own.
+    /// Counts the request against the limit of its API key, if the key has a limit of its own.
     async fn count_use(&self, resolved: &Resolved) -> Result<(), Refusal> {
         let limit = resolved.requests_per_minute;
         let (Some(per_minute), Some(key)) = (limit, resolved.caller.api_key_id()) else {
             return Ok(());
         };
-        // Boxed, so that sessions do not pay for it.
+        // Boxed, so that the future for sessions stays small.
         let usage = Box::pin(self.rates.use_api_key(key, per_minute)).await;
         let Some(error) = usage.refusal() else {
             return Ok(());
@@ -109,8 +110,8 @@ impl Steps {
     }
 }
 
-/// Anonymous, whatever credential is sent. A session is still forwarded to the services that validate sessions, the
-/// service key never.
+/// Returns the anonymous identity of a request to a public route. Its session, but never the service key, is forwarded
+/// to the services that validate sessions.
 fn public(headers: &HeaderMap, service_key: &ServiceKey) -> Identity {
     let mut identity = Identity::anonymous();
     identity.session = match credential(headers) {

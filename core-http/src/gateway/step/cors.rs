@@ -1,4 +1,4 @@
-//! Step 7: preflights, which are answered without asking for a credential, and the CORS headers of every answer.
+//! Step 7: responds to preflights without authentication, and sets the CORS headers of every response.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use crate::gateway::config::Settings;
 use crate::gateway::exchange::single;
 use crate::kernel::Body;
-use crate::kernel::cors::{EXPOSED_HEADERS, is_preflight, preflight, vary_by_origin};
+use crate::kernel::admission::cors::{EXPOSED_HEADERS, is_preflight, preflight, vary_by_origin};
 
-/// The answer to a preflight; `None` for any other request.
+/// Returns the response to a preflight; `None` for any other request.
 pub(super) fn preflight_answer(
     request: &Request<Body>,
     settings: &Settings,
@@ -24,7 +24,7 @@ pub(super) fn preflight_answer(
     Some(preflight(allowed.map(|_| settings.cors_headers.clone())))
 }
 
-/// Adds the CORS headers that let a page of an allowed origin read the answer.
+/// Sets the CORS headers that let a page of an allowed origin read the response.
 pub(super) fn expose(headers: &mut HeaderMap, origin: Option<HeaderValue>, settings: &Settings) {
     vary_by_origin(headers);
     let Some(origin) = origin else {

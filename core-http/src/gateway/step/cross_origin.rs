@@ -1,5 +1,5 @@
-//! Without a service key no credential is required, so cross-origin requests of browsers are refused unless their origin is
-//! allowed.
+//! Refuses cross-origin browser requests if no service key is configured, because then no credential is required.
+//! Requests of allowed origins pass.
 
 use http::Request;
 use http::header::HOST;
@@ -7,8 +7,9 @@ use http::header::HOST;
 use crate::gateway::config::Settings;
 use crate::gateway::exchange::{Exchange, single_text};
 use crate::gateway::refusal::Refusal;
-use crate::kernel::cors::is_cross_origin;
-use crate::kernel::{Body, cross_origin_error, header_names};
+use crate::kernel::admission::cors::is_cross_origin;
+use crate::kernel::request::header_names;
+use crate::kernel::{Body, cross_origin_error};
 
 pub(super) fn check(
     request: &Request<Body>,

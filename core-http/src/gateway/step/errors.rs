@@ -1,4 +1,4 @@
-//! Step 2: refusals and panics become the error envelope. Answers of services are not changed, errors included.
+//! Step 2: turns refusals and panics into error envelopes. Responses of services pass unchanged, including errors.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use crate::gateway::exchange::Outcome;
 use crate::gateway::refusal::Refusal;
 use crate::kernel::{Body, ErrorStyle, empty_body, error_response};
 
-/// The outcome of work that may panic: a panic is an internal error of this one request.
+/// Runs work that may panic. A panic becomes an internal error of this one request.
 pub(crate) async fn caught(work: impl Future<Output = Outcome>) -> Outcome {
     AssertUnwindSafe(work)
         .catch_unwind()
@@ -21,14 +21,14 @@ pub(crate) async fn caught(work: impl Future<Output = Outcome>) -> Outcome {
         .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned()).into()))
 }
 
-/// The envelope of a refusal, with its headers.
+/// Returns the envelope of a refusal, with the headers of the refusal.
 pub(super) fn envelope(method: &Method, request_id: &str, refusal: Refusal) -> Response<Body> {
     let mut response = error_response(&refusal.error, request_id, ErrorStyle::Envelope, None);
     response.headers_mut().extend(*refusal.headers);
     if *method != Method::HEAD {
         return response;
     }
-    // The same head as for GET, without the body.
+    // The response to HEAD has the same head as that to GET, but no body.
     if let Some(length) = response.body().size_hint().exact() {
         let length = HeaderValue::from(length);
         response.headers_mut().insert(CONTENT_LENGTH, length);

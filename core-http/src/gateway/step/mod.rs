@@ -1,20 +1,21 @@
-//! The steps every request passes, in the interface's order.
+//! The steps that every request passes, in the order of the interface.
 //!
-//! What a step does before the proxy is in [`Steps::admitted`] and [`Steps::authenticated`], in that order; what it adds to the answer
-//! is in [`Steps::answer`], in the reverse order, and happens to every answer, whoever made it. A step that ends a request
-//! returns a [`Refusal`], which the errors step turns into an envelope.
+//! The part of a step that runs before the proxy is in [`Steps::admitted`] and [`Steps::authenticated`], in that order.
+//! The part that runs on the response is in [`Steps::answer`], in reverse order. It applies to every response,
+//! whichever component produced it. A step that refuses a request returns a [`Refusal`], which the errors step turns
+//! into an envelope.
 //!
-//! | step | before the proxy | on the answer |
+//! | step | before the proxy | on the response |
 //! |---|---|---|
 //! | 1 security headers | | [`answer_headers`] |
 //! | 2 errors | | [`errors`]: panics and refusals become envelopes |
 //! | 3 request id | [`Exchange::begin`] | [`answer_headers`] |
-//! | 4 log | [`access_log`]: an entry, written when it is dropped | its body is counted |
+//! | 4 log | [`access_log`]: an entry, written when it is dropped | counts the bytes of the body |
 //! | 5 time | [`Exchange::begin`] | [`timing`] |
 //! | 6 rate limit | [`rate_limit`] | [`rate_limit`] |
-//! | 7 CORS | [`cors`]: preflights are answered | [`answer_headers`] |
-//! | 8 tracing | [`trace`]: a span around the rest | [`answer_headers`] |
-//! | | [`framing`] and [`headers`]: ambiguous requests are refused, forbidden headers removed | |
+//! | 7 CORS | [`cors`]: responds to preflights | [`answer_headers`] |
+//! | 8 tracing | [`trace`]: a span around the remaining steps | [`answer_headers`] |
+//! | | [`framing`] and [`headers`]: refuse ambiguous requests and remove forbidden headers | |
 //! | | [`cross_origin`] | |
 //! | 9 authentication | [`authenticate`] | |
 //! | 10 suspension | [`Steps::authenticated`] | |
@@ -44,10 +45,10 @@ use super::proxy::Proxy;
 use super::refusal::Refusal;
 use super::session_cache::SessionCache;
 use super::{framing, headers};
-use crate::kernel::rate_limit::{Counted, RateLimits};
+use crate::kernel::admission::rate_limit::{Counted, RateLimits};
 use crate::kernel::{Body, Draining, PeerAddr, Stopping};
 
-/// All steps around the proxy.
+/// All steps around the proxy, with the state that they share.
 #[derive(Debug)]
 pub(crate) struct Steps {
     pub(crate) settings: Arc<Settings>,
@@ -59,11 +60,12 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Answers a request.
+    /// Responds to a request.
     pub(crate) async fn answer(&self, mut request: Request<Body>) -> Response<Body> {
         let mut entry = AccessLogEntry::begin(self.exchange(&request));
         let answer_headers = AnswerHeaders::of(&request, &self.settings);
-        // Services trust the extensions of a request, so the caller of the gateway must not set any, but that its server stops.
+        // Services trust the extensions of a request. All of them are removed, except those about the shutdown of the
+        // server.
         let extensions = request.extensions_mut();
         let stopping = extensions.remove::<Stopping>();
         let draining = extensions.remove::<Draining>();
@@ -99,7 +101,7 @@ impl Steps {
         Exchange::begin(request, peer, trusted, &*self.clock, &*self.entropy)
     }
 
-    /// The steps before authentication.
+    /// Runs the steps before authentication, then the remaining ones.
     async fn admitted<'s>(
         &'s self,
         mut request: Request<Body>,
@@ -126,7 +128,7 @@ impl Steps {
         rest.instrument(span).await
     }
 
-    /// Authentication, suspension, and the proxy.
+    /// Runs authentication, the suspension check, and the proxy.
     async fn authenticated(&self, request: Request<Body>, exchange: &mut Exchange) -> Outcome {
         if !exchange.is_api() {
             return self.proxy.answer(request, None, exchange).await;
@@ -139,7 +141,7 @@ impl Steps {
         );
         let mut identity = identify.await?;
         exchange.caller = Some(Arc::clone(&identity.caller));
-        // On every route. The service key belongs to no platform.
+        // Applies to every route. The service key belongs to no platform and is never suspended.
         if identity.suspended {
             return Err(Refusal::new(
                 Code::PlatformSuspended,

@@ -1,5 +1,5 @@
-//! Step 6: the rate limits of a client, over all paths and for each path. Before authentication, so that failed attempts
-//! count as well.
+//! Step 6: the rate limits of a client, over all paths and per path. Runs before authentication, so that failed
+//! attempts count as well.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,10 +10,10 @@ use crate::gateway::config::Settings;
 use crate::gateway::exchange::Exchange;
 use crate::gateway::upstream::{KnownRoute, Upstreams};
 use crate::kernel::Body;
-use crate::kernel::cors::intended_method;
-use crate::kernel::rate_limit::{Counted, RateLimits};
+use crate::kernel::admission::cors::intended_method;
+use crate::kernel::admission::rate_limit::{Counted, RateLimits};
 
-/// The client address of requests without a connection.
+/// The address under which requests without a connection are counted.
 const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Counts a request of a client.
@@ -24,13 +24,13 @@ pub(super) async fn count<'s>(
 ) -> Counted<'s> {
     match client {
         Some(client) => rates.count(client, kind, subject).await,
-        // There is no client to apply the overall limit to.
+        // Without a client address, the overall limit cannot be applied.
         None => rates.take(kind, NO_ADDRESS, subject).await,
     }
 }
 
-/// What a request is counted for. Invalid paths and unknown routes are one subject: otherwise each random path would get
-/// a window of its own.
+/// Returns the subject that a request is counted for. Invalid paths and unknown routes share one subject; otherwise
+/// each random path would get a window of its own.
 pub(super) fn subject<'r>(
     upstreams: &'r Upstreams,
     request: &'r Request<Body>,
@@ -56,7 +56,7 @@ pub(super) fn subject<'r>(
     }
 }
 
-/// Adds the headers that say how the window stands.
+/// Sets the headers with the state of the rate limit.
 pub(super) fn write(counted: &Counted<'_>, settings: &Settings, headers: &mut HeaderMap) {
     counted.write(headers);
     if settings.older_rate_headers {

@@ -1,4 +1,4 @@
-//! Step 5: the time until the head of the answer.
+//! Step 5: measures the time until the head of the response.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
 
-/// Notes the time, and sends it if that is wanted.
+/// Records the time, and sends it as `Server-Timing` if that is configured.
 pub(super) fn write(exchange: &mut Exchange, settings: &Settings, headers: &mut HeaderMap) {
     let total = exchange.arrived.elapsed();
     exchange.head_time = Some(total);

@@ -1,4 +1,5 @@
-//! The routes with which people manage their keys. A program with a key is no person.
+//! The routes with which people manage their API keys. Requests with an API key are refused, so that a program cannot
+//! create keys.
 
 use std::time::Duration;
 
@@ -25,7 +26,13 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let with_key = |codes: &[Code]| [&of_key, codes].concat();
     vec![
         style(post("/api/auth/api-key/create", "createApiKey"))
-            .summary("Makes an API key for oneself or one's organization; its secret is shown this once. A key without an organization acts for its owner alone.")
+            .summary("Creates an API key for the caller or an organization.")
+            .description(
+                "The secret is returned only in this response. A key without an organization is \
+                 personal: it only reads the profile of its owner. A key never has more \
+                 permissions than its owner, and nobody can give a key permissions that they do \
+                 not have. Requires a proof of identity from the last 10 minutes.",
+            )
             .unauthorized(Code::UnauthorizedSession, "Unauthorized or invalid session")
             .secret_answer()
             .refuses(&[
@@ -44,15 +51,30 @@ pub(super) fn rows() -> Vec<Endpoint> {
             ])
             .writes(create),
         style(get("/api/auth/api-key/list", "listApiKeys"))
-            .summary("The caller's API keys, or those of an organization.")
+            .summary("Lists API keys of the caller or an organization.")
+            .description(
+                "Returns the caller's own keys; with `organizationOwned=true` it returns the keys \
+                 that belong to the organization. Deleted keys are not listed. The secrets are \
+                 never returned.",
+            )
             .refuses(&[Code::Forbidden, Code::PlatformSuspended, Code::NotFound])
             .reads(list),
         style(get("/api/auth/api-key/get", "getApiKey"))
-            .summary("An API key.")
+            .summary("Returns an API key without its secret.")
+            .description(
+                "Returns a key of the caller or of an organization. A deleted key, and a key of \
+                 another user, is reported as not found.",
+            )
             .refuses(&of_key)
             .reads(show),
         style(post("/api/auth/api-key/update", "updateApiKey"))
-            .summary("Renames an API key, disables or enables it, or sets its limit.")
+            .summary("Updates an API key.")
+            .description(
+                "Renames the key, enables or disables it, or sets its rate limit; absent fields \
+                 are kept. The change takes effect with the next request of the key. A disabled \
+                 key can be enabled again. Only owners of the organization and operators can set \
+                 the rate limit.",
+            )
             .refuses(&with_key(&[
                 Code::InvalidNameLength,
                 Code::ServerOnlyProperty,
@@ -61,11 +83,22 @@ pub(super) fn rows() -> Vec<Endpoint> {
             ]))
             .writes(update),
         style(post("/api/auth/api-key/delete", "deleteApiKey"))
-            .summary("Deletes an API key: it is never accepted again.")
+            .summary("Deletes an API key permanently.")
+            .description(
+                "The key is rejected from the next request on and cannot be restored. A second \
+                 deletion is rejected as not found.",
+            )
             .refuses(&of_key)
             .writes(delete),
         style(post("/api/auth/api-key/rotate", "rotateApiKey"))
-            .summary("Gives an API key a new secret, which is shown this once; the former one goes on for a while.")
+            .summary("Replaces the secret of an API key.")
+            .description(
+                "Returns the new secret, only in this response. The previous secret stays valid \
+                 for `overlap` seconds; with 0 every previous secret ends at once. While a \
+                 previous secret is still valid, a rotation with an overlap is a conflict. The \
+                 caller must have all permissions of the key. Requires a proof of identity from \
+                 the last 10 minutes.",
+            )
             .secret_answer()
             .refuses(&with_key(&[
                 Code::InvalidState,
@@ -82,7 +115,7 @@ fn active_organization(cx: &Context) -> Option<OrganizationId> {
     active.map(|own| own.organization_id.clone())
 }
 
-/// Returns the organization that is asked for, or else the one the caller acts for.
+/// Returns the requested organization, or the organization that the caller acts for.
 fn organization(cx: &Context, asked: Option<OrganizationId>) -> Result<OrganizationId> {
     asked
         .or_else(|| active_organization(cx))
@@ -156,7 +189,7 @@ async fn list(
     }))
 }
 
-/// They come newest first.
+/// Sorts the keys. Without a sort option they stay in their order, newest first.
 fn sort(keys: &mut [Stored<ApiKey>], by: Option<SortBy>, direction: Option<SortDirection>) {
     if by.is_none() && direction.is_none() {
         return;

@@ -1,4 +1,4 @@
-//! API keys: better-auth's routes for their owners, and what services ask about them.
+//! API keys: better-auth's routes for people who manage them, and the validation for services.
 
 mod manage;
 mod presented;

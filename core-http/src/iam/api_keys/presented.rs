@@ -1,4 +1,4 @@
-//! The key that a request presents.
+//! Looks up the API key that a request presents.
 
 use core_domain::iam::{ApiKeyRefusal, ApiKeySecret};
 use core_domain::kernel::{ApiKeyId, Caller, Result};
@@ -6,9 +6,9 @@ use core_domain::port::{Mode, Store, transact_in};
 use core_domain::use_case::iam::api_key::{self, ApiKeyDetails};
 
 use crate::kernel::App;
-use crate::kernel::rate_limit::{ApiKeyUsage, RateLimits};
+use crate::kernel::admission::rate_limit::{ApiKeyUsage, RateLimits};
 
-/// Counts the uses of keys that reach IAM without a gateway.
+/// Rate limits for API keys on requests that do not come through a gateway.
 #[derive(Debug)]
 pub(crate) struct KeyLimits(RateLimits);
 
@@ -17,16 +17,16 @@ impl KeyLimits {
         Self(RateLimits::of(app))
     }
 
-    /// Counts a use of a key.
+    /// Counts one use of a key.
     pub(super) async fn count(&self, found: &ApiKeyDetails) -> ApiKeyUsage {
         let limit = found.key.requests_per_minute;
         self.0.use_api_key(&found.key.id, limit).await
     }
 
-    /// Whom a key stands for; `None` when it is not accepted.
+    /// Returns the caller that a key identifies; `None` if the key is not accepted.
     ///
     /// # Errors
-    /// `RATE_LIMITED`.
+    /// Returns `RATE_LIMITED` if the key was used more often than its limit allows.
     pub(crate) async fn caller_of(
         &self,
         store: &dyn Store,
@@ -42,8 +42,8 @@ impl KeyLimits {
     }
 }
 
-/// The key of a text that is presented as one, or why it is not accepted. A text that can be no key is not looked for. That
-/// the key is used is noted once a minute.
+/// Returns the key with the presented secret, or the reason for which it is not accepted. A text that cannot be a
+/// secret is not looked up. The use of the key is recorded at most once a minute.
 pub(crate) async fn key_of(
     store: &dyn Store,
     presented: &str,
@@ -63,7 +63,7 @@ pub(crate) async fn key_of(
     Ok(found)
 }
 
-/// Nobody is refused because it could not be noted that they called.
+/// Records the use of a key. A failure is only logged, so that it does not fail the request.
 async fn note_use(store: &dyn Store, id: &ApiKeyId) {
     let noted = transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(api_key::note_use(uow, id))
@@ -72,7 +72,7 @@ async fn note_use(store: &dyn Store, id: &ApiKeyId) {
         tracing::warn!(
             key = id.as_str(),
             ?error,
-            "the use of an API key was not noted"
+            "failed to record the use of an API key"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What the routes of API keys take.
+//! The request bodies and queries of the API key routes.
 
 use core_domain::iam::{KeyPrefix, LONGEST_OVERLAP, MAX_REQUESTS_PER_MINUTE};
 use core_domain::kernel::{
@@ -8,7 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What only a server sets in better-auth; clients are told so.
+/// Fields that better-auth accepts only from a server. A request with one of them is rejected with
+/// `SERVER_ONLY_PROPERTY`.
 const SERVER_ONLY: [&str; 7] = [
     "remaining",
     "permissions",
@@ -19,10 +20,10 @@ const SERVER_ONLY: [&str; 7] = [
     "rateLimitEnabled",
 ];
 
-/// Fields of a body that have no place in its shape.
+/// Fields of a body that its type does not declare.
 type Rest = Map<String, Value>;
 
-/// Refuses what clients do not set.
+/// Rejects fields that clients cannot set.
 pub(super) fn refuse_foreign(rest: &Rest) -> Result<()> {
     let given = |name: &str| rest.get(name).is_some_and(|value| !value.is_null());
     if given("metadata") {
@@ -61,88 +62,97 @@ macro_rules! integers {
 }
 
 integers! {
-    /// A life in seconds. Its bounds have codes of their own.
+    /// A lifetime in seconds. Its limits are checked later and have error codes of their own.
     Lifetime(i64) { "type": "integer", "examples": [2_592_000] };
-    /// Uses a minute.
+    /// The number of requests per minute.
     RequestsPerMinute(u32) {
         "type": "integer", "minimum": 1, "maximum": MAX_REQUESTS_PER_MINUTE, "examples": [600]
     };
-    /// Seconds for which a former secret goes on working.
+    /// The number of seconds for which a previous secret stays valid.
     Overlap(u64) {
         "type": "integer", "minimum": 0, "maximum": LONGEST_OVERLAP.as_secs(), "examples": [86_400]
     };
-    /// How many keys are shown.
+    /// The maximum number of keys to return.
     Count(usize) { "type": "integer", "minimum": 1, "examples": [10] };
-    /// How many keys are skipped.
+    /// The number of keys to skip.
     Offset(usize) { "type": "integer", "minimum": 0, "examples": [0] };
 }
 
-/// The body with which a key is made. All but the first three fields are ours.
+/// The properties of the new key. better-auth defines `name`, `prefix` and `expiresIn`; the other fields are
+/// extensions.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CreateApiKey {
-    /// What its owner calls it: 1 to 32 characters.
+    /// The name of the key, 1 to 32 characters. Default: none.
     pub(super) name: Option<Line<0, 255>>,
-    /// What it shall begin with, after `core_`.
+    /// The text with which the secret begins, after `core_`. Default: none.
     pub(super) prefix: Option<KeyPrefix>,
-    /// For how many seconds it lives: a day to 365 days; until it is deleted when not said.
+    /// The lifetime in seconds, from 86400 (1 day) to 31536000 (365 days). Default: the key does not expire.
     pub(super) expires_in: Option<Lifetime>,
-    /// The organization it acts for, which must have a platform; the active one when not said. Null, and nothing said where no
-    /// organization is active, make a personal key: it acts for its owner alone, in no organization.
+    /// The organization that the key acts for; it must have a platform. `null` creates a personal key. Default: the
+    /// active organization; without one, a personal key.
     #[serde(default)]
     pub(super) organization_id: Patch<OrganizationId>,
-    /// Whether it belongs to the organization; otherwise to its maker, and may never more than they.
+    /// Whether the key belongs to the organization. Otherwise it belongs to the caller and never has more permissions
+    /// than the caller. Default: false.
     #[serde(default)]
     pub(super) organization_owned: bool,
-    /// What it may, of what its maker may; everything its owner may when not said.
+    /// The permissions that the key is limited to, 1 to 100 patterns. Default: all permissions of its owner.
     #[schemars(length(min = 1, max = 100))]
     pub(super) scopes: Option<Vec<PermissionPattern>>,
-    /// How often it may be used in a minute; for owners of the organization and operators to set. 600 when not said.
+    /// The maximum number of requests per minute. Only owners of the organization and operators can set it. Default:
+    /// 600.
     pub(super) requests_per_minute: Option<RequestsPerMinute>,
     #[serde(flatten)]
     #[schemars(skip)]
     pub(super) rest: Rest,
 }
 
-/// The body with which a key is changed.
+/// The properties of the key to change.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UpdateApiKey {
+    /// The id of the key.
     pub(super) key_id: ApiKeyId,
-    /// What its owner calls it: 1 to 32 characters.
+    /// The new name, 1 to 32 characters. If absent, the name is kept.
     pub(super) name: Option<Line<0, 255>>,
-    /// Whether it is accepted.
+    /// Whether the key is accepted. If absent, this is kept.
     pub(super) enabled: Option<bool>,
-    /// How often it may be used in a minute; for owners of the organization and operators to set.
+    /// The maximum number of requests per minute. Only owners of the organization and operators can set it. If absent,
+    /// it is kept.
     pub(super) requests_per_minute: Option<RequestsPerMinute>,
     #[serde(flatten)]
     #[schemars(skip)]
     pub(super) rest: Rest,
 }
 
-/// The body with which a key is rotated.
+/// The key whose secret is replaced.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RotateApiKey {
+    /// The id of the key.
     pub(super) key_id: ApiKeyId,
-    /// For how many seconds the secret it has goes on working; a day when not said. 0 ends every former secret at once.
+    /// The number of seconds for which the current secret stays valid, at most 604800 (7 days). 0 ends every previous
+    /// secret at once. Default: 86400 (1 day).
     pub(super) overlap: Option<Overlap>,
 }
 
-/// The body with which a key is deleted.
+/// The key to delete.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DeleteApiKey {
+    /// The id of the key.
     pub(super) key_id: ApiKeyId,
 }
 
-/// Which key.
+/// The key to return.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(super) struct GetApiKey {
+    /// The id of the key.
     pub(super) id: ApiKeyId,
 }
 
-/// What a list is sorted by.
+/// The field that a list of keys is sorted by.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum SortBy {
@@ -154,7 +164,7 @@ pub(super) enum SortBy {
     LastRequest,
 }
 
-/// Which way a list is sorted.
+/// The direction in which a list is sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum SortDirection {
@@ -162,20 +172,22 @@ pub(super) enum SortDirection {
     Desc,
 }
 
-/// Which keys, and how many of them.
+/// Selects, sorts and limits the keys.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ListApiKeys {
-    /// How many keys; all when not said.
+    /// The maximum number of keys to return. Default: all.
     pub(super) limit: Option<Count>,
-    /// How many keys are skipped.
+    /// The number of keys to skip. Default: 0.
     pub(super) offset: Option<Offset>,
+    /// The field that the keys are sorted by. Default: `createdAt`.
     pub(super) sort_by: Option<SortBy>,
-    /// Newest first when neither this nor `sortBy` is said; ascending when only that is.
+    /// The direction of the sort. Default: ascending if `sortBy` is present; otherwise newest first.
     pub(super) sort_direction: Option<SortDirection>,
-    /// Those that belong to this organization, or to the active one, instead of the caller's own.
+    /// Lists the keys of an organization in place of the caller's own. Default: false.
     #[serde(default)]
     pub(super) organization_owned: bool,
-    /// With `organizationOwned`: of this organization. Otherwise only the caller's own that act for it.
+    /// With `organizationOwned`, the organization whose keys are listed; default: the active one. Without it, only the
+    /// caller's keys for this organization are listed.
     pub(super) organization_id: Option<OrganizationId>,
 }

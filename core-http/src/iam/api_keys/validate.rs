@@ -1,4 +1,4 @@
-//! What services ask about a key: who is behind it.
+//! Validation of API keys for other services.
 
 use std::sync::Arc;
 
@@ -11,55 +11,64 @@ use serde::{Deserialize, Serialize};
 
 use super::presented::{KeyLimits, key_of};
 use crate::iam::cookies::no_store;
-use crate::kernel::rate_limit::{API_KEY_WINDOW, ApiKeyUsage};
+use crate::kernel::admission::rate_limit::{API_KEY_WINDOW, ApiKeyUsage};
 use crate::kernel::{Cx, Endpoint, Input, Output, post, with};
 
 pub(super) fn row(limits: &Arc<KeyLimits>) -> Endpoint {
     post("/api/core/apikey/validate", "validateApiKey")
-        .summary("For services: who is behind an API key. Each call counts as a use of the key.")
+        .summary("Validates an API key for a service.")
+        .description(
+            "Returns `valid: true` with the owner, role and permissions of the key, or `valid: \
+             false` with the reason in `code`. The status code is 200 in both cases. Each call \
+             counts as a use of the key.",
+        )
         .plain(with(limits, validate))
 }
 
-/// The body of a validation.
+/// The API key to validate.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct ValidateApiKey {
-    /// The key's secret.
+    /// The secret of the key.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     key: String,
 }
 
-/// How the limit of a key stands.
+/// The rate limit of a key and its current state.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct KeyRateLimit {
-    /// Uses in a window.
+    /// The maximum number of requests per window.
     limit: u32,
+    /// The length of the window, in seconds.
     window_seconds: u64,
-    /// How many more uses the window has.
+    /// The number of requests left in the current window.
     remaining: u32,
-    /// In how many seconds the window ends.
+    /// The time until the current window ends, in seconds.
     reset_after: u64,
 }
 
-/// Who is behind a key.
+/// The identity and permissions of a valid key.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ValidKey {
+    /// The id of the key.
     key_id: ApiKeyId,
-    /// Null for a personal key, which acts in no organization.
+    /// The platform that the key acts for; `null` for a personal key.
     platform_id: Option<PlatformId>,
-    /// Null for a personal key.
+    /// The organization that the key acts for; `null` for a personal key.
     organization_id: Option<OrganizationId>,
-    /// Whose it is; null for the organization's own.
+    /// The user who owns the key; `null` if an organization owns it.
     user_id: Option<UserId>,
-    /// Null for a personal key.
+    /// The roles of the key in the organization, separated by commas; `null` for a personal key.
     role: Option<Roles>,
-    /// Empty for a personal key.
+    /// The permissions of the key; empty for a personal key.
     permissions: Vec<String>,
-    /// Until when this holds if nobody changes anything.
+    /// The time until which this result is valid if nothing changes; `null` if it does not expire. The secret or a
+    /// grant of the owner expires then.
     expires_at: Option<Timestamp>,
+    /// The rate limit of the key.
     rate_limit: KeyRateLimit,
-    /// Whether the platform's callers are to be refused.
+    /// Whether the platform is suspended, so that the caller must be refused.
     suspended: bool,
 }
 
@@ -85,14 +94,15 @@ impl ValidKey {
     }
 }
 
-/// Whether a key is accepted, and who is behind it or why not.
+/// The result of the validation. The fields of a valid key are on the same level as `valid`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct ApiKeyValidation {
+    /// Whether the key is accepted.
     valid: bool,
-    /// Why not.
+    /// The reason for which the key is not accepted; absent for a valid key.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<ApiKeyRefusal>,
-    /// Who is behind it; the fields stand beside `valid`.
+    /// The identity and permissions of the key; absent if it is not accepted.
     #[serde(flatten)]
     key: Option<ValidKey>,
 }

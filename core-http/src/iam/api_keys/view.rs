@@ -1,4 +1,4 @@
-//! A key as better-auth's clients know it, with what they do not know beside it.
+//! API keys in the format of better-auth's clients, with the additional fields of the suite.
 
 use std::collections::BTreeMap;
 
@@ -11,56 +11,73 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::kernel::rate_limit::API_KEY_WINDOW;
+use crate::kernel::admission::rate_limit::API_KEY_WINDOW;
 
-/// How much of a secret better-auth shows.
+/// The number of characters of the secret that better-auth shows.
 const START: usize = 6;
 
-/// A key, without its secret.
+/// An API key, without its secret.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ApiKeyView {
+    /// The id of the key.
     id: ApiKeyId,
-    /// Always `default`.
+    /// Always `default`, for compatibility with better-auth.
     config_id: &'static str,
+    /// The name of the key; `null` without one.
     name: Option<Line<1, 32>>,
-    /// The first 6 characters of its secret.
+    /// The first 6 characters of the secret.
     start: String,
-    /// What its secret begins with.
+    /// The text with which the secret begins, including `core_`.
     prefix: String,
-    /// The owner: a user, or the organization.
+    /// The id of the owner: a user or an organization.
     reference_id: String,
+    /// Whether the key is accepted.
     enabled: bool,
+    /// Always `true`: every key has a rate limit.
     rate_limit_enabled: bool,
-    /// In milliseconds.
+    /// The length of the rate limit window, in milliseconds.
     rate_limit_time_window: u64,
+    /// The maximum number of requests per window.
     rate_limit_max: u32,
-    /// Always 0: uses are not counted for good; `lastRequest` says when the last one was.
+    /// Always 0, because uses are not counted permanently; see `lastRequest`.
     request_count: u32,
+    /// Always `null`: the total number of uses is not limited.
     remaining: Option<u32>,
+    /// Always `null`: the total number of uses is not limited.
     refill_interval: Option<u32>,
+    /// Always `null`: the total number of uses is not limited.
     refill_amount: Option<u32>,
+    /// Always `null`: the total number of uses is not limited.
     last_refill_at: Option<Timestamp>,
-    /// To the minute.
+    /// The time of the last use, accurate to one minute; `null` if never used.
     last_request: Option<Timestamp>,
+    /// The time at which the key expires; `null` if it does not expire.
     expires_at: Option<Timestamp>,
-    /// The scopes as better-auth writes them: actions by resource.
+    /// The scopes in the format of better-auth: lists of actions by resource. `null` if the key has all permissions of
+    /// its owner.
     permissions: Option<BTreeMap<String, Vec<String>>>,
+    /// Always `null`: metadata is not supported.
     metadata: Option<Value>,
+    /// The time at which the key was created.
     created_at: Timestamp,
+    /// The time of the last change of the key.
     updated_at: Timestamp,
-    /// The first 12 characters of its secret.
+    /// The first 12 characters of the secret.
     display_start: String,
+    /// The user who owns the key; `null` if an organization owns it.
     user_id: Option<UserId>,
-    /// The organization that it acts for; null for a personal key.
+    /// The organization that the key acts for; `null` for a personal key.
     organization_id: Option<OrganizationId>,
-    /// The platform of that organization.
+    /// The platform of that organization; `null` for a personal key.
     platform_id: Option<PlatformId>,
+    /// Whether the key belongs to an organization.
     organization_owned: bool,
-    /// What it is narrowed to; null when it may everything its owner may.
+    /// The permissions that the key is limited to; `null` if it has all permissions of its owner.
     scopes: Option<Vec<PermissionPattern>>,
+    /// The maximum number of requests per minute.
     requests_per_minute: u32,
-    /// Until when the secret works that it had before it was rotated; null when it was not.
+    /// The time until which the secret before the last rotation is valid; `null` if the key was never rotated.
     overlap_ends_at: Option<Timestamp>,
 }
 
@@ -113,12 +130,12 @@ fn by_resource(scopes: &[PermissionPattern]) -> BTreeMap<String, Vec<String>> {
     actions
 }
 
-/// A key with its secret, which is shown this once.
+/// A key with its secret, which is returned only once.
 #[derive(Clone, Serialize, JsonSchema)]
 pub(super) struct IssuedApiKeyView {
     #[serde(flatten)]
     view: ApiKeyView,
-    /// The secret.
+    /// The secret of the key.
     key: String,
 }
 
@@ -131,17 +148,18 @@ impl From<IssuedApiKey> for IssuedApiKeyView {
     }
 }
 
-/// A list of keys.
+/// A list of API keys.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ApiKeyList {
+    /// The keys of this page, without their secrets.
     pub(super) api_keys: Vec<ApiKeyView>,
-    /// How many there are in all.
+    /// The total number of keys, before `limit` and `offset`.
     pub(super) total: usize,
-    /// As it was asked for.
+    /// The `limit` of the request; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<usize>,
-    /// As it was asked for.
+    /// The `offset` of the request; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) offset: Option<usize>,
 }

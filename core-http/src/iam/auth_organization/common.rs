@@ -1,11 +1,11 @@
-//! What the routes of organizations share: reads by two methods, and the organization that a request is about.
+//! Shared parts of the organization routes: reads with two methods, and the organization that a request names.
 
 use core_domain::access::OrganizationRef;
 use core_domain::kernel::{OrganizationId, Slug};
 
 use crate::kernel::{Endpoint, ErrorStyle, Input, OnOrganization, Row, get, post};
 
-/// A read under both methods: the operation of `POST` has a name of its own.
+/// Returns the endpoints of a read for `GET` and `POST`. Each has an operation id of its own.
 pub(super) fn both(
     path: &'static str,
     [by_get, by_post]: [&'static str; 2],
@@ -15,17 +15,17 @@ pub(super) fn both(
     [row(get(path, by_get)), row(post(path, by_post))]
 }
 
-/// A query or body that may name an organization. One that names none is about the active organization.
+/// A query or body that can name an organization. Without a name, the request is about the active organization.
 pub(super) trait NamesOrganization {
-    /// The id of the organization.
+    /// Returns the id of the organization, if the request contains one.
     fn id(&self) -> Option<&OrganizationId>;
 
-    /// The slug of the organization; the id wins over it.
+    /// Returns the slug of the organization, if the request contains one. The id takes precedence.
     fn slug(&self) -> Option<&Slug> {
         None
     }
 
-    /// The organization.
+    /// Returns the organization that the request is about.
     fn organization_ref(&self) -> OrganizationRef<'_> {
         match (self.id(), self.slug()) {
             (None, Some(slug)) => OrganizationRef::Slug(slug),
@@ -46,14 +46,14 @@ impl<B: NamesOrganization> OnOrganization for Input<(), (), B> {
     }
 }
 
-/// A request that can name no organization is about the active one.
+/// A request without parameters is about the active organization.
 impl OnOrganization for Input {
     fn organization(&self) -> OrganizationRef<'_> {
         OrganizationRef::Active
     }
 }
 
-/// Queries and bodies with the field `organization_id`.
+/// Implements [`NamesOrganization`] for queries and bodies with an optional field `organization_id`.
 macro_rules! names_organization {
     ($($shape:ty),+) => {$(
         impl $crate::iam::auth_organization::common::NamesOrganization for $shape {

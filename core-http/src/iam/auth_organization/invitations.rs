@@ -1,4 +1,4 @@
-//! Invitations of a person's organizations, and to the person.
+//! Invitations to organizations: sending, canceling, listing and answering them.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::kernel::{
     BySession, Cx, Endpoint, ErrorStyle, Input, OpenScope, Output, Row, post, with,
 };
 
-/// How many invitations a list has at most.
+/// Maximum number of invitations in a list.
 const MOST: u32 = 100;
 
-/// The words of rows for the recipient of an invitation.
+/// Adds the refusals of operations that only the recipient of an invitation can call.
 fn for_recipient(row: Row) -> Row {
     row.refuses(&[
         Code::InvitationNotFound,
@@ -42,7 +42,15 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     let style = |row: Row| row.errors(ErrorStyle::TopLevelCode);
     let mut rows = vec![
         style(post("/api/auth/organization/invite-member", "inviteMember"))
-            .summary("Invites somebody by mail, or sends a pending invitation again.")
+            .summary("Invites a person by mail, or resends a pending invitation.")
+            .description(
+                "Creates a pending invitation that is valid for 48 hours and mails its link. With \
+                 `resend`, a pending invitation keeps its id and role and gets a new link and a \
+                 new expiry; its previous link becomes invalid. Without it, a second invitation \
+                 of the same address is refused. Inviting an owner requires a proof of identity \
+                 from the last 10 minutes. The number of invitation mails per address and \
+                 organization is limited.",
+            )
             .rate(RateClass::Strict)
             .rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
             .rewords(Code::NotFound, Code::MemberNotFound)
@@ -61,7 +69,13 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "/api/auth/organization/accept-invitation",
             "acceptInvitation",
         )))
-        .summary("Accepts an invitation; the session acts for the organization.")
+        .summary("Accepts an invitation.")
+        .description(
+            "Makes the caller a member with the invited roles; the session then acts for the \
+             organization. The caller must have a verified address or use the id with the secret \
+             from the mailed link. The caller's address counts as verified from then on. An \
+             invitation can be answered once.",
+        )
         .refuses(&[Code::AlreadyMember, Code::LimitReached])
         .writes(with(iam, accept)),
         for_recipient(style(post(
@@ -69,12 +83,22 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "rejectInvitation",
         )))
         .summary("Declines an invitation.")
+        .description(
+            "The caller must have a verified address or use the id with the secret from the \
+             mailed link. The caller's address counts as verified from then on. An invitation can \
+             be answered once.",
+        )
         .writes(with(iam, reject)),
         style(post(
             "/api/auth/organization/cancel-invitation",
             "cancelOwnInvitation",
         ))
-        .summary("Takes an invitation back.")
+        .summary("Cancels a pending invitation.")
+        .description(
+            "The link of the invitation becomes invalid at once. A repeated call returns the \
+             canceled invitation again. An invitation that was answered or has expired is \
+             rejected as not found.",
+        )
         .rate(RateClass::Strict)
         .rewords(Code::NotFound, Code::InvitationNotFound)
         .rewords(Code::Forbidden, Code::NotAllowedToCancelInvitation)
@@ -85,7 +109,13 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         "/api/auth/organization/get-invitation",
         names,
         |row| {
-            let row = row.summary("An invitation, for its recipient.");
+            let row = row.summary("Returns an invitation to its recipient.")
+            .description(
+                "Returns a pending invitation with the names of the organization and the inviter. \
+                 The caller must have a verified address or use the id with the secret from the \
+                 mailed link. An invitation that can no longer be answered is rejected as not \
+                 found.",
+            );
             for_recipient(row).reads(get)
         },
     ));
@@ -97,7 +127,9 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         "/api/auth/organization/list-invitations",
         names,
         |row| {
-            let row = row.summary("The newest invitations of an organization.");
+            let row = row
+                .summary("Lists the newest invitations of an organization.")
+                .description("Returns at most 100 invitations of every status, newest first.");
             row.rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
                 .rewords(Code::NotFound, Code::NotMemberOfThis)
                 .reads(list)
@@ -108,7 +140,11 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         "/api/auth/organization/list-user-invitations",
         names,
         |row| {
-            let row = row.summary("The invitations that the caller can answer.");
+            let row = row.summary("Lists the invitations that the caller can answer.")
+            .description(
+                "Returns at most 100 pending invitations to the caller's address, which must be \
+                 verified.",
+            );
             row.refuses(&[Code::EmailVerificationRequired])
                 .reads(list_own)
         },
@@ -116,19 +152,22 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     rows
 }
 
-/// The body of an invitation.
+/// The person to invite and their roles.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct InviteMember {
+    /// The email address of the person to invite.
     #[schemars(
         length(max = 254),
         regex(pattern = r"^[^\u0000]*$"),
         example = "eve@example.org"
     )]
     email: String,
+    /// The roles that the person gets in the organization.
     role: OneOrMore,
+    /// The organization. Default: the active organization.
     organization_id: Option<OrganizationId>,
-    /// One that waits already is sent again and extended.
+    /// Whether a pending invitation is sent again and extended. Default: false.
     #[serde(default)]
     resend: bool,
 }
@@ -156,26 +195,30 @@ async fn invite(
     Ok(Output::new(InvitationView::new(&invitation)))
 }
 
-/// Which invitation.
+/// Selects the invitation to return.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct InvitationQuery {
+    /// The id of the invitation, or the id and secret from the mailed link.
     id: InvitationRef,
 }
 
-/// An invitation and what its recipient is told of it.
+/// An invitation with the details that its recipient needs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct InvitationForRecipient {
     #[serde(flatten)]
     invitation: InvitationView,
+    /// The name of the organization.
     organization_name: String,
+    /// The slug of the organization.
     organization_slug: String,
+    /// The email address of the inviter; `null` if that user was deleted.
     inviter_email: Option<Email>,
 }
 
-/// A request about an invitation to the caller.
+/// A request about an invitation that the caller received.
 trait OnReceivedInvitation {
-    /// The invitation.
+    /// Returns the reference to the invitation.
     fn invitation(&self) -> &InvitationRef;
 }
 
@@ -212,10 +255,11 @@ async fn get(
     }))
 }
 
-/// The body of an answer.
+/// The invitation that the caller answers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct AnswerInvitation {
+    /// The id of the invitation, or the id and secret from the mailed link.
     invitation_id: InvitationRef,
 }
 
@@ -225,10 +269,12 @@ impl OnReceivedInvitation for Input<(), (), AnswerInvitation> {
     }
 }
 
-/// An invitation that was answered, and the membership it led to.
+/// The answered invitation and the new membership.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct AnsweredInvitation {
+    /// The invitation with its new status.
     invitation: InvitationView,
+    /// The new membership; `null` if the invitation was declined.
     member: Option<MemberView>,
 }
 
@@ -265,10 +311,11 @@ async fn reject(
     Ok(Output::new(answered.into()))
 }
 
-/// The body of a cancellation.
+/// The invitation to cancel.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct CancelInvitation {
+    /// The id of the invitation.
     invitation_id: InvitationId,
 }
 
@@ -296,10 +343,11 @@ async fn cancel(
     Ok(Output::new(InvitationView::new(&canceled)))
 }
 
-/// Of which organization; the active one when none is named.
+/// Selects the organization whose invitations are listed.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct OfOrganization {
+    /// The organization. Default: the active organization.
     organization_id: Option<OrganizationId>,
 }
 
@@ -317,12 +365,13 @@ async fn list(
     Ok(Output::new(views.collect()))
 }
 
-/// An invitation to the caller.
+/// An invitation that the caller received.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct OwnInvitation {
     #[serde(flatten)]
     invitation: InvitationView,
+    /// The name of the organization; `null` if it was deleted.
     organization_name: Option<String>,
 }
 

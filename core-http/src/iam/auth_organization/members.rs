@@ -1,4 +1,4 @@
-//! The members of a person's organizations.
+//! The members of organizations.
 
 use core_domain::access::{MemberScope, MembershipScope};
 use core_domain::kernel::{
@@ -15,16 +15,16 @@ use super::common::{NamesOrganization, both, names_organization};
 use super::views::{MemberView, MemberWithUser};
 use crate::kernel::{BySession, Cx, Endpoint, ErrorStyle, Input, Output, Row, post};
 
-/// How many members a list has at most.
+/// Maximum number of members in a list.
 const MOST: u32 = 100;
 
-/// The words of rows that show something of an organization.
+/// Adds the refusals of operations that read an organization.
 fn reading(row: Row) -> Row {
     row.refuses(&[Code::NoActiveOrganization, Code::PlatformSuspended])
         .rewords(Code::NotFound, Code::NotMemberOfThis)
 }
 
-/// The words of rows that change memberships.
+/// Adds the refusals of operations that change memberships.
 fn changing(row: Row) -> Row {
     row.refuses(&[Code::NoActiveOrganization, Code::PlatformSuspended])
         .rewords(Code::NotFound, Code::MemberNotFound)
@@ -37,13 +37,23 @@ pub(super) fn rows() -> Vec<Endpoint> {
             "/api/auth/organization/has-permission",
             "hasOrganizationPermission",
         )))
-        .summary("Tells whether the caller has these permissions in an organization.")
+        .summary("Reports whether the caller has permissions in an organization.")
+        .description(
+            "`success` is true only if the caller has all requested permissions. Grants and \
+             denials of the caller are taken into account.",
+        )
         .reads(has_permission),
         changing(style(post(
             "/api/auth/organization/update-member-role",
             "updateMemberRole",
         )))
-        .summary("Gives a member other roles; one owner always stays.")
+        .summary("Changes the roles of a member.")
+        .description(
+            "Replaces all roles of the member; the change takes effect with the member's next \
+             request. The last owner cannot lose the owner role. Only owners can make or remove \
+             owners, which requires a proof of identity from the last 10 minutes. Nobody can give \
+             roles that allow more than their own.",
+        )
         .rewords(Code::Forbidden, Code::NotAllowedToUpdateMember)
         .refuses(&[
             Code::OrganizationWithoutOwner,
@@ -56,7 +66,13 @@ pub(super) fn rows() -> Vec<Endpoint> {
             "/api/auth/organization/remove-member",
             "removeMember",
         )))
-        .summary("Removes a member, named by id or address; one owner always stays.")
+        .summary("Removes a member from an organization.")
+        .description(
+            "The member is named by id or email address; members can also remove themselves. \
+             Sessions of the member no longer act for the organization, and the member's API keys \
+             for it are deleted. The last owner cannot be removed. Removing another owner \
+             requires a proof of identity from the last 10 minutes.",
+        )
         .rewords(Code::Forbidden, Code::NotAllowedToDeleteMember)
         .refuses(&[Code::OnlyOwner, Code::StepUpRequired])
         .writes(remove),
@@ -64,7 +80,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
             "/api/auth/organization/leave",
             "leaveOrganization",
         )))
-        .summary("Leaves an organization; its only owner cannot.")
+        .summary("Ends the caller's membership in an organization.")
+        .description(
+            "Sessions of the caller no longer act for the organization, and the caller's API keys \
+             for it are deleted. The last owner cannot leave.",
+        )
         .ends_access()
         .refuses(&[Code::OnlyOwner])
         .writes(leave),
@@ -72,7 +92,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let names = ["listMembers", "listMembersByPost"];
     rows.extend(both("/api/auth/organization/list-members", names, |row| {
         reading(row)
-            .summary("The members of an organization.")
+            .summary("Lists the members of an organization.")
+            .description(
+                "Returns at most 100 members at a time, with the total number of members. Default \
+                 order: the oldest membership first.",
+            )
             .reads(list)
     }));
     let names = ["getActiveMember", "getActiveMemberByPost"];
@@ -80,7 +104,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
         "/api/auth/organization/get-active-member",
         names,
         |row| {
-            let row = row.summary("The caller in the active organization.");
+            let row = row.summary("Returns the caller's membership in the active organization.")
+            .description(
+                "Returns the membership together with the user. Operators who are not members are \
+                 refused.",
+            );
             reading(row).refuses(&[Code::MemberNotFound]).reads(active)
         },
     ));
@@ -89,7 +117,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
         "/api/auth/organization/get-active-member-role",
         names,
         |row| {
-            let row = row.summary("The caller's roles in the active organization.");
+            let row = row.summary("Returns the caller's roles in the active organization.")
+            .description(
+                "Returns the roles as a text, separated by commas. Operators who are not members \
+                 are refused.",
+            );
             reading(row)
                 .refuses(&[Code::MemberNotFound])
                 .reads(active_role)
@@ -98,7 +130,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     rows
 }
 
-/// In which direction a list is sorted.
+/// The direction in which a list is sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum SortDirection {
@@ -107,7 +139,7 @@ enum SortDirection {
     Desc,
 }
 
-/// By what a list of members is sorted.
+/// The field that a list of members is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum SortBy {
@@ -127,27 +159,32 @@ impl From<SortBy> for MemberOrder {
     }
 }
 
-/// Which members.
+/// Selects, sorts and limits the members.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct MembersQuery {
+    /// The organization. Default: the active organization.
     organization_id: Option<OrganizationId>,
+    /// The maximum number of members to return. Larger values are reduced to 100. Default: 100.
     #[schemars(range(min = 1))]
     limit: Option<u32>,
-    /// How many are left out in front.
+    /// The number of members to skip, at most 1000. Default: 0.
     #[schemars(range(max = 1000))]
     offset: Option<u32>,
+    /// The field that the members are sorted by. Default: `createdAt`.
     #[serde(default)]
     sort_by: SortBy,
+    /// The direction of the sort. Default: `asc`.
     #[serde(default)]
     sort_direction: SortDirection,
 }
 
-/// Members.
+/// A list of members.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct MemberList {
+    /// The selected members and their users.
     members: Vec<MemberWithUser>,
-    /// How many there are in all.
+    /// The total number of members of the organization.
     total: u64,
 }
 
@@ -184,9 +221,10 @@ async fn active(
     Ok(Output::new(MemberWithUser::new(&found)))
 }
 
-/// Roles.
+/// The roles of a member.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct MemberRole {
+    /// The roles, separated by commas.
     role: Roles,
 }
 
@@ -200,21 +238,23 @@ async fn active_role(
     Ok(Output::new(MemberRole { role }))
 }
 
-/// The body of a question for permissions.
+/// The permissions to check.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct HasPermission {
+    /// The organization. Default: the active organization.
     organization_id: Option<OrganizationId>,
-    /// Actions by resource: `{"member": ["create", "update"]}`.
+    /// Lists of actions by resource, for example `{"member": ["create", "update"]}`.
     #[schemars(extend("x-maxBytes" = MAX_PERMISSION_QUERY))]
     permissions: BTreeMap<String, Vec<String>>,
 }
 
-/// Whether the caller has them all.
+/// The result of the permission check.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Permitted {
-    /// Always null.
+    /// Always `null` in this response.
     error: Option<String>,
+    /// Whether the caller has all requested permissions.
     success: bool,
 }
 
@@ -243,13 +283,13 @@ async fn has_permission(
     }))
 }
 
-/// A role, or several.
+/// One role or several roles.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum OneOrMore {
-    /// One, or several joined with commas.
+    /// One role, or several separated by commas.
     One(Roles),
-    /// Several.
+    /// A list of 1 to 10 roles.
     More(#[schemars(length(min = 1, max = 10))] Vec<Role>),
 }
 
@@ -258,18 +298,25 @@ impl OneOrMore {
         match self {
             Self::One(roles) => Ok(roles),
             Self::More(roles) => Roles::of(roles).ok_or_else(|| {
-                core_domain::kernel::Error::invalid("role", "too_short", "names no role")
+                core_domain::kernel::Error::invalid(
+                    "role",
+                    "too_short",
+                    "must name at least one role",
+                )
             }),
         }
     }
 }
 
-/// The body of a change of roles.
+/// The member and their new roles.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct UpdateMemberRole {
+    /// The id of the membership.
     member_id: MemberId,
+    /// The new roles of the member.
     role: OneOrMore,
+    /// The organization. Default: the active organization.
     organization_id: Option<OrganizationId>,
 }
 
@@ -286,22 +333,25 @@ async fn update_role(
     Ok(Output::new(MemberView::new(&changed.member)))
 }
 
-/// The body of a removal.
+/// The member to remove.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct RemoveMember {
+    /// The id of the membership, or the email address of the member.
     #[schemars(
         length(min = 1, max = 254),
         regex(pattern = r"^[^\u0000]*$"),
         example = "ada@example.org"
     )]
     member_id_or_email: String,
+    /// The organization. Default: the active organization.
     organization_id: Option<OrganizationId>,
 }
 
-/// A member who was removed.
+/// The removed member.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct RemovedMember {
+    /// The membership that ended, and its user.
     member: MemberWithUser,
 }
 
@@ -325,10 +375,11 @@ async fn remove(
     }))
 }
 
-/// The body of a departure.
+/// The organization that the caller leaves.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Leave {
+    /// The id of the organization.
     organization_id: OrganizationId,
 }
 

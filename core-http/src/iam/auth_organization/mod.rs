@@ -1,4 +1,4 @@
-//! Organizations as better-auth's clients know them. Reads are `GET`, as the clients send them, and `POST` works as well.
+//! Organizations in the format of better-auth's clients. Clients read with `GET`; `POST` works as well.
 
 mod common;
 mod invitations;

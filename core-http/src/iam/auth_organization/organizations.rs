@@ -1,4 +1,4 @@
-//! A person's organizations: created, listed, chosen, shown, changed, deleted.
+//! The caller's organizations: creating, listing, selecting, reading, updating and deleting them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{
     self, NewOwnOrganization, list_invitations, list_members,
 };
-use core_domain::use_case::registry::organization_removal;
+use core_domain::use_case::registry::tenant;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,29 +26,46 @@ use super::common::{NamesOrganization, both, names_organization};
 use super::views::{InvitationView, MemberView, MemberWithUser, OrganizationView};
 use crate::kernel::{BySession, Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
-/// How many members and invitations an organization is shown with.
+/// Maximum number of members and of invitations in a full organization.
 const SHOWN: u32 = 100;
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     let mut rows = vec![
         post("/api/auth/organization/create", "createOwnOrganization")
-            .summary("Creates an organization that the caller owns; the session acts for it.")
+            .summary("Creates an organization that the caller owns.")
+            .description(
+                "The organization has no platform. The session acts for it from then on, unless \
+                 `keepCurrentActiveOrganization` is set. A slug that is already taken is refused.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::OrganizationAlreadyExists, Code::LimitReached])
             .writes(create),
         post("/api/auth/organization/check-slug", "checkOrganizationSlug")
-            .summary("Tells whether a slug is free.")
+            .summary("Checks whether a slug is available.")
+            .description(
+                "Returns success if no organization has the slug. The slug is not reserved for \
+                 the caller.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::OrganizationSlugTaken])
             .reads(check_slug),
         post("/api/auth/organization/set-active", "setActiveOrganization")
-            .summary("Lets the session act for an organization of the caller's, or for none.")
+            .summary("Selects the active organization of the session.")
+            .description(
+                "The session acts for the organization from the next request on, also if its \
+                 platform is suspended. `organizationId: null` clears the active organization. \
+                 When an organization is selected, the session cookie is set again.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
             .rewords(Code::NotFound, Code::UserIsNotMember)
             .writes(with(iam, set_active)),
         post("/api/auth/organization/update", "updateOwnOrganization")
-            .summary("Changes an organization.")
+            .summary("Updates an organization.")
+            .description(
+                "Changes the fields that are present and keeps the others. The change is recorded \
+                 in the audit log.",
+            )
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::OrganizationSlugTaken])
             .rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
@@ -57,7 +74,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .refuses_as(Code::UserIsNotMember, StatusCode::BAD_REQUEST)
             .writes(update),
         post("/api/auth/organization/delete", "deleteOwnOrganization")
-            .summary("Deletes an organization that has no platform.")
+            .summary("Deletes an organization without platforms.")
+            .description(
+                "Deletes the organization with its memberships and invitations; sessions no \
+                 longer act for it. An organization with a platform is refused; delete the \
+                 platform first. The operator organization cannot be deleted.",
+            )
             .ends_access()
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::Conflict])
@@ -68,15 +90,23 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     ];
     let list_names = ["listOwnOrganizations", "listOwnOrganizationsByPost"];
     rows.extend(both("/api/auth/organization/list", list_names, |row| {
-        row.summary("The caller's organizations.").reads(list)
+        row.summary("Lists the caller's organizations.")
+            .description(
+                "Returns at most 100 organizations, the one that the caller joined first at the \
+                 beginning.",
+            )
+            .reads(list)
     }));
     let full_names = ["getFullOrganization", "getFullOrganizationByPost"];
     rows.extend(both(
         "/api/auth/organization/get-full-organization",
         full_names,
         |row| {
-            let row = row.summary(
-                "An organization with its members and invitations; null when none is active.",
+            let row = row.summary("Returns an organization with its members and invitations.")
+            .description(
+                "Returns `null` if no organization is named and none is active. Contains at most \
+                 100 members, oldest first, and the 100 newest invitations. The invitations are \
+                 empty for callers who may not read them.",
             );
             row.rewords(Code::NotFound, Code::UserIsNotMember)
                 .reads(full)
@@ -87,7 +117,9 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         "/api/auth/organization/get-organization",
         get_names,
         |row| {
-            let row = row.summary("An organization; null when none is active.");
+            let row = row
+                .summary("Returns an organization.")
+                .description("Returns `null` if no organization is named and none is active.");
             row.refuses(&[Code::PlatformSuspended])
                 .rewords(Code::NotFound, Code::UserIsNotMember)
                 .reads(shown)
@@ -96,31 +128,33 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     rows
 }
 
-/// The body of a creation.
+/// The new organization.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct CreateOwnOrganization {
+    /// The name of the organization.
     name: OrganizationName,
+    /// The slug of the organization, unique in the installation.
     slug: Slug,
-    /// Address of its picture.
+    /// URL of the logo, at most 2048 characters. Default: none.
     logo: Option<Line<0, 2048>>,
-    /// Anything its members keep with it, of at most 16 KiB.
+    /// Free-form data of the organization, at most 16 KiB of JSON. Default: none.
     #[schemars(
         with = "Option<Map<String, Value>>",
         extend("x-maxBytes" = MAX_METADATA_BYTES)
     )]
     metadata: Option<OrganizationMetadata>,
-    /// The session goes on to act for what it acts for.
+    /// Whether the session keeps its active organization. Default: false.
     #[serde(default)]
     keep_current_active_organization: bool,
 }
 
-/// A new organization.
+/// The new organization and its owner.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct CreatedOrganization {
     #[serde(flatten)]
     organization: OrganizationView,
-    /// Its owner.
+    /// The membership of the owner.
     members: Vec<MemberView>,
 }
 
@@ -145,9 +179,10 @@ async fn create(
     }))
 }
 
-/// The body of a question for a slug.
+/// The slug to check.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct CheckSlug {
+    /// The slug to check for availability.
     slug: Slug,
 }
 
@@ -173,13 +208,14 @@ async fn list(
     Ok(Output::new(views.collect()))
 }
 
-/// The body of a choice.
+/// The organization to select.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SetActive {
-    /// `null` for none.
+    /// The id of the organization; `null` clears the active organization. Takes precedence over the slug.
     #[serde(default)]
     organization_id: Patch<OrganizationId>,
+    /// The slug of the organization. Ignored if the id is present.
     organization_slug: Option<Slug>,
 }
 
@@ -216,23 +252,27 @@ impl NamesOrganization for SetActive {
     }
 }
 
-/// Which organization; the active one when none is named.
+/// Selects the organization. Default: the active organization.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct WhichOrganization {
+    /// The id of the organization. Takes precedence over the slug.
     organization_id: Option<OrganizationId>,
+    /// The slug of the organization.
     organization_slug: Option<Slug>,
-    /// How many members are shown.
+    /// The maximum number of members to return. Larger values are reduced to 100. Default: 100.
     #[schemars(range(min = 1))]
     members_limit: Option<u32>,
 }
 
-/// An organization with its newest invitations, for those who may read them, and its members.
+/// An organization with its members and invitations.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct FullOrganization {
     #[serde(flatten)]
     organization: OrganizationView,
+    /// The newest invitations; empty for callers who may not read them.
     invitations: Vec<InvitationView>,
+    /// The members and their users, oldest membership first.
     members: Vec<MemberWithUser>,
 }
 
@@ -283,23 +323,27 @@ async fn shown(
     Ok(Output::new(view))
 }
 
-/// The body of a change.
+/// The organization and its new values.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct UpdateOwnOrganization {
+    /// The fields to change.
     data: OrganizationChange,
+    /// The organization. Default: the active organization.
     organization_id: Option<OrganizationId>,
 }
 
-/// What is changed.
+/// The fields of the organization to change.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 struct OrganizationChange {
+    /// The new name. If absent, the name is kept.
     name: Option<OrganizationName>,
+    /// The new slug, unique in the installation. If absent, the slug is kept.
     slug: Option<Slug>,
-    /// Address of its picture; `null` takes it away.
+    /// URL of the logo, at most 2048 characters. `null` removes the logo; if absent, it is kept.
     #[serde(default)]
     logo: Patch<Line<0, 2048>>,
-    /// Anything its members keep with it, of at most 16 KiB; `null` takes it away.
+    /// Free-form data, at most 16 KiB of JSON. `null` removes it; if absent, it is kept.
     #[serde(default)]
     #[schemars(
         with = "Patch<Map<String, Value>>",
@@ -327,10 +371,11 @@ async fn update(
     Ok(Output::new(OrganizationView::changed(&changed)))
 }
 
-/// The body of a deletion.
+/// The organization to delete.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeleteOwnOrganization {
+    /// The id of the organization.
     organization_id: OrganizationId,
 }
 
@@ -346,6 +391,6 @@ async fn delete(
     uow: &mut dyn UnitOfWork,
     _: Input<(), (), DeleteOwnOrganization>,
 ) -> Result<Output<OrganizationView>> {
-    organization_removal::delete(cx, &scope, uow).await?;
+    tenant::delete(cx, &scope, uow).await?;
     Ok(Output::new(OrganizationView::shown(scope.organization())))
 }

@@ -1,5 +1,5 @@
-//! Records as better-auth's clients know them: ids and ISO dates, and metadata that is an object in some answers and its text
-//! in others.
+//! Records in the format of better-auth's clients: ids and ISO dates. Metadata is an object in some responses and JSON
+//! text in others.
 
 use core_domain::iam::{Invitation, InvitationStatus, Member, Organization, User};
 use core_domain::kernel::{
@@ -11,16 +11,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// An organization.
+/// An organization of the caller.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OrganizationView {
+    /// The id of the organization.
     id: OrganizationId,
+    /// The name of the organization.
     name: Name,
+    /// The slug of the organization, unique in the installation.
     slug: Slug,
+    /// URL of the logo; `null` without one.
     logo: Option<Line<0, 2048>>,
+    /// The time at which the organization was created.
     created_at: Timestamp,
-    /// An object in the answers to its creation and change, its text elsewhere.
+    /// Free-form data: an object in responses to create and update, JSON text in all others. `null` without data.
     #[schemars(with = "Value")]
     metadata: JsonText,
 }
@@ -37,13 +42,13 @@ impl OrganizationView {
         }
     }
 
-    /// With its metadata as an object.
+    /// Creates the view with the metadata as an object.
     pub(super) fn changed(organization: &Organization) -> Self {
         let metadata = organization.metadata.clone();
         Self::new(organization, metadata.unwrap_or_default())
     }
 
-    /// With its metadata as text.
+    /// Creates the view with the metadata as JSON text.
     pub(super) fn shown(organization: &Organization) -> Self {
         let metadata = organization
             .metadata
@@ -53,14 +58,19 @@ impl OrganizationView {
     }
 }
 
-/// A membership.
+/// A membership in an organization.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MemberView {
+    /// The id of the membership.
     id: MemberId,
+    /// The organization of the membership.
     organization_id: OrganizationId,
+    /// The user who is the member.
     user_id: UserId,
+    /// The roles of the member, separated by commas.
     role: Roles,
+    /// The time at which the user joined.
     created_at: Timestamp,
 }
 
@@ -76,12 +86,16 @@ impl MemberView {
     }
 }
 
-/// Who a member is.
+/// The user of a membership.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct MemberUser {
+    /// The id of the user.
     id: UserId,
+    /// The name of the user; may be empty.
     name: Line<0, 255>,
+    /// The email address of the user.
     email: Email,
+    /// URL of the user's picture; `null` without one.
     image: Option<Line<0, 2048>>,
 }
 
@@ -96,11 +110,12 @@ impl MemberUser {
     }
 }
 
-/// A membership and who it is.
+/// A membership and its user.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct MemberWithUser {
     #[serde(flatten)]
     member: MemberView,
+    /// The user who is the member; `null` if the user was deleted.
     user: Option<MemberUser>,
 }
 
@@ -113,17 +128,25 @@ impl MemberWithUser {
     }
 }
 
-/// An invitation.
+/// An invitation to an organization.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct InvitationView {
+    /// The id of the invitation.
     id: InvitationId,
+    /// The organization that the person is invited to.
     organization_id: OrganizationId,
+    /// The email address of the invited person.
     email: Email,
+    /// The roles that the person gets, separated by commas.
     role: Roles,
+    /// The status of the invitation.
     status: InvitationStatus,
+    /// The time at which the invitation expires.
     expires_at: Timestamp,
+    /// The time at which the invitation was created.
     created_at: Timestamp,
+    /// The user who sent the invitation.
     inviter_id: UserId,
 }
 

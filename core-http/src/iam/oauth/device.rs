@@ -1,4 +1,4 @@
-//! Device login: a device gets its codes, and a person decides about it.
+//! Device login: a device requests its codes, and a person approves or denies the device.
 
 use std::sync::Arc;
 
@@ -19,15 +19,24 @@ use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post(DEVICE_CODE, "requestDeviceCode")
-            .summary("Gives a device the codes to sign in with.")
+            .summary("Starts a device login.")
+            .description(
+                "Returns a device code, with which the device polls `/oauth/device/token`, and a \
+                 user code, which a person enters on the verification page. Both are valid for 10 \
+                 minutes. Each call creates a new authorization.",
+            )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::OAuth)
             .takes_forms()
             .refuses(&[Code::InvalidClient])
             .writes(with(iam, request)),
         post("/oauth/device/authorize", "decideAboutDevice")
-            .summary(
-                "Lets the device with a code sign in for the person of the session, or refuses it.",
+            .summary("Approves or denies the device with a user code.")
+            .description(
+                "An approved device signs in as the user of the session and acts for the \
+                 session's active organization. Repeating the same decision has no effect; the \
+                 opposite decision is refused. Sessions of programs cannot decide. Wrong codes \
+                 are counted per session and client, by default at most 5 in 10 minutes.",
             )
             .rate(RateClass::Strict)
             .errors(ErrorStyle::OAuth)
@@ -43,27 +52,28 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     ]
 }
 
-/// The body of a device that wants to sign in.
+/// The client that starts the device login.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct DeviceCodeRequest {
+    /// The id of the client: `core-cli`.
     #[schemars(length(max = 255))]
     client_id: String,
 }
 
-/// The codes of a device.
+/// The codes of a device login.
 #[derive(Clone, Serialize, JsonSchema)]
 struct DeviceCodeResponse {
-    /// What the device polls with.
+    /// The secret code with which the device polls for its tokens.
     device_code: String,
-    /// What the person enters.
+    /// The code that the person enters, as `XXXX-XXXX`.
     user_code: String,
-    /// Where.
+    /// The page on which the person enters the code.
     verification_uri: String,
-    /// The same, with the code filled in.
+    /// The same page with the code filled in.
     verification_uri_complete: String,
-    /// How long the codes are valid, in seconds.
+    /// The lifetime of the codes, in seconds.
     expires_in: u64,
-    /// How long to wait between polls, in seconds.
+    /// The minimum time between two polls, in seconds.
     interval: i64,
 }
 
@@ -96,19 +106,20 @@ async fn request(
     Ok(no_store(Output::new(answer)))
 }
 
-/// The body of a decision.
+/// The decision about a device.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct DecideAboutDevice {
-    /// The code the device shows; case, spaces and dashes do not matter.
+    /// The code that the device shows. Case, spaces and dashes are ignored.
     #[schemars(length(min = 1, max = 64), example = "BCDF-GHJK")]
     user_code: String,
-    /// `approve`, when not said.
+    /// Approves or denies the device. Default: `approve`.
     action: Option<DeviceDecision>,
 }
 
-/// A decision was taken.
+/// The response to a decision.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct Decided {
+    /// Always `true` in this response.
     ok: bool,
 }
 
@@ -124,7 +135,7 @@ async fn decide(
     Ok(no_store(Output::new(Decided { ok: true })))
 }
 
-/// Decides about the device with a code.
+/// Approves or denies the device with a user code.
 pub(crate) async fn decided(
     cx: &Cx,
     iam: &Iam,
@@ -142,7 +153,7 @@ pub(crate) async fn decided(
     counted(cx, iam, scope, code, decided).await
 }
 
-/// The device with a code that waits for a decision.
+/// Returns the device with a user code if it waits for a decision.
 pub(crate) async fn pending(
     cx: &Cx,
     iam: &Iam,
@@ -158,7 +169,7 @@ pub(crate) async fn pending(
     counted(cx, iam, scope, code, found).await
 }
 
-/// Does something with a code that was entered, which is counted when it is none.
+/// Runs an operation with an entered user code. A code that does not exist is counted as wrong.
 async fn counted<T, F>(
     cx: &Cx,
     iam: &Iam,

@@ -1,4 +1,4 @@
-//! What OAuth clients discover.
+//! The metadata with which OAuth clients discover this server.
 
 use std::sync::Arc;
 
@@ -18,21 +18,31 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "/.well-known/oauth-authorization-server",
             "getAuthorizationServer",
         )
-        .summary("What OAuth clients want to know of this server (RFC 8414).")
+        .summary("Returns the OAuth server metadata (RFC 8414).")
+        .description(
+            "Lists the endpoints and grant types of this server. There is no authorization \
+             endpoint; clients sign in with the device flow.",
+        )
         .plain(with(iam, metadata)),
     ]
 }
 
-/// The metadata of an authorization server.
+/// The metadata of the authorization server.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct AuthorizationServer {
+    /// The public URL of IAM.
     issuer: String,
+    /// The URL at which a device login starts.
     device_authorization_endpoint: String,
+    /// The URL at which tokens are issued.
     token_endpoint: String,
+    /// The URL of the public keys of service tokens.
     jwks_uri: String,
+    /// The grant types that the token endpoint accepts.
     grant_types_supported: Vec<GrantType>,
-    /// Required by the RFC; there is no authorization endpoint.
+    /// Always empty, because there is no authorization endpoint. The RFC requires the field.
     response_types_supported: Vec<String>,
+    /// Always `none`: clients are public and have no secret.
     token_endpoint_auth_methods_supported: Vec<&'static str>,
 }
 
@@ -50,7 +60,7 @@ async fn metadata(
         jwks_uri: at("/.well-known/jwks.json"),
         grant_types_supported: GrantType::ALL.to_vec(),
         response_types_supported: Vec::new(),
-        // Programs on people's machines keep no secret.
+        // Programs on people's machines cannot keep a secret.
         token_endpoint_auth_methods_supported: vec!["none"],
     }))
 }

@@ -1,4 +1,4 @@
-//! Signing in from a program: device login (RFC 8628), refresh tokens (RFC 6749), and what clients discover (RFC 8414).
+//! Sign-in for programs: device login (RFC 8628), refresh tokens (RFC 6749) and server metadata (RFC 8414).
 
 mod client;
 mod device;

@@ -1,4 +1,4 @@
-//! Tokens, in exchange for a device code or a refresh token.
+//! Exchanges device codes and refresh tokens for access tokens.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use crate::iam::cookies::no_store;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Row, post};
 
 pub(super) fn rows() -> Vec<Endpoint> {
-    // A client polls every five seconds, which a strict class would not let it. What may be guessed here is of 256 bits.
+    // Clients poll every five seconds, more often than a strict rate class allows. The secrets have 256 bits, so they
+    // cannot be guessed.
     let row = |path, operation, summary| -> Row {
         post(path, operation)
             .summary(summary)
@@ -31,56 +32,78 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 Code::AccessDenied,
             ])
     };
-    let of_device = "Gives a device its tokens once a person has approved it.";
-    let any = "Exchanges a refresh token, or the device code of an approved device, for tokens.";
+    let of_device = "Exchanges the device code of an approved device for tokens.";
+    let any = "Exchanges a refresh token or a device code for tokens.";
     vec![
-        row("/oauth/device/token", "exchangeDeviceCode", of_device).plain(for_device),
-        row(TOKEN, "exchangeToken", any).plain(for_grant),
+        row("/oauth/device/token", "exchangeDeviceCode", of_device)
+            .description(
+                "A device polls this endpoint until the person decides; it must wait at least the \
+                 `interval` between two polls. A poll that comes too early lengthens the interval \
+                 by five seconds. An approved device gets its tokens once, which starts a session \
+                 of the person. The access token is valid for at most 15 minutes.",
+            )
+            .plain(for_device),
+        row(TOKEN, "exchangeToken", any)
+            .description(
+                "With a refresh token, returns a new access token and a new refresh token and \
+                 extends the session. The session ends 30 days after the last exchange, and at \
+                 the latest 90 days after the sign-in. A refresh token can be used once. If it is \
+                 used again within 10 seconds and its successor is unused, the same tokens are \
+                 returned. Any later use ends the session and all its tokens.",
+            )
+            .plain(for_grant),
     ]
 }
 
-/// The body of a device that asks for its tokens.
+/// The device code of a client that polls for its tokens.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct DeviceTokenRequest {
+    /// The grant type: `urn:ietf:params:oauth:grant-type:device_code`.
     #[schemars(length(max = 255))]
     grant_type: String,
+    /// The device code of the device login.
     #[schemars(length(max = 255))]
     device_code: String,
+    /// The id of the client: `core-cli`.
     #[schemars(length(max = 255))]
     client_id: String,
 }
 
-/// The body of whoever asks for tokens.
+/// The grant that a client exchanges for tokens.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct TokenRequest {
+    /// The grant type: `refresh_token` or `urn:ietf:params:oauth:grant-type:device_code`.
     #[schemars(length(max = 255))]
     grant_type: String,
-    /// For `refresh_token`.
+    /// The refresh token; required for the grant type `refresh_token`.
     #[schemars(length(max = 255))]
     refresh_token: Option<String>,
-    /// For `urn:ietf:params:oauth:grant-type:device_code`.
+    /// The device code; required for the grant type `urn:ietf:params:oauth:grant-type:device_code`.
     #[schemars(length(max = 255))]
     device_code: Option<String>,
+    /// The id of the client: `core-cli`.
     #[schemars(length(max = 255))]
     client_id: String,
 }
 
-/// Two tokens.
+/// The tokens of a program's session.
 #[derive(Clone, Serialize, JsonSchema)]
 struct TokenResponse {
+    /// The token that authenticates requests.
     access_token: String,
+    /// The scheme for presenting the access token.
     token_type: AccessTokenType,
-    /// How long the access token is valid, in seconds.
+    /// The lifetime of the access token, in seconds.
     expires_in: u64,
-    /// What the next tokens are got with; good for one exchange.
+    /// The token that is exchanged for the next tokens. It can be used once.
     refresh_token: String,
 }
 
-/// How an access token is shown.
+/// The scheme for presenting an access token.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum AccessTokenType {
-    /// In `Authorization: Bearer`.
+    /// The header `Authorization: Bearer`.
     Bearer,
 }
 
@@ -95,7 +118,7 @@ impl TokenResponse {
     }
 }
 
-/// What a client shows for tokens.
+/// The grant that a client presents.
 enum Shown<'r> {
     DeviceCode(&'r str),
     RefreshToken(&'r str),
@@ -141,7 +164,7 @@ fn grant_type(text: &str) -> Result<GrantType> {
 fn unsupported() -> Error {
     Error::refused(
         Code::UnsupportedGrantType,
-        "There are no tokens for a grant of this type here.",
+        "The grant type is not supported.",
     )
 }
 
@@ -149,7 +172,8 @@ fn required<'r>(field: &str, value: Option<&'r str>) -> Result<&'r str> {
     value.ok_or_else(|| Error::invalid(field, "required", "is required"))
 }
 
-/// Tells whether the code or token is stored: one that is not must not cost a write.
+/// Returns whether the code or token is stored. Checked first, so that an unknown one does not open a write
+/// transaction.
 async fn is_known(
     cx: &Cx,
     scope: &PublicScope,
@@ -167,7 +191,8 @@ async fn is_known(
     known
 }
 
-/// A refusal is committed as well: the device has asked, or a family of tokens has ended.
+/// Exchanges a grant for tokens. A refusal is committed as well, because it records the time of the poll or ends the
+/// session.
 async fn exchange(
     cx: &Cx,
     scope: &PublicScope,

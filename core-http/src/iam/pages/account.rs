@@ -1,4 +1,4 @@
-//! A person's own sessions and devices. Each part of the page is a section of its own.
+//! The account page: the profile, the passkeys and the sessions of a person. Each part is a section of its own.
 
 use std::sync::Arc;
 
@@ -31,22 +31,38 @@ const SEND_LINK: &str = "/account/confirm-address";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(ACCOUNT, "accountPage"))
-            .summary("Shows people their passkeys, sessions and devices.")
+            .summary("Shows the account page.")
+            .description(
+                "Shows the caller's profile, passkeys and sessions, with forms to change them. \
+                 Redirects to the sign-in page without a session.",
+            )
             .plain(with(iam, show)),
         form(post(SEND_LINK, "sendVerificationEmailByForm"))
-            .summary("Sends the person a link that confirms their address.")
+            .summary("Sends the caller an email verification link.")
+            .description(
+                "Mails a verification link if the address is not verified yet, and redirects to \
+                 the account page.",
+            )
             .rate(RateClass::Strict)
             .plain(with(iam, send_confirmation)),
         form(post(REVOKE, "revokeSessionByForm"))
-            .summary("Ends one of the person's sessions.")
+            .summary("Revokes one of the caller's sessions.")
+            .description(
+                "The session ends immediately; an unknown session changes nothing. Redirects to \
+                 the account page.",
+            )
             .plain(with(iam, revoke)),
         form(post(REVOKE_OTHERS, "revokeOtherSessionsByForm"))
-            .summary("Ends all of the person's sessions but that of the browser.")
+            .summary("Revokes all other sessions of the caller.")
+            .description(
+                "Ends every session of the user except that of the browser, and removes all \
+                 trusted devices. Redirects to the account page.",
+            )
             .plain(with(iam, revoke_others)),
     ]
 }
 
-/// What was done before.
+/// The confirmation that the page shows after an action.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Notice {
@@ -68,7 +84,7 @@ impl Notice {
             Self::Joined => "You are a member of the organization now.",
             Self::Declined => "The invitation was declined.",
             Self::PasskeyAdded => "The passkey was added. You can sign in with it from now on.",
-            Self::PasskeyRenamed => "The passkey has its new name.",
+            Self::PasskeyRenamed => "The passkey was renamed.",
             Self::PasskeyRemoved => "The passkey was removed. Remove it from your device as well.",
             Self::LinkSent => {
                 "A link is on its way to your address. Open it to confirm the address."
@@ -80,10 +96,11 @@ impl Notice {
 /// The query of the page.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 struct AccountQuery {
+    /// The confirmation to show. Default: none.
     notice: Option<Notice>,
 }
 
-/// What the page shows.
+/// The data that the page shows.
 struct Account {
     person: Stored<User>,
     sessions: Vec<Stored<Session>>,
@@ -108,7 +125,7 @@ async fn show(
         (sessions(&iam, account))
         section aria-labelledby="security" {
             h2 id="security" { "Security" }
-            p { a href=(iam.path(SECURITY_PAGE)) { "Everything that can act for you" } }
+            p { a href=(iam.path(SECURITY_PAGE)) { "Review everything with access to your account" } }
         }
         section aria-labelledby="api-keys" {
             h2 id="api-keys" { "API keys" }
@@ -185,7 +202,7 @@ fn entry(iam: &Iam, session: &Session, is_own: bool) -> Markup {
             p.hint {
                 "Signed in " (moment(session.created_at))
                 @if let Some(address) = &session.ip_address { " from " (address) }
-                ", good until " (moment(session.expires_at))
+                ", valid until " (moment(session.expires_at))
             }
         }
         @if !is_own {
@@ -197,7 +214,7 @@ fn entry(iam: &Iam, session: &Session, is_own: bool) -> Markup {
     }
 }
 
-/// What people call a session.
+/// Returns the name of a session for people.
 pub(super) fn name_of(session: &Session) -> String {
     let program = program(session.user_agent.as_deref());
     match session.client_id {
@@ -221,10 +238,10 @@ async fn send_confirmation(cx: &Cx, iam: Arc<Iam>, scope: PublicScope, _: Input)
     back_to_account(&iam, outcome.await, "link-sent")
 }
 
-/// The fields of the form.
+/// The fields of the form that revokes a session.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct RevokeForm {
-    /// The session's id.
+    /// The id of the session.
     session: SessionId,
 }
 

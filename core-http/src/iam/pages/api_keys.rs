@@ -1,4 +1,4 @@
-//! A person's own API keys: listed, made, deleted.
+//! The page of a person's own API keys: listing, creating and deleting them.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use super::row::{form, page};
 use crate::iam::config::Iam;
 use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
 
-/// Where they are shown.
+/// Path of the page.
 pub(super) const PATH: &str = "/account/api-keys";
 
 const DELETE: &str = "/account/api-keys/delete";
@@ -39,10 +39,19 @@ const TITLE: &str = "API keys";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "apiKeysPage"))
-            .summary("Shows people their API keys.")
+            .summary("Shows the caller's API keys.")
+            .description(
+                "Shows the keys and a form for a new one. Redirects to the sign-in page without a \
+                 session.",
+            )
             .plain(with(iam, show)),
         form(post(PATH, "createApiKeyByForm"))
-            .summary("Makes an API key and shows its secret, this once.")
+            .summary("Creates an API key and shows its secret.")
+            .description(
+                "The secret is shown only on this page. Without a proof of identity from the last \
+                 10 minutes, the browser is redirected to the page that asks for one. If the form \
+                 is refused, the page is shown again with the error.",
+            )
             .success(&[StatusCode::OK, StatusCode::SEE_OTHER])
             .rate(RateClass::Strict)
             .refuses(&[
@@ -55,13 +64,16 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, create)),
         form(post(DELETE, "deleteApiKeyByForm"))
-            .summary("Deletes one of the person's API keys.")
+            .summary("Deletes one of the caller's API keys.")
+            .description(
+                "The key is rejected from the next request on. Redirects to the page of API keys.",
+            )
             .refuses(&[Code::KeyNotFound, Code::Forbidden, Code::PlatformSuspended])
             .plain(with(iam, delete)),
     ]
 }
 
-/// What was done before.
+/// The confirmation that the page shows after an action.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Notice {
@@ -71,14 +83,15 @@ enum Notice {
 /// The query of the page.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 struct ApiKeysQuery {
+    /// The confirmation to show. Default: none.
     notice: Option<Notice>,
 }
 
-/// What the page shows.
+/// The data that the page shows.
 struct Shown {
     keys: Vec<Stored<ApiKey>>,
     organizations: Vec<Stored<Organization>>,
-    /// Whether the person has to prove who they are before they make a key.
+    /// Whether the person must give a fresh proof of identity before creating a key.
     confirms_first: bool,
     now: Timestamp,
 }
@@ -95,7 +108,7 @@ async fn show(
     let shown = &load(cx).await?;
     let content = html! {
         @if let Some(Notice::Deleted) = input.query.notice {
-            (layout::notice("The key was deleted. It is not accepted any more."))
+            (layout::notice("The key was deleted. It can no longer be used."))
         }
         (content(&iam, shown, &Entered::default(), &FormErrors::none()))
     };
@@ -117,7 +130,7 @@ async fn load(cx: &Cx) -> Result<Shown> {
     })
 }
 
-/// What is in the form already.
+/// The values that the form contains when it is shown.
 #[derive(Default)]
 struct Entered {
     name: String,
@@ -131,7 +144,7 @@ fn content(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> 
         (errors.show())
         section aria-labelledby="keys" {
             h2 id="keys" { "Your keys" }
-            p.hint { "A program with a key acts for you in one organization, or for you alone: then it reads your profile and nothing of any organization." }
+            p.hint { "A program with a key acts for you in one organization. A key for you alone can only read your profile and has no access to organizations." }
             @if shown.keys.is_empty() { p { "You have none." } }
             ul.sessions {
                 @for key in &shown.keys { li { (entry(iam, shown, key)) } }
@@ -169,7 +182,7 @@ fn entry(iam: &Iam, shown: &Shown, key: &ApiKey) -> Markup {
                 ", made " (moment(key.created_at))
                 @if let Some(used) = key.last_used_at { ", last used " (moment(used)) }
                 @else { ", never used" }
-                @if let Some(end) = key.expires_at { ", good until " (moment(end)) }
+                @if let Some(end) = key.expires_at { ", valid until " (moment(end)) }
             }
         }
         form method="post" action=(iam.path(DELETE)) {
@@ -193,7 +206,7 @@ fn new_key(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> 
         section aria-labelledby="new" {
             h2 id="new" { "New key" }
             @if shown.confirms_first {
-                p { "Making a key asks for a fresh proof of who you are." }
+                p { "Confirm your identity before you create a key." }
                 p { a href=(iam.path(&leading_to(CONFIRM, PATH))) { "Confirm that it is you" } }
             } @else {
                 form method="post" action=(iam.path(PATH)) {
@@ -203,7 +216,7 @@ fn new_key(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> 
                         kind: "text",
                         autocomplete: "off",
                         value: &entered.name,
-                        hint: Some("What you will recognise it by: at most 32 characters."),
+                        hint: Some("A name that tells you what the key is for, at most 32 characters."),
                         required: true,
                     }.show(errors))
                     (Choice {
@@ -214,7 +227,7 @@ fn new_key(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> 
                     }.show())
                     (Choice {
                         name: "access",
-                        label: "It may",
+                        label: "Access",
                         options: &Access::OPTIONS,
                         chosen: Some(entered.access.value()),
                     }.show())
@@ -252,15 +265,15 @@ macro_rules! options {
 }
 
 options! {
-    /// What a new key may.
+    /// The access of a new key.
     Access {
-        #[default] Reads = "reads", "Read what you may read";
-        Everything = "everything", "Do everything that you may do";
+        #[default] Reads = "reads", "Read everything that you can read";
+        Everything = "everything", "Do everything that you can do";
     }
 }
 
 options! {
-    /// For how long a new key works.
+    /// The lifetime of a new key.
     Lifetime {
         Month = "30", "For 30 days";
         #[default] Quarter = "90", "For 90 days";
@@ -272,7 +285,7 @@ options! {
 impl Access {
     fn scopes(self, maker: &NewApiKeyScope) -> Option<Vec<PermissionPattern>> {
         match self {
-            // A personal key may nothing that could be narrowed.
+            // A personal key has no permissions that scopes could limit.
             Self::Reads if maker.organization().is_some() => Some(maker.held_within("*:read")),
             Self::Reads | Self::Everything => None,
         }
@@ -291,19 +304,22 @@ impl Lifetime {
     }
 }
 
-/// The fields of the form.
+/// The fields of the form that creates a key.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct NewKeyForm {
+    /// The name of the key, 1 to 32 characters.
     #[schemars(example = &"CI")]
     name: Line<0, 255>,
     /// The organization that the key acts for; empty for a personal key.
     organization: Line<0, 64>,
+    /// The permissions of the key.
     access: Access,
+    /// The lifetime of the key: a number of days, or `unlimited`.
     lifetime: Lifetime,
 }
 
 impl NewKeyForm {
-    /// Returns the organization that was chosen. A text that cannot be an id is one of no organization.
+    /// Returns the selected organization. A text that is not a valid id is reported as an unknown organization.
     fn organization(&self) -> Result<Option<OrganizationId>> {
         match self.organization.as_str() {
             "" => Ok(None),
@@ -367,14 +383,17 @@ fn words(code: Code) -> Option<Words> {
     Some(match code {
         Code::InvalidNameLength => (Some("name"), "A name has 1 to 32 characters."),
         Code::NotFound => (None, "You are not in this organization any more."),
-        Code::Forbidden => (None, "You may not give a key this access."),
+        Code::Forbidden => (
+            None,
+            "You do not have the permissions to give a key this access.",
+        ),
         Code::Conflict => (
             None,
-            "The organization has no platform for a key to act for.",
+            "This organization has no platform. A key can act only for an organization with a platform.",
         ),
         Code::LimitReached => (
             None,
-            "You have as many keys as one person may have. Delete one first.",
+            "You have the maximum number of API keys. Delete one first.",
         ),
         _ => return None,
     })
@@ -382,7 +401,7 @@ fn words(code: Code) -> Option<Words> {
 
 fn secret_page(iam: &Iam, issued: &IssuedApiKey) -> PageOr {
     let content = html! {
-        (layout::notice("The key was made. This is the only time that it is shown: copy it now."))
+        (layout::notice("The key was made. Copy it now: it is not shown again."))
         p { code.secret { (issued.secret.expose()) } }
         p { "A program sends it as " code { "X-API-Key" } ", or as " code { "Authorization: Bearer" } "." }
         ul.ways {
@@ -392,9 +411,10 @@ fn secret_page(iam: &Iam, issued: &IssuedApiKey) -> PageOr {
     layout::shown(iam, "Your new key", &content)
 }
 
-/// The fields of the form that deletes.
+/// The fields of the form that deletes a key.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct DeleteKeyForm {
+    /// The id of the key.
     key: ApiKeyId,
 }
 

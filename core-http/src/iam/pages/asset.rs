@@ -1,4 +1,4 @@
-//! Files that pages name: each is part of the program, and has another address when it has another text.
+//! Static files of the pages. Each file is part of the program, and its URL changes with its content.
 
 use bytes::Bytes;
 use core_domain::kernel::{Result, hex};
@@ -7,14 +7,14 @@ use sha2::{Digest, Sha256};
 
 use crate::kernel::{Content, Reply};
 
-/// What tells a text from a former one, so that no browser shows a page with an old file.
+/// Returns a version that is different for each content, so that browsers do not use an outdated file.
 pub(super) fn version_of(text: &str) -> String {
     let mut version = hex(&Sha256::digest(text));
     version.truncate(16);
     version
 }
 
-/// The file.
+/// Returns the response with the content of a file.
 pub(super) fn reply(
     status: StatusCode,
     kind: &'static str,

@@ -1,4 +1,4 @@
-//! Proving once more who one is, before what asks for a fresh proof.
+//! The page on which people prove their identity again, before actions that need a fresh proof.
 
 use std::sync::Arc;
 
@@ -31,11 +31,20 @@ const TITLE: &str = "Confirm that it is you";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(CONFIRM, "confirmPage"))
-            .summary("Asks people once more who they are.")
+            .summary("Asks for a fresh proof of identity.")
+            .description(
+                "Shows the proofs that the caller can give: a password, a code of the second \
+                 factor, a passkey or a new sign-in. Redirects to the sign-in page without a \
+                 session.",
+            )
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, show)),
         form(post(CONFIRM, "confirmByForm"))
-            .summary("Takes a password or a code as a fresh proof, and leads on.")
+            .summary("Confirms the caller's identity with a password or a code.")
+            .description(
+                "Records the fresh proof, which is valid for 10 minutes, and redirects to `next`. \
+                 A wrong password or code is counted, and the page is shown again with the error.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::InvalidCallbackUrl,
@@ -72,7 +81,7 @@ async fn methods(cx: &Cx) -> Result<Vec<ProofMethod>> {
     methods
 }
 
-/// Whether the caller has to prove who they are before what asks for a fresh proof.
+/// Returns whether the caller must give a fresh proof of identity before an action that needs one.
 pub(super) async fn comes_first(cx: &Cx) -> Result<bool> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let missing = missing_proof(cx, uow.as_mut()).await;
@@ -87,7 +96,7 @@ fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) 
         ProofMethod::Passkey | ProofMethod::SignIn => None,
     });
     html! {
-        p { "What comes next cannot be undone, or gives somebody access. So show once more that it is you." }
+        p { "The next step cannot be undone, or it gives access to your account. Confirm your identity to continue." }
         @if let Some(field) = field {
             form method="post" action=(iam.path(CONFIRM)) {
                 (errors.show())
@@ -117,14 +126,15 @@ fn sign_in_again(iam: &Iam, next: &str) -> Markup {
     }
 }
 
-/// The fields of the form: one of the first two.
+/// The fields of the form: either a password or a code.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct ConfirmForm {
+    /// The current password of the caller.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: Option<String>,
-    /// Of an authenticator: six digits; otherwise it is a recovery code.
+    /// A code of the authenticator with six digits, or a recovery code.
     code: Option<Line<0, 64>>,
-    /// A path of ours to go on to.
+    /// A path of IAM to which the browser goes afterwards. Default: `/account`.
     next: Option<Target>,
 }
 

@@ -1,4 +1,4 @@
-//! Where the code of a device is entered, and a person decides about it.
+//! The page on which a person enters the code of a device and approves or denies the device.
 
 use std::sync::Arc;
 
@@ -28,7 +28,12 @@ const USER_CODE: &str = "user_code";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "devicePage"))
-            .summary("Asks for the code of a device, and shows which device has it.")
+            .summary("Shows the page that approves a device.")
+            .description(
+                "Without `user_code` the page asks for the code. With it the page shows the \
+                 device and asks for the decision. Redirects to the sign-in page without a \
+                 session. Wrong codes are counted and limited.",
+            )
             .refuses(&[
                 Code::Forbidden,
                 Code::NotFound,
@@ -37,7 +42,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, show)),
         form(post(PATH, "decideAboutDeviceByForm"))
-            .summary("Lets the device with a code sign in, or refuses it.")
+            .summary("Approves or denies the device with a user code.")
+            .description(
+                "An approved device signs in as the caller and acts for the session's active \
+                 organization. Redirects to a page that shows the decision. Wrong codes are \
+                 counted and limited.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::Forbidden,
@@ -48,10 +58,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, decide)),
         page(get("/device/approved", "deviceApprovedPage"))
-            .summary("Says that a device may sign in.")
+            .summary("Shows that a device was approved.")
+            .description("A static page; it changes nothing.")
             .plain(with(iam, approved)),
         page(get("/device/denied", "deviceDeniedPage"))
-            .summary("Says that a device was refused.")
+            .summary("Shows that a device was denied.")
+            .description("A static page; it changes nothing.")
             .plain(with(iam, denied)),
     ]
 }
@@ -60,15 +72,15 @@ fn words(code: Code) -> Option<Words> {
     Some(match code {
         Code::NotFound => (
             Some(USER_CODE),
-            "There is no such code. Look at your device once more.",
+            "This code does not exist. Check the code on your device.",
         ),
         Code::ExpiredToken => (
             Some(USER_CODE),
-            "This code is over. Start again on your device to get a new one.",
+            "This code has expired. Start again on your device to get a new one.",
         ),
         Code::Forbidden => (
             None,
-            "A program cannot let a device in. Sign in as yourself.",
+            "A program cannot approve a device. Sign in with your own account.",
         ),
         _ => return None,
     })
@@ -77,7 +89,7 @@ fn words(code: Code) -> Option<Words> {
 /// The query of the page.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct DeviceQuery {
-    /// The code the device shows.
+    /// The code that the device shows. Case, spaces and dashes are ignored. Default: none.
     #[schemars(
         length(max = 64),
         regex(pattern = r"^[^\u0000]*$"),
@@ -148,10 +160,10 @@ fn device_content(iam: &Iam, device: &DeviceAuthorization) -> Markup {
                 dt { "Address" }
                 dd { (address) }
             }
-            dt { "Asked" }
+            dt { "Requested" }
             dd { (moment(device.created_at)) }
         }
-        p { "Approve only what you have started yourself, and only if the device shows this code. If somebody sent you here, deny it." }
+        p { "Approve only a sign-in that you started yourself, and only if the device shows this code. If another person sent you here, deny it." }
         form method="post" action=(iam.path(PATH)) {
             (hidden(USER_CODE, device.user_code.as_text()))
             div.actions {
@@ -162,11 +174,13 @@ fn device_content(iam: &Iam, device: &DeviceAuthorization) -> Markup {
     }
 }
 
-/// The fields of the form.
+/// The fields of the form with the decision.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct DecisionForm {
+    /// The code that the device shows. Case, spaces and dashes are ignored.
     #[schemars(length(min = 1, max = 64), example = "BCDF-GHJK")]
     user_code: String,
+    /// Approves or denies the device.
     action: DeviceDecision,
 }
 
@@ -197,7 +211,7 @@ async fn decide(
 
 async fn approved(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
-        p { "Your device may sign in now. Go back to it; this page can be closed." }
+        p { "Your device can sign in now. Go back to it; you can close this page." }
         p { a href=(iam.path("/account")) { "Your sessions and devices" } }
     };
     Ok(layout::shown(&iam, "Device approved", &content))
@@ -205,7 +219,7 @@ async fn approved(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<Pag
 
 async fn denied(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
-        p { "The device was not let in. If you did not start this, there is nothing more to do." }
+        p { "The device cannot sign in. If you did not start this sign-in, there is nothing more to do." }
         p { a href=(iam.path("/account")) { "Your sessions and devices" } }
     };
     Ok(layout::shown(&iam, "Device denied", &content))

@@ -1,4 +1,4 @@
-//! The pages of errors.
+//! The HTML pages for errors.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::layout::html_page;
 use crate::iam::config::Iam;
 use crate::kernel::{ErrorPages, Html};
 
-/// Writes them.
+/// Renders the error pages of IAM.
 #[derive(Debug)]
 pub(crate) struct HtmlErrorPages(pub(crate) Arc<Iam>);
 
@@ -40,27 +40,27 @@ fn words(status: StatusCode) -> (&'static str, &'static str) {
     match status.as_u16() {
         400 | 413 | 414 | 415 => (
             "This cannot be read",
-            "The address is not complete, or the form has something in it that cannot be.",
+            "The address is incomplete, or the form contains an invalid value.",
         ),
-        401 => ("Not signed in", "You must be signed in for this."),
+        401 => ("Not signed in", "Sign in to open this page."),
         403 => (
             "Not allowed",
-            "You may not do this, or the request did not come from one of our pages.",
+            "You do not have permission to do this, or the request did not come from one of our pages.",
         ),
-        404 => ("Not found", "There is no such page."),
-        405 => ("Not possible", "This address is not opened like this."),
+        404 => ("Not found", "This page does not exist."),
+        405 => ("Not possible", "This address cannot be opened in this way."),
         406 => (
             "Not available",
-            "There is nothing here of the kind you asked for.",
+            "This content is not available in the requested format.",
         ),
-        409 => ("Not possible", "This cannot be done any more."),
+        409 => ("Not possible", "This is no longer possible."),
         429 => (
             "Too many attempts",
             "There were too many attempts in a short time.",
         ),
         503 => (
             "Not possible at the moment",
-            "This is not possible at the moment.",
+            "The service is not available at the moment. Try again later.",
         ),
         _ => ("Something went wrong", "Something went wrong on our side."),
     }

@@ -1,26 +1,26 @@
-//! Fields of forms, with their labels and what is wrong with them.
+//! Form fields with their labels, hints and errors.
 
 use maud::{Markup, html};
 
 use super::form_errors::FormErrors;
 
-/// A field to write something into.
+/// A text field of a form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'a> {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
-    /// The type of the input.
+    /// The `type` attribute of the input.
     pub(super) kind: &'static str,
-    /// What browsers and password managers may fill in.
+    /// The `autocomplete` attribute, for browsers and password managers.
     pub(super) autocomplete: &'static str,
-    /// What is in it already.
+    /// The value that the field contains when it is shown.
     pub(super) value: &'a str,
     pub(super) hint: Option<&'static str>,
     pub(super) required: bool,
 }
 
 impl Field<'_> {
-    /// An address.
+    /// Creates the field for an email address.
     pub(super) const fn email(value: &str) -> Field<'_> {
         Field {
             name: "email",
@@ -33,7 +33,7 @@ impl Field<'_> {
         }
     }
 
-    /// A password; what was entered is never shown again.
+    /// Creates a password field. An entered password is never shown again.
     pub(super) const fn password(label: &'static str, autocomplete: &'static str) -> Self {
         Self {
             name: "password",
@@ -70,14 +70,14 @@ impl Field<'_> {
     }
 }
 
-/// One of several options.
+/// A selection of one of several options.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<'a> {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
-    /// The value of each, and what people read.
+    /// The options as pairs of value and label.
     pub(super) options: &'a [(&'a str, &'a str)],
-    /// The value of the one that is chosen already.
+    /// The value of the preselected option.
     pub(super) chosen: Option<&'a str>,
 }
 
@@ -96,7 +96,7 @@ impl Choice<'_> {
     }
 }
 
-/// A field that people do not see.
+/// Renders a hidden field.
 pub(super) fn hidden(name: &str, value: &str) -> Markup {
     html! { input type="hidden" name=(name) value=(value); }
 }

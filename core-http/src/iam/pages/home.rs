@@ -1,4 +1,4 @@
-//! The address itself.
+//! The page at the root of the public URL.
 
 use std::sync::Arc;
 
@@ -14,14 +14,19 @@ use crate::iam::config::{Iam, with_parameters};
 use crate::kernel::{Cx, Endpoint, Input, PageOr, get, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
-    let row = page(get("/", "homePage")).summary("Sends people to their account, or to sign in.");
+    let row = page(get("/", "homePage"))
+        .summary("Redirects to the account page or the sign-in page.")
+        .description(
+            "Redirects signed-in callers to their account, all others to the sign-in page. An \
+             `error` in the query is passed on to the sign-in page.",
+        );
     vec![row.plain(with(iam, home))]
 }
 
-/// The query of the address.
+/// The query of the root page.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct HomeQuery {
-    /// The code of the reason why a mailed link did nothing: links without a target lead here.
+    /// The code of a refused mailed link. Links without a target redirect here. Default: none.
     #[schemars(length(max = 64), regex(pattern = r"^[^\u0000]*$"))]
     error: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Answering an invitation to an organization, by the link of the mail. The secret of the link goes along in the address and
-//! in the forms of these pages, through sign-in and sign-up and back.
+//! The page on which a person answers an invitation to an organization. The secret of the mailed link is part of the
+//! URL and of the forms, so that it survives sign-in and sign-up.
 
 use std::sync::Arc;
 
@@ -37,6 +37,11 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "invitationPage"))
             .summary("Shows an invitation to its recipient.")
+            .description(
+                "Shows the organization and the inviter, with a form to accept or decline. \
+                 Redirects to the sign-in page without a session. A recipient without a verified \
+                 address needs the secret from the mailed link.",
+            )
             .refuses(&[
                 Code::NotRecipient,
                 Code::EmailVerificationRequiredToAnswer,
@@ -46,6 +51,11 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .plain(with(iam, show)),
         form(post(PATH, "answerInvitationByForm"))
             .summary("Accepts or declines an invitation.")
+            .description(
+                "Accepting makes the caller a member with the invited roles, and the session then \
+                 acts for the organization. In both cases the caller's address counts as verified \
+                 from then on. Redirects to the account page. An invitation can be answered once.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::NotRecipient,
@@ -57,25 +67,29 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .refuses_as(Code::InvitationNotFound, StatusCode::NOT_FOUND)
             .plain(with(iam, answer)),
         form(post(CONFIRM, "confirmAddressForInvitationByForm"))
-            .summary(
-                "Sends a mail that confirms the person's address and leads back to the invitation.",
+            .summary("Mails an email verification link that returns to the invitation.")
+            .description(
+                "Mails the link if the caller's address is not verified yet, and redirects to the \
+                 invitation.",
             )
             .rate(RateClass::Strict)
             .plain(with(iam, confirm)),
     ]
 }
 
-/// What was done before.
+/// The confirmation that the page shows after an action.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Notice {
     MailSent,
 }
 
-/// Which invitation.
+/// The query of the invitation page.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct InvitationQuery {
+    /// The id of the invitation, or the id and secret from the mailed link.
     id: InvitationRef,
+    /// The confirmation to show. Default: none.
     notice: Option<Notice>,
 }
 
@@ -154,7 +168,7 @@ fn content(
             dd { (organization.name) " (" (organization.slug) ")" }
             dt { "Your role" }
             dd { (invitation.role) }
-            dt { "Open until" }
+            dt { "Valid until" }
             dd { (moment(invitation.expires_at)) }
         }
         form method="post" action=(iam.path(PATH)) {
@@ -167,22 +181,22 @@ fn content(
     }
 }
 
-/// Tells somebody why there is nothing to answer.
+/// Returns the page for a caller who cannot answer the invitation, with the reason.
 fn not_for_them(iam: &Iam, error: Error, name: &InvitationRef) -> Result<PageOr> {
     let code = error.code();
     let (status, content) = match code {
         Code::InvitationNotFound => (
             StatusCode::NOT_FOUND,
             html! {
-                (layout::alert("This invitation is not open: it was answered, taken back, or is over."))
-                p { "Ask whoever invited you for another one." }
+                (layout::alert("This invitation is not open: it was answered or canceled, or it has expired."))
+                p { "Ask the person who invited you for a new invitation." }
             },
         ),
         Code::NotRecipient => (
             status_of(code),
             html! {
-                (layout::alert("This invitation is for another address than that of your account."))
-                p { "Sign out, and open the link again to sign in with the address it was sent to." }
+                (layout::alert("This invitation is for another address than the address of your account."))
+                p { "Sign out, open the link again, and sign in with the address that the invitation was sent to." }
                 form method="post" action=(iam.path("/sign-out")) {
                     (hidden("next", &own_path(name)))
                     button type="submit" { "Sign out" }
@@ -193,7 +207,7 @@ fn not_for_them(iam: &Iam, error: Error, name: &InvitationRef) -> Result<PageOr>
             status_of(code),
             html! {
                 (layout::alert("The address of your account is not confirmed yet."))
-                p { "Open the link in the invitation mail once more, or confirm your address first." }
+                p { "Open the link in the invitation mail again, or confirm your address first." }
                 form method="post" action=(iam.path(CONFIRM)) {
                     (hidden("id", &name.expose()))
                     button type="submit" { "Send me a mail to confirm my address" }
@@ -205,7 +219,7 @@ fn not_for_them(iam: &Iam, error: Error, name: &InvitationRef) -> Result<PageOr>
     Ok(layout::refused(iam, TITLE, status, &content))
 }
 
-/// What a person answers.
+/// The answer to an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Answer {
@@ -213,10 +227,12 @@ enum Answer {
     Decline,
 }
 
-/// The fields of the form.
+/// The fields of the form with the answer.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct AnswerForm {
+    /// The id of the invitation, or the id and secret from the mailed link.
     id: InvitationRef,
+    /// Accepts or declines the invitation.
     action: Answer,
 }
 
@@ -250,10 +266,9 @@ async fn answer(
     Ok(layout::refused(&iam, TITLE, errors.status(), &content))
 }
 
-/// What the page says of a refusal.
+/// Returns the message of this page for a refusal.
 fn words(code: Code) -> Option<Words> {
-    let words =
-        "This organization cannot have more members, or you own as many organizations as you may.";
+    let words = "The organization has the maximum number of members, or you own the maximum number of organizations.";
     (code == Code::LimitReached).then_some((None, words))
 }
 
@@ -278,9 +293,10 @@ async fn answered(
     Ok(())
 }
 
-/// The fields of the form that asks for a mail.
+/// The fields of the form that requests a verification mail.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct ConfirmAddressForm {
+    /// The id of the invitation, or the id and secret from the mailed link.
     id: InvitationRef,
 }
 

@@ -1,4 +1,4 @@
-//! What all pages have in common.
+//! The layout that all pages share.
 
 use core_domain::kernel::Timestamp;
 use http::header::CONTENT_SECURITY_POLICY;
@@ -9,7 +9,7 @@ use super::stylesheet;
 use crate::iam::config::Iam;
 use crate::kernel::{Html, Output, PageOr, SCRIPT_POLICY, form_policy};
 
-/// A page with this title, which is its heading as well.
+/// Renders a page. The title is also its heading.
 pub(super) fn html_page(iam: &Iam, title: &str, has_errors: bool, content: &Markup) -> Html {
     let page = html! {
         (DOCTYPE)
@@ -18,7 +18,7 @@ pub(super) fn html_page(iam: &Iam, title: &str, has_errors: bool, content: &Mark
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                // A screen reader reads the title first.
+                // Screen readers read the title first, so it mentions the error.
                 title { @if has_errors { "Error: " } (title) " \u{2013} Platform Control" }
                 link rel="stylesheet" href=(iam.path(&stylesheet::path()));
             }
@@ -34,17 +34,17 @@ pub(super) fn html_page(iam: &Iam, title: &str, has_errors: bool, content: &Mark
     Html(page.into_string())
 }
 
-/// Shows a page.
+/// Returns a page with status 200.
 pub(super) fn shown(iam: &Iam, title: &str, content: &Markup) -> PageOr {
     PageOr::Page(Output::new(html_page(iam, title, false, content)))
 }
 
-/// Shows a page that says what is wrong.
+/// Returns a page that reports an error, with this status.
 pub(super) fn refused(iam: &Iam, title: &str, status: StatusCode, content: &Markup) -> PageOr {
     PageOr::Page(Output::new(html_page(iam, title, true, content)).status(status))
 }
 
-/// Lets a page run the script of ours, where there is one.
+/// Allows a page to run the passkey script, if passkeys are enabled.
 pub(super) fn with_script(iam: &Iam, page: PageOr) -> PageOr {
     match page {
         PageOr::Page(page) if iam.passkeys().is_ok() => {
@@ -55,7 +55,7 @@ pub(super) fn with_script(iam: &Iam, page: PageOr) -> PageOr {
     }
 }
 
-/// Lets the form of a page lead on to these targets, where they are on other origins.
+/// Allows the form of a page to redirect to these targets if they are on other origins.
 pub(super) fn with_form_targets<'t>(
     iam: &Iam,
     page: PageOr,
@@ -73,29 +73,29 @@ pub(super) fn with_form_targets<'t>(
     }
 }
 
-/// Sends the browser to a path of ours.
+/// Redirects the browser to a path of IAM.
 pub(super) fn to(iam: &Iam, path: &str) -> PageOr {
     PageOr::To(Output::new(iam.path(path)))
 }
 
-/// Something that went well.
+/// Renders a message about a successful action.
 pub(super) fn notice(text: &str) -> Markup {
     html! { p.notice role="status" { (text) } }
 }
 
-/// Something that went wrong with the whole form.
+/// Renders an error message about the whole form.
 pub(super) fn alert(text: &str) -> Markup {
     html! { p.alert role="alert" { (text) } }
 }
 
-/// A moment, to the day.
+/// Renders a time as a date, in UTC.
 pub(super) fn day(at: Timestamp) -> Markup {
     let exact = at.to_rfc3339();
     let day = exact.get(..10).unwrap_or(&exact);
     html! { time datetime=(day) { (day) } }
 }
 
-/// A moment, to the minute.
+/// Renders a time with minutes, in UTC.
 pub(super) fn moment(at: Timestamp) -> Markup {
     let exact = at.to_rfc3339();
     let minute = exact.get(..16).unwrap_or(&exact).replace('T', " ");

@@ -1,5 +1,5 @@
-//! Sign-in with a link that is sent by mail. The link leads to a page whose button signs in, so that a mail scanner that opens the
-//! link does not use it up.
+//! Sign-in with a mailed link. The link opens a page with a button, so that a mail scanner that opens the link does not
+//! use it up.
 
 use std::sync::Arc;
 
@@ -29,21 +29,38 @@ const TITLE: &str = "Sign in with a link";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "magicLinkPage"))
-            .summary("Asks for the address to send a link to; with the token of a link, whether to sign in.")
+            .summary("Shows the page for signing in with a mailed link.")
+            .description(
+                "Without `token` the page asks for the email address. With it the page asks for \
+                 confirmation before signing in; opening it does not use up the token. An invalid \
+                 token redirects to the error target of the link.",
+            )
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, show)),
         form(post(PATH, "sendMagicLinkByForm"))
-            .summary("Sends a link that signs in whoever reads mail at the address.")
+            .summary("Sends a sign-in link by mail.")
+            .description(
+                "Mails a link that is valid for 5 minutes and works once. The response is the \
+                 same for known and unknown addresses. Redirects to a page that confirms the \
+                 mail.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[Code::InvalidCallbackUrl, Code::InvalidEmail])
             .plain(with(iam, send)),
         form(post(SIGN_IN, "signInByLinkForm"))
-            .summary("Signs in by the token of a link, once, and leads on.")
+            .summary("Signs in with the token of a mailed link.")
+            .description(
+                "Creates the user if the address is unknown and marks the address as verified. If \
+                 an existing address was not verified before, its password, sessions, second \
+                 factors and API keys are removed first. Redirects to the target of the link; \
+                 users with a second factor must then complete it.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, sign_in)),
         page(get("/magic-link/sent", "magicLinkSentPage"))
-            .summary("Says that a link was sent.")
+            .summary("Shows that a sign-in link was sent.")
+            .description("A static page; it changes nothing.")
             .plain(with(iam, sent)),
     ]
 }
@@ -51,12 +68,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 /// The query of the page.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct MagicLinkQuery {
-    /// A path of ours to go on to.
+    /// A path of IAM to which the browser goes afterwards. Default: `/account`.
     next: Option<Target>,
-    /// The code of why the last link signed nobody in.
+    /// The code with which the last link was refused. Default: none.
     #[schemars(length(max = 64), regex(pattern = r"^[^\u0000]*$"))]
     error: Option<String>,
-    /// The token of a link.
+    /// The token of a mailed link. Default: none.
     #[schemars(length(max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: Option<String>,
     #[serde(flatten)]
@@ -84,12 +101,12 @@ async fn show(
     } else {
         Code::InvalidToken
     };
-    let errors = FormErrors::of(Error::refused(code, "the link signed nobody in"))?;
+    let errors = FormErrors::of(Error::refused(code, "the link was refused"))?;
     let content = content(&iam, next, "", &errors);
     Ok(layout::refused(&iam, TITLE, http::StatusCode::OK, &content))
 }
 
-/// The page that a link leads to. Nothing happens before its button is pressed.
+/// Returns the page that a link opens. Nothing happens before its button is pressed.
 async fn show_link(
     cx: &Cx,
     iam: &Iam,
@@ -126,6 +143,7 @@ async fn show_link(
 /// The fields of the form that signs in.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct LinkForm {
+    /// The token of the mailed link.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
     #[serde(flatten)]
@@ -152,7 +170,7 @@ fn content(iam: &Iam, next: &str, email: &str, errors: &FormErrors) -> Markup {
     html! {
         form method="post" action=(iam.path(PATH)) {
             (errors.show())
-            p { "We send you a link that signs you in without a password." }
+            p { "We send you a mail with a link that signs you in without a password." }
             (hidden("next", next))
             (Field::email(email).show(errors))
             button type="submit" { "Send the link" }
@@ -163,12 +181,13 @@ fn content(iam: &Iam, next: &str, email: &str, errors: &FormErrors) -> Markup {
     }
 }
 
-/// The fields of the form.
+/// The fields of the form that requests a link.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct MagicLinkForm {
+    /// The email address that the link is sent to.
     #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
-    /// A path of ours to go on to.
+    /// A path of IAM to which the browser goes afterwards. Default: `/account`.
     next: Option<Target>,
 }
 
@@ -204,7 +223,7 @@ async fn send(
 async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
         p { "A link is on its way to the address you entered. Open it on this device to sign in. It works once, within five minutes." }
-        p { "Nothing came? Look where unwanted mail goes, or " a href=(iam.path(PATH)) { "send another link" } "." }
+        p { "No mail? Check your spam folder, or " a href=(iam.path(PATH)) { "send another link" } "." }
     };
     Ok(layout::shown(&iam, "Look into your mail", &content))
 }

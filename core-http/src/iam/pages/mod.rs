@@ -1,5 +1,5 @@
-//! The pages for people: HTML that works without script; passkeys alone need some. Forms are posted to the path of their page, call what the JSON routes
-//! call, and send the browser on with 303.
+//! The HTML pages for people. They work without scripts; only passkeys need one. Forms are posted to the path of their
+//! page, call the same use cases as the JSON routes, and redirect the browser with 303.
 
 mod account;
 mod api_keys;

@@ -1,4 +1,4 @@
-//! Where a person goes on to after signing in: a path of ours, and nowhere else.
+//! The page that a person sees after signing in or confirming their identity. It is always a path of IAM.
 
 use core_domain::kernel::{Code, Result};
 use schemars::JsonSchema;
@@ -9,28 +9,28 @@ use crate::iam::config::{Iam, invalid_target, with_parameters};
 use crate::iam::target::Target;
 use crate::kernel::PageOr;
 
-/// The page that people land on when none is named.
+/// Path of the account page, the default target.
 pub(super) const ACCOUNT: &str = "/account";
 
-/// The page that people are sent to whose proof is not fresh.
+/// Path of the page that asks for a fresh proof of identity.
 pub(super) const CONFIRM: &str = "/account/confirm";
 
-/// The query of a page that leads on.
+/// The query of a page that redirects afterwards.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(super) struct NextQuery {
-    /// A path of ours.
+    /// A path of IAM to which the browser goes afterwards. Default: `/account`.
     pub(super) next: Option<Target>,
 }
 
-/// The path to go on to; the account when none is named.
+/// Returns the path to redirect to. Default: the account page.
 ///
 /// # Errors
-/// `INVALID_CALLBACK_URL` for an address that is not ours, or that browsers could read as one.
+/// Returns `INVALID_CALLBACK_URL` for a URL of another site, and for a text that browsers could interpret as one.
 pub(super) fn next_path(named: Option<&str>) -> Result<&str> {
     let Some(path) = named.filter(|path| !path.is_empty()) else {
         return Ok(ACCOUNT);
     };
-    // Browsers read a backslash as a slash and leave out control characters.
+    // Browsers treat a backslash as a slash and ignore control characters.
     let plain = path.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
     let ours = path.starts_with('/') && !path.starts_with("//");
     if plain && ours {
@@ -40,7 +40,7 @@ pub(super) fn next_path(named: Option<&str>) -> Result<&str> {
     }
 }
 
-/// A path with where to go on to afterwards, unless that is the account anyway.
+/// Returns a path with `next` in its query, unless `next` is the default.
 pub(super) fn leading_to(path: &str, next: &str) -> String {
     if next == ACCOUNT {
         return path.to_owned();
@@ -48,18 +48,19 @@ pub(super) fn leading_to(path: &str, next: &str) -> String {
     with_parameters(path.to_owned(), &[("next", next)])
 }
 
-/// The way to sign in, and back.
+/// Redirects to the sign-in page and from there back to this path.
 pub(super) fn sign_in_first(iam: &Iam, back: &str) -> PageOr {
     layout::to(iam, &leading_to("/sign-in", back))
 }
 
-/// The way to a fresh proof, and back.
+/// Redirects to the page that asks for a fresh proof, and from there back to this path.
 pub(super) fn confirm_first(iam: &Iam, back: &str) -> PageOr {
     layout::to(iam, &leading_to(CONFIRM, back))
 }
 
-/// Back to the account when something was done there, which it tells; whoever must prove who they are does that first, whoever's
-/// session has ended signs in, and what is gone already is not shown any more.
+/// Redirects to the account page after an action. The page shows the notice if the action succeeded. Without a session
+/// the target is the sign-in page, and without a fresh proof the page that asks for one. A passkey that no longer
+/// exists is not an error.
 pub(super) fn back_to_account(iam: &Iam, outcome: Result<()>, notice: &str) -> Result<PageOr> {
     let Err(error) = outcome else {
         let target = with_parameters(ACCOUNT.to_owned(), &[("notice", notice)]);
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_paths_of_ours_are_gone_on_to() {
+    fn only_paths_of_this_site_are_accepted_as_next() {
         for (named, path) in [
             (None, "/account"),
             (Some(""), "/account"),

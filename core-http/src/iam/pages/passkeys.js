@@ -1,19 +1,20 @@
-// Passkeys on the pages. They work without it: what needs it is hidden until the browser turns out to have passkeys.
+// Passkeys on the pages. The pages work without this script: elements that need it stay hidden until the browser is
+// known to support passkeys.
 (() => {
   'use strict';
   const key = globalThis.PublicKeyCredential;
   if (!key?.parseCreationOptionsFromJSON || !key.parseRequestOptionsFromJSON || !key.prototype.toJSON) return;
 
   const WORDS = {
-    NotAllowedError: 'No passkey was used. Try again, or take another way.',
+    NotAllowedError: 'No passkey was used. Try again, or use another method.',
     InvalidStateError: 'This device has a passkey for your account already.',
     CHALLENGE_NOT_FOUND: 'This took too long. Try again.',
     PASSKEY_NOT_FOUND: 'This passkey is not known here any more. Sign in another way.',
-    BANNED_USER: 'This account is blocked. Ask whoever runs the platform.',
-    PREVIOUSLY_REGISTERED: 'This passkey was added already.',
+    BANNED_USER: 'This account is blocked. Contact the operator of the platform.',
+    PREVIOUSLY_REGISTERED: 'This passkey was already added.',
     EMAIL_NOT_VERIFIED: 'Confirm your e-mail address first.',
-    LIMIT_REACHED: 'You have as many passkeys as can be. Remove one first.',
-    RATE_LIMITED: 'There were too many attempts. Try again in a while.',
+    LIMIT_REACHED: 'You have the maximum number of passkeys. Remove one first.',
+    RATE_LIMITED: 'There were too many attempts. Try again later.',
   };
 
   async function call(url, body) {
@@ -51,7 +52,7 @@
           location.assign(part.dataset.confirm);
           return;
         }
-        alert.textContent = WORDS[error.name] ?? 'This did not work. Try again, or take another way.';
+        alert.textContent = WORDS[error.name] ?? 'This did not work. Try again, or use another method.';
         alert.hidden = false;
         button.disabled = false;
         button.focus();

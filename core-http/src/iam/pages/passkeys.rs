@@ -1,5 +1,5 @@
-//! Passkeys on the pages: the way to sign in, and the part of the account. Using and adding one needs script; looking at them,
-//! naming and removing them does not.
+//! Passkeys on the pages: the sign-in button and the section of the account page. Using and adding a passkey needs the
+//! script; listing, renaming and removing do not.
 
 use std::sync::Arc;
 
@@ -23,21 +23,29 @@ use crate::kernel::{Cx, Endpoint, Input, PageOr, post, with};
 const RENAME: &str = "/account/rename-passkey";
 const REMOVE: &str = "/account/remove-passkey";
 
-/// What the rows of passkeys begin with.
+/// Path prefix of the passkey routes.
 const API: &str = "/api/auth/passkey";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         form(post(RENAME, "renamePasskeyByForm"))
-            .summary("Calls one of the person's passkeys otherwise.")
+            .summary("Renames one of the caller's passkeys.")
+            .description(
+                "Redirects to the account page. A passkey that no longer exists is ignored.",
+            )
             .plain(with(iam, rename)),
         form(post(REMOVE, "removePasskeyByForm"))
-            .summary("Removes one of the person's passkeys.")
+            .summary("Removes one of the caller's passkeys.")
+            .description(
+                "The passkey can no longer sign in, and the owner is informed by mail. Without a \
+                 proof of identity from the last 10 minutes, the browser is redirected to the \
+                 page that asks for one. Otherwise it is redirected to the account page.",
+            )
             .plain(with(iam, remove)),
     ]
 }
 
-/// The button to show a passkey, which leads on; nothing where there are none.
+/// Renders the button that uses a passkey and then redirects to `next`. Renders nothing if passkeys are disabled.
 pub(super) fn shown(iam: &Iam, next: &str, button: &str) -> Markup {
     html! {
         @if iam.passkeys().is_ok() {
@@ -51,7 +59,8 @@ pub(super) fn shown(iam: &Iam, next: &str, button: &str) -> Markup {
     }
 }
 
-/// As [`shown`], where a passkey is asked for. Without another way, it says what to do where the button does not work.
+/// Renders the same button on a page that asks for a passkey as a proof. If there is no other proof, it also explains
+/// what to do if the button does not work.
 pub(super) fn as_proof(iam: &Iam, next: &str, button: &str, has_other_way: bool) -> Markup {
     let is_possible = iam.passkeys().is_ok();
     html! {
@@ -64,14 +73,14 @@ pub(super) fn as_proof(iam: &Iam, next: &str, button: &str, has_other_way: bool)
     }
 }
 
-/// The person's passkeys; nothing where there can be none.
+/// Renders the person's passkeys. Renders nothing if passkeys are disabled and there are none.
 pub(super) fn section(iam: &Iam, person: &User, passkeys: &[Stored<Passkey>]) -> Markup {
     let possible = iam.passkeys().is_ok();
     html! {
         @if possible || !passkeys.is_empty() {
             section aria-labelledby="passkeys" {
                 h2 id="passkeys" { "Passkeys" }
-                p.hint { "A passkey signs you in with your finger, your face or the PIN of your device." }
+                p.hint { "A passkey signs you in with your fingerprint, your face or the PIN of your device." }
                 @if passkeys.is_empty() {
                     p { "You have no passkeys." }
                 } @else {
@@ -133,12 +142,12 @@ fn entry(iam: &Iam, passkey: &Passkey) -> Markup {
     }
 }
 
-/// The fields of the form that renames.
+/// The fields of the form that renames a passkey.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct RenameForm {
-    /// The passkey's id.
+    /// The id of the passkey.
     passkey: PasskeyId,
-    /// How the person calls it from now on.
+    /// The new name, 1 to 255 characters.
     name: Line<1, 255>,
 }
 
@@ -166,10 +175,10 @@ async fn rename(
     back_to_account(&iam, outcome.await, "passkey-renamed")
 }
 
-/// The fields of the form that removes.
+/// The fields of the form that removes a passkey.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct RemoveForm {
-    /// The passkey's id.
+    /// The id of the passkey.
     passkey: PasskeyId,
 }
 

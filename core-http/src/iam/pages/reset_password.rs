@@ -1,5 +1,5 @@
-//! A new password for somebody who forgot the old one: first the address is asked for, then, by the link of the mail, the
-//! password.
+//! The pages for a forgotten password: one asks for the email address, the other one, which the mailed link opens, for
+//! the new password.
 
 use std::sync::Arc;
 
@@ -33,19 +33,35 @@ const SET_TITLE: &str = "Set a new password";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "resetPasswordPage"))
-            .summary("Asks for an address; with the token of a link, for the new password, or sends on to the page that does.")
+            .summary("Shows the page for resetting a password.")
+            .description(
+                "Without `token` the page asks for the email address. With a valid token it asks \
+                 for the new password; opening it does not use up the token. With `callbackURL` \
+                 the browser is redirected there, with the `token` or the `error` in the query.",
+            )
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, show)),
         form(post(PATH, "requestPasswordResetByForm"))
-            .summary("Sends a link for a new password, if the address has a user.")
+            .summary("Sends a password reset link by mail.")
+            .description(
+                "Mails a link if the address belongs to a user; the response is the same for \
+                 every address. The link is valid for one hour and works once. Redirects to a \
+                 page that confirms the mail.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[Code::InvalidEmail])
             .plain(with(iam, send)),
         page(get("/reset-password/sent", "passwordResetSentPage"))
-            .summary("Says that a link was sent.")
+            .summary("Shows that a password reset link was sent.")
+            .description("A static page; it changes nothing.")
             .plain(with(iam, sent)),
         form(post(SET, "resetPasswordByForm"))
-            .summary("Sets a new password by the token of a link, once; all sessions end.")
+            .summary("Sets a new password with a mailed token.")
+            .description(
+                "The token works once. Ends all sessions of the user, marks the address as \
+                 verified and informs the owner by mail. API keys are deleted only on request. \
+                 Redirects to the sign-in page.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::InvalidToken,
@@ -60,10 +76,11 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 /// The query of the page.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct ResetPasswordQuery {
-    /// Of the link.
+    /// The token of the reset link. Default: none.
     #[schemars(length(max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: Option<String>,
-    /// The page of an application that asks for the new password in the place of ours. It gets the token as `token`.
+    /// The page of an application that asks for the new password in place of this page. It receives the token as the
+    /// parameter `token`. Default: none.
     #[serde(rename = "callbackURL")]
     callback_url: Option<Target>,
 }
@@ -96,7 +113,7 @@ async fn show(
     }
 }
 
-/// Asks for the address once more, because the link is good for nothing.
+/// Returns the page that asks for the address again, because the link is not valid.
 fn ask_again(iam: &Iam, error: Error, status: StatusCode) -> Result<PageOr> {
     let errors = FormErrors::of(error)?;
     let content = address_content(iam, "", &errors);
@@ -107,7 +124,7 @@ fn address_content(iam: &Iam, email: &str, errors: &FormErrors) -> Markup {
     html! {
         form method="post" action=(iam.path(PATH)) {
             (errors.show())
-            p { "Enter the address of your account. We send you a link to set a new password with." }
+            p { "Enter the address of your account. We send you a mail with a link to set a new password." }
             (Field::email(email).show(errors))
             button type="submit" { "Send the link" }
         }
@@ -120,7 +137,7 @@ fn address_content(iam: &Iam, email: &str, errors: &FormErrors) -> Markup {
 fn password_content(iam: &Iam, token: &str, errors: &FormErrors) -> Markup {
     let password = Field {
         hint: Some(
-            "8 characters or more. You are signed out everywhere and sign in again with it. Your passkeys and API keys stay.",
+            "8 characters or more. You are signed out on all devices and sign in again with the new password. Your passkeys and API keys are kept.",
         ),
         ..Field::password("New password", "new-password")
     };
@@ -138,9 +155,10 @@ fn password_content(iam: &Iam, token: &str, errors: &FormErrors) -> Markup {
     }
 }
 
-/// The fields of the form for the address.
+/// The fields of the form with the address.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct AddressForm {
+    /// The email address of the account.
     #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
 }
@@ -168,20 +186,22 @@ async fn send(
 
 async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
-        p { "If there is an account with the address you entered, a link is on its way to it." }
-        p { "Nothing came? Look where unwanted mail goes, or " a href=(iam.path(PATH)) { "try again" } "." }
+        p { "If there is an account with the address that you entered, a link is on its way to it." }
+        p { "No mail? Check your spam folder, or " a href=(iam.path(PATH)) { "try again" } "." }
     };
     Ok(layout::shown(&iam, "Look into your mail", &content))
 }
 
-/// The fields of the form for the password.
+/// The fields of the form with the new password.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct NewPasswordForm {
+    /// The token of the reset link.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
+    /// The new password, 8 to 128 characters.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
     password: String,
-    /// Browsers leave a box that is not ticked out.
+    /// Deletes the API keys of the user as well. Browsers omit the field if the checkbox is not ticked.
     #[serde(rename = "deleteKeys")]
     delete_keys: Option<bool>,
 }
@@ -204,7 +224,7 @@ async fn set(
         delete_api_keys: delete_keys.unwrap_or(false),
     };
     let Err(error) = set_by_link(cx, &iam, &scope, new).await else {
-        // What else can act for the person is shown after the sign-in.
+        // After the sign-in, the person reviews what else has access to the account.
         let path = leading_to("/sign-in?notice=password-changed", SECURITY_PAGE);
         return Ok(layout::to(&iam, &path));
     };

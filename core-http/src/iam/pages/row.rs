@@ -1,17 +1,17 @@
-//! What the rows of all pages and forms have in common.
+//! Settings that the rows of all pages and forms share.
 
 use core_domain::kernel::Code;
 use http::StatusCode;
 
 use crate::kernel::{ErrorStyle, Row};
 
-/// The row of a page.
+/// Configures the row of a page.
 pub(super) fn page(row: Row) -> Row {
     row.errors(ErrorStyle::Page)
         .success(&[StatusCode::OK, StatusCode::SEE_OTHER])
 }
 
-/// The row of a form: sends the browser on, or shows the page again and what is wrong with it.
+/// Configures the row of a form. It redirects the browser, or shows the page again with the error.
 pub(super) fn form(row: Row) -> Row {
     row.errors(ErrorStyle::Page)
         .success(&[StatusCode::SEE_OTHER])

@@ -1,4 +1,4 @@
-//! The one script of the pages: what passkeys need, which no page can do without.
+//! The only script of the pages. Passkeys need it, because browsers offer them only to scripts.
 
 use std::sync::LazyLock;
 
@@ -18,11 +18,15 @@ const TEXT: &str = include_str!("passkeys.js");
 static VERSION: LazyLock<String> = LazyLock::new(|| asset::version_of(TEXT));
 
 pub(super) fn rows() -> Vec<Endpoint> {
-    let row = get(PATH, "getPasskeyScript").summary("What the pages need for passkeys.");
+    let row = get(PATH, "getPasskeyScript")
+        .summary("Returns the script for passkeys.")
+        .description(
+            "The pages load it with a version in the query, which changes with the content.",
+        );
     vec![row.plain(script)]
 }
 
-/// The element of a page; the page must be one with script, see `layout::with_script`.
+/// Renders the script element. The policy of the page must allow it, see `layout::with_script`.
 pub(super) fn element(iam: &Iam) -> Markup {
     let path = format!("{PATH}?v={}", *VERSION);
     html! { script defer src=(iam.path(&path)) {} }

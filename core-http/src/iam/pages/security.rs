@@ -1,4 +1,5 @@
-//! Everything that can act for a person, and the form that ends it. Mails that tell owners of changes lead here.
+//! The page that lists everything with access to a person's account, with a form to end it. Mails about changes of the
+//! account link to it.
 
 use std::sync::Arc;
 
@@ -23,21 +24,32 @@ use super::user_agent::program;
 use crate::iam::config::{Iam, SECURITY_PAGE as PATH};
 use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
 
-const TITLE: &str = "What can act for you";
+const TITLE: &str = "Access to your account";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "securityPage"))
-            .summary("Shows people everything that can act for them.")
+            .summary("Shows everything with access to the caller's account.")
+            .description(
+                "Lists sessions, devices, API keys, passkeys and the authenticator. Redirects to \
+                 the sign-in page without a session.",
+            )
             .plain(with(iam, show)),
         form(post(PATH, "endAccessByForm"))
-            .summary("Ends some of what can act for the person, or everything but the session of the browser.")
+            .summary("Ends selected access to the caller's account.")
+            .description(
+                "Ends the selected items; items that no longer exist are ignored. With \
+                 `everything`, ends all access except the session of the browser and the \
+                 authenticator. Removed passkeys and authenticators are reported to the owner by \
+                 mail. Without a proof of identity from the last 10 minutes, the browser is \
+                 redirected to the page that asks for one.",
+            )
             .rate(RateClass::Strict)
             .plain(with(iam, end)),
     ]
 }
 
-/// What was done before.
+/// The confirmation that the page shows after an action.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Notice {
@@ -47,14 +59,15 @@ enum Notice {
 /// The query of the page.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 struct SecurityQuery {
+    /// The confirmation to show. Default: none.
     notice: Option<Notice>,
 }
 
-/// What the page shows.
+/// The data that the page shows.
 struct Shown {
     access: OwnAccess,
     own: SessionId,
-    /// Whether the person has to prove who they are before they end anything.
+    /// Whether the person must give a fresh proof of identity before ending anything.
     confirms_first: bool,
 }
 
@@ -74,7 +87,7 @@ async fn show(
     };
     let content = html! {
         @if let Some(Notice::Ended) = input.query.notice {
-            (layout::notice("What you chose has ended."))
+            (layout::notice("The selected access was ended."))
         }
         (content(&iam, shown))
     };
@@ -91,18 +104,18 @@ async fn load(cx: &Cx) -> Result<OwnAccess> {
 
 fn content(iam: &Iam, shown: &Shown) -> Markup {
     html! {
-        p { "If something here is not yours, end it, and " a href=(iam.path("/reset-password")) { "set a new password" } "." }
+        p { "If you do not recognize something here, end it and " a href=(iam.path("/reset-password")) { "set a new password" } "." }
         @if shown.confirms_first {
             p { a href=(iam.path(&leading_to(CONFIRM, PATH))) { "Confirm that it is you" } " to end something." }
             (sections(shown))
         } @else {
             form method="post" action=(iam.path(PATH)) {
                 (sections(shown))
-                div.actions { button type="submit" { "End what is ticked" } }
+                div.actions { button type="submit" { "End the selected access" } }
             }
             form method="post" action=(iam.path(PATH)) {
                 p.hint {
-                    "Ends all other sessions, and all devices, API keys and passkeys. Your authenticator stays."
+                    "Ends all other sessions, and removes all devices, API keys and passkeys. Your authenticator is kept."
                 }
                 button.quiet type="submit" name="everything" value="true" { "End everything but this session" }
             }
@@ -129,7 +142,7 @@ fn sections(shown: &Shown) -> Markup {
             entry(other(session), &AccessItem::Session(session.id.clone()), &of_session(session, &shown.own))
         })))
         @if !approved_devices.is_empty() {
-            (section("approved", "Devices about to sign in", "", approved_devices.iter().map(|device| {
+            (section("approved", "Devices that you approved and that have not signed in yet", "", approved_devices.iter().map(|device| {
                 entry(can_end, &AccessItem::ApprovedDevice(device.id.clone()), &of_device(device))
             })))
         }
@@ -142,7 +155,7 @@ fn sections(shown: &Shown) -> Markup {
         (section("passkeys", "Passkeys", "None.", passkeys.iter().map(|passkey| {
             entry(can_end, &AccessItem::Passkey(passkey.id.clone()), &of_passkey(passkey))
         })))
-        (section("authenticator", "Authenticator", "None: no sign-in asks for a code.", has_authenticator.then(|| {
+        (section("authenticator", "Authenticator", "None. Signing in does not ask for a code.", has_authenticator.then(|| {
             entry(can_end, &AccessItem::Authenticator, &of_authenticator())
         }).into_iter()))
     }
@@ -163,13 +176,13 @@ fn section(
     }
 }
 
-/// The name and the description of a thing.
+/// The name and the description of an item.
 struct Words {
     name: Markup,
     about: Markup,
 }
 
-/// A thing, with a box to tick if it can be ended.
+/// Renders an item, with a checkbox if it can be ended.
 fn entry(can_end: bool, item: &AccessItem, words: &Words) -> Markup {
     let value = item_text(item);
     let about = format!("about-{value}");
@@ -199,7 +212,7 @@ fn of_device(device: &DeviceAuthorization) -> Words {
     Words {
         name: html! { (device.client_id) " (" (program(device.user_agent.as_deref())) ")" },
         about: html! {
-            "Asked " (moment(device.created_at)) (from(device.ip_address.as_deref())) ", approved by you, not signed in yet"
+            "Requested " (moment(device.created_at)) (from(device.ip_address.as_deref())) ", approved by you, not signed in yet"
         },
     }
 }
@@ -209,7 +222,7 @@ fn of_trusted(device: &TrustedDevice) -> Words {
         name: html! { (program(device.user_agent.as_deref())) },
         about: html! {
             "Since " (moment(device.created_at)) (from(device.ip_address.as_deref()))
-            ", until " (moment(device.expires_at)) " unless it signs in before"
+            ", until " (moment(device.expires_at)) ", extended by each sign-in"
         },
     }
 }
@@ -233,7 +246,7 @@ fn of_passkey(passkey: &Passkey) -> Words {
 fn of_authenticator() -> Words {
     Words {
         name: html! { "Codes of your authenticator" },
-        about: html! { "Without it, the password alone signs in. Its recovery codes go with it." },
+        about: html! { "Without it, the password alone signs in. Its recovery codes are removed with it." },
     }
 }
 
@@ -245,7 +258,7 @@ fn last_use(at: Option<Timestamp>) -> Markup {
     html! { @if let Some(at) = at { ", last used " (moment(at)) } @else { ", never used" } }
 }
 
-/// The value of the box of a thing.
+/// Returns the value of an item's checkbox.
 fn item_text(item: &AccessItem) -> String {
     match item {
         AccessItem::Session(id) => format!("session:{id}"),
@@ -257,7 +270,7 @@ fn item_text(item: &AccessItem) -> String {
     }
 }
 
-/// Reads what [`item_text`] writes.
+/// Parses a value that `item_text` wrote.
 fn parse_item(text: &str) -> Result<AccessItem> {
     let parsed = text.split_once(':').and_then(|(kind, id)| {
         Some(match kind {
@@ -270,17 +283,17 @@ fn parse_item(text: &str) -> Result<AccessItem> {
             _ => return None,
         })
     });
-    parsed.ok_or_else(|| Error::invalid("item", "pattern", "is none of the boxes of the page"))
+    parsed.ok_or_else(|| Error::invalid("item", "pattern", "is not a checkbox of the page"))
 }
 
-/// The fields of the form.
+/// The fields of the form that ends access.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct EndAccessForm {
-    /// The things that are ticked.
+    /// The values of the ticked checkboxes.
     #[serde(default)]
     #[schemars(length(max = 1_000), example = [&"authenticator:"])]
     item: Vec<Line<1, 200>>,
-    /// Whether everything ends but the session of the browser and the authenticator.
+    /// Ends everything except the session of the browser and the authenticator. Default: false.
     everything: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Signing in with an address and a password, and out.
+//! The pages for signing in with email address and password, and for signing out.
 
 use std::sync::Arc;
 
@@ -28,17 +28,27 @@ use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 const PATH: &str = "/sign-in";
 const TITLE: &str = "Sign in";
 
-/// Where a link leads that confirmed an address.
+/// The page to which verification links redirect.
 pub(super) const CONFIRMED: &str = "/sign-in?notice=email-confirmed";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "signInPage"))
-            .summary("Asks for an address and a password.")
+            .summary("Shows the sign-in page.")
+            .description(
+                "Redirects to `next` if the caller is already signed in. If a sign-in waits for \
+                 its second factor, redirects to the page that asks for it.",
+            )
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, show)),
         form(post(PATH, "signInByForm"))
-            .summary("Signs in with an address and a password, and leads on.")
+            .summary("Signs in with email address and password.")
+            .description(
+                "Starts a session and redirects to `next`. Users with a second factor are \
+                 redirected to the page that asks for it first. Failed attempts are counted and \
+                 delay further attempts. For an address that must be verified first, a new \
+                 verification link is mailed.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::InvalidCallbackUrl,
@@ -49,13 +59,17 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, sign_in)),
         form(post("/sign-out", "signOutByForm"))
-            .summary("Ends the session of the browser.")
+            .summary("Signs out by ending the session of the browser.")
+            .description(
+                "Revokes the session, clears all session cookies and redirects to the sign-in \
+                 page. Without a session only the cookies are cleared.",
+            )
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, sign_out)),
     ]
 }
 
-/// What was done before.
+/// The confirmation that the page shows after an action.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Notice {
@@ -69,7 +83,7 @@ impl Notice {
         match self {
             Self::PasswordChanged => "Your password was changed. Sign in with the new one.",
             Self::SignedOut => "You are signed out.",
-            Self::EmailConfirmed => "Your address is confirmed. Sign in.",
+            Self::EmailConfirmed => "Your address is confirmed. Sign in to continue.",
         }
     }
 }
@@ -77,13 +91,14 @@ impl Notice {
 /// The query of the page.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct SignInQuery {
-    /// A path of ours to go on to.
+    /// A path of IAM to which the browser goes afterwards. Default: `/account`.
     next: Option<Target>,
+    /// The confirmation to show. Default: none.
     notice: Option<Notice>,
-    /// The code of the reason why a mailed link did nothing.
+    /// The code of a refused mailed link. Default: none.
     #[schemars(length(max = 64), regex(pattern = r"^[^\u0000]*$"))]
     error: Option<String>,
-    /// Whoever is half signed in starts again.
+    /// Shows the sign-in form even if a sign-in waits for its second factor. Default: false.
     restart: Option<bool>,
 }
 
@@ -98,7 +113,7 @@ async fn show(
     if authorize_session(cx).is_ok() {
         return Ok(layout::to(&iam, next));
     }
-    // A link that was mailed leads here, when its account asks for a second factor.
+    // Mailed links redirect here if their account has a second factor.
     if query.notice.is_none()
         && iam.challenge_token(&cx.headers).is_some()
         && query.restart.is_none()
@@ -123,7 +138,7 @@ async fn show(
     ))
 }
 
-/// What is in the form already.
+/// The values that the form contains when it is shown.
 struct Entered<'a> {
     email: &'a str,
     remember: bool,
@@ -152,16 +167,18 @@ fn content(iam: &Iam, next: &str, entered: &Entered<'_>, errors: &FormErrors) ->
     }
 }
 
-/// The fields of the form.
+/// The fields of the sign-in form.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct SignInForm {
+    /// The user's email address.
     #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
+    /// The user's password.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
-    /// Browsers leave a box that is not ticked out.
+    /// Keeps the session after the browser is closed. Browsers omit the field if the checkbox is not ticked.
     remember: Option<bool>,
-    /// A path of ours to go on to.
+    /// A path of IAM to which the browser goes afterwards. Default: `/account`.
     next: Option<Target>,
 }
 
@@ -208,10 +225,10 @@ async fn sign_in(
     }))
 }
 
-/// The fields of the form that signs out.
+/// The fields of the sign-out form.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct SignOutForm {
-    /// A path of ours to go on to, after signing in again.
+    /// A path of IAM to which the browser goes after the next sign-in. Default: `/account`.
     next: Option<Target>,
 }
 

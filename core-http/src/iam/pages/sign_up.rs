@@ -1,4 +1,4 @@
-//! Signing up with an address and a password.
+//! The page for signing up with email address and password.
 
 use std::sync::Arc;
 
@@ -29,11 +29,18 @@ const TITLE: &str = "Create an account";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "signUpPage"))
-            .summary("Asks somebody new for an address and a password.")
+            .summary("Shows the sign-up page.")
+            .description("Redirects to `next` if the caller is already signed in.")
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, show)),
         form(post(PATH, "signUpByForm"))
-            .summary("Signs somebody up, and in, and leads on.")
+            .summary("Signs a new user up with email address and password.")
+            .description(
+                "Creates the user, starts a session and redirects to `next`. If the installation \
+                 requires verified addresses, a verification link is mailed and no session \
+                 starts. In that case the response for an existing address looks the same, and \
+                 its owner is informed by mail.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::InvalidCallbackUrl,
@@ -47,7 +54,11 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, sign_up)),
         page(get(SENT_PAGE, "signUpSentPage"))
-            .summary("Says that a mail was sent, where addresses must be confirmed.")
+            .summary("Shows that a verification mail was sent.")
+            .description(
+                "A static page; it changes nothing. Used if the installation requires verified \
+                 addresses.",
+            )
             .plain(with(iam, sent)),
     ]
 }
@@ -77,7 +88,7 @@ fn content(iam: &Iam, next: &str, [name, email]: [&str; 2], errors: &FormErrors)
         required: true,
     };
     let password = Field {
-        hint: Some("8 characters or more; a few words that do not belong together are good."),
+        hint: Some("8 characters or more. A few unrelated words make a good password."),
         ..Field::password("Password", "new-password")
     };
     html! {
@@ -95,16 +106,18 @@ fn content(iam: &Iam, next: &str, [name, email]: [&str; 2], errors: &FormErrors)
     }
 }
 
-/// The fields of the form.
+/// The fields of the sign-up form.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct SignUpForm {
-    /// What the person calls themselves.
+    /// The user's name; may be empty.
     name: Line<0, 255>,
+    /// The user's email address.
     #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
+    /// The password, 8 to 128 characters.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
-    /// A path of ours to go on to.
+    /// A path of IAM to which the browser goes afterwards. Default: `/account`.
     next: Option<Target>,
 }
 
@@ -134,13 +147,13 @@ async fn sign_up(
 
 async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
-        p { "A mail is on its way to the address you entered. Open the link in it to confirm that the address is yours; then sign in." }
-        p { "Nothing came? Look where unwanted mail goes, or " a href=(iam.path("/sign-in")) { "sign in" } ": then we send another link." }
+        p { "A mail is on its way to the address that you entered. Open the link in it to confirm that the address is yours, then sign in." }
+        p { "No mail? Check your spam folder, or " a href=(iam.path("/sign-in")) { "sign in" } " to get another link." }
     };
     Ok(layout::shown(&iam, "Look into your mail", &content))
 }
 
-/// What is wrong with a name: the one field whose rules the form leaves to the domain.
+/// Returns the message for an invalid name, the only field that is validated by the domain and not by the form.
 fn words(code: Code) -> Option<Words> {
     (code == Code::ValidationError).then_some((
         Some("name"),

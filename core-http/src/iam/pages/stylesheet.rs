@@ -1,4 +1,4 @@
-//! How the pages look: one file, no build step.
+//! The stylesheet of the pages: one file without a build step.
 
 use std::sync::LazyLock;
 
@@ -16,11 +16,15 @@ const TEXT: &str = include_str!("iam.css");
 static VERSION: LazyLock<String> = LazyLock::new(|| asset::version_of(TEXT));
 
 pub(super) fn rows() -> Vec<Endpoint> {
-    let row = get(PATH, "getStylesheet").summary("How the pages look.");
+    let row = get(PATH, "getStylesheet")
+        .summary("Returns the stylesheet of the pages.")
+        .description(
+            "The pages load it with a version in the query, which changes with the content.",
+        );
     vec![row.plain(stylesheet)]
 }
 
-/// The address in pages.
+/// Returns the path of the stylesheet with its version.
 pub(super) fn path() -> String {
     format!("{PATH}?v={}", *VERSION)
 }

@@ -1,4 +1,4 @@
-//! The second factor of a sign-in.
+//! The page that asks for the second factor of a sign-in.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::iam::target::Target;
 use crate::iam::two_factor;
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 
-/// Where a sign-in goes on that needs a second factor.
+/// Path of the page.
 pub(super) const PATH: &str = "/two-factor";
 
 const TITLE: &str = "Second factor";
@@ -32,11 +32,21 @@ const TITLE: &str = "Second factor";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "twoFactorPage"))
-            .summary("Asks whoever is half signed in for a code.")
+            .summary("Asks for the second factor of a sign-in.")
+            .description(
+                "Shows the second factors with which the waiting sign-in can be completed. \
+                 Redirects to the sign-in page if no sign-in waits.",
+            )
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, show)),
         form(post(PATH, "showSecondFactorByForm"))
-            .summary("Completes a sign-in by a code of an authenticator, or a recovery code, and leads on.")
+            .summary("Completes a sign-in with a code of the second factor.")
+            .description(
+                "Accepts a code of the authenticator or a recovery code, starts the session and \
+                 redirects to `next`. With `trust`, the device becomes trusted: the password \
+                 alone signs in on it for 30 days. Wrong codes are counted and delay further \
+                 attempts.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::InvalidCallbackUrl,
@@ -59,12 +69,12 @@ pub(super) const CODE: Field<'static> = Field {
     required: true,
 };
 
-/// A code as it is meant: authenticators show it in groups.
+/// Removes white space from an entered code, because authenticators show codes in groups.
 pub(super) fn without_spaces(entered: &str) -> String {
     entered.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Six digits are a code of an authenticator; anything else is a recovery code.
+/// Returns the kind of a code: six digits are a code of an authenticator, everything else is a recovery code.
 pub(super) fn proof(code: &str) -> Proof<'_> {
     let digits = code.len() == 6 && code.bytes().all(|b| b.is_ascii_digit());
     if digits {
@@ -89,7 +99,8 @@ async fn show(
     Ok(layout::with_script(&iam, page))
 }
 
-/// The second factors with which the sign-in of the request can be completed; `None` if it does not wait for any.
+/// Returns the second factors with which the sign-in of the request can be completed; `None` if no sign-in waits for
+/// one.
 async fn methods(cx: &Cx, iam: &Iam, scope: &PublicScope) -> Result<Option<Vec<ProofMethod>>> {
     let Some(token) = iam.challenge_token(&cx.headers) else {
         return Ok(None);
@@ -127,15 +138,15 @@ fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) 
     }
 }
 
-/// The fields of the form.
+/// The fields of the form with the code.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct CodeForm {
-    /// Of an authenticator: six digits; otherwise it is a recovery code.
+    /// A code of the authenticator with six digits, or a recovery code.
     #[schemars(example = "123456")]
     code: Line<0, 64>,
-    /// Browsers leave a box that is not ticked out.
+    /// Makes the device trusted for 30 days. Browsers omit the field if the checkbox is not ticked.
     trust: Option<bool>,
-    /// A path of ours to go on to.
+    /// A path of IAM to which the browser goes afterwards. Default: `/account`.
     next: Option<Target>,
 }
 
@@ -173,7 +184,7 @@ async fn complete(
     }
 }
 
-/// Tells whether a sign-in does not wait any more, or not for a code.
+/// Returns whether the sign-in no longer waits, or no longer accepts a code.
 fn is_over(error: &Error) -> bool {
     matches!(
         error.code(),

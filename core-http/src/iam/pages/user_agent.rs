@@ -1,6 +1,6 @@
-//! What people call the program behind a `User-Agent`.
+//! Readable names for programs, derived from the `User-Agent` header.
 
-/// Names of browsers as they write themselves; those that pretend to be another one come first.
+/// Marks of browsers and their names. A browser that imitates another one comes first.
 const BROWSERS: [(&str, &str); 6] = [
     ("Edg/", "Edge"),
     ("OPR/", "Opera"),
@@ -10,7 +10,7 @@ const BROWSERS: [(&str, &str); 6] = [
     ("curl/", "curl"),
 ];
 
-/// The same of systems.
+/// Marks of operating systems and their names.
 const SYSTEMS: [(&str, &str); 6] = [
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),
@@ -20,10 +20,10 @@ const SYSTEMS: [(&str, &str); 6] = [
     ("Linux", "Linux"),
 ];
 
-/// How much of a text that says nothing to us is shown, in characters.
+/// The number of characters that are shown of an unknown `User-Agent`.
 const SHOWN: usize = 60;
 
-/// "Firefox on Linux", or the beginning of a text that is no browser's.
+/// Returns a readable name, such as "Firefox on Linux", or the beginning of the text if the browser is unknown.
 pub(super) fn program(user_agent: Option<&str>) -> String {
     let Some(text) = user_agent else {
         return "Unknown program".to_owned();
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_has_the_name_that_people_know_it_by() {
+    fn user_agents_are_shown_as_browser_and_system() {
         for (text, name) in [
             (
                 "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",

@@ -1,5 +1,5 @@
-//! Confirmation of an address. The link leads to a page that asks for the password of the account, or for a press of a button in a
-//! browser that is signed in to it. Whoever did not sign up takes the account over there, or deletes it.
+//! The page that verifies an email address. The mailed link opens it; it asks for the password of the account, or for a
+//! confirmation if the browser is signed in. A person who did not sign up can take the account over or delete it there.
 
 use std::sync::Arc;
 
@@ -35,11 +35,22 @@ const NEW_PASSWORD: &str = "newPassword";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(VERIFY_EMAIL, "verifyEmailPage"))
-            .summary("Asks for what confirms an address, together with the token of a link.")
+            .summary("Shows the page that verifies an email address.")
+            .description(
+                "Asks for the password of the account, or for a confirmation if the browser is \
+                 signed in to it. Opening the page does not use up the token. An invalid token \
+                 redirects to the target of the link with `error=INVALID_TOKEN`. If the address \
+                 is already verified, the browser is redirected to the target.",
+            )
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, show)),
         form(post(VERIFY_EMAIL, "verifyEmailByForm"))
-            .summary("Confirms an address by the token of a link and the password of its account, and leads on.")
+            .summary("Verifies an email address with a token and the password.")
+            .description(
+                "A browser that is signed in to the account needs no password. Redirects to the \
+                 target of the link; the owner is informed by mail. If the installation signs \
+                 users in after the verification, a session starts as well.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::InvalidCallbackUrl,
@@ -48,7 +59,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, verify)),
         form(post(TAKE_OVER, "takeOverAccountByForm"))
-            .summary("Sets a new password for an account that a stranger made with the address of a link.")
+            .summary("Takes over an account that a stranger created.")
+            .description(
+                "For the owner of an address with which a stranger signed up. Sets a new \
+                 password, verifies the address and removes all sessions, second factors, \
+                 passkeys and API keys of the account. Redirects to the sign-in page.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::InvalidCallbackUrl,
@@ -58,22 +74,29 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, take_over)),
         form(post(DELETE, "deleteUnconfirmedAccountByForm"))
-            .summary("Deletes an account that a stranger made with the address of a link.")
+            .summary("Deletes an account that a stranger created.")
+            .description(
+                "For the owner of an address with which a stranger signed up. Deletes the user \
+                 and everything that belongs to it. An account that is a member of an \
+                 organization is refused; take it over instead.",
+            )
             .rate(RateClass::Strict)
             .refuses(&[Code::InvalidCallbackUrl, Code::Conflict])
             .plain(with(iam, delete)),
         page(get(DELETED, "unconfirmedAccountDeletedPage"))
-            .summary("Says that an account was deleted.")
+            .summary("Shows that the account was deleted.")
+            .description("A static page; it changes nothing.")
             .plain(with(iam, deleted)),
     ]
 }
 
-/// What a link holds.
+/// The parameters of a verification link.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct Link {
+    /// The token of the verification link.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
-    /// Where to go on to.
+    /// Redirect target afterwards: a path of IAM or a URL of a trusted origin. Default: `/`.
     #[serde(rename = "callbackURL")]
     callback_url: Option<Target>,
 }
@@ -95,7 +118,8 @@ async fn show(
     page_of(cx, &iam, &scope, &link, &FormErrors::none()).await
 }
 
-/// The page of a link, with what was wrong with a form of it. A link that is not valid any more, or not needed, leads on.
+/// Returns the page of a link, with the error of its form. Redirects if the link is invalid or the address is already
+/// verified.
 async fn page_of(
     cx: &Cx,
     iam: &Iam,
@@ -121,7 +145,7 @@ async fn page_of(
     Ok(layout::with_form_targets(iam, page, targets))
 }
 
-/// Leads to where a link says, which learns that the link is not valid any more.
+/// Redirects to the target of the link and reports there that the link is invalid.
 fn lead_to_refusal(iam: &Iam, link: &Link, error: Error) -> Result<PageOr> {
     if error.code() != Code::InvalidToken {
         return Err(error);
@@ -172,10 +196,10 @@ fn disowning(iam: &Iam, link: &Link, account: &ConfirmableAccount, errors: &Form
     html! {
         section aria-labelledby="not-mine" {
             h2 id="not-mine" { "This account is not mine" }
-            p { "If you did not sign up, somebody else did with your address. Do not confirm it." }
+            p { "If you did not sign up, another person signed up with your address. Do not confirm it." }
             form method="post" action=(iam.path(TAKE_OVER)) {
                 (hidden_link(link))
-                p { "Take the account over: you set a new password, and everybody else is signed out." }
+                p { "Take the account over: you set a new password, and all other sessions are signed out." }
                 (password.show(errors))
                 button.quiet type="submit" { "Take the account over" }
             }
@@ -187,7 +211,7 @@ fn disowning(iam: &Iam, link: &Link, account: &ConfirmableAccount, errors: &Form
                     p { "Or delete the account, with everything that belongs to it." }
                     div.choice {
                         input id="sure" name="sure" type="checkbox" value="true" required;
-                        label for="sure" { "Delete the account for good" }
+                        label for="sure" { "Delete the account permanently" }
                     }
                     button.quiet type="submit" { "Delete the account" }
                 }
@@ -196,12 +220,12 @@ fn disowning(iam: &Iam, link: &Link, account: &ConfirmableAccount, errors: &Form
     }
 }
 
-/// The fields of the form that confirms.
+/// The fields of the form that verifies the address.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyEmailForm {
     #[serde(flatten)]
     link: Link,
-    /// The password of the account. A browser that is signed in to it needs none.
+    /// The password of the account. Not needed in a browser that is signed in to the account.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
     password: Option<String>,
 }
@@ -225,7 +249,7 @@ async fn verify(
         Err(error) => error,
     };
     match error.code() {
-        // The session has ended meanwhile: the page asks for the password.
+        // The session ended after the page was opened, so the page now asks for the password.
         Code::Unauthorized => page_of(cx, &iam, &scope, link, &FormErrors::none()).await,
         Code::InvalidToken => lead_to_refusal(&iam, link, error),
         _ => {
@@ -239,12 +263,13 @@ async fn verify(
     }
 }
 
-/// The fields of the form that takes an account over.
+/// The fields of the form that takes the account over.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct TakeOverForm {
     #[serde(flatten)]
     link: Link,
+    /// The new password, 8 to 128 characters.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
     new_password: String,
 }
@@ -268,7 +293,7 @@ async fn take_over(
     page_of(cx, &iam, &scope, link, &errors).await
 }
 
-/// Hashes the password before the unit of work is opened.
+/// Takes the account over. The password is hashed before a unit of work is opened.
 async fn taken_over(
     cx: &Cx,
     iam: &Iam,
@@ -289,12 +314,12 @@ async fn taken_over(
     Ok(())
 }
 
-/// The fields of the form that deletes an account.
+/// The fields of the form that deletes the account.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct DeleteUnconfirmedForm {
     #[serde(flatten)]
     link: Link,
-    /// Whether the person has ticked the box.
+    /// `true` if the person ticked the confirmation checkbox.
     sure: bool,
 }
 
@@ -331,7 +356,7 @@ async fn delete(
 
 async fn deleted(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
-        p { "The account was deleted. Nobody is signed in with your address any more." }
+        p { "The account was deleted. Nobody is signed in with your address." }
         ul.ways {
             li { a href=(iam.path("/sign-up")) { "Create an account of your own" } }
         }

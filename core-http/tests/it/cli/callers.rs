@@ -1,4 +1,4 @@
-//! Who deploys, and what is refused before a byte is read.
+//! Authorization of deployments, and refusals that are sent before the body is read.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::harness::{MOST, UploadHarness, pieces};
 use crate::world::{SERVICE_KEY, SITE, at, operator, owner};
 
-/// A member whose role allows to look alone.
+/// Returns `mary` with a role that has no permission except `deployment:read`.
 fn reader(mary: &Caller) -> Caller {
     let mut reader = mary.clone();
     if let Caller::User { membership, .. } = &mut reader {
@@ -22,11 +22,11 @@ fn reader(mary: &Caller) -> Caller {
 }
 
 #[tokio::test]
-async fn what_is_refused_without_its_body_is_refused_before_a_byte_is_read() {
+async fn refusals_that_do_not_depend_on_the_body_are_sent_before_it_is_read() {
     let harness = UploadHarness::new().await;
     let (own, mary) = (harness.path(), harness.mary());
     let missing = at("no-such-platform", "/deploy");
-    // What is wrong with the request is not told to who may not know.
+    // An unauthorized caller gets the authorization error, not the error in the request.
     let wrong = ("content-type", "text/html");
     let long = (MOST + 1).to_string();
     let too_long = ("content-length", long.as_str());
@@ -48,7 +48,7 @@ async fn what_is_refused_without_its_body_is_refused_before_a_byte_is_read() {
 }
 
 #[tokio::test]
-async fn a_cancelled_platform_takes_no_site_and_what_an_operator_sends_to_a_suspended_one_waits() {
+async fn cancelled_platforms_refuse_sites_and_suspended_ones_queue_an_operators_deployment() {
     let harness = UploadHarness::new().await;
     let (world, operator) = (&harness.world, operator());
     let moved = async |step: &str| {
@@ -77,7 +77,7 @@ async fn a_cancelled_platform_takes_no_site_and_what_an_operator_sends_to_a_susp
 }
 
 #[tokio::test]
-async fn a_service_deploys_for_a_member_of_the_platforms_organization_and_for_nobody_else() {
+async fn a_service_can_deploy_only_for_members_of_the_platforms_organization() {
     let harness = UploadHarness::new().await;
     let world = &harness.world;
     let member = world.sign_up("ada@example.org").await;
@@ -91,7 +91,7 @@ async fn a_service_deploys_for_a_member_of_the_platforms_organization_and_for_no
         // A platform without an organization has no members.
         (harness.platform.as_str(), &member, 404),
     ] {
-        // Over the network: who calls is found out from the headers.
+        // A raw request: the service identifies the caller from the headers.
         let request = Request::post(at(platform, "/deploy"))
             .header("authorization", format!("Bearer {SERVICE_KEY}"))
             .header("x-core-user-id", &user.user_id);
@@ -105,7 +105,7 @@ async fn a_service_deploys_for_a_member_of_the_platforms_organization_and_for_no
 }
 
 #[tokio::test]
-async fn a_service_says_for_whom_it_deploys_and_a_person_deploys_for_themselves() {
+async fn a_service_can_name_the_deploying_user_and_a_person_cannot() {
     let harness = UploadHarness::new().await;
     let grace = [("x-core-user-id", "grace")];
     let (service, mary) = (operator(), harness.mary());

@@ -1,4 +1,4 @@
-//! A deployment is asked for once, however often it is asked for, and shown where it stands.
+//! Deployments: repeated requests, status, retries, and long polls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const KEY: (&str, &str) = ("idempotency-key", "build-1");
 const OTHER_SITE: &[u8] = b"index.html";
 
 #[tokio::test]
-async fn a_site_is_stored_and_queued_and_is_served_when_its_job_is_done() {
+async fn a_site_is_stored_and_queued_and_is_served_after_its_job() {
     let harness = UploadHarness::new().await;
     let queued = harness.deploy(&[KEY], SITE).await.expect(202);
     let (id, project) = (queued.text("deploymentId"), queued.text("projectName"));
@@ -40,12 +40,12 @@ async fn a_site_is_stored_and_queued_and_is_served_when_its_job_is_done() {
     assert_eq!(
         harness.blobs.count(),
         (0, 0),
-        "nobody needs the upload any more"
+        "the upload is no longer needed"
     );
 }
 
 #[tokio::test]
-async fn a_repeated_key_is_answered_with_where_its_deployment_stands() {
+async fn a_repeated_idempotency_key_returns_the_deployments_current_status() {
     let harness = UploadHarness::new().await;
     let first = harness.deploy(&[KEY], SITE).await.expect(202);
     let again = harness.deploy(&[KEY], SITE).await.expect(200);
@@ -61,7 +61,7 @@ async fn a_repeated_key_is_answered_with_where_its_deployment_stands() {
 }
 
 #[tokio::test]
-async fn a_key_belongs_to_its_content_its_branch_and_its_platform() {
+async fn an_idempotency_key_is_bound_to_its_content_branch_and_platform() {
     let harness = UploadHarness::new().await;
     let _ = harness.deploy(&[KEY], SITE).await.expect(202);
     harness.world.run_jobs().await;
@@ -78,7 +78,7 @@ async fn a_key_belongs_to_its_content_its_branch_and_its_platform() {
 }
 
 #[tokio::test]
-async fn a_branch_has_one_deployment_at_a_time_and_the_refusal_names_it() {
+async fn a_branch_has_one_pending_deployment_and_the_conflict_names_it() {
     let harness = UploadHarness::new().await;
     let first = harness.deploy(&[KEY], SITE).await.expect(202);
     for headers in [&[][..], &[("idempotency-key", "build-2")]] {
@@ -96,21 +96,21 @@ async fn a_branch_has_one_deployment_at_a_time_and_the_refusal_names_it() {
 }
 
 #[tokio::test]
-async fn without_a_key_the_same_content_is_the_same_deployment_for_ten_minutes() {
+async fn without_a_key_the_same_content_returns_the_same_deployment_for_ten_minutes() {
     let harness = UploadHarness::new().await;
     let first = harness.deploy(&[], SITE).await.expect(202);
     harness.world.run_jobs().await;
     harness.world.tick(600);
     let again = harness.deploy(&[], SITE).await.expect(200);
     assert_eq!(again.text("deploymentId"), first.text("deploymentId"));
-    // A key says that it is another one.
+    // An idempotency key makes it a new deployment.
     let _ = harness.deploy(&[KEY], SITE).await.expect(202);
     harness.world.run_jobs().await;
     harness.world.tick(601);
     let _ = harness.deploy(&[], SITE).await.expect(202);
 }
 
-/// A deployment that failed at the provider, which is well again; answers its job.
+/// Creates a deployment that fails at the provider, and returns the id of its job. The provider works again afterwards.
 async fn failed(harness: &UploadHarness) -> String {
     let queued = harness.deploy(&[], SITE).await.expect(202);
     harness.world.provider.refuse(true);
@@ -124,14 +124,14 @@ async fn failed(harness: &UploadHarness) -> String {
 }
 
 #[tokio::test]
-async fn content_that_did_not_work_may_be_sent_again_at_once() {
+async fn the_content_of_a_failed_deployment_can_be_deployed_again_at_once() {
     let harness = UploadHarness::new().await;
     failed(&harness).await;
     let _ = harness.deploy(&[], SITE).await.expect(202);
     assert_eq!(
         harness.blobs.count(),
         (0, 2),
-        "the first is kept for a retry"
+        "the first upload is kept for a retry"
     );
 }
 
@@ -156,7 +156,7 @@ async fn an_operators_retry_of_a_failed_deployment_deploys_the_same_upload_as_a_
 }
 
 #[tokio::test]
-async fn a_retry_of_what_is_left_to_do_behind_a_served_site_deploys_nothing_again() {
+async fn a_retry_of_the_cleanup_after_an_active_deployment_does_not_deploy_again() {
     let harness = UploadHarness::new().await;
     let _ = harness.deploy(&[], SITE).await.expect(202);
     *harness.blobs.full.lock().unwrap() = Some(Full::Removal);
@@ -196,7 +196,7 @@ async fn a_deployment_ends_with_its_job_and_its_upload_is_removed() {
 }
 
 #[tokio::test]
-async fn a_provider_has_fifteen_minutes_to_serve_what_it_was_given() {
+async fn a_provider_has_fifteen_minutes_to_serve_a_site() {
     let (slow, broken) = (
         SiteState::Deploying,
         SiteState::Failed("no page".to_owned()),
@@ -234,7 +234,7 @@ async fn a_provider_has_fifteen_minutes_to_serve_what_it_was_given() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_while_its_upload_is_stored_finds_its_deployment_later() {
+async fn a_client_that_disconnects_while_its_upload_is_stored_finds_its_deployment_later() {
     let harness = Arc::new(UploadHarness::new().await);
     harness.blobs.close();
     let client = Arc::clone(&harness);
@@ -255,7 +255,7 @@ async fn a_client_that_leaves_while_its_upload_is_stored_finds_its_deployment_la
 }
 
 #[tokio::test]
-async fn every_field_is_shown_and_times_are_seconds() {
+async fn a_deployment_has_every_field_and_times_in_seconds() {
     let harness = UploadHarness::new().await;
     let made = harness.deploy(&[], SITE).await.expect(202);
     let id = made.text("deploymentId");
@@ -285,7 +285,7 @@ async fn every_field_is_shown_and_times_are_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_ends_with_the_deployment_or_with_its_time() {
+async fn a_long_poll_ends_with_the_deployment_or_after_its_wait() {
     let harness = Arc::new(UploadHarness::new().await);
     let made = harness.deploy(&[], SITE).await.expect(202);
     let id = made.text("deploymentId").to_owned();

@@ -1,4 +1,4 @@
-//! A platform that sites are deployed to, and blobs that are counted, can fail and can be kept waiting.
+//! A platform to deploy sites to, over a blob store that counts its blobs and can fail or block.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 
 use crate::world::{Answer, SERVER_PATH, SITE, World, at, plain_member};
 
-/// How large an upload may be here.
+/// The maximum size of an upload in these tests, in bytes.
 pub(super) const MOST: usize = 1_000;
 
 pub(super) struct UploadHarness {
@@ -41,7 +41,7 @@ impl UploadHarness {
         Self::over(uploads, |store| store).await
     }
 
-    /// Over a store that is put around the one in memory.
+    /// Creates a harness over the store that `around` wraps around the in-memory store.
     pub(super) async fn over(
         uploads: UploadLimits,
         around: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
@@ -67,7 +67,7 @@ impl UploadHarness {
         at(&self.platform, "/deploy")
     }
 
-    /// A member of the platform's organization, who may deploy.
+    /// Returns a member of the platform's organization with the permission to deploy.
     pub(super) fn mary(&self) -> Caller {
         plain_member(&self.platform)
     }
@@ -86,7 +86,7 @@ impl UploadHarness {
         self.world.cli.get(&self.mary(), &path).await
     }
 
-    /// The platform's deployments, newest first.
+    /// Returns the platform's deployments, newest first.
     pub(super) async fn deployments(&self) -> Vec<Stored<Deployment>> {
         let mut uow = self.world.app.store.begin(Mode::Read).await.unwrap();
         let all = DeploymentQuery::All { in_flight: false };
@@ -96,7 +96,7 @@ impl UploadHarness {
         found
     }
 
-    /// Changes the newest deployment behind everybody's back.
+    /// Changes the newest deployment directly in the store.
     pub(super) async fn rewrite(&self, change: impl FnOnce(&mut Deployment)) {
         let newest = self.deployments().await.swap_remove(0);
         let mut next = newest.edit();
@@ -112,7 +112,7 @@ fn deployments(uow: &mut dyn UnitOfWork) -> &mut dyn Repository<Deployment> {
     uow.repositories(RecordKey::for_tests()).deployments()
 }
 
-/// Where writing or removing fails.
+/// The blob operation that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     Staging,
@@ -126,9 +126,9 @@ pub(super) struct WatchedBlobs {
     keys: Arc<Mutex<BTreeSet<String>>>,
     staged: Arc<AtomicUsize>,
     pub(super) full: Arc<Mutex<Option<Full>>>,
-    /// As many uploads as there are permits are let in.
+    /// Has one permit for each commit of an upload that can proceed.
     pub(super) gate: Arc<Semaphore>,
-    /// Gets a permit for each upload that came to the gate.
+    /// Gains a permit for each upload that reaches the gate.
     came: Arc<Semaphore>,
 }
 
@@ -146,18 +146,18 @@ impl Default for WatchedBlobs {
 }
 
 impl WatchedBlobs {
-    /// How many uploads are being received, and how many are stored.
+    /// Returns the number of uploads in progress and the number of stored uploads.
     pub(super) fn count(&self) -> (usize, usize) {
         let stored = self.keys.lock().unwrap().len();
         (self.staged.load(Ordering::SeqCst), stored)
     }
 
-    /// Lets nobody in until permits are added again.
+    /// Blocks every commit until permits are added again.
     pub(super) fn close(&self) {
         self.gate.forget_permits(1_000);
     }
 
-    /// Waits until an upload is at the gate.
+    /// Waits until an upload reaches the gate.
     pub(super) async fn arrival(&self) {
         in_time(&self.came).await;
     }
@@ -170,7 +170,7 @@ impl WatchedBlobs {
     }
 }
 
-/// Takes a permit; a test that waits for one in vain fails.
+/// Takes a permit. Panics after 20 seconds without one.
 async fn in_time(permits: &Semaphore) {
     let permit = tokio::time::timeout(Duration::from_secs(20), permits.acquire()).await;
     permit.unwrap().unwrap().forget();
@@ -233,7 +233,7 @@ impl StagedBlob for Staged {
     }
 }
 
-/// A body in pieces of which nobody knows how many come; says whether it was read.
+/// Returns a body without a known length, and a flag that is set when the body is read.
 pub(super) fn pieces(count: usize, piece: &'static [u8]) -> (Body, Arc<AtomicBool>) {
     let read = Arc::new(AtomicBool::new(false));
     let seen = read.clone();
@@ -245,7 +245,7 @@ pub(super) fn pieces(count: usize, piece: &'static [u8]) -> (Body, Arc<AtomicBoo
     (Body::new(body), read)
 }
 
-/// A body that its client sends as slowly as it likes: give `end` a permit to let it come to its end.
+/// Returns a body that pauses: it adds a permit to `reading` when it is first read, and ends when `end` gets a permit.
 pub(super) fn slow(reading: &Arc<Semaphore>, end: &Arc<Semaphore>) -> Body {
     let (reading, end) = (reading.clone(), end.clone());
     let frames = stream::once(async move {

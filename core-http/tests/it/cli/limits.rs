@@ -1,4 +1,4 @@
-//! Who may upload at a time: no tenant and no slow client keeps the others from deploying.
+//! Limits on concurrent uploads: neither one tenant nor slow clients block the others.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ impl UploadHarness {
         deployed.expect(202)
     }
 
-    /// Is told to come back before, or after, its body is read.
+    /// Asserts that an upload gets 503 with `Retry-After`; `read` says whether its body is read before the refusal.
     async fn refused_on(&self, platform: &str, read: bool) {
         let (body, was_read) = pieces(1, SITE);
         let path = at(platform, "/deploy");
@@ -37,14 +37,14 @@ impl UploadHarness {
     }
 }
 
-/// Uploads whose clients send nothing for as long as they like.
+/// Uploads whose clients pause until [`Slow::finish`].
 struct Slow {
     end: Arc<Semaphore>,
     running: Vec<JoinHandle<Answer>>,
 }
 
 impl Slow {
-    /// So many on a platform, all of which have begun.
+    /// Starts `count` uploads to the platform and waits until all of them are being read.
     async fn begin(harness: &Arc<UploadHarness>, platform: &str, count: u32) -> Self {
         let (reading, end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let begin = |n| {
@@ -64,7 +64,7 @@ impl Slow {
         Self { end, running }
     }
 
-    /// Lets them come to their end.
+    /// Finishes the uploads and returns the sorted response statuses.
     async fn finish(self) -> Vec<u16> {
         self.end.add_permits(self.running.len());
         let mut statuses = Vec::new();
@@ -77,7 +77,7 @@ impl Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_has_its_share_of_uploads_and_its_slow_ones_hold_up_nobody_else() {
+async fn a_platform_is_limited_to_four_uploads_and_does_not_block_other_platforms() {
     let harness = Arc::new(UploadHarness::new().await);
     let other = harness.world.platform("other").await;
     let slow = Slow::begin(&harness, &harness.platform, 4).await;
@@ -88,7 +88,7 @@ async fn a_platform_has_its_share_of_uploads_and_its_slow_ones_hold_up_nobody_el
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_without_an_upload_gets_a_slot_of_one_that_still_receives_several() {
+async fn a_platform_without_uploads_takes_over_a_slot_of_a_platform_with_several() {
     let few = UploadLimits {
         spools: 4,
         ..UploadLimits::default()
@@ -96,7 +96,7 @@ async fn a_platform_without_an_upload_gets_a_slot_of_one_that_still_receives_sev
     let harness = Arc::new(UploadHarness::with(few).await);
     let other = harness.world.platform("other").await;
     let slow = Slow::begin(&harness, &harness.platform, 3).await;
-    // The latest of the platform was received already and is being stored: it cannot be given up.
+    // The platform's latest upload is already being stored, so it cannot be cancelled.
     harness.blobs.close();
     let client = Arc::clone(&harness);
     let stored = tokio::spawn(async move { client.deploy(&[], SITE).await });
@@ -112,10 +112,10 @@ async fn a_platform_without_an_upload_gets_a_slot_of_one_that_still_receives_sev
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_bytes_of_all_uploads_together_are_bounded() {
+async fn the_total_bytes_of_concurrent_uploads_are_limited() {
     let harness = Arc::new(
         UploadHarness::with(UploadLimits {
-            // As many as two uploads that do not tell their length may have.
+            // The bytes that two uploads without a `Content-Length` reserve.
             spool_bytes: 2 * MOST as u64,
             ..UploadLimits::default()
         })
@@ -152,7 +152,7 @@ async fn an_upload_is_received_before_it_waits_for_a_permit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_that_pauses_too_long_is_given_up_and_frees_its_slot() {
+async fn an_upload_that_pauses_too_long_is_cancelled_and_frees_its_slot() {
     let harness = UploadHarness::new().await;
     let never = Arc::new(Semaphore::new(0));
     for _ in 0..6 {
@@ -165,7 +165,7 @@ async fn an_upload_that_pauses_too_long_is_given_up_and_frees_its_slot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_that_never_pauses_too_long_still_ends_in_time() {
+async fn an_upload_without_long_pauses_still_ends_at_the_upload_timeout() {
     let harness = UploadHarness::new().await;
     let frames = stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_secs(50)).await;

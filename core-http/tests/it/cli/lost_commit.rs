@@ -1,4 +1,4 @@
-//! When it is not known whether a deployment was committed, its upload must neither be lost nor stay for nobody.
+//! A commit with an unknown outcome: the upload of the deployment is neither lost nor left without a deployment.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,13 +13,15 @@ use crate::world::SITE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lost {
+    /// The transaction is committed, but the store reports an unknown outcome.
     Answer,
+    /// The transaction is rolled back, and the store reports an unknown outcome.
     Change,
 }
 
 type Next = Arc<Mutex<Option<Lost>>>;
 
-/// Loses the next commit, or its answer.
+/// A store that loses the next commit or its result.
 #[derive(Debug)]
 struct Losing {
     store: Arc<dyn Store>,

@@ -1,4 +1,4 @@
-//! The command line's service: what its endpoints do, beyond what holds for every endpoint.
+//! The deploy backend: the behaviour of its endpoints that the generated tests do not cover.
 
 mod callers;
 mod deployments;

@@ -1,4 +1,4 @@
-//! The limit on the bytes of a platform's sites. It refuses before anything is stored.
+//! The limit on the bytes of a platform's sites. A site over the limit is refused before anything is stored.
 
 use core_domain::kernel::Limits;
 use core_domain::registry::DeploymentStatus;
@@ -13,7 +13,7 @@ const KEY: (&str, &str) = ("idempotency-key", "build-1");
 const PREVIEW: (&str, &str) = ("x-core-deploy-branch", "preview");
 const WEEK: u64 = 7 * 24 * 3600;
 
-/// A platform with room for so many bytes.
+/// Returns a harness that limits the sites of a platform to `bytes` bytes.
 async fn with_room(bytes: u64) -> UploadHarness {
     let mut harness = UploadHarness::new().await;
     harness.world = harness.world.with_limits(Limits {
@@ -24,7 +24,7 @@ async fn with_room(bytes: u64) -> UploadHarness {
 }
 
 #[tokio::test]
-async fn a_site_without_room_is_refused_before_anything_is_kept() {
+async fn a_site_over_the_limit_is_refused_before_anything_is_stored() {
     let harness = with_room(SITE_BYTES - 1).await;
     // Storing the upload would fail with another error.
     *harness.blobs.full.lock().unwrap() = Some(Full::Store);
@@ -40,7 +40,7 @@ async fn a_site_without_room_is_refused_before_anything_is_kept() {
 }
 
 #[tokio::test]
-async fn deployments_that_wait_take_room_until_they_are_done() {
+async fn pending_deployments_count_towards_the_limit_until_they_end() {
     let harness = with_room(2 * SITE_BYTES - 1).await;
     let first = harness.deploy(&[KEY], SITE).await.expect(202);
     let preview = || harness.deploy(&[PREVIEW], SITE);
@@ -54,7 +54,7 @@ async fn deployments_that_wait_take_room_until_they_are_done() {
 }
 
 #[tokio::test]
-async fn a_failed_deployment_takes_room_as_long_as_its_upload_is_kept() {
+async fn a_failed_deployment_counts_towards_the_limit_while_its_upload_is_kept() {
     let harness = with_room(2 * SITE_BYTES - 1).await;
     let _ = harness.deploy(&[], SITE).await.expect(202);
     harness
@@ -69,7 +69,7 @@ async fn a_failed_deployment_takes_room_as_long_as_its_upload_is_kept() {
 }
 
 #[tokio::test]
-async fn the_upload_of_a_deployment_that_somebody_else_ended_is_removed() {
+async fn the_upload_of_a_deployment_that_ended_outside_its_job_is_removed() {
     for ended in [DeploymentStatus::Failure, DeploymentStatus::Active] {
         let harness = UploadHarness::new().await;
         let _ = harness.deploy(&[], SITE).await.expect(202);

@@ -1,4 +1,4 @@
-//! Which bodies are taken, what is said about the others, and that nothing stays of those.
+//! Accepted and refused upload bodies. A refused body leaves no file.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn form(name: &str, content: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_content_type_must_fit_the_bytes() {
+async fn the_content_type_must_match_the_bytes() {
     let harness = UploadHarness::new().await;
     let gzip = [&[0x1f, 0x8b], SITE].concat();
     let zip = [b"PK", SITE].concat();
@@ -46,7 +46,7 @@ async fn a_content_type_must_fit_the_bytes() {
 }
 
 #[tokio::test]
-async fn a_form_brings_the_same_site_as_its_file_alone() {
+async fn a_multipart_form_deploys_the_same_site_as_its_file_alone() {
     let harness = UploadHarness::new().await;
     let first = harness
         .deploy(&[FORM], &form("file", SITE))
@@ -58,7 +58,7 @@ async fn a_form_brings_the_same_site_as_its_file_alone() {
 }
 
 #[tokio::test]
-async fn what_is_no_site_is_refused_with_what_is_wrong_and_nothing_of_it_stays() {
+async fn invalid_sites_are_refused_with_the_reason_and_leave_no_file() {
     let harness = UploadHarness::new().await;
     let unsaid = ("content-type", "multipart/form-data");
     let (bad, none) = ("BAD_REQUEST", vec![]);
@@ -86,14 +86,14 @@ async fn what_is_no_site_is_refused_with_what_is_wrong_and_nothing_of_it_stays()
 }
 
 #[tokio::test]
-async fn a_body_ends_where_the_limit_is_or_where_it_says() {
+async fn a_body_longer_than_the_limit_or_its_content_length_is_refused() {
     let harness = UploadHarness::new().await;
     let said = [("content-length", "99")];
     let none = [];
     for (headers, count, status) in [
         (&none[..], MOST / 10 + 1, 413),
         (&said, 10, 413),
-        // Exactly as much as may be.
+        // Exactly the maximum.
         (&none, MOST / 10, 202),
     ] {
         let (body, _) = pieces(count, b"0123456789");
@@ -106,7 +106,7 @@ async fn a_body_ends_where_the_limit_is_or_where_it_says() {
 }
 
 #[tokio::test]
-async fn when_uploads_cannot_be_stored_nothing_is_queued_and_the_refusal_shows_no_path() {
+async fn a_failure_to_store_an_upload_queues_nothing_and_reveals_no_path() {
     let harness = UploadHarness::new().await;
     let key = [("idempotency-key", "build-1")];
     for full in [Full::Staging, Full::Store] {
@@ -133,7 +133,7 @@ async fn a_panic_leaves_no_file_and_frees_its_slots() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_in_the_middle_leaves_no_file() {
+async fn a_client_that_disconnects_during_an_upload_leaves_no_file() {
     let harness = Arc::new(UploadHarness::new().await);
     let (reading, never) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (body, client) = (slow(&reading, &never), Arc::clone(&harness));

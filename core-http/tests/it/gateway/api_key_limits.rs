@@ -1,4 +1,4 @@
-//! The limit of each API key.
+//! The rate limit of each API key.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::world::Answer;
 
 const PATH: &str = "/api/v1/platforms";
 
-/// Many requests of one client are no matter here.
+/// Returns a gateway with an API key of this limit. The limits of each client are too high to matter.
 fn world(requests_per_minute: u32) -> World {
     let mut config = config();
     for kind in [RateKind::Default, RateKind::Client] {
@@ -28,7 +28,7 @@ async fn call_from(world: &World, peer: &str, path: &str) -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_request_with_a_key_counts_cached_or_not_from_whatever_client_until_the_minute_ends() {
+async fn every_request_with_an_api_key_counts_regardless_of_client_and_cache() {
     let world = world(3);
     for (peer, path) in [
         ("203.0.113.9:1", PATH),
@@ -45,7 +45,7 @@ async fn each_request_with_a_key_counts_cached_or_not_from_whatever_client_until
     assert_eq!(refused.header("ratelimit-policy"), "\"api-key\";q=3;w=60");
     assert_eq!(refused.header("ratelimit"), "\"api-key\";r=0;t=40");
     assert_eq!(refused.json["error"]["details"]["retryAfter"], 40);
-    // Others are not concerned, whatever client they share with the program.
+    // The limit does not apply to other credentials of the same client.
     let session = signed(PATH).peer("203.0.113.11:1").build();
     assert_eq!(world.send(session).await.status, 200);
     world.clock.advance(Duration::from_secs(40));
@@ -55,7 +55,7 @@ async fn each_request_with_a_key_counts_cached_or_not_from_whatever_client_until
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_over_its_limit_is_no_failed_authentication() {
+async fn an_api_key_over_its_limit_is_not_a_failed_authentication() {
     let world = world(1);
     for n in 0..30 {
         let expected = if n == 0 { 200 } else { 429 };

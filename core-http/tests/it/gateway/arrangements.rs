@@ -1,4 +1,4 @@
-//! The same request through a gateway to a registry in the process, and to one behind HTTP.
+//! The same requests through a gateway to an in-process registry and to a registry over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::world::{Answer, PASSWORD, Person, SERVICE_KEY, World, at, iam_config}
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// A gateway before a registry, and a person with a platform.
+/// A gateway in front of a registry, and a person with a platform.
 struct Arrangement {
     world: World,
     gateway: Gateway,
@@ -96,7 +96,7 @@ impl Arrangement {
 }
 
 #[tokio::test]
-async fn a_hard_delete_needs_a_fresh_proof_and_is_audited_with_its_session_in_both_arrangements() {
+async fn a_hard_delete_needs_a_step_up_and_is_audited_with_its_session_in_both_arrangements() {
     for arrangement in [
         Arrangement::in_process().await,
         Arrangement::over_http().await,
@@ -118,7 +118,7 @@ async fn a_hard_delete_needs_a_fresh_proof_and_is_audited_with_its_session_in_bo
 }
 
 #[tokio::test]
-async fn the_17th_event_stream_of_a_caller_is_429_with_the_envelope_in_both_arrangements() {
+async fn the_17th_event_stream_of_a_caller_is_429_in_both_arrangements() {
     for arrangement in [
         Arrangement::in_process().await,
         Arrangement::over_http().await,

@@ -1,3 +1,5 @@
+//! Authentication of requests: credentials, public routes, and the limit on failed authentications.
+
 use std::time::Duration;
 
 use core_domain::kernel::Caller;
@@ -7,7 +9,7 @@ use http::Method;
 use super::world::{API_KEY, FakeReply, KEY, SESSION, World, anonymous, config, owner, signed};
 use core_http::gateway::GatewayConfig;
 
-/// A change of the settings.
+/// A change to the gateway's configuration.
 type Change = Box<dyn Fn(&mut GatewayConfig)>;
 
 const PATH: &str = "/api/v1/platforms/p-1";
@@ -56,7 +58,7 @@ async fn outside_the_api_everything_but_health_is_404_without_authentication() {
 }
 
 #[tokio::test]
-async fn the_service_key_is_a_service_and_is_not_looked_up() {
+async fn the_service_key_authenticates_as_a_service_without_a_lookup() {
     let world = World::new();
     let request = anonymous(PATH).header("authorization", &format!("bearer {KEY}"));
     assert_eq!(world.send(request.build()).await.status, 200);
@@ -80,7 +82,7 @@ async fn sessions_and_api_keys_are_resolved_by_iam() {
 }
 
 #[tokio::test]
-async fn a_bad_bearer_is_401_even_beside_a_good_api_key() {
+async fn an_invalid_bearer_token_is_401_even_with_a_valid_api_key() {
     let world = World::new();
     for value in ["Bearer wrong", "Basic abc", "Bearer", "Bearer a b"] {
         let request = anonymous(PATH)
@@ -92,7 +94,7 @@ async fn a_bad_bearer_is_401_even_beside_a_good_api_key() {
 }
 
 #[tokio::test]
-async fn two_authorization_lines_are_400() {
+async fn two_authorization_headers_are_400() {
     let world = World::new();
     let request = signed(PATH).header("authorization", &format!("Bearer {SESSION}"));
     world
@@ -110,7 +112,7 @@ async fn a_token_longer_than_8_kib_is_401_and_is_not_looked_up() {
 }
 
 #[tokio::test]
-async fn iam_that_fails_is_503_with_retry_after_and_never_a_pass() {
+async fn a_failing_iam_is_503_with_retry_after_and_the_service_is_not_called() {
     let world = World::new();
     world.iam.reply_to(SESSION, FakeReply::Unavailable);
     let answer = world.get(PATH).await.refused(503, "SERVICE_UNAVAILABLE");
@@ -120,7 +122,7 @@ async fn iam_that_fails_is_503_with_retry_after_and_never_a_pass() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn iam_that_does_not_answer_is_503_after_two_seconds() {
+async fn an_iam_that_does_not_respond_is_503_after_two_seconds() {
     let world = World::new();
     world.iam.reply_to(SESSION, FakeReply::Never);
     let began = tokio::time::Instant::now();
@@ -129,7 +131,7 @@ async fn iam_that_does_not_answer_is_503_after_two_seconds() {
 }
 
 #[tokio::test]
-async fn without_a_service_key_everything_passes_as_the_unauthenticated_service() {
+async fn without_a_service_key_every_request_passes_as_the_unauthenticated_service() {
     let world = World::with(GatewayConfig::default());
     assert!(world.gateway.is_open());
     assert_eq!(world.send(anonymous(PATH).build()).await.status, 200);
@@ -137,7 +139,7 @@ async fn without_a_service_key_everything_passes_as_the_unauthenticated_service(
 }
 
 #[tokio::test]
-async fn a_service_key_that_could_be_guessed_or_not_be_sent_is_refused_and_not_shown() {
+async fn a_weak_or_malformed_service_key_is_refused_and_not_revealed() {
     for key in ["", "with space in between", "sesame", "fifteen-letters"] {
         let config = GatewayConfig {
             service_key: Some(Secret::new(key)),
@@ -219,7 +221,7 @@ async fn public_routes_are_anonymous_whatever_credentials_are_sent() {
 }
 
 #[tokio::test]
-async fn sessions_and_cookies_are_forwarded_to_iam_alone_and_the_service_key_never() {
+async fn only_iam_gets_sessions_and_cookies_and_no_service_gets_the_service_key() {
     let world = World::new();
     let iam = "/api/v1/iam/api/auth/get-session";
     for path in [iam, PATH] {

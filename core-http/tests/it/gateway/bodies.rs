@@ -1,3 +1,5 @@
+//! Request and response bodies: streaming, size limits, and timeouts.
+
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use core_http::kernel::{Body, BoxError, bytes_body};
 const PATH: &str = "/api/v1/platforms";
 const DEPLOY: &str = "/api/v1/cli/platforms/p-1/deploy";
 
-/// A body that gives what is sent to it.
+/// Returns a sender and a body that yields each piece sent to it.
 fn piecewise() -> (mpsc::UnboundedSender<&'static str>, Body) {
     let (sender, receiver) = mpsc::unbounded_channel::<&'static str>();
     let stream = futures_util::stream::unfold(receiver, |mut receiver| async move {
@@ -32,7 +34,7 @@ fn post(path: &str, body: Body) -> http::Request<Body> {
 }
 
 #[tokio::test]
-async fn a_request_body_reaches_the_service_whole() {
+async fn a_streamed_request_body_reaches_the_service_complete() {
     let world = World::new();
     let (sender, body) = piecewise();
     for piece in ["one ", "two ", "three"] {
@@ -44,7 +46,7 @@ async fn a_request_body_reaches_the_service_whole() {
 }
 
 #[tokio::test]
-async fn an_answer_streams_piece_by_piece() {
+async fn a_response_streams_piece_by_piece() {
     let world = World::new();
     let (sender, body) = piecewise();
     let body = std::sync::Mutex::new(Some(body));
@@ -67,7 +69,7 @@ async fn an_answer_streams_piece_by_piece() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_pauses_for_a_minute_is_broken_off() {
+async fn a_response_that_pauses_for_a_minute_is_aborted() {
     let world = World::new();
     let (sender, body) = piecewise();
     let body = std::sync::Mutex::new(Some(body));
@@ -88,7 +90,7 @@ async fn an_answer_that_pauses_for_a_minute_is_broken_off() {
 }
 
 #[tokio::test]
-async fn a_body_announced_as_too_large_is_413_before_the_service_is_asked() {
+async fn a_body_with_too_large_a_content_length_is_413_before_the_service_is_called() {
     let world = World::new();
     let request = signed(PATH)
         .method(Method::POST)
@@ -102,7 +104,7 @@ async fn a_body_announced_as_too_large_is_413_before_the_service_is_asked() {
 }
 
 #[tokio::test]
-async fn a_body_that_turns_out_too_large_is_413_and_never_completed() {
+async fn a_streamed_body_over_the_limit_is_413_and_never_completed() {
     let world = World::new();
     let answer = world
         .send(post(PATH, bytes_body(vec![b'x'; 1_048_577])))
@@ -116,7 +118,7 @@ async fn a_body_that_turns_out_too_large_is_413_and_never_completed() {
 }
 
 #[tokio::test]
-async fn deployments_may_be_larger() {
+async fn deployment_bodies_may_exceed_the_default_limit() {
     let world = World::new();
     let answer = world
         .send(post(DEPLOY, bytes_body(vec![b'x'; 3_000_000])))
@@ -126,7 +128,7 @@ async fn deployments_may_be_larger() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_does_not_answer_in_30_seconds_is_504() {
+async fn a_service_that_does_not_respond_within_30_seconds_is_504() {
     let world = World::new();
     world.reply(after(Duration::from_secs(29)));
     assert_eq!(world.get(PATH).await.status, 200);
@@ -137,7 +139,7 @@ async fn a_service_that_does_not_answer_in_30_seconds_is_504() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_poll_is_given_its_wait_on_top_of_the_response_timeout() {
+async fn a_long_poll_extends_the_response_timeout_by_its_wait() {
     let world = World::new();
     world.reply(after(Duration::from_secs(40)));
     assert_eq!(

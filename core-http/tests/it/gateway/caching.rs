@@ -1,3 +1,5 @@
+//! The cache of the identities that IAM resolves.
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +37,7 @@ fn suspended() -> Resolved {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_cached_for_a_second() {
+async fn an_identity_is_cached_for_a_second() {
     let world = World::new();
     for _ in 0..3 {
         assert_eq!(world.get(PATH).await.status, 200);
@@ -78,9 +80,9 @@ async fn an_invalidated_platform_is_looked_up_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_requested_before_an_invalidation_is_not_used_after_it() {
+async fn an_identity_requested_before_an_invalidation_is_not_used_after_it() {
     let world = World::new();
-    // The first request has its answer in hand, and has not used it yet, when the suspension is announced.
+    // The first request has received its identity but has not used it yet when the platform is invalidated.
     let first = world.get(PATH);
     let mut first = std::pin::pin!(first);
     assert!(futures_util::poll!(&mut first).is_pending());
@@ -92,7 +94,7 @@ async fn an_answer_requested_before_an_invalidation_is_not_used_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_arrives_after_its_session_was_invalidated_is_looked_up_again() {
+async fn an_identity_that_arrives_after_its_session_was_invalidated_is_looked_up_again() {
     let world = World::new();
     let first = world.get(PATH);
     let mut first = std::pin::pin!(first);
@@ -104,7 +106,7 @@ async fn an_answer_that_arrives_after_its_session_was_invalidated_is_looked_up_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn invalidating_a_session_key_or_platform_leaves_other_answers_cached() {
+async fn invalidating_a_session_key_or_platform_leaves_other_identities_cached() {
     let world = World::new();
     let other = Resolved {
         caller: Arc::new(crate::world::admin("p-2")),
@@ -148,7 +150,7 @@ async fn invalidating_a_session_key_or_platform_leaves_other_answers_cached() {
     assert_eq!(ask_all().await, 3);
 }
 
-// Boxed here: inside an async block the compiler cannot prove `Send` for the body's error type.
+// Boxed because the compiler cannot prove `Send` for the body's error type inside an async block.
 fn status_of(
     world: &World,
     request: super::world::Req,
@@ -157,7 +159,7 @@ fn status_of(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn under_concurrent_requests_no_answer_outlives_an_acknowledged_invalidation() {
+async fn under_concurrent_requests_no_identity_outlives_an_acknowledged_invalidation() {
     let mut config = config();
     config.session_cache = Duration::from_secs(5);
     for kind in [RateKind::Default, RateKind::Client] {
@@ -178,7 +180,7 @@ async fn under_concurrent_requests_no_answer_outlives_an_acknowledged_invalidati
                         let revoked = acknowledged.load(Ordering::SeqCst);
                         let request = anonymous(PATH)
                             .header("authorization", &format!("Bearer {token}"))
-                            // A rejected credential must not lock the others out.
+                            // Without a peer address, a rejected credential does not lock out the other readers.
                             .without_peer();
                         let status = status_of(&world, request).await.unwrap().status();
                         let status = status.as_u16();
@@ -201,7 +203,7 @@ async fn under_concurrent_requests_no_answer_outlives_an_acknowledged_invalidati
 }
 
 #[tokio::test(start_paused = true)]
-async fn concurrent_requests_share_a_failed_look_up() {
+async fn concurrent_requests_share_a_failed_lookup() {
     let world = World::new();
     world.iam.reply_to(SESSION, FakeReply::Unavailable);
     let requests = (0..20).map(|_| world.get(PATH));
@@ -211,7 +213,7 @@ async fn concurrent_requests_share_a_failed_look_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shared_look_up_survives_the_client_that_began_it() {
+async fn a_shared_lookup_survives_the_client_that_started_it() {
     let world = World::new();
     let first = world.get(PATH);
     let second = world.get(PATH);
@@ -225,7 +227,7 @@ async fn a_shared_look_up_survives_the_client_that_began_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_not_cached_beyond_the_expiry_of_the_session() {
+async fn an_identity_is_not_cached_beyond_the_expiry_of_the_session() {
     let world = World::new();
     let ends = world.clock.now().plus(Duration::from_millis(300));
     world.iam.reply_to(
@@ -241,7 +243,7 @@ async fn an_answer_is_not_cached_beyond_the_expiry_of_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn concurrent_requests_with_one_token_share_a_look_up() {
+async fn concurrent_requests_with_one_token_share_a_lookup() {
     let world = World::new();
     let requests = (0..20).map(|_| world.get(PATH));
     let answers = futures_util::future::join_all(requests).await;

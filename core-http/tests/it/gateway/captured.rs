@@ -1,8 +1,7 @@
-//! What a test logged.
+//! Captures the log of a test.
 //!
-//! One subscriber for the whole process, set before the gateway logs for the first time, because a log statement that is
-//! first reached where nobody listens may stay silent for everybody. Each test has a thread of its own, and reads that
-//! thread's lines.
+//! The process has one subscriber, installed before the gateway first logs: a log statement that is first reached
+//! without a subscriber may stay disabled. Each test runs on its own thread and reads the lines of that thread.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -25,7 +24,7 @@ impl Write for ThisThread {
     }
 }
 
-/// Listens from now on.
+/// Installs the subscriber on the first call.
 pub(super) fn start() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -37,7 +36,7 @@ pub(super) fn start() {
     });
 }
 
-/// Everything this test logged, a JSON object a line.
+/// Returns everything that this test logged, one JSON object per line.
 pub(super) fn captured_log() -> String {
     LINES.with_borrow(|lines| String::from_utf8(lines.clone()).unwrap())
 }

@@ -1,3 +1,5 @@
+//! CORS: preflights, allowed origins, and the headers of responses.
+
 use http::{Method, Response};
 
 use super::world::{World, anonymous, answer, config, fails, signed};
@@ -14,7 +16,7 @@ fn world() -> World {
 }
 
 #[tokio::test]
-async fn a_preflight_is_answered_before_authentication_and_never_proxied() {
+async fn a_preflight_gets_a_response_before_authentication_and_is_never_proxied() {
     let world = world();
     let request = anonymous(PATH)
         .method(Method::OPTIONS)
@@ -84,7 +86,7 @@ async fn an_origin_that_is_not_listed_gets_no_cors_headers_and_no_error() {
 }
 
 #[tokio::test]
-async fn every_answer_of_every_status_carries_the_cors_headers() {
+async fn responses_of_every_status_have_the_cors_headers() {
     let world = world();
     let page = |path: &str| signed(path).header("origin", PAGE);
     let mut answers = vec![
@@ -119,7 +121,7 @@ async fn every_answer_of_every_status_carries_the_cors_headers() {
 }
 
 #[tokio::test]
-async fn answers_vary_by_origin_even_without_one_and_keep_what_else_they_vary_by() {
+async fn responses_vary_by_origin_even_without_an_origin_and_keep_other_vary_values() {
     let world = world();
     assert_eq!(world.get(PATH).await.header("vary"), "Origin");
     world.reply(answer(|| {
@@ -154,7 +156,7 @@ async fn cors_headers_of_a_service_are_replaced() {
 }
 
 #[tokio::test]
-async fn credentials_and_more_headers_are_allowed_when_configured() {
+async fn credentials_and_additional_headers_are_allowed_when_configured() {
     let mut config = config();
     config.allowed_origins = vec![PAGE.to_owned()];
     config.cors_credentials = true;

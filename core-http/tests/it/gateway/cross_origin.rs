@@ -88,7 +88,7 @@ async fn behind_a_trusted_proxy_same_origin_means_the_forwarded_host() {
 }
 
 #[tokio::test]
-async fn health_and_preflights_are_answered_for_every_origin() {
+async fn health_checks_and_preflights_work_for_every_origin() {
     let world = open_world();
     let health = anonymous("/health").header("origin", "http://evil.test");
     assert_eq!(world.send(health.build()).await.status, 200);

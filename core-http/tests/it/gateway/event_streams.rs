@@ -1,4 +1,4 @@
-//! What ends answers that have no end of their own.
+//! The conditions that end an event stream.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::world::server::{Server, options};
 
 const PATH: &str = "/api/v1/platforms/events";
 
-/// An answer that tells something every ten seconds.
+/// Returns an endless response that sends a frame every ten seconds.
 fn endless(content_type: &str) -> Response<Body> {
     let frames = futures_util::stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_secs(10)).await;
@@ -44,7 +44,7 @@ async fn opened(gateway: &Gateway, request: http::Request<Body>) -> Body {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_ends_when_the_server_stops_and_its_service_is_told() {
+async fn a_stream_ends_when_the_server_stops_and_its_service_gets_the_draining_signal() {
     let world = world();
     let (stop, stopped) = watch::channel(false);
     let request = signed(PATH).extension(Draining::new(stopped));
@@ -60,7 +60,7 @@ async fn a_stream_ends_when_the_server_stops_and_its_service_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_ends_within_5_seconds_of_the_credential_of_its_caller() {
+async fn a_stream_ends_within_5_seconds_after_its_callers_credential_becomes_invalid() {
     let suspended = Resolved {
         suspended: true,
         ..owner()
@@ -91,7 +91,7 @@ async fn a_stream_ends_within_5_seconds_of_the_credential_of_its_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_the_service_key_and_an_answer_of_another_kind_depend_on_no_session() {
+async fn streams_of_the_service_key_and_other_responses_do_not_depend_on_a_session() {
     let world = world();
     let service = anonymous(PATH).header("authorization", &format!("Bearer {KEY}"));
     let mut of_service = opened(&world.gateway, service.build()).await;
@@ -105,7 +105,7 @@ async fn a_stream_of_the_service_key_and_an_answer_of_another_kind_depend_on_no_
 }
 
 #[tokio::test]
-async fn a_gateway_that_stops_ends_the_streams_of_services_behind_http_at_their_last_chunk() {
+async fn a_stopping_gateway_ends_the_streams_of_http_services_after_a_complete_chunk() {
     let (feed, fed) = watch::channel(());
     let fed = Arc::new(Mutex::new(Some(fed)));
     let service = tower::service_fn(move |_| {

@@ -1,3 +1,5 @@
+//! The headers, traces, and failures that the gateway forwards between clients and services.
+
 use http::{HeaderValue, Method, Response, StatusCode};
 
 use super::world::{World, anonymous, answer, config, fails, signed};
@@ -9,7 +11,7 @@ type Failure = fn() -> UpstreamError;
 const PATH: &str = "/api/v1/platforms/p-1";
 
 #[tokio::test]
-async fn a_clients_request_id_is_kept_when_it_is_harmless_and_replaced_otherwise() {
+async fn a_valid_request_id_of_a_client_is_kept_and_an_invalid_one_is_replaced() {
     let world = World::new();
     let good = "req-1.A_b:c";
     let answer = world
@@ -144,7 +146,7 @@ async fn forwarding_headers_are_replaced_unless_the_peer_is_a_trusted_proxy() {
 }
 
 #[tokio::test]
-async fn a_trace_is_continued_when_it_is_well_formed_and_begun_otherwise() {
+async fn a_valid_trace_is_continued_and_an_invalid_one_is_replaced() {
     let world = World::new();
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let parent = format!("00-{trace}-00f067aa0ba902b7-00");
@@ -171,7 +173,7 @@ async fn a_trace_is_continued_when_it_is_well_formed_and_begun_otherwise() {
 }
 
 #[tokio::test]
-async fn security_headers_are_on_every_answer_exactly_once() {
+async fn every_response_has_each_security_header_exactly_once() {
     let world = World::new();
     world.reply(answer(|| {
         let mut response = Response::new(bytes_body("x"));
@@ -207,7 +209,7 @@ async fn security_headers_are_on_every_answer_exactly_once() {
 }
 
 #[tokio::test]
-async fn answers_of_services_are_not_changed_errors_included() {
+async fn service_responses_and_errors_pass_without_internal_and_hop_by_hop_headers() {
     let world = World::new();
     world.reply(answer(|| {
         let mut response = Response::new(bytes_body("<oops>"));
@@ -233,7 +235,7 @@ async fn answers_of_services_are_not_changed_errors_included() {
 }
 
 #[tokio::test]
-async fn not_modified_no_content_and_head_get_no_invented_body_or_length() {
+async fn not_modified_no_content_and_head_responses_have_no_body_or_length() {
     let world = World::new();
     for status in [StatusCode::NOT_MODIFIED, StatusCode::NO_CONTENT] {
         world.reply(answer(move || {
@@ -251,7 +253,7 @@ async fn not_modified_no_content_and_head_get_no_invented_body_or_length() {
 }
 
 #[tokio::test]
-async fn an_error_to_head_is_the_head_of_the_error_to_get() {
+async fn an_error_to_head_has_the_headers_of_the_error_to_get() {
     let world = World::new();
     let get = world
         .send(anonymous(PATH).header("x-request-id", "a").build())
@@ -309,7 +311,7 @@ async fn a_service_that_panics_is_a_500_with_the_envelope_and_all_headers() {
 }
 
 #[tokio::test]
-async fn a_service_that_ends_with_an_informational_status_is_502() {
+async fn a_service_that_responds_with_an_informational_status_is_502() {
     let world = World::new();
     world.reply(answer(|| {
         let mut response = Response::new(empty_body());

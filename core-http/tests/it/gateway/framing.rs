@@ -1,4 +1,4 @@
-//! What hyper lets through a connection and the gateway refuses.
+//! Ambiguous and oversized HTTP messages, which are refused even where hyper would accept them.
 
 use super::world::{SESSION, World};
 use crate::world::server::{Server, options, status};
@@ -20,7 +20,7 @@ async fn ambiguously_framed_requests_are_400_and_the_connection_is_closed() {
             "",
         ),
         (
-            "another coding",
+            "gzip before chunked",
             "POST /api/v1/platforms",
             "Host: a\r\nTransfer-Encoding: gzip, chunked\r\n",
             "0\r\n\r\n",
@@ -77,7 +77,7 @@ async fn connect_is_405() {
 }
 
 #[tokio::test]
-async fn heads_that_are_too_large_are_431() {
+async fn oversized_request_heads_are_431() {
     let server = served(&World::new()).await;
     for lines in [
         format!("X: {}\r\n", "x".repeat(40_000)),

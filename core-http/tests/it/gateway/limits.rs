@@ -1,3 +1,5 @@
+//! The rate limits of the gateway: windows, classes, clients, and failures of the limiter.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -68,7 +70,7 @@ fn routes() -> RouteTable {
 }
 
 #[tokio::test]
-async fn a_strict_route_is_limited_to_ten_and_failures_count() {
+async fn a_strict_route_is_limited_to_ten_requests_including_failed_ones() {
     let world = World::with_routes(config(), routes());
     let sign_in = || anonymous("/api/v1/iam/api/auth/sign-in/email").method(Method::POST);
     for _ in 0..10 {
@@ -80,7 +82,7 @@ async fn a_strict_route_is_limited_to_ten_and_failures_count() {
 }
 
 #[tokio::test]
-async fn a_strict_route_is_one_window_whatever_the_parameters_in_its_path() {
+async fn a_strict_route_has_one_window_for_all_path_parameters() {
     let world = World::with_routes(config(), routes());
     let guess = |n: usize| format!("/api/v1/iam/api/auth/magic-link/guess-{n}");
     for n in 0..10 {
@@ -90,7 +92,7 @@ async fn a_strict_route_is_one_window_whatever_the_parameters_in_its_path() {
 }
 
 #[test]
-fn a_service_in_process_knows_its_routes_and_their_rate_classes() {
+fn an_in_process_service_knows_its_routes_and_their_rate_classes() {
     let upstream = InProcess::service(crate::world::World::new().iam.0);
     let class = |method: Method, path: &str| {
         let destination = find_route(&format!("/api/v1/iam{path}")).unwrap();
@@ -211,7 +213,7 @@ async fn a_preflight_counts_in_the_window_of_the_request_it_asks_for() {
 }
 
 #[tokio::test]
-async fn the_numbers_are_settings() {
+async fn the_limits_are_configurable() {
     let mut config = config();
     let hour = Duration::from_secs(3_600);
     config.rates.set(RateKind::Default, 2, hour).unwrap();
@@ -223,7 +225,7 @@ async fn the_numbers_are_settings() {
 }
 
 #[tokio::test]
-async fn another_client_has_a_window_of_its_own_and_an_ipv6_client_one_for_its_64() {
+async fn each_client_has_its_own_window_and_an_ipv6_client_is_its_64_bit_prefix() {
     let world = World::new();
     for n in 0..100 {
         let peer = format!("[2001:db8::{n:x}]:1");
@@ -244,7 +246,7 @@ async fn only_a_trusted_proxy_can_forward_the_client_address() {
     config.trusted_proxies = vec!["10.0.0.0/8".to_owned()];
     let world = World::with(config);
     for n in 0..100 {
-        // The client writes a new first entry each time; the proxy appends the address it saw.
+        // The client forges a different first address each time; the proxy appends the address that it sees.
         let request = signed(PATH)
             .peer("10.0.0.1:1")
             .header("x-forwarded-for", &format!("1.2.3.{n}, 198.51.100.7"));
@@ -278,7 +280,7 @@ async fn the_legacy_headers_are_sent_when_configured() {
     assert_eq!(answer.header("ratelimit-reset"), "60");
 }
 
-/// A limiter that cannot be reached, or never answers.
+/// A rate limiter that is unreachable or, if `hangs` is set, never responds.
 #[derive(Debug, Default)]
 struct Broken {
     hangs: bool,
@@ -352,7 +354,7 @@ async fn a_failed_limiter_is_retried_after_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limiter_that_does_not_answer_falls_back_after_its_timeout() {
+async fn a_limiter_that_does_not_respond_falls_back_after_its_timeout() {
     let mut config = config();
     config.limiter_timeout = Duration::from_millis(50);
     let limiter = Broken {

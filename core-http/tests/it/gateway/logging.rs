@@ -1,3 +1,5 @@
+//! The log entry of each request.
+
 use http::Method;
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -6,7 +8,7 @@ use tower::ServiceExt;
 use super::captured::{self, captured_log};
 use super::world::{World, after, anonymous, signed};
 
-/// The fields of the lines about requests.
+/// Returns the fields of the log entries about requests.
 fn requests() -> Vec<Value> {
     captured_log()
         .lines()
@@ -16,7 +18,7 @@ fn requests() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_request_is_one_log_entry_written_when_its_answer_has_ended() {
+async fn each_request_writes_one_log_entry_after_its_response_has_ended() {
     captured::start();
     let world = World::new();
     let request = signed("/api/v1/platforms/p-1").header("x-request-id", "r-1");
@@ -43,7 +45,7 @@ async fn each_request_is_one_log_entry_written_when_its_answer_has_ended() {
 }
 
 #[tokio::test]
-async fn an_answer_has_ended_with_its_last_frame_whether_or_not_more_is_asked_for() {
+async fn a_response_has_ended_with_its_last_frame_even_if_its_body_is_not_polled_again() {
     captured::start();
     let world = World::new();
     let request = signed("/api/v1/platforms/p-1").build();

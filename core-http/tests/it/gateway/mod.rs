@@ -1,4 +1,4 @@
-//! The gateway as its clients and its services see it; each test name is a claim.
+//! The gateway from the view of its clients and of the services.
 
 mod api_key_limits;
 mod arrangements;

@@ -1,4 +1,4 @@
-//! Services behind HTTP, over real connections.
+//! A gateway in front of services over HTTP, with real connections.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use super::world::{API_KEY, FakeIam, SESSION, config, owner, program, resolves_t
 use crate::world::server::{Server, options, status};
 use crate::world::{SERVICE_KEY, start};
 
-/// A request as the service behind HTTP got it.
+/// A request as the service received it.
 #[derive(Clone, Debug)]
 struct Arrived {
     target: String,
@@ -38,7 +38,7 @@ impl Arrived {
     }
 }
 
-/// A gateway before a service behind HTTP that records its requests.
+/// A gateway in front of an HTTP service that records its requests.
 struct Remote {
     gateway: Server,
     service: SocketAddr,
@@ -66,7 +66,7 @@ impl Remote {
         }
     }
 
-    /// Sends a signed request: its first line, further lines, and its body.
+    /// Sends a request with the session token: its request line, more header lines, and its body.
     async fn send(&self, line: &str, lines: &str, body: &str) -> String {
         self.gateway.raw(&signed(line, lines, body)).await
     }
@@ -75,7 +75,7 @@ impl Remote {
         self.arrived.lock().unwrap().clone()
     }
 
-    /// The requests that arrived with a whole body.
+    /// Returns the targets of the requests that arrived with a complete body.
     fn whole(&self) -> Vec<String> {
         let arrived = self.arrived().into_iter();
         let whole = arrived.filter(|seen| seen.body.is_ok());
@@ -134,7 +134,7 @@ pub(super) fn signed(line: &str, lines: &str, body: &str) -> String {
 const CLOSE: &str = "Connection: close\r\n";
 
 #[tokio::test]
-async fn a_service_behind_http_gets_identity_headers_from_the_gateway_alone() {
+async fn an_http_service_gets_identity_headers_only_from_the_gateway() {
     let remote = Remote::new().await;
     let forged = "X-Core-User-Id: forged\r\nX_Core_User_Id: forged\r\nCookie: a=b\r\n";
     let lines = format!("{forged}Transfer-Encoding: chunked\r\n{CLOSE}");
@@ -175,7 +175,7 @@ async fn a_service_behind_http_gets_identity_headers_from_the_gateway_alone() {
     assert_eq!(said, expected);
 }
 
-/// The claims of a service token.
+/// Returns the claims of a service token, without verifying it.
 fn claims_of(token: &str) -> serde_json::Value {
     use base64::Engine;
     let payload = token.split('.').nth(1).unwrap();
@@ -184,7 +184,7 @@ fn claims_of(token: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_service_behind_http_learns_that_a_program_calls_and_not_a_service() {
+async fn an_http_service_gets_the_identity_of_the_calling_api_key() {
     let remote = Remote::new().await;
     let request = format!(
         "GET /api/v1/platforms/p-1 HTTP/1.1\r\nHost: a\r\nX-Api-Key: {API_KEY}\r\n{CLOSE}\r\n"
@@ -204,7 +204,7 @@ async fn a_service_behind_http_learns_that_a_program_calls_and_not_a_service() {
 }
 
 #[tokio::test]
-async fn iam_behind_http_gets_the_clients_own_session_beside_a_service_token() {
+async fn iam_over_http_gets_the_clients_session_and_a_service_token() {
     let remote = Remote::new().await;
     let lines = format!("X-Core-Service-Key: forged\r\n{CLOSE}");
     let line = "GET /api/v1/iam/api/auth/get-session";
@@ -218,7 +218,7 @@ async fn iam_behind_http_gets_the_clients_own_session_beside_a_service_token() {
 }
 
 #[tokio::test]
-async fn an_upload_that_pauses_on_its_way_to_a_service_behind_http_is_400() {
+async fn an_upload_to_an_http_service_that_pauses_too_long_is_400() {
     let remote = Remote::with(ServeOptions {
         body_times: BodyTimes {
             idle: Duration::from_millis(200),
@@ -235,7 +235,10 @@ async fn an_upload_that_pauses_on_its_way_to_a_service_behind_http_is_400() {
     let answer = answer.await;
     assert_eq!(status(&answer), "400", "{answer}");
     assert!(answer.contains("BAD_REQUEST"), "{answer}");
-    assert!(remote.whole().is_empty(), "a body that was cut off");
+    assert!(
+        remote.whole().is_empty(),
+        "a truncated body must not arrive as complete"
+    );
 }
 
 #[tokio::test]
@@ -247,14 +250,14 @@ async fn a_body_that_ends_before_its_length_is_never_completed() {
     client.write(&request).await;
     client.0.shutdown().await.unwrap();
     client.closed().await;
-    // The service is asked again, so that whatever it got of the first request has been dealt with.
+    // A second request, so that the service has finished with the first one.
     let line = "GET /api/v1/platforms/second";
     remote.send(line, CLOSE, "").await;
     assert_eq!(remote.whole(), ["/second"]);
 }
 
 #[tokio::test]
-async fn head_through_http_has_the_length_and_no_body() {
+async fn head_over_http_has_a_content_length_and_no_body() {
     let remote = Remote::new().await;
     for path in ["/api/v1/platforms", "/api/v1/nothing"] {
         let answer = remote.send(&format!("HEAD {path}"), CLOSE, "").await;

@@ -1,3 +1,5 @@
+//! Routing: the path prefix of each service, invalid paths, and health checks.
+
 use core_domain::gateway::ServiceName;
 use core_http::kernel::{ForwardedPrefix, Stopping};
 use http::Method;
@@ -56,7 +58,7 @@ async fn the_removed_prefix_is_forwarded() {
 }
 
 #[tokio::test]
-async fn whoami_reaches_iam_whole() {
+async fn whoami_reaches_iam_with_its_full_path() {
     let world = World::new();
     let request = signed("/api/v1/cli/whoami").method(Method::POST);
     assert_eq!(world.send(request.build()).await.status, 200);

@@ -1,4 +1,4 @@
-//! Service tokens with which a gateway vouches for requests to a service behind HTTP.
+//! Service tokens, with which a gateway authenticates forwarded requests to a service over HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use http::{Request, Response};
 use crate::world::server::{Server, options};
 use crate::world::{PLATFORMS, Person, SERVICE_KEY, World, at};
 
-/// IAM, which counts how often it is asked, and can be down or hang.
+/// An IAM that counts its requests, and can be down or hang.
 #[derive(Clone, Debug)]
 struct Iam {
     service: InProcess,
@@ -38,19 +38,19 @@ impl Upstream for Iam {
     }
 }
 
-/// The registry over a socket, and the way to it.
+/// The registry on a socket, and an upstream that calls it.
 struct Remote {
     world: World,
     iam: Iam,
     upstream: HttpUpstream,
-    /// Owns `platform`.
+    /// The owner of `platform`.
     ada: Person,
     platform: String,
     _registry: Server,
 }
 
 impl Remote {
-    /// With tokens for this service.
+    /// Creates a remote registry whose callers use service tokens for `target`.
     async fn with_tokens_for(target: SuiteService) -> Self {
         let world = World::new();
         let ada = world.sign_up("ada@example.org").await;
@@ -81,7 +81,7 @@ impl Remote {
         Ok(answer.await?.status().as_u16())
     }
 
-    /// Shows the platform to its owner.
+    /// Gets the platform as its owner, and returns the response status.
     async fn show(&self) -> Result<u16, UpstreamError> {
         let path = at(&self.platform, "");
         self.get(self.ada.caller(), &path).await
@@ -93,7 +93,7 @@ impl Remote {
 }
 
 #[tokio::test]
-async fn a_service_behind_http_believes_a_gateways_word_by_a_service_token_for_it() {
+async fn an_http_service_accepts_identity_headers_with_a_service_token_for_it() {
     let remote = Remote::with_tokens_for(SuiteService::Registry).await;
     let foreign = at(&remote.world.platform("mills").await, "");
     assert_eq!(remote.show().await.unwrap(), 200);
@@ -106,13 +106,13 @@ async fn a_service_behind_http_believes_a_gateways_word_by_a_service_token_for_i
 }
 
 #[tokio::test]
-async fn a_token_for_another_service_vouches_for_nobody() {
+async fn a_service_token_for_another_service_is_refused() {
     let remote = Remote::with_tokens_for(SuiteService::Provisioning).await;
     assert_eq!(remote.show().await.unwrap(), 401);
 }
 
 #[tokio::test]
-async fn a_session_that_has_ended_or_is_another_users_is_refused_by_the_service() {
+async fn the_service_refuses_an_ended_session_and_a_session_of_another_user() {
     let remote = Remote::with_tokens_for(SuiteService::Registry).await;
     let eve = remote.world.sign_up("eve@example.org").await;
     let stolen = Person {
@@ -129,7 +129,7 @@ async fn a_session_that_has_ended_or_is_another_users_is_refused_by_the_service(
 }
 
 #[tokio::test]
-async fn iam_is_asked_once_for_all_requests_until_the_token_is_nearly_over() {
+async fn one_token_serves_all_requests_until_shortly_before_it_expires() {
     let remote = Remote::with_tokens_for(SuiteService::Registry).await;
     let many = join_all((0..20).map(|_| remote.show())).await;
     assert!(
@@ -146,13 +146,13 @@ async fn iam_is_asked_once_for_all_requests_until_the_token_is_nearly_over() {
 }
 
 #[tokio::test]
-async fn while_iam_is_down_a_token_serves_to_its_end_and_then_the_service_is_unavailable() {
+async fn while_iam_is_down_a_token_is_used_until_it_expires_and_then_requests_fail() {
     let remote = Remote::with_tokens_for(SuiteService::Registry).await;
     assert_eq!(remote.show().await.unwrap(), 200);
     remote.iam.is_down.store(true, Ordering::SeqCst);
     remote.world.tick(250);
     assert_eq!(remote.show().await.unwrap(), 200);
-    // It is not asked with every request.
+    // IAM is not called for every request.
     assert_eq!(remote.show().await.unwrap(), 200);
     assert_eq!(remote.asked(), 2);
     remote.world.tick(50);
@@ -166,7 +166,7 @@ async fn while_iam_is_down_a_token_serves_to_its_end_and_then_the_service_is_una
 }
 
 #[tokio::test]
-async fn while_iam_does_not_answer_requests_go_on_with_the_token_there_is() {
+async fn while_iam_does_not_respond_requests_use_the_current_token() {
     let remote = Remote::with_tokens_for(SuiteService::Registry).await;
     assert_eq!(remote.show().await.unwrap(), 200);
     remote.iam.hangs.store(true, Ordering::SeqCst);
@@ -176,13 +176,13 @@ async fn while_iam_does_not_answer_requests_go_on_with_the_token_there_is() {
         while remote.asked() == 1 {
             tokio::task::yield_now().await;
         }
-        // The one before still waits.
+        // The first request still waits for IAM.
         remote.show().await.unwrap()
     };
     tokio::pin!(asking);
     tokio::select! {
         biased;
-        _ = &mut asking => panic!("IAM does not answer"),
+        _ = &mut asking => panic!("the first request cannot end while IAM hangs"),
         status = others => assert_eq!(status, 200),
     }
     assert_eq!(asking.await.unwrap(), 200);
@@ -190,7 +190,7 @@ async fn while_iam_does_not_answer_requests_go_on_with_the_token_there_is() {
 }
 
 #[tokio::test]
-async fn requests_without_a_token_ask_an_iam_that_is_down_once_together() {
+async fn concurrent_requests_without_a_token_share_one_call_to_an_unavailable_iam() {
     let remote = Remote::with_tokens_for(SuiteService::Registry).await;
     remote.iam.hangs.store(true, Ordering::SeqCst);
     let many = join_all((0..20).map(|_| remote.show())).await;

@@ -1,3 +1,5 @@
+//! Requests of a suspended platform.
+
 use super::world::{API_KEY, KEY, SESSION, World, anonymous, owner, resolves_to};
 use core_http::gateway::Resolved;
 
@@ -29,7 +31,7 @@ async fn a_suspended_platforms_sessions_and_keys_get_451_on_every_route() {
             assert_eq!(message, "This platform has been suspended.");
         }
     }
-    assert!(world.seen().is_empty(), "no service may be asked");
+    assert!(world.seen().is_empty(), "no service may be called");
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub(super) const KEY: &str = "service-key-for-tests";
 pub(super) const SESSION: &str = "a-session-token";
 pub(super) const API_KEY: &str = "core_an-api-key";
 
-/// A request as a service got it.
+/// A request as a service received it.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) service: ServiceName,
@@ -41,7 +41,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// A header, or an empty text.
+    /// Returns a header, or an empty string if it is missing.
     pub(super) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value.map_or("", |value| value.to_str().unwrap())
@@ -94,7 +94,7 @@ impl Upstream for FakeService {
     }
 }
 
-/// The fake IAM's answer about a credential.
+/// The reply of the fake IAM to the lookup of a credential.
 #[derive(Clone, Debug)]
 pub(super) enum FakeReply {
     Resolved(Box<Resolved>),
@@ -102,7 +102,7 @@ pub(super) enum FakeReply {
     Never,
 }
 
-/// IAM, as far as the gateway knows it. Unknown credentials are refused.
+/// A fake of the part of IAM that the gateway uses. It refuses unknown credentials.
 #[derive(Debug, Default)]
 pub(super) struct FakeIam {
     replies: Mutex<HashMap<String, FakeReply>>,
@@ -132,7 +132,7 @@ impl Authority for FakeIam {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let (Credential::Bearer(secret) | Credential::ApiKey(secret)) = credential;
         let reply = self.replies.lock().unwrap().get(secret.expose()).cloned();
-        // Another request may run in between, as it would with a real store.
+        // Yields so that another request can run in between, as with a real store.
         tokio::task::yield_now().await;
         match reply {
             Some(FakeReply::Resolved(resolved)) => Ok(*resolved),
@@ -145,7 +145,7 @@ impl Authority for FakeIam {
     }
 }
 
-/// A signed-in owner of the platform `p-1`.
+/// Returns the identity of a signed-in owner of the platform `p-1`.
 pub(super) fn owner() -> Resolved {
     Resolved {
         caller: Arc::new(crate::world::owner("p-1")),
@@ -155,7 +155,7 @@ pub(super) fn owner() -> Resolved {
     }
 }
 
-/// A program with the key `k-1` of the platform `p-1`, which may call so often in a minute.
+/// Returns the identity of the API key `k-1` of the platform `p-1`, with this limit of requests per minute.
 pub(super) fn program(requests_per_minute: u32) -> Resolved {
     Resolved {
         caller: Arc::new(crate::world::api_key_named("k-1", "p-1")),
@@ -168,7 +168,7 @@ pub(super) fn resolves_to(resolved: Resolved) -> FakeReply {
     FakeReply::Resolved(Box::new(resolved))
 }
 
-/// A gateway and everything around it.
+/// A gateway with its fake IAM, its fake services and its clock.
 pub(super) struct World {
     pub(super) gateway: Gateway,
     pub(super) clock: Arc<ManualClock>,
@@ -197,7 +197,7 @@ impl World {
         Self::with_ports(config, limiter, None)
     }
 
-    /// Services that all have these routes.
+    /// Creates a gateway in front of services that all have these routes.
     pub(super) fn with_routes(config: GatewayConfig, routes: impl RouteClasses + 'static) -> Self {
         let limiter = Arc::new(MemoryRateLimiter::new());
         Self::with_ports(config, limiter, Some(Arc::new(routes)))
@@ -246,7 +246,7 @@ impl World {
         }
     }
 
-    /// What services answer from now on.
+    /// Sets the reply of all services.
     pub(super) fn reply(&self, reply: Reply) {
         *self.reply.lock().unwrap() = reply;
     }
@@ -256,7 +256,7 @@ impl World {
         checked(Answer::of(response).await)
     }
 
-    /// The setting that keeps a gateway from being made.
+    /// Returns the error with which the gateway refuses the configuration. It starts with the name of the setting.
     pub(super) fn refused_setting(config: GatewayConfig) -> String {
         let world = Self::new();
         let ports = Ports {
@@ -269,7 +269,7 @@ impl World {
         Gateway::new(config, ports).unwrap_err().to_string()
     }
 
-    /// A GET with the session.
+    /// Sends a GET request with the session token.
     pub(super) async fn get(&self, path: &str) -> Answer {
         self.send(signed(path).build()).await
     }
@@ -278,7 +278,7 @@ impl World {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The one request that reached a service.
+    /// Returns the single request that reached a service.
     pub(super) fn only(&self) -> Seen {
         let seen = self.seen();
         assert_eq!(seen.len(), 1, "{seen:?}");
@@ -303,11 +303,11 @@ pub(super) fn after(delay: Duration) -> Reply {
     })
 }
 
-/// Holds for every answer: no header has two lines but those that may, and an error is a whole envelope.
+/// Asserts the rules for every response: only `set-cookie` may be repeated, and an error has a complete envelope.
 fn checked(answer: Answer) -> Answer {
     for name in answer.headers.keys() {
         let lines = answer.headers.get_all(name).iter().count();
-        assert!(lines == 1 || name == "set-cookie", "{name} is there twice");
+        assert!(lines == 1 || name == "set-cookie", "{name} is repeated");
     }
     let error = &answer.json["error"];
     if !error.is_null() {
@@ -319,7 +319,7 @@ fn checked(answer: Answer) -> Answer {
     answer
 }
 
-/// Makes requests.
+/// A builder of requests to the gateway.
 #[derive(Debug)]
 pub(super) struct Req(Request<Body>);
 
@@ -348,7 +348,7 @@ impl Req {
         self
     }
 
-    /// As if made in process.
+    /// Removes the peer address, as in a request made within the process.
     pub(super) fn without_peer(mut self) -> Self {
         self.0.extensions_mut().remove::<PeerAddr>();
         self
@@ -359,7 +359,7 @@ impl Req {
         self
     }
 
-    /// Adds a line.
+    /// Appends a header line.
     pub(super) fn header(mut self, name: &str, value: &str) -> Self {
         let name = http::HeaderName::from_bytes(name.as_bytes()).unwrap();
         let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();

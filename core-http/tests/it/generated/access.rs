@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Access to every endpoint: roles, tenants, and suspended or deleted platforms.
 
 use core_domain::kernel::{Caller, Grant, grant};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::world::{
 };
 
 #[test]
-fn every_row_has_one_sample() {
+fn every_endpoint_has_exactly_one_sample() {
     let world = World::new();
     let rows = world.services().map(|api| api.0.clone());
     let rows = rows.iter().flat_map(|service| service.endpoints());
@@ -23,7 +23,7 @@ fn every_row_has_one_sample() {
 }
 
 #[tokio::test]
-async fn the_good_request_of_every_row_succeeds_for_who_has_just_enough_of_a_role() {
+async fn the_sample_request_of_every_endpoint_succeeds_with_the_lowest_sufficient_role() {
     every_row(async |case: &Case| {
         let answer = case.succeed().await;
         let documented = case.row().success().contains(&answer.status);
@@ -34,10 +34,10 @@ async fn the_good_request_of_every_row_succeeds_for_who_has_just_enough_of_a_rol
 }
 
 #[tokio::test]
-async fn nobody_is_refused_with_401_wherever_somebody_must_be_known() {
+async fn anonymous_callers_get_401_from_every_endpoint_that_is_not_public() {
     every_row(async |case: &Case| {
         let ask = match case.name() {
-            // Its cookie says what is answered, and nothing of who answers.
+            // Its cookie identifies the challenge and does not authenticate a user.
             "verifyPasskeyAuthentication" => case.ask(),
             _ => case.ask().without_credentials(),
         };
@@ -48,7 +48,7 @@ async fn nobody_is_refused_with_401_wherever_somebody_must_be_known() {
         }
         let refusal = (answer.status.as_u16(), answer.code());
         let code = match case.name() {
-            // As better-auth words it.
+            // The code that better-auth uses.
             "createApiKey" => "UNAUTHORIZED_SESSION",
             _ => "UNAUTHORIZED",
         };
@@ -59,7 +59,7 @@ async fn nobody_is_refused_with_401_wherever_somebody_must_be_known() {
 }
 
 #[tokio::test]
-async fn who_has_less_of_a_role_is_refused_with_403() {
+async fn callers_with_a_lower_role_get_403() {
     every_row(async |case: &Case| {
         let platform = &case.fixture.ids["platformId"];
         let lesser = [
@@ -73,7 +73,7 @@ async fn who_has_less_of_a_role_is_refused_with_403() {
             .into_iter()
             .filter(|(least, _)| *least < case.sample.least)
         {
-            // Whoever is no member at all finds nothing, see below; persons are asked for one by one.
+            // Callers without a membership get 404, tested below. Endpoints for persons have their own tests.
             if case.sample.least == Least::Person || (of_platform && least == Least::SignedIn) {
                 return false;
             }
@@ -88,7 +88,7 @@ async fn who_has_less_of_a_role_is_refused_with_403() {
 }
 
 #[tokio::test]
-async fn operators_may_do_whatever_any_member_may() {
+async fn operators_can_call_every_endpoint_that_is_not_for_persons() {
     every_row(async |case: &Case| {
         if case.sample.least == Least::Person {
             return false;
@@ -106,13 +106,14 @@ async fn operators_may_do_whatever_any_member_may() {
     .await;
 }
 
-/// The refusal, but for what differs between any two requests.
+/// Returns the status and the body of a refusal, without the request id.
 fn refusal(answer: &Answer) -> (u16, Value) {
     let mut json = answer.json.clone();
     json["error"]["requestId"] = Value::Null;
     (answer.status.as_u16(), json)
 }
 
+/// Returns the request with the id `own` replaced by `other`.
 fn elsewhere(ask: &Ask, own: &str, other: &str) -> Ask {
     let mut ask = ask.clone();
     ask.path = ask.path.replace(own, other);
@@ -122,7 +123,7 @@ fn elsewhere(ask: &Ask, own: &str, other: &str) -> Ask {
 }
 
 #[tokio::test]
-async fn a_foreign_platform_or_organization_is_not_found_exactly_as_a_missing_one() {
+async fn another_tenants_platform_or_organization_gets_the_same_404_as_a_missing_one() {
     let checked = every_row(async |case: &Case| {
         let ask = case.ask();
         let names = |own: &str| {
@@ -160,7 +161,7 @@ async fn a_foreign_platform_or_organization_is_not_found_exactly_as_a_missing_on
     assert!(checked >= 25, "{checked}");
 }
 
-/// Ids in bodies and queries of rows for persons.
+/// The ids in bodies and queries of the endpoints for persons.
 const OF_PERSON: [&str; 7] = [
     "organizationId",
     "memberId",
@@ -172,7 +173,7 @@ const OF_PERSON: [&str; 7] = [
 ];
 
 #[tokio::test]
-async fn what_a_person_names_in_a_body_or_query_must_be_theirs_and_there() {
+async fn ids_in_a_persons_body_or_query_must_exist_and_belong_to_the_person() {
     let checked = every_row(async |case: &Case| {
         let ask = case.ask();
         let said = format!("{}{}", ask.query, ask.body);
@@ -197,11 +198,11 @@ async fn what_a_person_names_in_a_body_or_query_must_be_theirs_and_there() {
 }
 
 #[tokio::test]
-async fn what_is_below_a_platform_is_found_below_that_platform_alone() {
+async fn a_platforms_records_are_not_found_below_another_platform() {
     let checked = every_row(async |case: &Case| {
         let path = case.row().path();
         let inner = path.matches('{').count() > 1;
-        // What another platform has not set there can be set there.
+        // `setConfig` creates a missing key, so it succeeds on another platform too.
         if !below_platform(path) || !inner || case.name() == "setConfig" {
             return false;
         }
@@ -219,17 +220,16 @@ async fn what_is_below_a_platform_is_found_below_that_platform_alone() {
 }
 
 #[tokio::test]
-async fn an_unknown_id_in_a_path_is_not_found_and_so_is_a_text_that_is_no_id() {
+async fn unknown_and_malformed_ids_in_a_path_get_404() {
     every_row(async |case: &Case| {
-        // What is free is asked for there.
-        // What is free is asked for there, and a person who follows an old link is told on a page.
+        // `checkSlug` accepts unknown slugs, and `followPasswordReset` responds with an HTML page.
         if ["checkSlug", "followPasswordReset"].contains(&case.name()) {
             return false;
         }
         let parameters = case.row().path().split('/').filter(|s| s.starts_with('{'));
         for parameter in parameters {
             let name = parameter.trim_matches(['{', '}']);
-            // A word of a closed set is no id, and what is new gets its name there.
+            // A config key is a value of a closed set, and the name of a secret may be new.
             if name == "configKey" || name == "secretName" {
                 continue;
             }
@@ -253,7 +253,7 @@ async fn an_unknown_id_in_a_path_is_not_found_and_so_is_a_text_that_is_no_id() {
 }
 
 #[tokio::test]
-async fn a_suspended_platforms_callers_are_refused_with_451_and_operators_are_not() {
+async fn callers_of_a_suspended_platform_get_451_and_operators_do_not() {
     every_row(async |case: &Case| {
         let platform = case.fixture.ids["platformId"].clone();
         let of_platform = (Least::Member..=Least::Owner).contains(&case.sample.least);
@@ -275,11 +275,11 @@ async fn a_suspended_platforms_callers_are_refused_with_451_and_operators_are_no
     .await;
 }
 
-/// What a deleted platform still takes: it is looked at, restored, and removed for good.
+/// The write operations that a deleted platform accepts.
 const TAKEN_BY_DELETED: [&str; 3] = ["restorePlatform", "hardDeletePlatform", "deletePlatform"];
 
 #[tokio::test]
-async fn a_deleted_platform_is_read_and_nothing_of_it_is_written() {
+async fn a_deleted_platform_can_be_read_and_not_written() {
     every_row(async |case: &Case| {
         let of_platform = below_platform(case.row().path());
         if !of_platform || TAKEN_BY_DELETED.contains(&case.name()) {
@@ -302,7 +302,7 @@ async fn a_deleted_platform_is_read_and_nothing_of_it_is_written() {
 }
 
 #[test]
-fn the_description_names_the_permission_that_a_row_asks_for() {
+fn the_openapi_document_names_the_permission_of_every_endpoint() {
     let world = World::new();
     let mut count = 0;
     for api in world.services() {

@@ -1,4 +1,4 @@
-//! What is wrong with a request is said, all at once, and nothing of it is done.
+//! Validation of request bodies: every error is reported at once, and an invalid request changes nothing.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::fixture::{Ask, Case, every_row};
 
-/// The schema of the row's body with everything in line; `None` for a row without one.
+/// Returns the schema of the endpoint's JSON body with every `$ref` inlined; `None` if it has no JSON body.
 fn body_schema(case: &Case) -> Option<Value> {
     let operation = case.operation();
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
@@ -31,7 +31,7 @@ fn inlined(schema: &Value, document: &Value) -> Value {
     }
 }
 
-/// The branch of a schema that is about values.
+/// Returns the branch of a schema that is not `null`.
 fn of_values(schema: &Value) -> &Value {
     let branches = schema["anyOf"].as_array();
     let value = branches.and_then(|all| all.iter().find(|b| b["type"] != "null"));
@@ -46,7 +46,7 @@ fn allows(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// Values that break each rule of a schema, with the code of the issue.
+/// Returns values that violate each rule of a schema, with the code of the issue.
 fn breaking(whole: &Value) -> Vec<(Value, &'static str)> {
     let schema = of_values(whole);
     let mut bad = Vec::new();
@@ -75,7 +75,7 @@ fn breaking(whole: &Value) -> Vec<(Value, &'static str)> {
     if schema["enum"].is_array() {
         bad.push((json!("moon"), "invalid_enum"));
     }
-    // That of a number says how large it may be.
+    // The format of a number gives its range.
     if schema["format"].is_string() && allows(schema, "string") {
         let value = match schema["format"].as_str() {
             Some(PLAIN_NAME) => "See https://example.org",
@@ -89,8 +89,8 @@ fn breaking(whole: &Value) -> Vec<(Value, &'static str)> {
     bad
 }
 
-/// A text of ordinary length that does not match. What excludes characters is broken by one of them, everything else by a
-/// text that looks like nothing we name.
+/// Returns a text of ordinary length that does not match the pattern. A pattern that excludes characters gets one of
+/// them; every other pattern gets a text that is no valid name.
 fn breaking_pattern(pattern: &str) -> &'static str {
     if pattern.contains("\\u202A") {
         "a\u{202e}b"
@@ -105,14 +105,14 @@ fn issue(field: &str, code: &str) -> String {
     format!("{field}: {code}")
 }
 
-/// Whether an issue is one with a field, or with something in it.
+/// Returns whether an issue is about the field or about a value inside it.
 fn is_issue(found: &str, field: &str, code: &str) -> bool {
     found == issue(field, code)
         || (found.starts_with(&format!("{field}.")) && found.ends_with(code))
 }
 
 #[tokio::test]
-async fn every_rule_of_every_field_is_kept() {
+async fn every_rule_of_every_body_field_is_enforced() {
     let broken = Cell::new(0);
     every_row(async |case: &Case| {
         let Some(schema) = body_schema(case) else {
@@ -143,7 +143,7 @@ async fn every_rule_of_every_field_is_kept() {
                 broken.set(broken.get() + 1);
             }
         }
-        // And the good one is taken after all that.
+        // The valid request still succeeds after the refusals.
         case.succeed().await;
         true
     })
@@ -152,7 +152,7 @@ async fn every_rule_of_every_field_is_kept() {
 }
 
 #[tokio::test]
-async fn all_that_is_wrong_is_said_at_once() {
+async fn all_errors_of_a_body_are_reported_at_once() {
     every_row(async |case: &Case| {
         let Some(schema) = body_schema(case) else {
             return false;
@@ -179,7 +179,7 @@ async fn all_that_is_wrong_is_said_at_once() {
     .await;
 }
 
-/// Sends a body as it is, whatever it is.
+/// Sends a raw body with a content type. Returns the status and the error code.
 async fn with_text(case: &Case, content_type: &str, text: &str) -> (u16, String) {
     let ask = case.ask();
     let mut request = http::Request::builder()
@@ -199,7 +199,7 @@ async fn with_text(case: &Case, content_type: &str, text: &str) -> (u16, String)
 }
 
 #[tokio::test]
-async fn what_is_no_json_object_of_bounded_size_is_refused() {
+async fn bodies_that_are_not_json_objects_of_limited_size_are_refused() {
     every_row(async |case: &Case| {
         if body_schema(case).is_none() {
             return false;
@@ -220,7 +220,7 @@ async fn what_is_no_json_object_of_bounded_size_is_refused() {
             let refusal = with_text(case, content_type, text).await;
             let wanted = (status, code.to_owned());
             let bad_request = (400, "BAD_REQUEST".to_owned());
-            // better-auth says it less exactly.
+            // better-auth has no more specific code.
             let said = refusal == wanted || (code == "MALFORMED_JSON" && refusal == bad_request);
             assert!(said, "{} {text:.20}: {refusal:?}", case.name());
         }
@@ -229,7 +229,7 @@ async fn what_is_no_json_object_of_bounded_size_is_refused() {
     .await;
 }
 
-/// What nobody sets by writing it into a body.
+/// Returns fields that clients cannot set in a request body.
 fn foreign_fields() -> Map<String, Value> {
     let fields = json!({
         "id": "chosen", "organizationId": "chosen", "ownerUserId": "chosen", "paymentCustomerId": "chosen",
@@ -243,7 +243,7 @@ fn foreign_fields() -> Map<String, Value> {
 }
 
 #[tokio::test]
-async fn fields_that_are_not_the_callers_to_set_change_nothing() {
+async fn fields_that_clients_cannot_set_change_nothing() {
     every_row(async |case: &Case| {
         let Some(schema) = body_schema(case) else {
             return false;
@@ -260,7 +260,7 @@ async fn fields_that_are_not_the_callers_to_set_change_nothing() {
         for chosen in ["chosen", "2001-01-01", "2099-01-01"] {
             assert!(
                 !text.contains(chosen),
-                "{} took {chosen}: {text}",
+                "{} accepted {chosen}: {text}",
                 case.name()
             );
         }

@@ -1,4 +1,4 @@
-//! Every value of every request has a bound that its schema shows.
+//! The schema of every request limits the size of every value.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 
 use crate::world::World;
 
-/// Formats whose texts are short whatever they say.
+/// Formats that limit the length of a text by their definition.
 const BOUNDED_FORMATS: [&str; 4] = ["date-time", "email", "idn-hostname", "uuid"];
 
-/// The fields of a schema, and of the schemas that it is made of, that nothing bounds.
+/// Collects the values without a size limit in a schema and in the schemas that it refers to.
 struct Unbounded<'d> {
     document: &'d Value,
     found: BTreeSet<String>,
-    /// The definitions that are being looked at, so that a type that holds itself is looked at once.
+    /// The references that are being visited, so that a recursive type is visited once.
     open: Vec<&'d str>,
 }
 
@@ -88,7 +88,7 @@ impl<'d> Unbounded<'d> {
         for (name, property) in properties.into_iter().flatten() {
             self.visit(property, &format!("{at}.{name}"));
         }
-        // Fields that no shape names are ignored, unless there are no others.
+        // Undeclared fields are ignored, unless the schema declares no fields at all.
         let others = schema.get("additionalProperties");
         let Some(others) = others.filter(|others| **others != false) else {
             if properties.is_none() {
@@ -107,8 +107,8 @@ impl<'d> Unbounded<'d> {
     }
 }
 
-/// What is unbounded in the queries and bodies that a description shows. Bodies that are no JSON and no form have the limit of
-/// their route.
+/// Returns the values without a size limit in the queries and bodies of an OpenAPI document. Bodies that are neither
+/// JSON nor forms have the body limit of their route.
 fn unbounded(document: &Value) -> BTreeSet<String> {
     let mut found = Unbounded {
         document,
@@ -135,7 +135,7 @@ fn unbounded(document: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_text_list_and_free_form_value_of_a_request_has_a_bound_in_its_schema() {
+fn every_value_of_a_request_has_a_size_limit_in_its_schema() {
     let world = World::new();
     let mut documents = 0;
     for service in world.services() {
@@ -148,7 +148,7 @@ fn every_text_list_and_free_form_value_of_a_request_has_a_bound_in_its_schema() 
 }
 
 #[test]
-fn a_value_without_a_bound_is_found_wherever_it_is() {
+fn a_value_without_a_size_limit_is_found_at_any_depth() {
     let text = json!({ "type": "string" });
     let of = |schema: Value| {
         let document = json!({

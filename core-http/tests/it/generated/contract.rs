@@ -1,4 +1,4 @@
-//! Every row answers exactly the fields, types and words of the list of documented endpoints.
+//! Every documented endpoint returns exactly the documented fields, types and enum values.
 
 use http::Method;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use super::fixture::{Case, every_row};
 
 pub(super) const ENDPOINTS: &str = include_str!("../../../../tests/data/endpoints.json");
 
-/// Fields besides those of the list: RFC 8628 adds one, and a hostname says which records it lacks.
+/// Response fields that are not in the list: RFC 8628 adds one, and a hostname lists its missing DNS records.
 const ADDED: [(&str, &str); 8] = [
     ("iam-029", "verification_uri_complete"),
     ("registry-078", "missingRecords"),
@@ -19,7 +19,7 @@ const ADDED: [(&str, &str); 8] = [
     ("registry-086", "missingRecords"),
 ];
 
-/// The documented endpoint of a route, if it is documented.
+/// Returns the documentation of a route; `None` if the route is not documented.
 pub(super) fn documented(service: &str, method: &Method, path: &str) -> Option<Value> {
     let all: Vec<Value> = serde_json::from_str(ENDPOINTS).unwrap();
     let service = if service == "stacks" {
@@ -45,7 +45,7 @@ fn is_of_type(value: &Value, wanted: &str) -> bool {
     }
 }
 
-/// `2027-01-15T08:00:00.000Z`, or Unix seconds.
+/// Returns whether a value is a time in the form `2027-01-15T08:00:00.000Z`, or in Unix seconds.
 fn is_instant(value: &Value) -> bool {
     let Some(text) = value.as_str() else {
         return value.is_u64();
@@ -56,7 +56,7 @@ fn is_instant(value: &Value) -> bool {
 
 fn fits(id: &str, fields: &Map<String, Value>, words: &Value, record: &Value) {
     let Some(record) = record.as_object() else {
-        panic!("{id}: no object: {record}");
+        panic!("{id}: not an object: {record}");
     };
     for name in fields.keys() {
         assert!(record.contains_key(name), "{id}: {name} is missing");
@@ -82,7 +82,7 @@ fn fits(id: &str, fields: &Map<String, Value>, words: &Value, record: &Value) {
 
 fn fits_list(id: &str, response: &Value, answer: &Value) {
     let data = answer["data"].as_array().unwrap();
-    assert!(!data.is_empty(), "{id}: nothing to look at");
+    assert!(!data.is_empty(), "{id}: the list is empty");
     if let Some(fields) = response["item_fields"].as_object() {
         for record in data {
             fits(id, fields, &response["enum"], record);
@@ -122,14 +122,14 @@ fn fits_row(id: &str, response: &Value, answer: &Value) {
                 );
             }
         }
-        // What documents no fields has nothing to compare.
+        // No fields are documented, so there is nothing to compare.
         "none_listed" | "object_partial" | "object_open" | "text" | "empty" | "array" => {}
-        kind => panic!("{id}: no check for a documented answer of kind {kind:?}"),
+        kind => panic!("{id}: no check for a documented response of kind {kind:?}"),
     }
 }
 
 #[tokio::test]
-async fn every_row_answers_exactly_what_is_documented() {
+async fn every_endpoint_returns_exactly_what_is_documented() {
     let checked = every_row(async |case: &Case| {
         let row = case.row();
         let Some(documented) = documented(case.service.0.name(), row.method(), row.path()) else {

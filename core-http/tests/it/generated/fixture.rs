@@ -1,4 +1,4 @@
-//! A world in which every row has something to work on, and requests that are filled in with it.
+//! A world with records for every endpoint, and valid requests that refer to these records.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -17,21 +17,23 @@ use crate::world::{
     user_without_organization, webhooks_of,
 };
 
-/// The ids of what there is, by the name of the path parameter or field.
+/// A world with records of every kind.
 pub(super) struct Fixture {
     pub(super) world: World,
+    /// The ids of the records, by the name of the path parameter or body field.
     pub(super) ids: BTreeMap<&'static str, String>,
+    /// A person without access to the platform.
     pub(super) person: Person,
 }
 
-/// A request that is about to be sent.
+/// A request that can be changed before it is sent.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) query: String,
     pub(super) headers: Vec<(String, String)>,
-    /// `null` for none.
+    /// The JSON body; `null` if there is none.
     pub(super) body: Value,
     pub(super) uploads: bool,
 }
@@ -51,14 +53,14 @@ impl Ask {
         self
     }
 
-    /// Without what says who calls.
+    /// Removes the cookies and the `Authorization` header.
     pub(super) fn without_credentials(mut self) -> Self {
         let credential = |name: &str| name == "cookie" || name == "authorization";
         self.headers.retain(|(name, _)| !credential(name));
         self
     }
 
-    /// With a field of the body set, or taken out.
+    /// Sets a field of the body, or removes it if the value is `None`.
     pub(super) fn with_field(mut self, field: &str, value: Option<Value>) -> Self {
         let mut body = self.body.as_object().cloned().unwrap_or_default();
         match value {
@@ -77,15 +79,17 @@ impl Ask {
     }
 }
 
-/// A row with its sample and a world of its own.
+/// An endpoint with its sample, its service and a fixture.
 pub(super) struct Case {
     pub(super) fixture: Fixture,
     pub(super) sample: Sample,
     pub(super) service: Api,
 }
 
-/// Checks every row of every service, each in a world of its own, and tells of all that fail; answers how many passed
-/// the check that were not left out by it (`false`).
+/// Checks every endpoint of every service, each in an empty world, and reports all failures together. A check returns
+/// `false` to skip its endpoint.
+///
+/// Returns the number of endpoints that were checked and not skipped.
 pub(super) async fn every_row<F>(check: F) -> usize
 where
     F: AsyncFn(&Case) -> bool,
@@ -108,7 +112,7 @@ where
 }
 
 impl Case {
-    /// Of the row of an operation.
+    /// Creates the case of a sample and sends the requests that must come before its own.
     async fn of(world: World, sample: Sample) -> Self {
         let services = world.services().map(|api| api.0.clone());
         let with_row = |service: &&Service| {
@@ -130,7 +134,7 @@ impl Case {
         case
     }
 
-    /// In a world that other rows have as well.
+    /// Creates a case in a fixture that other cases share.
     pub(super) fn within(fixture: Fixture, sample: Sample) -> Self {
         let mut services = fixture.world.services().into_iter();
         let service = services.find(|api| find(api, sample.operation).is_some());
@@ -151,7 +155,7 @@ impl Case {
         find(&self.service, self.sample.operation).unwrap()
     }
 
-    /// The good request.
+    /// Returns the valid request of the endpoint.
     pub(super) fn ask(&self) -> Ask {
         let row = self.row();
         let uploads = row.takes_uploads();
@@ -181,14 +185,14 @@ impl Case {
         self.fixture.filled(&path)
     }
 
-    /// The id that a path parameter of the good request stands for.
+    /// Returns the id that the valid request has for a path parameter.
     pub(super) fn id_of(&self, parameter: &str) -> &str {
         let mut using = self.sample.using.iter();
         let other = using.find(|(name, _)| *name == parameter);
         &self.fixture.ids[other.map_or(parameter, |(_, id)| id)]
     }
 
-    /// The example of the row's description, with ids of what there is, and what the sample says.
+    /// Returns the example body of the OpenAPI document, with the ids of the fixture and the fields of the sample.
     fn body(&self) -> Value {
         let mut body =
             match self.operation()["requestBody"]["content"]["application/json"]["example"].clone()
@@ -215,14 +219,14 @@ impl Case {
         body.into()
     }
 
-    /// How the service describes the row.
+    /// Returns the endpoint's operation in the OpenAPI document.
     pub(super) fn operation(&self) -> Value {
         let row = self.row();
         let method = row.method().as_str().to_ascii_lowercase();
         description(&self.service)["paths"][row.path()][method].clone()
     }
 
-    /// Who has just enough of a role for the row.
+    /// Returns a caller with the lowest role that the endpoint accepts.
     pub(super) fn least(&self) -> Caller {
         let platform = &self.fixture.ids["platformId"];
         match self.sample.least {
@@ -240,7 +244,7 @@ impl Case {
         Self::send_to(&self.service, caller, ask).await
     }
 
-    /// Sends a request to another service than the case's.
+    /// Sends a request to a service, which can be another one than the case's.
     pub(super) async fn send_to(service: &Api, caller: &Caller, ask: &Ask) -> Answer {
         let mut request = Request::builder()
             .method(ask.method.clone())
@@ -263,12 +267,12 @@ impl Case {
                 bytes_body(body.to_string())
             }
         };
-        // Nobody is said to call where the row finds out by itself.
+        // With an anonymous caller the endpoint authenticates the credentials of the request itself.
         let request = request.extension(std::sync::Arc::new(caller.clone()));
         service.raw(request.body(body).unwrap()).await
     }
 
-    /// Sends the good request as somebody who may.
+    /// Sends the valid request as a caller with the lowest role, and asserts that it succeeds.
     pub(super) async fn succeed(&self) -> Answer {
         let answer = self.send(&self.least(), &self.ask()).await;
         let name = self.sample.operation;
@@ -282,12 +286,12 @@ impl Case {
     }
 }
 
-/// What is filled in may be an object.
+/// Converts a filled-in text into a JSON object if it is one, and into a string otherwise.
 fn text_or_object(text: String) -> Value {
     serde_json::from_str::<Map<String, Value>>(&text).map_or(Value::String(text), Value::Object)
 }
 
-/// How a service describes itself: the same in every world, and read once.
+/// Returns the OpenAPI document of a service. It is the same in every world, so it is parsed once.
 pub(super) fn description(api: &Api) -> Arc<Value> {
     static KNOWN: Mutex<BTreeMap<&str, Arc<Value>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap();
@@ -301,7 +305,7 @@ fn find<'a>(api: &'a Api, operation: &str) -> Option<&'a Endpoint> {
 }
 
 impl Fixture {
-    /// Everything there is.
+    /// Creates a fixture with all records.
     pub(super) async fn of(world: World) -> Self {
         let mut fixture = Self::bare(world).await;
         fixture.add_catalogue().await;
@@ -309,7 +313,7 @@ impl Fixture {
         fixture
     }
 
-    /// What a row of this service needs.
+    /// Creates a fixture with the records that the endpoints of a service need.
     async fn for_service(world: World, service: &str) -> Self {
         let mut fixture = Self::bare(world).await;
         match service {
@@ -319,7 +323,7 @@ impl Fixture {
         fixture
     }
 
-    /// A platform, and a person who has nothing to do with it.
+    /// Creates a fixture with a platform, and a person without access to it.
     async fn bare(world: World) -> Self {
         let platform = world.platform("engines").await;
         let person = world.sign_up("ada@example.org").await;
@@ -335,7 +339,7 @@ impl Fixture {
         Self { world, ids, person }
     }
 
-    /// What belongs to the platform, and stack templates.
+    /// Adds the records of the platform, and stack templates.
     async fn add_catalogue(&mut self) {
         let (world, platform) = (&self.world, &self.ids["platformId"]);
         let entity = world.tenant(platform, "parent").await;
@@ -402,7 +406,7 @@ impl Fixture {
         ]);
     }
 
-    /// Organizations, memberships, invitations and tokens, of the platform and of people.
+    /// Adds organizations, memberships, invitations and tokens, of the platform and of persons.
     async fn add_people(&mut self) {
         let (world, person) = (&self.world, &self.person);
         let organization = world.organization_of(&self.ids["platformId"]).await;
@@ -467,7 +471,7 @@ impl Fixture {
         ]);
     }
 
-    /// A text with its parameters filled in.
+    /// Replaces the `{name}` parameters of a text by the ids of the fixture.
     pub(super) fn filled(&self, text: &str) -> String {
         let mut filled = text.to_owned();
         for (name, id) in &self.ids {
@@ -476,7 +480,7 @@ impl Fixture {
         filled
     }
 
-    /// Another platform, and everybody to whom the fixture's is foreign.
+    /// Creates another platform, and returns its members, who have no access to the fixture's platform.
     pub(super) async fn strangers(&self) -> Vec<Caller> {
         let other = self.world.platform("foreign").await;
         let of_other = |user, role| member(user, &other, role).unwrap();

@@ -1,4 +1,4 @@
-//! Every row that creates something refuses it above a limit.
+//! Every endpoint that creates records refuses to create them above a limit.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use http::Method;
 use super::fixture::{Case, every_row};
 use super::samples::Least;
 
-/// Rows that no limit refuses, and why nothing grows by them without bound.
+/// Endpoints without a limit, and the reason that they cannot create an unlimited number of records.
 const WITHOUT_LIMIT: &[(&str, &[&str])] = &[
     (
         "reads or checks",
@@ -79,10 +79,10 @@ const WITHOUT_LIMIT: &[(&str, &[&str])] = &[
         "the removal of a platform is never refused",
         &["hardDeletePlatform", "deprovisionPlatform"],
     ),
-    ("there are few keys of configuration", &["setConfig"]),
+    ("there are few configuration keys", &["setConfig"]),
     ("a person has one authenticator", &["enableTwoFactor"]),
     (
-        "a message to a webhook is deleted some time after it was sent or given up",
+        "a webhook delivery is deleted some time after it was sent or has failed",
         &["testWebhook", "replayWebhookDelivery"],
     ),
     (
@@ -102,7 +102,7 @@ const WITHOUT_LIMIT: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "the quota of mails and the rate of the client bound it",
+        "the mail quota and the rate limit of the client bound it",
         &[
             "signUpEmail",
             "signUpByForm",
@@ -115,12 +115,12 @@ const WITHOUT_LIMIT: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "the codes expire, and the rate of the client bounds them",
+        "the codes expire, and the rate limit of the client bounds them",
         &["requestDeviceCode"],
     ),
 ];
 
-/// Rows whose sample creates nothing, and the tests in which another request is refused.
+/// Endpoints whose sample creates nothing, and the tests in which a different request reaches the limit.
 const BY_HAND: &[(&str, &str)] = &[
     ("setResourceSecret", "registry::limits"),
     ("deploy", "registry::limits"),
@@ -128,6 +128,7 @@ const BY_HAND: &[(&str, &str)] = &[
     ("mapRole", "iam::organization_limits"),
 ];
 
+/// Returns whether the valid request is refused when every limit is zero.
 async fn is_refused(case: &Case) -> bool {
     let services = case.fixture.world.services_with(Limits::of(0));
     let name = case.service.0.name();
@@ -137,7 +138,7 @@ async fn is_refused(case: &Case) -> bool {
 }
 
 #[tokio::test]
-async fn every_row_that_creates_refuses_above_its_limit_or_says_why_it_has_none() {
+async fn every_endpoint_that_creates_records_has_a_limit_or_a_reason_for_none() {
     let without: BTreeSet<&str> = WITHOUT_LIMIT
         .iter()
         .flat_map(|(_, rows)| *rows)

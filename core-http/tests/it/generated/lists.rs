@@ -1,4 +1,4 @@
-//! Lists are walked to their end without gaps, and take good cursors alone.
+//! Paging through lists: complete walks, limits, and cursors.
 
 use core_domain::kernel::Clock;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::fixture::{Case, Fixture, every_row};
 use super::samples::samples;
 use crate::world::{World, at, operator};
 
-/// Whether the row takes this parameter.
+/// Returns whether the endpoint takes this parameter.
 pub(super) fn takes(case: &Case, parameter: &str) -> bool {
     let operation = case.operation();
     let parameters = operation["parameters"].as_array();
@@ -17,10 +17,10 @@ pub(super) fn takes(case: &Case, parameter: &str) -> bool {
     })
 }
 
-/// Where the next page begins, in whatever form the list has.
+/// Returns the cursor of the next page, for each of the list formats.
 pub(super) fn next(answer: &Value) -> Option<String> {
     let pagination = &answer["pagination"];
-    // Where the page says itself where it began, or does not.
+    // Lists that also return their own cursor name the next one `nextCursor`.
     let next = pagination.get("nextCursor").or(pagination.get("cursor"));
     next.unwrap_or(&answer["cursor"])
         .as_str()
@@ -31,7 +31,7 @@ fn records(answer: &Value) -> Vec<Value> {
     answer["data"].as_array().cloned().unwrap_or_default()
 }
 
-/// As many of everything as a walk needs, each time others.
+/// Adds enough new records of every kind for a walk over several pages.
 pub(super) async fn filled(case: &Case) {
     let round = case.fixture.world.clock.now().millis();
     if case.fixture.ids.contains_key("entityId") {
@@ -131,7 +131,7 @@ async fn fill_organization(case: &Case, round: i64) {
         let email = format!("{name}@example.org");
         world.invite_as_operator(organization, &email).await;
     }
-    // The list goes by member, the one who joined last first.
+    // The list is ordered by member; the latest member comes first.
     for user in ["adam", "mary"] {
         for name in ["one", "two"].map(|name| format!("{name}-{round}")) {
             let permission = format!("{name}:read");
@@ -142,7 +142,7 @@ async fn fill_organization(case: &Case, round: i64) {
 }
 
 #[tokio::test]
-async fn every_list_is_walked_without_gaps_and_repetitions() {
+async fn every_list_can_be_paged_through_without_gaps_or_repetitions() {
     let checked = every_row(async |case: &Case| {
         if !takes(case, "cursor") {
             return false;
@@ -164,7 +164,7 @@ async fn every_list_is_walked_without_gaps_and_repetitions() {
                 None => break,
             }
         }
-        assert!(whole.len() > 1, "{} has too few", case.name());
+        assert!(whole.len() > 1, "{} has too few records", case.name());
         let ids = |records: &[Value]| -> Vec<Value> {
             let id = |r: &Value| [r["id"].clone(), r["jobId"].clone()];
             records.iter().flat_map(id).collect()
@@ -178,7 +178,7 @@ async fn every_list_is_walked_without_gaps_and_repetitions() {
     assert!(checked >= 8, "{checked}");
 }
 
-/// The largest limit that a list takes, if its schema names one.
+/// Returns the maximum of the `limit` parameter; `None` if its schema has no maximum.
 fn max_limit(case: &Case) -> Option<u64> {
     let parameters = case.operation()["parameters"].clone();
     let mut parameters = parameters.as_array().unwrap().iter();
@@ -187,8 +187,7 @@ fn max_limit(case: &Case) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn invalid_cursors_and_limits_are_refused_and_more_than_a_hundred_is_a_hundred_without_a_maximum()
- {
+async fn invalid_cursors_and_limits_are_refused_and_a_limit_without_a_maximum_is_capped() {
     every_row(async |case: &Case| {
         if !takes(case, "cursor") {
             return false;
@@ -226,15 +225,15 @@ async fn invalid_cursors_and_limits_are_refused_and_more_than_a_hundred_is_a_hun
 }
 
 #[tokio::test]
-async fn a_cursor_fits_its_own_list_alone() {
+async fn a_cursor_is_only_valid_for_its_own_list() {
     let mut cursors: Vec<(&str, String)> = Vec::new();
-    // One world for all, so that the cursors are those of one installation.
+    // All lists share one world, so that their cursors are of one installation.
     let mut fixture = Fixture::of(World::new()).await;
     for sample in samples() {
         let case = Case::within(fixture, sample);
         if takes(&case, "cursor") {
             filled(&case).await;
-            // One list at two addresses for operators.
+            // For operators these two paths return the same list.
             let same = |list: &str| (list, case.name()) == ("listAudit", "listAuditEvents");
             for (list, cursor) in cursors.iter().filter(|(list, _)| !same(list)) {
                 let ask = case.ask().with_query(&format!("cursor={cursor}"));

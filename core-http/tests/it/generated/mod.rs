@@ -1,4 +1,4 @@
-//! What holds for every endpoint, generated from the endpoint table and one [`Sample`](samples::Sample) per row.
+//! Rules for every endpoint, tested with the endpoint table and one [`Sample`](samples::Sample) per endpoint.
 
 mod access;
 mod bodies;

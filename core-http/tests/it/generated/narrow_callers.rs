@@ -1,5 +1,5 @@
-//! Callers who have less than their role promises: a narrowed key, a person whom headers call an owner, an address that nobody has
-//! confirmed, a session without a fresh proof.
+//! Callers with fewer rights than their role or headers claim: a restricted API key, a member with forged identity
+//! headers, a person with an unconfirmed address, and a session without a recent step-up.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use super::replays::{PROOF_EXPIRES_AFTER, first_caller};
 use super::samples::Least;
 use crate::world::{Answer, api_key};
 
-/// A key of the platform's organization with these permissions.
+/// Returns an API key of the platform's organization with these permissions.
 fn key_with(case: &Case, patterns: &[&str]) -> Caller {
     let mut key = api_key(&case.fixture.ids["platformId"]);
     if let Caller::ApiKey {
@@ -27,11 +27,11 @@ fn key_with(case: &Case, patterns: &[&str]) -> Caller {
     key
 }
 
-/// Rows that give rights, which their callers must have themselves.
+/// Endpoints that give permissions to others. Their callers must have these permissions themselves.
 const GIVE_RIGHTS: [&str; 4] = ["createGrant", "createInvitation", "mapRole", "removeGrant"];
 
 #[tokio::test]
-async fn a_key_needs_the_permission_of_the_row_and_no_other() {
+async fn an_api_key_needs_the_permission_of_the_endpoint_and_no_other() {
     let checked = every_row(async |case: &Case| {
         let Some(permission) = case.row().requirement().permission() else {
             return false;
@@ -64,7 +64,7 @@ async fn a_key_needs_the_permission_of_the_row_and_no_other() {
     assert!(checked >= 60, "{checked}");
 }
 
-/// Sends a request as the holder of the service key who names a member and says that they own everything.
+/// Sends a request with the service key for a member, with headers that claim the rights of an owner and operator.
 async fn send_vouched(case: &Case, user: &str, ask: &Ask) -> Answer {
     let mut request = Request::builder()
         .method(ask.method.clone())
@@ -87,7 +87,7 @@ async fn send_vouched(case: &Case, user: &str, ask: &Ask) -> Answer {
 }
 
 #[tokio::test]
-async fn a_member_whom_headers_call_an_owner_is_refused_like_any_member() {
+async fn identity_headers_cannot_raise_the_rights_of_a_member() {
     let checked = every_row(async |case: &Case| {
         let least = case.sample.least;
         let above_member = matches!(least, Least::Admin | Least::Owner | Least::Operator);
@@ -111,7 +111,7 @@ async fn a_member_whom_headers_call_an_owner_is_refused_like_any_member() {
     assert!(checked >= 60, "{checked}");
 }
 
-/// The rows that refuse a person whose address nobody has confirmed.
+/// The endpoints that refuse a person with an unconfirmed address.
 const NEED_A_CONFIRMED_ADDRESS: [&str; 8] = [
     "acceptInvitation",
     "enableTwoFactor",
@@ -124,8 +124,7 @@ const NEED_A_CONFIRMED_ADDRESS: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn a_person_with_an_unconfirmed_address_enrols_no_factor_and_sees_and_answers_no_invitation()
-{
+async fn a_person_with_an_unconfirmed_address_cannot_enrol_factors_or_use_invitations() {
     let refused = RefCell::new(BTreeSet::new());
     every_row(async |case: &Case| {
         if case.sample.least != Least::Person && case.sample.least != Least::SignedIn {
@@ -146,7 +145,7 @@ async fn a_person_with_an_unconfirmed_address_enrols_no_factor_and_sees_and_answ
     assert_eq!(refused.into_inner(), expected);
 }
 
-/// Rows that ask for a fresh proof only if an owner is made or removed; `iam/step_up.rs` tests them.
+/// Endpoints that require a step-up only if an owner is added or removed; `iam/step_up.rs` tests them.
 const ASK_ABOUT_OWNERS: [&str; 4] = [
     "createInvitation",
     "inviteMember",
@@ -161,7 +160,7 @@ fn documents_step_up(case: &Case) -> bool {
 }
 
 #[tokio::test]
-async fn the_rows_that_document_a_fresh_proof_ask_for_one_and_no_others_do() {
+async fn only_the_endpoints_that_document_a_step_up_require_one() {
     let checked = every_row(async |case: &Case| {
         if matches!(case.sample.least, Least::Public | Least::Service) {
             return false;

@@ -1,4 +1,4 @@
-//! The descriptions: a valid OpenAPI 3.1 document, the same as the one that is checked in, and true of the answers.
+//! The OpenAPI documents: valid OpenAPI 3.1, equal to the committed files, and consistent with the responses.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::fixture::{Case, every_row};
 use crate::world::{World, operator};
 
-/// The meta-schema of OpenAPI 3.1 that its authors publish (2022-10-07).
+/// The official meta-schema of OpenAPI 3.1 (2022-10-07).
 const META_SCHEMA: &str = include_str!("../../data/openapi-3.1.json");
 
 fn documents() -> Vec<(&'static str, Value)> {
@@ -28,7 +28,7 @@ fn validator(schema: &Value) -> Validator {
 }
 
 #[test]
-fn every_description_is_a_valid_openapi_document() {
+fn every_service_has_a_valid_openapi_document() {
     let meta_schema = validator(&serde_json::from_str(META_SCHEMA).unwrap());
     for (name, document) in documents() {
         let errors: Vec<String> = meta_schema
@@ -39,14 +39,14 @@ fn every_description_is_a_valid_openapi_document() {
     }
 }
 
-/// Where the descriptions are checked in. `UPDATE_OPENAPI=1` writes them anew.
+/// Returns the path of the committed document of a service. `UPDATE_OPENAPI=1` rewrites the files.
 fn golden(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi");
     folder.join(format!("{name}.json"))
 }
 
 #[test]
-fn every_description_is_the_one_that_is_checked_in() {
+fn every_openapi_document_is_equal_to_the_committed_file() {
     for (name, document) in documents() {
         let text = format!("{}\n", serde_json::to_string_pretty(&document).unwrap());
         if std::env::var_os("UPDATE_OPENAPI").is_some() {
@@ -62,7 +62,7 @@ fn every_description_is_the_one_that_is_checked_in() {
     }
 }
 
-/// Every `$ref` of a document.
+/// Collects the target of every `$ref` in a document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -77,7 +77,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_every_operation_has_one_id() {
+fn every_reference_resolves_and_every_operation_has_a_unique_id() {
     let mut ids = BTreeSet::new();
     for (name, document) in documents() {
         let mut found = BTreeSet::new();
@@ -92,7 +92,7 @@ fn every_reference_leads_somewhere_and_every_operation_has_one_id() {
             .flat_map(|path| path.as_object().unwrap().values())
         {
             let id = operation["operationId"].as_str().unwrap();
-            assert!(ids.insert(id.to_owned()), "{id} twice");
+            assert!(ids.insert(id.to_owned()), "{id} is used twice");
             assert!(operation["tags"][0].is_string(), "{id} has no tag");
             assert!(
                 operation["summary"]
@@ -104,7 +104,7 @@ fn every_reference_leads_somewhere_and_every_operation_has_one_id() {
     }
 }
 
-/// The schema at a pointer, with the components it refers to.
+/// Returns a validator of a schema, together with the components that it refers to.
 fn schema_at(document: &Value, schema: &Value) -> Validator {
     let mut whole = json!({ "components": document["components"] });
     whole["allOf"] = json!([schema]);
@@ -112,7 +112,7 @@ fn schema_at(document: &Value, schema: &Value) -> Validator {
 }
 
 #[tokio::test]
-async fn every_answer_fits_its_description_and_so_does_every_example() {
+async fn every_response_and_every_example_matches_its_schema() {
     every_row(async |case: &Case| {
         let document: Value = serde_json::from_str(case.service.0.openapi()).unwrap();
         let operation = case.operation();
@@ -121,7 +121,7 @@ async fn every_answer_fits_its_description_and_so_does_every_example() {
         let content = &response["content"]["application/json"];
         let name = case.name();
         if answer.bytes.is_empty() {
-            assert!(content.is_null(), "{name} answered nothing");
+            assert!(content.is_null(), "{name} returned no body");
             return false;
         }
         if answer.header("content-type") != "application/json" {
@@ -155,7 +155,7 @@ async fn every_answer_fits_its_description_and_so_does_every_example() {
 }
 
 #[tokio::test]
-async fn every_refusal_of_every_row_is_described_with_its_code() {
+async fn every_error_code_of_every_endpoint_is_documented() {
     every_row(async |case: &Case| {
         let operation = case.operation();
         let mut bad = vec![case.ask().with("accept", "image/png"), case.ask()];
@@ -182,7 +182,11 @@ async fn every_refusal_of_every_row_is_described_with_its_code() {
                 let codes = described.as_array().cloned().unwrap_or_default();
                 let known = codes.iter().any(|code| code == answer.code());
                 let (name, status) = (case.name(), answer.status);
-                assert!(known, "{name}: {status} {} is not described", answer.code());
+                assert!(
+                    known,
+                    "{name}: {status} {} is not documented",
+                    answer.code()
+                );
             }
         }
         true
@@ -191,7 +195,7 @@ async fn every_refusal_of_every_row_is_described_with_its_code() {
 }
 
 #[test]
-fn what_a_client_must_know_is_said() {
+fn the_documents_describe_headers_statuses_aliases_and_authentication() {
     let documents = documents();
     let of = |name: &str| &documents.iter().find(|(n, _)| *n == name).unwrap().1;
     let registry = of("registry");

@@ -1,4 +1,4 @@
-//! What holds for every page and every form.
+//! Rules for every HTML page and every form.
 
 use core_domain::kernel::Caller;
 use http::Method;
@@ -7,10 +7,10 @@ use super::fixture::{Ask, Case, every_row};
 use super::samples::Least;
 use crate::world::Answer;
 
-/// What browsers want most.
+/// The `Accept` header of a browser.
 const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 
-/// Whether browsers get pages of the row.
+/// Returns whether browsers get HTML from the endpoint.
 fn is_page(case: &Case) -> bool {
     let operation = case.operation();
     let sent_on = &operation["responses"]["303"]["content"];
@@ -23,7 +23,7 @@ fn text(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn every_page_has_one_heading_a_language_labels_and_no_script_of_its_own() {
+async fn every_page_has_one_heading_a_language_labels_and_no_inline_script() {
     let checked = every_row(async |case: &Case| {
         let ask = case.ask().with("accept", HTML);
         let answer = case.send(&case.least(), &ask).await;
@@ -41,7 +41,7 @@ async fn every_page_has_one_heading_a_language_labels_and_no_script_of_its_own()
 fn check_text(page: &str) {
     assert_eq!(page.matches("<h1>").count(), 1, "{page}");
     assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"));
-    // The one script is a file of ours.
+    // The only script is a file that IAM serves.
     let ours = page.matches("<script defer src=\"/assets/passkeys.js?v=");
     let ours = ours.count();
     assert_eq!(page.matches("<script").count(), ours);
@@ -66,7 +66,7 @@ fn check_field(page: &str, tag: &str) {
     assert!(!is_typed || tag.contains("autocomplete="), "{tag}");
 }
 
-/// Browsers keep no page and show it in no frame.
+/// Asserts that browsers do not store the page and do not show it in a frame.
 fn check_headers(page: &Answer) {
     assert_eq!(page.header("cache-control"), "no-store");
     // With `no-referrer` browsers would send forms with `Origin: null`.
@@ -81,7 +81,7 @@ fn check_headers(page: &Answer) {
     }
 }
 
-/// What browsers say of a form that no page of ours has sent.
+/// The origin headers of form submissions that no page of IAM has sent.
 const FROM_ELSEWHERE: [&[(&str, &str)]; 8] = [
     &[("origin", "http://evil.test")],
     &[("origin", "null")],
@@ -94,7 +94,7 @@ const FROM_ELSEWHERE: [&[(&str, &str)]; 8] = [
 ];
 
 #[tokio::test]
-async fn a_form_must_say_that_one_of_our_pages_sent_it_with_cookies_or_without() {
+async fn forms_without_a_same_origin_header_are_refused_with_or_without_cookies() {
     let checked = every_row(async |case: &Case| {
         if !is_page(case) || case.row().method() != Method::POST {
             return false;
@@ -104,7 +104,7 @@ async fn a_form_must_say_that_one_of_our_pages_sent_it_with_cookies_or_without()
                 refused_from(case, ask, said).await;
             }
         }
-        // None of them has changed anything.
+        // None of the refused requests has changed anything.
         let _ = case.succeed().await;
         true
     })
@@ -126,7 +126,7 @@ async fn refused_from(case: &Case, mut ask: Ask, said: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn whatever_is_no_page_answers_browsers_as_it_answers_programs() {
+async fn endpoints_that_are_not_pages_never_return_html() {
     let checked = every_row(async |case: &Case| {
         if is_page(case) {
             return false;

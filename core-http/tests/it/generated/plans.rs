@@ -1,4 +1,4 @@
-//! Every page of every list is read by an index that has it in order, whatever it is filtered by.
+//! The query plans of lists: an index returns every page in order, for every combination of filters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use super::lists::{filled, next, takes};
 use super::samples::samples;
 use crate::world::World;
 
-/// How many records a page has.
+/// The number of records on a page.
 const PAGE: u32 = 2;
 
-/// The values a filter is asked with.
+/// Returns the values with which a filter is tested.
 fn values(case: &Case, name: &str, schema: &Value) -> Vec<String> {
     if let Some(id) = case.fixture.ids.get(name) {
         return vec![id.clone()];
@@ -52,7 +52,7 @@ fn texts(values: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Every query a list can be asked with: with each filter or without it.
+/// Returns every combination of the optional filters of a list, as query strings.
 fn queries(case: &Case) -> Vec<String> {
     let operation = case.operation();
     let mut queries = vec![String::new()];
@@ -73,7 +73,7 @@ fn queries(case: &Case) -> Vec<String> {
     queries
 }
 
-/// Tables of which a list may leave out rows one by one, and why there are few to leave out.
+/// Tables whose lists may filter rows one by one, and the rows to which the filtering is limited.
 const FEW: [(&str, &str); 5] = [
     ("unsealed_audit_entries", "those of the last moment"),
     ("api_keys", "the keys of one owner"),
@@ -85,7 +85,7 @@ const FEW: [(&str, &str); 5] = [
     ),
 ];
 
-/// What a list leaves out on its way: rows that are hidden, or of the other stream of the audit.
+/// Returns whether a condition only excludes deleted rows or rows of the other audit stream.
 fn hides(filter: &Filter) -> bool {
     match filter {
         Filter::IsNull(column) => *column == "deleted_at",
@@ -94,14 +94,14 @@ fn hides(filter: &Filter) -> bool {
     }
 }
 
-/// A page asks for a row more than it shows, a list for what it shows, and whoever wants one thing for one. Holds are read
-/// whole, one of each source.
+/// Returns whether a query reads a list. A page reads one row more than it shows, a list reads all rows that it shows,
+/// and a lookup reads one row. Holds are excluded because all of them are read, one of each source.
 fn is_list(select: &Select) -> bool {
     let ordered = !select.order.is_empty();
     ordered && select.limit >= Some(PAGE) && select.table.name != "job_holds"
 }
 
-/// Why the plans do not do, if they do not.
+/// Returns the first step of the plans that scans or sorts; `None` if the plans use an index.
 fn problem(select: &Select, plans: &Plans) -> Option<String> {
     let table = select.table.name;
     let few = FEW.iter().any(|(of_few, _)| *of_few == table);
@@ -113,10 +113,10 @@ fn problem(select: &Select, plans: &Plans) -> Option<String> {
         }
     }
     for step in &plans.postgres {
-        // An incremental sort brings rows of one instant into the order of their ids.
+        // `Incremental Sort` is allowed: it sorts only rows with the same time, by their ids.
         let node = step.trim_start_matches("->").trim();
         let scans = node.starts_with("Seq Scan") || node == "Sort";
-        // A thing is hardly called as its kind is.
+        // These filters exclude few rows.
         let allowed = ["(deleted_at IS NULL)", "(entity_type <> 'main'::text)"];
         let filter = node.strip_prefix("Filter: ");
         let filters = filter.is_some_and(|filter| !allowed.contains(&filter));
@@ -128,8 +128,8 @@ fn problem(select: &Select, plans: &Plans) -> Option<String> {
     (!plans.postgres.iter().any(indexed)).then(|| "Postgres uses no index".to_owned())
 }
 
-/// Asks a list for its first two pages, by everybody who may and with every filter; answers what it asked the store for a
-/// page.
+/// Requests the first two pages of a list with every filter, as an operator and as a caller with the lowest role.
+/// Returns the list queries that reached the store.
 async fn selects(case: &Case, queries_of: &FaultStore) -> Vec<Select> {
     let mut selects = Vec::new();
     let mut answered = 0;
@@ -138,7 +138,7 @@ async fn selects(case: &Case, queries_of: &FaultStore) -> Vec<Select> {
             drop(queries_of.take_queries());
             let ask = case.ask().with_query(&format!("limit={PAGE}{query}"));
             let first = case.send(&caller, &ask).await;
-            // Not everybody may ask everything, and not all filters go together.
+            // Some filters are not permitted to every caller, and some exclude each other.
             answered += usize::from(first.is_good());
             if let Some(cursor) = next(&first.json) {
                 let ask = ask.with_query(&format!("cursor={cursor}"));

@@ -1,4 +1,4 @@
-//! Idempotency keys, `If-Match`, `If-None-Match`.
+//! Idempotency keys, `If-Match`, and `If-None-Match`.
 
 use core_http::kernel::testing::Answer;
 use futures_util::future::join_all;
@@ -11,17 +11,17 @@ use crate::world::{World, operator};
 
 const KEY: &str = "idempotency-key";
 
-/// Suspends the platform of its caller, whose repetition is then refused as every other request.
+/// The operation that suspends the caller's platform. Its repetition is refused like every other request.
 const SUSPENDS: &str = "suspendPlatform";
 
-/// What a client sees of an answer, but for what differs between any two requests.
+/// Returns the parts of a response that a replay must repeat: the status, the body, and the entity tag.
 fn seen(answer: &Answer) -> (u16, Value, String) {
     let etag = answer.header("etag").to_owned();
     (answer.status.as_u16(), answer.json.clone(), etag)
 }
 
 #[tokio::test]
-async fn a_write_that_is_repeated_with_its_key_happens_once_and_gets_the_same_answer() {
+async fn a_write_repeated_with_its_key_happens_once_and_gets_the_same_response() {
     let checked = every_row(async |case: &Case| {
         if !case.row().takes_idempotency_keys() {
             return false;
@@ -51,7 +51,7 @@ async fn a_write_that_is_repeated_with_its_key_happens_once_and_gets_the_same_an
             "{name}: {}",
             refused.json
         );
-        // The key is its caller's; somebody else's request is a request of its own.
+        // A key is bound to its caller, so the same key of another caller is a new request.
         if case.sample.least < Least::Service && case.sample.least != Least::Person {
             let theirs = case.send(&operator(), &ask).await;
             assert_eq!(theirs.header("idempotency-replayed"), "", "{name}");
@@ -62,7 +62,7 @@ async fn a_write_that_is_repeated_with_its_key_happens_once_and_gets_the_same_an
     assert!(checked >= 20, "{checked}");
 }
 
-/// Another request of the same row.
+/// Returns a different request to the same endpoint.
 fn different(ask: &Ask) -> Ask {
     if ask.body.is_object() {
         return ask.clone().with_field("unknown", Some(json!(1)));
@@ -71,7 +71,7 @@ fn different(ask: &Ask) -> Ask {
 }
 
 #[tokio::test]
-async fn a_refusal_is_repeated_with_its_key_too_and_a_bad_key_is_none() {
+async fn a_refusal_is_replayed_with_its_key_and_an_invalid_key_is_refused() {
     every_row(async |case: &Case| {
         if !case.row().takes_idempotency_keys() {
             return false;
@@ -97,7 +97,7 @@ async fn a_refusal_is_repeated_with_its_key_too_and_a_bad_key_is_none() {
 }
 
 #[tokio::test]
-async fn one_key_sent_many_times_at_once_does_one_thing() {
+async fn concurrent_requests_with_one_key_take_effect_once() {
     every_row(async |case: &Case| {
         if !case.row().takes_idempotency_keys() {
             return false;
@@ -119,7 +119,7 @@ async fn one_key_sent_many_times_at_once_does_one_thing() {
 }
 
 #[tokio::test]
-async fn a_change_with_if_match_happens_only_while_the_record_has_that_entity_tag() {
+async fn if_match_changes_a_record_only_while_it_has_that_entity_tag() {
     let checked = every_row(async |case: &Case| {
         if !case.row().obeys_if_match() {
             return false;
@@ -148,8 +148,8 @@ async fn a_change_with_if_match_happens_only_while_the_record_has_that_entity_ta
     assert!(checked >= 25, "{checked}");
 }
 
-/// The entity tag of what the row changes, as the row that shows it says: at the same path, or above the name of an action.
-/// Where no row shows it, the row itself does, once it was done.
+/// Returns the entity tag of the record that the endpoint changes. It comes from the `GET` at the same path, or at the
+/// parent path of an action. If there is no such `GET`, it comes from the response to the valid request.
 async fn current_etag(case: &Case) -> String {
     let mut ask = case.ask();
     if ask.method == Method::POST {
@@ -162,7 +162,7 @@ async fn current_etag(case: &Case) -> String {
     ask.method = Method::GET;
     ask.body = Value::Null;
     if case.name() == "updateBuild" {
-        // It is the newest one.
+        // The build of the fixture is the latest one.
         ask.path = ask.path.replace(case.id_of("buildId"), "latest");
     }
     let caller = match case.sample.least {
@@ -175,7 +175,7 @@ async fn current_etag(case: &Case) -> String {
 }
 
 #[tokio::test]
-async fn what_a_client_has_already_is_not_sent_again() {
+async fn a_matching_if_none_match_gets_304_without_a_body() {
     let checked = every_row(async |case: &Case| {
         if case.row().method() != Method::GET {
             return false;
@@ -200,7 +200,7 @@ async fn what_a_client_has_already_is_not_sent_again() {
 }
 
 #[test]
-fn every_row_that_changes_what_has_an_entity_tag_obeys_if_match() {
+fn every_endpoint_that_changes_a_record_with_an_entity_tag_obeys_if_match() {
     for api in World::new().services() {
         let document = description(api);
         for row in api.0.endpoints() {
@@ -209,7 +209,8 @@ fn every_row_that_changes_what_has_an_entity_tag_obeys_if_match() {
             let answers_it = described["200"]["headers"]["ETag"].is_object();
             let changes = match *row.method() {
                 Method::GET => false,
-                // To a list it adds; anything else is done to what stands above it, or to what it answers.
+                // A `POST` to a list adds a record. Any other one changes the record at the parent path, or the one
+                // that it returns.
                 Method::POST => {
                     let to_list = operations["get"].is_object();
                     !to_list && (answers_it || is_shown(&document, parent(row.path())))
@@ -222,12 +223,12 @@ fn every_row_that_changes_what_has_an_entity_tag_obeys_if_match() {
     }
 }
 
-/// Tells whether the `GET` of a path shows something with an entity tag.
+/// Returns whether the `GET` of a path returns a record with an entity tag.
 fn is_shown(document: &Value, path: &str) -> bool {
     document["paths"][path]["get"]["responses"]["304"].is_object()
 }
 
-/// A path without its last segment.
+/// Returns a path without its last segment.
 fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(above, _)| above)
 }

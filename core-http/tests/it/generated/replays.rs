@@ -1,4 +1,4 @@
-//! A stored answer is shown only to a caller whom a new request would let in now.
+//! A stored response is replayed only to a caller who may still send the request.
 
 use core_domain::access::RecordKey;
 use core_domain::iam::MemberQuery;
@@ -13,10 +13,10 @@ use crate::world::{World, owner};
 
 const KEY: &str = "idempotency-key";
 
-/// Longer than a proof of the caller is fresh.
+/// A time after which a step-up has expired, in seconds.
 pub(super) const PROOF_EXPIRES_AFTER: u64 = 11 * 60;
 
-/// What a caller loses between a request and its repetition.
+/// The right that a caller loses between a request and its repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Loss {
     SignedOut,
@@ -36,7 +36,8 @@ const LOSSES: [Loss; 6] = [
     Loss::MembershipRemoved,
 ];
 
-/// Rows whose own success ends what they ask for: their repetition gets the stored answer as long as the scope is open.
+/// Endpoints whose success ends the caller's own access. Their repetition gets the stored response while the scope
+/// accepts the caller.
 const ENDS_ACCESS: [&str; 4] = [
     "leaveOrganization",
     "deleteOwnOrganization",
@@ -44,15 +45,15 @@ const ENDS_ACCESS: [&str; 4] = [
     "revokeAuthSessions",
 ];
 
-/// The caller of a row; a person who operates the installation where the row is for operators. Their session exists: some rows
-/// ask for a fresh proof.
+/// Returns the caller of an endpoint. An endpoint for operators gets a person who operates the installation. Their
+/// session exists, because some endpoints require a step-up.
 pub(super) fn first_caller(case: &Case) -> Caller {
     if case.sample.least != Least::Operator {
         return case.least();
     }
     let stranger = owner(&case.fixture.ids["platformId"]);
     let mut caller = match case.name() {
-        // Nobody bans themselves.
+        // Users cannot ban themselves.
         "banUser" => stranger.clone(),
         _ => case.fixture.person.caller(),
     };
@@ -65,7 +66,7 @@ pub(super) fn first_caller(case: &Case) -> Caller {
     caller
 }
 
-/// The same caller after the loss.
+/// Applies the loss and returns the caller after it.
 async fn after(case: &Case, loss: Loss, mut caller: Caller) -> Caller {
     let world = &case.fixture.world;
     if let Caller::User { membership, .. } = &mut caller {
@@ -109,7 +110,7 @@ async fn remove_memberships(world: &World, user: Option<&UserId>) {
     uow.commit().await.unwrap();
 }
 
-/// Tells whether an answer refuses the caller because of the loss: they were answered otherwise before.
+/// Returns whether a response refuses the caller because of the loss, that is, differs from the response before it.
 fn is_refused_for_loss(before: &Answer, anew: &Answer) -> bool {
     let not_a_member = [
         "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION",
@@ -128,7 +129,7 @@ async fn send(case: &Case, caller: &Caller, ask: &Ask, key: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_answer_of_a_key_is_not_shown_to_a_caller_who_has_lost_the_right_to_it() {
+async fn a_stored_response_is_not_replayed_to_a_caller_who_has_lost_the_right_to_it() {
     let count = std::cell::RefCell::new(std::collections::BTreeMap::new());
     every_row(async |case: &Case| {
         if !case.row().takes_idempotency_keys() || case.sample.least == Least::Service {
@@ -154,7 +155,7 @@ async fn the_answer_of_a_key_is_not_shown_to_a_caller_who_has_lost_the_right_to_
             }
             let context = format!("{name} {loss:?}: {} {}", replay.status, replay.json);
             assert_eq!(replay.header("idempotency-replayed"), "", "{context}");
-            // A lost proof stays lost, and is asked for before anything else that was lost later.
+            // An expired step-up stays expired, and is checked before the rights that are lost later.
             if replay.code() != "STEP_UP_REQUIRED" {
                 assert_eq!(replay.status, anew.status, "{context}");
                 assert_eq!(replay.code(), anew.code(), "{context}");

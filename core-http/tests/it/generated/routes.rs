@@ -1,4 +1,4 @@
-//! Every documented route is answered in every spelling, by the row that documents it.
+//! Every documented route reaches its endpoint in every spelling, and there are no other routes.
 
 use core_http::kernel::Service;
 use http::Method;
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::contract::ENDPOINTS;
 use crate::world::World;
 
-/// A service, by the name the list of documented endpoints uses, and the ids of the documented rows it does not answer
-/// yet: a new route is taken off its list.
+/// Returns each service with its name in the list of documented endpoints, and the ids of the documented endpoints that
+/// it does not have yet. Remove an id when its route is added.
 fn services(world: &World) -> [(&'static str, Service, &'static [&'static str]); 5] {
     let of = |api: &crate::world::Api| api.0.clone();
     [
@@ -20,9 +20,9 @@ fn services(world: &World) -> [(&'static str, Service, &'static [&'static str]);
     ]
 }
 
-/// Routes that users of such a service expect beyond the interface.
+/// Routes that are not in the interface, but that users of such a service expect.
 const EXTENSIONS: &[(&str, &str)] = &[
-    // the authentication library
+    // better-auth
     ("GET", "/api/auth/ok"),
     ("GET", "/api/auth/list-sessions"),
     ("POST", "/api/auth/revoke-session"),
@@ -66,7 +66,7 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("POST", "/api/auth/api-key/update"),
     ("POST", "/api/auth/api-key/delete"),
     ("POST", "/api/auth/api-key/rotate"),
-    // our own
+    // additional routes of the registry and IAM
     (
         "GET",
         "/api/v1/platforms/{platformId}/config/{configKey}/history",
@@ -144,14 +144,14 @@ const EXTENSIONS: &[(&str, &str)] = &[
         "POST",
         "/api/v1/webhooks/{webhookId}/deliveries/{deliveryId}/replay",
     ),
-    // what operators of jobs need besides
+    // additional routes for operators of jobs
     ("GET", "/api/v1/provision/jobs/{jobId}/events"),
     ("GET", "/api/v1/provision/dlq/{entryId}"),
     ("GET", "/api/v1/provision/holds"),
     ("POST", "/api/v1/provision/holds"),
     ("GET", "/api/v1/provision/holds/{holdId}"),
     ("DELETE", "/api/v1/provision/holds/{holdId}"),
-    // the pages
+    // HTML pages
     ("GET", "/"),
     ("GET", "/assets/iam.css"),
     ("GET", "/assets/passkeys.js"),
@@ -200,7 +200,7 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("POST", "/api/v1/provision/platform/reconcile"),
 ];
 
-/// The interface names the prefix alone; the paths are ours.
+/// The routes of onboarding. The interface specifies only their prefix.
 const ONBOARDING: [(&str, &str); 3] = [
     ("POST", "/start"),
     ("GET", "/status/{onboardingId}"),
@@ -226,14 +226,14 @@ fn onboarding() -> impl Iterator<Item = Value> {
     })
 }
 
-/// Whether a row answers a documented route that ends with a star: what stands for the star is ours, or the library's whose
-/// routes these are.
+/// Returns whether a path matches a documented route that ends with `*`. The interface does not specify the part that
+/// replaces the `*`.
 fn is_below_wildcard(endpoint: &Value, path: &str) -> bool {
     let prefix = text(endpoint, "path").strip_suffix('*');
     prefix.is_some_and(|prefix| path.starts_with(prefix))
 }
 
-/// A path without the names of its parameters, which the interface does not always say.
+/// Returns a path without the names of its parameters, because the interface does not name all of them.
 fn unnamed(path: &str) -> String {
     let segments = path
         .split('/')
@@ -241,7 +241,7 @@ fn unnamed(path: &str) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-/// Where standards want it: RFC 8414, and the keys of RFC 7517.
+/// Paths that standards define: the metadata of RFC 8414, and the keys of RFC 7517.
 const WELL_KNOWN: [&str; 2] = [
     "/.well-known/oauth-authorization-server",
     "/.well-known/jwks.json",
@@ -280,7 +280,7 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// A path a client could ask for: parameters and the star are filled in.
+/// Returns a path that a client could request: the parameters and the `*` are replaced by values.
 fn asked(pattern: &str) -> String {
     let segments = pattern.split('/').map(|segment| match segment {
         "*" => "some/thing",
@@ -290,7 +290,7 @@ fn asked(pattern: &str) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-/// All (path, prefix taken off) under which the endpoint must be found.
+/// Returns every path at which the endpoint must be found, with the prefix that a gateway has removed.
 fn spellings(endpoint: &Value) -> Vec<(String, Option<String>)> {
     let path = text(endpoint, "path");
     let mut spellings = vec![(asked(path), None)];
@@ -305,7 +305,7 @@ fn spellings(endpoint: &Value) -> Vec<(String, Option<String>)> {
         text(gateway, "natural"),
         text(gateway, "reaches_natural_as"),
     );
-    // Where two services share a prefix the rest names another service in words.
+    // If two services share a prefix, `reaches_natural_as` is a note in words instead of a path.
     if rest.starts_with('/') && !rest.contains(' ') {
         let prefix = natural.strip_suffix(rest).unwrap_or(natural);
         spellings.push((asked(rest), None));
@@ -315,7 +315,7 @@ fn spellings(endpoint: &Value) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn every_documented_route_is_answered_in_every_spelling_by_one_and_the_same_row() {
+fn every_spelling_of_a_documented_route_reaches_the_same_endpoint() {
     for (name, service, missing) in services(&World::new()) {
         for endpoint in documented(name) {
             if missing.contains(&text(&endpoint, "id")) {
@@ -341,7 +341,7 @@ fn every_documented_route_is_answered_in_every_spelling_by_one_and_the_same_row(
 }
 
 #[test]
-fn a_route_that_is_said_to_be_missing_is_documented_and_answered_by_none() {
+fn routes_listed_as_missing_are_documented_and_do_not_exist() {
     for (name, service, missing) in services(&World::new()) {
         let documented = documented(name);
         for id in missing {

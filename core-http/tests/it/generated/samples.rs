@@ -1,7 +1,7 @@
-//! One sample per row: what of the good request does not follow from the row's description, and the least role that may
-//! send it. The roles are written down here once more on purpose: they are what the interface promises.
+//! One sample per endpoint: the parts of the valid request that do not follow from the OpenAPI document, and the lowest
+//! role that may send it. The roles deliberately repeat what the interface promises.
 
-/// Who may call at least.
+/// The lowest role that may call an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Least {
     Public,
@@ -14,19 +14,19 @@ pub(super) enum Least {
     Operator,
 }
 
-/// A row's good request.
+/// The valid request of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) operation: &'static str,
     pub(super) least: Least,
-    /// Parameters of the query.
+    /// The query string, without `?`.
     pub(super) query: &'static str,
-    /// Fields in place of those of the example: an object as text; `null` leaves one out.
+    /// A JSON object with the fields that replace those of the example; `null` removes a field.
     pub(super) body: &'static str,
     pub(super) headers: &'static [(&'static str, &'static str)],
-    /// Path parameters that stand for another id of the fixture than that of their name.
+    /// Path parameters, each with the name of the fixture's id to use in place of the id of the same name.
     pub(super) using: &'static [(&'static str, &'static str)],
-    /// Requests of the operator that must come before.
+    /// The method and path of requests that an operator sends first.
     pub(super) before: &'static [(&'static str, &'static str)],
 }
 
@@ -75,21 +75,21 @@ const BEARER: &[(&str, &str)] = &[("authorization", "{bearer}")];
 const COOKIE: &[(&str, &str)] = &[("cookie", "{cookie}"), ("origin", "http://iam.test")];
 
 const FROM_PAGE: &[(&str, &str)] = &[("origin", "http://iam.test")];
-/// Of a sign-in that waits for its second factor.
+/// The headers of a sign-in that waits for its second factor.
 const HALF_SIGNED_IN: &[(&str, &str)] = &[
     ("cookie", "{twoFactorCookie}"),
     ("origin", "http://iam.test"),
 ];
 
-/// Of a challenge that waits for a new passkey.
+/// The headers of a pending registration of a passkey.
 const REGISTERING: &[(&str, &str)] = &[
     ("cookie", "{registeringCookie}"),
     ("origin", "http://iam.test"),
 ];
-/// Of a challenge that waits for a passkey.
+/// The headers of a pending sign-in with a passkey.
 const SHOWING: &[(&str, &str)] = &[("cookie", "{showingCookie}"), ("origin", "http://iam.test")];
 
-/// The webhook of the installation, and a message to it.
+/// The webhook of the installation, and a delivery of it.
 const OF_INSTALLATION: &[(&str, &str)] = &[
     ("webhookId", "installationWebhookId"),
     ("deliveryId", "installationDeliveryId"),
@@ -100,7 +100,7 @@ const FROM_LINKS: &str =
 
 const CONFIG_VERSION: &[(&str, &str)] = &[("version", "configVersion")];
 
-/// Of every row of every service. A new row gets its line here.
+/// Returns the samples of all endpoints of all services. Add a line here for each new endpoint.
 pub(super) fn samples() -> Vec<Sample> {
     vec![
         // registry

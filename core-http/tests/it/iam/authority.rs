@@ -1,4 +1,4 @@
-//! What a gateway in the same process learns of a session.
+//! Sessions as a gateway in the same process resolves them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn bearer(token: &str) -> Credential {
 }
 
 #[tokio::test]
-async fn the_gateway_learns_role_platform_and_suspension_and_of_a_sign_out_at_once() {
+async fn the_gateway_resolves_role_platform_and_suspension_and_refuses_after_a_sign_out() {
     let world = World::new();
     let gateway = authority(&world.app.store);
     let ada = world.sign_up(ADA).await;
@@ -49,7 +49,7 @@ async fn the_gateway_learns_role_platform_and_suspension_and_of_a_sign_out_at_on
 }
 
 #[tokio::test]
-async fn use_through_the_gateway_keeps_a_session_alive() {
+async fn requests_through_the_gateway_extend_a_session() {
     let world = World::new();
     let gateway = authority(&world.app.store);
     let ada = world.sign_up(ADA).await;
@@ -87,7 +87,7 @@ fn corrupt() -> StoreError {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_is_no_refusal_and_what_can_be_no_token_is_not_looked_up() {
+async fn a_failing_store_is_no_refusal_and_malformed_tokens_are_not_looked_up() {
     for (error, said) in [
         (unreachable as fn() -> StoreError, "no route"),
         (corrupt, "a row of sessions cannot be decoded"),
@@ -107,7 +107,7 @@ async fn a_store_that_fails_is_no_refusal_and_what_can_be_no_token_is_not_looked
 }
 
 #[tokio::test]
-async fn iam_is_degraded_without_its_store() {
+async fn health_is_degraded_if_the_store_fails() {
     let broken = World::with(|app| app.store = Arc::new(Failing(unreachable)));
     for (world, status, store) in [
         (World::new(), "healthy", "ok"),

@@ -1,5 +1,5 @@
-//! A mailed link confirms an address together with a session or the password of the account, and never alone: a stranger may
-//! have made the account.
+//! A mailed link confirms an address only together with a session or the password of the account. The link alone is not
+//! enough, because a stranger may have created the account.
 
 use core_http::iam::IamOptions;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ const TAKE_OVER: &str = "/verify-email/take-over";
 const DELETE: &str = "/verify-email/delete";
 
 impl World {
-    /// The token of a link that confirms an address. Time passes.
+    /// Requests a confirmation link and returns its token. Advances the clock by a second.
     async fn confirmation(&self, email: &str) -> String {
         let path = "/api/auth/send-verification-email";
         let _ = self.post(path, json!({ "email": email })).await.expect(200);
@@ -43,7 +43,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_link_alone_confirms_nothing_and_is_not_used_up() {
+async fn a_link_alone_confirms_nothing_and_stays_valid() {
     let world = World::new();
     let (mallory, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     let token = &world.confirmation(ADA).await;
@@ -76,7 +76,7 @@ async fn a_link_alone_confirms_nothing_and_is_not_used_up() {
 }
 
 #[tokio::test]
-async fn the_key_of_a_program_is_no_session_of_the_account() {
+async fn an_api_key_does_not_confirm_the_address() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let made = world.set_up(&ada, "engines").await.expect(201);
@@ -89,7 +89,7 @@ async fn the_key_of_a_program_is_no_session_of_the_account() {
 }
 
 #[tokio::test]
-async fn the_password_of_the_account_confirms_and_signs_in_where_that_is_wanted() {
+async fn the_password_confirms_the_address_and_signs_in_if_the_option_is_set() {
     for auto_sign_in_after_verification in [false, true] {
         let world = World::new().with_iam(IamOptions {
             auto_sign_in_after_verification,
@@ -130,7 +130,7 @@ async fn a_wrong_password_with_a_link_counts_as_a_failed_sign_in() {
 }
 
 #[tokio::test]
-async fn the_page_of_a_link_confirms_by_a_button_or_the_password_and_leads_on() {
+async fn the_confirmation_page_accepts_a_session_or_the_password_and_redirects() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let path = format!(
@@ -163,7 +163,7 @@ async fn the_page_of_a_link_confirms_by_a_button_or_the_password_and_leads_on() 
 }
 
 #[tokio::test]
-async fn an_account_that_a_stranger_made_is_taken_over_with_a_new_password_in_one_step() {
+async fn the_owner_of_an_address_takes_over_an_account_with_a_new_password() {
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
     let device = world.approved(&mallory).await;
@@ -191,7 +191,7 @@ async fn an_account_that_a_stranger_made_is_taken_over_with_a_new_password_in_on
 }
 
 #[tokio::test]
-async fn an_account_that_a_stranger_made_is_deleted_with_all_that_gives_access() {
+async fn the_owner_of_an_address_deletes_an_account_and_all_its_access() {
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
     let device = world.approved(&mallory).await;
@@ -218,7 +218,7 @@ async fn an_account_that_a_stranger_made_is_deleted_with_all_that_gives_access()
 }
 
 #[tokio::test]
-async fn a_member_of_an_organization_is_not_deleted_by_a_link() {
+async fn a_link_cannot_delete_a_member_of_an_organization() {
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
     world.found(&mallory, "engines").await;
@@ -234,7 +234,7 @@ async fn a_member_of_an_organization_is_not_deleted_by_a_link() {
 }
 
 #[tokio::test]
-async fn a_confirmed_account_is_neither_taken_over_nor_deleted_by_an_older_link() {
+async fn older_links_neither_take_over_nor_delete_a_confirmed_account() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let older = world.confirmation(ADA).await;
@@ -253,7 +253,7 @@ async fn a_confirmed_account_is_neither_taken_over_nor_deleted_by_an_older_link(
     let code = authenticator.code(&world);
     let done = world.complete(&cookie, "verify-totp", &code).await;
     let _ = done.expect(200);
-    // The page says nothing of an account that needs it no more.
+    // The page reveals nothing about an account that is confirmed already.
     let page = world
         .page(&format!("/verify-email?token={older}"), &[])
         .await;
@@ -261,7 +261,7 @@ async fn a_confirmed_account_is_neither_taken_over_nor_deleted_by_an_older_link(
 }
 
 #[tokio::test]
-async fn only_our_own_targets_are_led_on_to() {
+async fn untrusted_callback_urls_are_refused() {
     let world = World::new();
     world.sign_up(ADA).await;
     let token = world.confirmation(ADA).await;

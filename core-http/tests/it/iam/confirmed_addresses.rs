@@ -1,4 +1,4 @@
-//! Where an address must be confirmed before its password signs in.
+//! Sign-up and sign-in if addresses must be confirmed first.
 
 use core_http::iam::IamOptions;
 use futures_util::future::join_all;
@@ -45,7 +45,7 @@ async fn subjects(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_sign_up_says_the_same_of_a_free_address_and_a_taken_one_and_the_mail_says_which() {
+async fn only_the_mail_of_a_sign_up_reveals_whether_the_address_is_taken() {
     let world = world();
     let mut free = sign_up(&world, ADA).await;
     world.tick(1);
@@ -72,12 +72,12 @@ async fn a_sign_up_says_the_same_of_a_free_address_and_a_taken_one_and_the_mail_
 }
 
 #[tokio::test]
-async fn an_address_is_sent_five_mails_of_a_sort_an_hour() {
+async fn an_address_gets_at_most_five_mails_of_a_kind_per_hour() {
     let world = world();
     for _ in 0..8 {
         sign_up(&world, ADA).await;
     }
-    // One with a link, and five that say that there is an account.
+    // One mail with a link, and five that report the existing account.
     assert_eq!(subjects(&world).await.len(), 6);
     world.tick(3_600);
     for _ in 0..8 {
@@ -94,7 +94,7 @@ async fn an_address_is_sent_five_mails_of_a_sort_an_hour() {
 }
 
 #[tokio::test]
-async fn the_right_password_alone_is_told_that_the_address_is_not_confirmed_and_gets_a_link() {
+async fn only_the_right_password_reveals_an_unconfirmed_address_and_sends_a_link() {
     let world = world();
     sign_up(&world, ADA).await;
     for (email, password) in [(ADA, WRONG), (EVE, PASSWORD)] {
@@ -111,7 +111,10 @@ async fn the_right_password_alone_is_told_that_the_address_is_not_confirmed_and_
     let link = world.mailed_link(ADA).await;
     let confirmed = follow_link(&world, &link).await.expect(303);
     assert_eq!(confirmed.header("location"), "http://iam.test/dash");
-    assert!(cookies(&confirmed).is_empty(), "a link is no session");
+    assert!(
+        cookies(&confirmed).is_empty(),
+        "a confirmation link does not sign in"
+    );
     let signed_in = world.sign_in(ADA, PASSWORD).await.expect(200);
     assert_eq!(signed_in.json["user"]["emailVerified"], true);
     let again = follow_link(&world, &link).await.expect(303);
@@ -120,7 +123,7 @@ async fn the_right_password_alone_is_told_that_the_address_is_not_confirmed_and_
 }
 
 #[tokio::test]
-async fn links_to_sign_in_and_for_a_new_password_confirm_the_address_as_well() {
+async fn sign_in_links_and_reset_links_also_confirm_the_address() {
     let world = world();
     sign_up(&world, ADA).await;
     sign_up(&world, EVE).await;
@@ -135,7 +138,7 @@ async fn links_to_sign_in_and_for_a_new_password_confirm_the_address_as_well() {
 }
 
 #[tokio::test]
-async fn where_it_is_wanted_the_link_that_confirms_an_address_signs_in_once() {
+async fn a_confirmation_link_signs_in_once_if_the_option_is_set() {
     let world = World::new().with_iam(IamOptions {
         auto_sign_in_after_verification: true,
         ..REQUIRED
@@ -150,7 +153,7 @@ async fn where_it_is_wanted_the_link_that_confirms_an_address_signs_in_once() {
     assert_eq!(world.audit("user.signed_in").await.len(), 1);
     let again = follow_link(&world, &link).await.expect(303);
     assert!(cookies(&again).is_empty());
-    // Whose address is confirmed already gets no such link.
+    // A confirmed address gets no confirmation link.
     let before = subjects(&world).await;
     let send = json!({ "email": ADA });
     let sent = world.post("/api/auth/send-verification-email", send).await;
@@ -158,7 +161,7 @@ async fn where_it_is_wanted_the_link_that_confirms_an_address_signs_in_once() {
     assert_eq!(subjects(&world).await, before);
 }
 
-async fn one_address_gives_one_user_however_many_sign_up_at_once(world: World) {
+async fn concurrent_sign_ups_with_one_address_create_one_user(world: World) {
     let world = world.with_iam(REQUIRED);
     let answers = join_all((0..8).map(|_| sign_up(&world, ADA))).await;
     let signed_up = world.audit("user.signed_up").await;
@@ -171,7 +174,7 @@ async fn one_address_gives_one_user_however_many_sign_up_at_once(world: World) {
 }
 
 #[tokio::test]
-async fn signing_up_with_an_address_again_and_again_keeps_no_link_from_its_owner() {
+async fn repeated_sign_ups_do_not_block_the_confirmation_link_of_the_owner() {
     let world = world();
     sign_up(&world, ADA).await;
     for _ in 0..8 {
@@ -188,4 +191,4 @@ async fn signing_up_with_an_address_again_and_again_keeps_no_link_from_its_owner
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
 }
 
-on_every_store! { one_address_gives_one_user_however_many_sign_up_at_once }
+on_every_store! { concurrent_sign_ups_with_one_address_create_one_user }

@@ -1,4 +1,4 @@
-//! Requests that a foreign page makes a browser send.
+//! Requests that a browser sends for a page of another origin.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const NULL: (&str, &str) = ("origin", "null");
 const OWN: (&str, &str) = ("origin", ORIGIN);
 
 #[tokio::test]
-async fn what_changes_something_with_cookies_must_come_from_a_trusted_page_or_a_program() {
+async fn changes_with_cookies_must_come_from_a_trusted_origin_or_a_program() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let cookie = ("cookie", ada.cookie.as_str());
@@ -18,13 +18,13 @@ async fn what_changes_something_with_cookies_must_come_from_a_trusted_page_or_a_
     let session = format!("{SESSIONS}/{}", ada.session_id);
     let (missing, invalid) = ("MISSING_OR_NULL_ORIGIN", "INVALID_ORIGIN");
     for (method, path, said, code) in [
-        // The library's own routes want to be told where a request comes from.
+        // Routes of better-auth require the `Origin` header.
         ("POST", SIGN_OUT, None, missing),
         ("POST", SIGN_OUT, Some(NULL), missing),
         ("POST", SIGN_OUT, Some(EVIL), invalid),
         ("GET", GET_SESSION, Some(EVIL), ""),
         ("HEAD", GET_SESSION, Some(EVIL), ""),
-        // On the suite's own, what a browser says of itself is enough.
+        // The suite's own routes also accept `sec-fetch-site`, and programs that send neither header.
         ("DELETE", &session, Some(EVIL), invalid),
         ("POST", ORG_SETUP, Some(EVIL), invalid),
         ("POST", ORG_SETUP, Some(NULL), missing),
@@ -52,7 +52,7 @@ async fn what_changes_something_with_cookies_must_come_from_a_trusted_page_or_a_
 }
 
 #[tokio::test]
-async fn nobody_is_signed_up_or_in_from_a_foreign_page_even_without_cookies() {
+async fn sign_up_and_sign_in_refuse_untrusted_origins_even_without_cookies() {
     let world = World::new();
     let body = json!({ "name": "A", "email": ADA, "password": PASSWORD });
     for path in [SIGN_UP, SIGN_IN] {
@@ -64,7 +64,7 @@ async fn nobody_is_signed_up_or_in_from_a_foreign_page_even_without_cookies() {
 }
 
 #[tokio::test]
-async fn pages_of_a_trusted_origin_may_ask_and_read_and_no_others() {
+async fn only_trusted_origins_get_cors_headers() {
     let world = World::new();
     let wants = ("access-control-request-method", "POST");
     for (origin, trusted) in [

@@ -1,5 +1,5 @@
-//! Strangers who try passwords delay only strangers: a browser that has signed in before and a session have counters of their
-//! own.
+//! Wrong passwords of strangers delay only strangers. A browser that has signed in before and a session have counters
+//! of their own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::json;
 use super::{ADA, EVE, NEW, SIGN_IN, SIGN_UP, WRONG, cookies};
 use crate::world::{Answer, Api, ORIGIN, PASSWORD, World, iam_config};
 
-/// A person at a browser: an address of a client, and the device cookie that it keeps.
+/// A browser: its client address, and the device cookie that it keeps.
 struct Browser {
     client: u8,
     cookie: Option<String>,
@@ -65,35 +65,37 @@ impl Browser {
         self.waits(iam, email).await;
     }
 
+    /// Asserts that a sign-in with the right password is refused with 429.
     async fn waits(&mut self, iam: &Api, email: &str) {
         let waits = self.sign_in(iam, email, PASSWORD).await;
         waits.refused(429, "RATE_LIMITED");
     }
 
+    /// Asserts that a sign-in with the right password succeeds.
     async fn succeeds(&mut self, iam: &Api, email: &str) -> Answer {
         self.sign_in(iam, email, PASSWORD).await.expect(200)
     }
 }
 
 #[tokio::test]
-async fn strangers_delay_strangers_and_not_a_browser_that_has_signed_in_before() {
+async fn failures_of_strangers_do_not_delay_a_known_browser() {
     let world = World::new();
     world.sign_up(ADA).await;
     let mut own = Browser::new(1);
     own.succeeds(&world.iam, ADA).await;
-    // From another address, and from the one of the owner's browser.
+    // The stranger uses another address, and then the address of the owner's browser.
     for client in [9, 1] {
         let mut stranger = Browser::new(client);
         stranger.fails_until_it_waits(&world.iam, ADA).await;
         own.succeeds(&world.iam, ADA).await;
-        // The owner's success does not let strangers go on.
+        // The owner's sign-in does not end the delay of strangers.
         stranger.waits(&world.iam, ADA).await;
         world.tick(super::DAY);
     }
 }
 
 #[tokio::test]
-async fn a_browser_that_has_signed_in_before_waits_for_its_own_failures_alone() {
+async fn a_known_browser_is_delayed_only_by_its_own_failures() {
     let world = World::new();
     world.sign_up(ADA).await;
     let [mut own, mut other] = [1, 2].map(Browser::new);
@@ -108,7 +110,7 @@ async fn a_browser_that_has_signed_in_before_waits_for_its_own_failures_alone() 
 }
 
 #[tokio::test]
-async fn a_device_cookie_of_another_account_or_one_that_is_forged_is_as_good_as_none() {
+async fn device_cookies_of_other_accounts_and_forged_ones_are_ignored() {
     let world = World::new();
     world.sign_up(ADA).await;
     world.sign_up(EVE).await;
@@ -124,7 +126,7 @@ async fn a_device_cookie_of_another_account_or_one_that_is_forged_is_as_good_as_
 }
 
 #[tokio::test]
-async fn a_browser_keeps_the_accounts_of_four_people() {
+async fn a_device_cookie_remembers_four_accounts() {
     let world = World::new();
     let people = ["a", "b", "c", "d", "e"].map(|name| format!("{name}@example.org"));
     let mut shared = Browser::new(1);
@@ -144,7 +146,7 @@ async fn a_browser_keeps_the_accounts_of_four_people() {
 }
 
 #[tokio::test]
-async fn signing_up_makes_a_browser_known_and_changing_the_password_keeps_it_so() {
+async fn a_sign_up_makes_a_browser_known_and_a_password_change_keeps_it_known() {
     let world = World::new();
     let mut own = Browser::new(1);
     let body = json!({ "name": "Ada", "email": ADA, "password": PASSWORD });
@@ -160,7 +162,7 @@ async fn signing_up_makes_a_browser_known_and_changing_the_password_keeps_it_so(
 }
 
 #[tokio::test]
-async fn wrong_passwords_within_a_session_delay_that_session_and_strangers_delay_none() {
+async fn failures_within_a_session_delay_only_that_session() {
     let world = World::new();
     world.sign_up(ADA).await;
     let one = Browser::new(1).succeeds(&world.iam, ADA).await;

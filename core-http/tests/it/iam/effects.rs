@@ -1,4 +1,4 @@
-//! What follows from a commit of IAM and nothing else, and who makes it write at all.
+//! The effects that commits of IAM announce, and the requests that make IAM write.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::world::{PASSWORD, Person, World, operator};
 
-/// Sees every unit that writes, and hears what is announced.
+/// Counts the units of work that write, and records the announced effects.
 #[derive(Debug, Default)]
 struct Watch {
     writes: AtomicUsize,
@@ -21,12 +21,13 @@ struct Watch {
 }
 
 impl Watch {
-    /// How many units that write were opened since it was asked last.
+    /// Returns the number of writing units of work begun since the last call.
     fn writes(&self) -> usize {
         self.writes.swap(0, Ordering::SeqCst)
     }
 
-    /// What was announced since it was asked last, in order, but for the jobs, messages, mails and audit entries that wait.
+    /// Returns the effects announced since the last call, sorted. Leaves out those of queued jobs, messages, mails and
+    /// audit entries.
     fn access_changes(&self) -> Vec<Effect> {
         let mut heard = std::mem::take(&mut *self.heard.lock().unwrap());
         heard.retain(|effect| {
@@ -42,7 +43,7 @@ impl Watch {
         heard
     }
 
-    /// The sessions and platforms that were announced since it was asked last.
+    /// Returns the ids of the sessions and platforms announced since the last call.
     fn changed(&self) -> Vec<String> {
         let heard = std::mem::take(&mut *self.heard.lock().unwrap());
         let changed = heard.into_iter().filter_map(|effect| match effect {
@@ -88,7 +89,7 @@ fn watched() -> (World, Arc<Watch>) {
 }
 
 #[tokio::test]
-async fn a_session_that_ends_is_announced_and_no_other_one() {
+async fn only_ended_sessions_are_announced() {
     let (world, watch) = watched();
     let ada = world.sign_up(ADA).await;
     world.sign_up(EVE).await;
@@ -108,7 +109,7 @@ async fn a_session_that_ends_is_announced_and_no_other_one() {
     assert_eq!(entries[0].actor_id, ada.user_id);
 }
 
-/// What ends sessions of Ada, within her session or by a token that was mailed to her.
+/// The actions that end sessions of Ada: of her own, with a mailed token, or of an operator.
 const ENDS: [&str; 6] = [
     "change-password",
     "reset-password",
@@ -132,7 +133,7 @@ async fn end_sessions(world: &World, ada: &Person, by: &str) {
             let path = format!("/api/core/users/{}/ban", ada.user_id);
             world.iam.post(&operator(), &path, json!({})).await
         }
-        // Her address is not confirmed: whoever reads its mail is its owner, and whoever signed up may not be.
+        // Her address is not confirmed. The reader of its mail is the owner; the person who signed up may be another.
         "take-over" => {
             let [token, ..] = world.link_tokens(ADA).await;
             world.follow_magic_link(&token).await
@@ -143,7 +144,7 @@ async fn end_sessions(world: &World, ada: &Person, by: &str) {
 }
 
 #[tokio::test]
-async fn whatever_ends_sessions_of_a_person_announces_each_of_them_and_none_of_anybody_else() {
+async fn every_action_that_ends_sessions_announces_exactly_the_ended_ones() {
     for by in ENDS {
         let (world, watch) = watched();
         let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
@@ -179,7 +180,7 @@ async fn whatever_ends_sessions_of_a_person_announces_each_of_them_and_none_of_a
 }
 
 #[tokio::test]
-async fn who_shows_no_session_makes_nobody_write() {
+async fn requests_without_a_session_write_nothing() {
     let (world, watch) = watched();
     let ada = world.sign_up(ADA).await;
     watch.writes();
@@ -221,7 +222,7 @@ async fn who_shows_no_session_makes_nobody_write() {
 }
 
 #[tokio::test]
-async fn a_sign_in_beyond_the_hundredth_session_ends_the_oldest_and_says_so() {
+async fn the_101st_session_evicts_and_announces_the_oldest() {
     let (world, watch) = watched();
     let ada = world.sign_up(ADA).await;
     for _ in 1..100 {
@@ -238,7 +239,7 @@ async fn a_sign_in_beyond_the_hundredth_session_ends_the_oldest_and_says_so() {
     assert_eq!(entries.len(), 1);
     let whose = (&entries[0].entity_id, &entries[0].actor_id);
     assert_eq!(whose, (&ada.session_id, &ada.user_id));
-    // Those that are over make room by themselves.
+    // Expired sessions do not count.
     world.tick(7 * DAY);
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
     assert_eq!(watch.changed(), [""; 0]);
@@ -246,7 +247,7 @@ async fn a_sign_in_beyond_the_hundredth_session_ends_the_oldest_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_lower_limit_of_sessions_ends_all_that_are_too_many() {
+async fn a_lower_session_limit_evicts_all_excess_sessions() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     for _ in 0..4 {
@@ -267,7 +268,7 @@ async fn a_lower_limit_of_sessions_ends_all_that_are_too_many() {
 }
 
 #[tokio::test]
-async fn a_session_that_acts_for_another_organization_is_announced_and_recorded() {
+async fn changing_the_active_organization_is_announced_and_audited() {
     let (world, watch) = watched();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     world.sign_in(ADA, PASSWORD).await;

@@ -1,4 +1,4 @@
-//! Changes of second factors: the proof that they need, and their removal by operators.
+//! Changes of second factors: the proof that they require, and their removal by operators.
 
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::world::{Answer, PASSWORD, Person, World, operator, waiting_cookie};
 /// The routes that show, renew, add or remove an authenticator, all of which take the password.
 const OF_AUTHENTICATOR: [&str; 4] = ["get-totp-uri", "generate-backup-codes", "disable", "enable"];
 
-/// Asks for a fresh proof, and names the proofs that count.
+/// Asserts that a refusal requires a fresh proof by one of these methods.
 #[track_caller]
 fn asks_for(refused: Answer, methods: Value) {
     let refused = refused.refused(403, "STEP_UP_REQUIRED");
@@ -18,7 +18,7 @@ fn asks_for(refused: Answer, methods: Value) {
 }
 
 impl World {
-    /// A new session of a person, begun by their password alone.
+    /// Signs a person in with the password alone. Returns them with the new session.
     async fn session_by_password(&self, person: &Person) -> Person {
         let body = json!({ "email": person.email, "password": PASSWORD });
         let signed_in = self.post(SIGN_IN, body).await.expect(200);
@@ -66,7 +66,7 @@ async fn the_password_alone_changes_no_factor_on_a_trusted_device() {
         asks_for(refused, proofs.clone());
     }
     asks_for(world.passkey_options(&trusted).await, proofs.clone());
-    // A password that is shown once more is no proof either.
+    // Another check of the password is not a proof either.
     let (caller, path) = (&trusted.caller(), "/api/auth/verify-password");
     let shown = world.iam.post(caller, path, body.clone()).await;
     let _ = shown.expect(200);
@@ -92,7 +92,7 @@ async fn a_registered_passkey_is_a_second_factor_and_the_only_fresh_proof() {
     let ada = world.sign_up(ADA).await;
     world.confirm(&ada).await;
     let mut authenticator = world.passkey(&ada, 1).await;
-    // Registering it was a proof, so a further one needs none.
+    // The registration was a proof, so another one needs none.
     let _ = world.passkey_options(&ada).await.expect(200);
     let id = &world.passkeys_of(&ada).await[0]["id"];
     let by_password = world.session_by_password(&ada).await;
@@ -123,7 +123,7 @@ async fn a_registered_passkey_is_a_second_factor_and_the_only_fresh_proof() {
 }
 
 #[tokio::test]
-async fn a_factor_that_is_enrolled_later_is_asked_for_in_older_sessions_at_once() {
+async fn older_sessions_require_a_newly_enrolled_factor_at_once() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.confirm(&ada).await;
@@ -132,7 +132,7 @@ async fn a_factor_that_is_enrolled_later_is_asked_for_in_older_sessions_at_once(
     let authenticator = world.second_factor(&ada).await;
     let proofs = json!(["totp", "backup-code"]);
     asks_for(world.passkey_options(&older).await, proofs);
-    // The first code was a proof in the session that showed it.
+    // The first code was a proof for the session that sent it.
     let _ = world.passkey(&ada, 1).await;
     let proofs = json!(["totp", "backup-code", "passkey"]);
     asks_for(world.passkey_options(&older).await, proofs);
@@ -143,7 +143,7 @@ async fn a_factor_that_is_enrolled_later_is_asked_for_in_older_sessions_at_once(
             .await
             .expect(200);
     }
-    // Without recovery codes none is asked for.
+    // After all recovery codes are used, they are no longer offered.
     asks_for(
         world.passkey_options(&older).await,
         json!(["totp", "passkey"]),
@@ -151,7 +151,7 @@ async fn a_factor_that_is_enrolled_later_is_asked_for_in_older_sessions_at_once(
 }
 
 #[tokio::test]
-async fn an_authenticator_that_was_set_up_before_a_passkey_is_not_confirmed_without_it() {
+async fn a_pending_authenticator_needs_the_proof_of_a_passkey_registered_later() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.confirm(&ada).await;
@@ -165,7 +165,7 @@ async fn an_authenticator_that_was_set_up_before_a_passkey_is_not_confirmed_with
 }
 
 #[tokio::test]
-async fn people_without_a_factor_set_one_up_by_their_password_or_in_a_fresh_session() {
+async fn people_without_a_factor_enrol_with_their_password_or_in_a_fresh_session() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.confirm(&ada).await;
@@ -179,7 +179,7 @@ async fn people_without_a_factor_set_one_up_by_their_password_or_in_a_fresh_sess
 }
 
 #[tokio::test]
-async fn a_session_that_a_password_change_begins_has_the_proofs_of_the_one_it_replaces() {
+async fn a_session_renewed_by_a_password_change_keeps_the_proofs_of_the_former_one() {
     let world = World::new();
     let (ada, _, device) = ada_with_device(&world).await;
     let change = async |person: &Person| {
@@ -202,7 +202,7 @@ async fn a_session_that_a_password_change_begins_has_the_proofs_of_the_one_it_re
 }
 
 #[tokio::test]
-async fn an_operator_removes_the_factors_of_somebody_who_has_lost_them() {
+async fn operators_remove_the_lost_factors_of_a_person() {
     let world = World::new();
     let (ada, _, device) = ada_with_device(&world).await;
     let _ = world.passkey(&ada, 1).await;
@@ -212,7 +212,7 @@ async fn an_operator_removes_the_factors_of_somebody_who_has_lost_them() {
     let missing = world.remove_factors(&operator(), "nobody").await;
     missing.refused(404, "NOT_FOUND");
     let mails = world.mails().await.len();
-    // Mails of one instant have no order.
+    // Mails with the same time have no order.
     world.tick(1);
     let removed = world.remove_factors(&operator(), &ada.user_id).await;
     assert_eq!(removed.expect(200).json["id"], ada.user_id.as_str());
@@ -227,12 +227,12 @@ async fn an_operator_removes_the_factors_of_somebody_who_has_lost_them() {
     let told = world.mails().await.split_off(mails);
     let told: Vec<_> = told.iter().map(|mail| mail.subject.as_str()).collect();
     assert_eq!(told, ["Your second factors were removed"]);
-    // The device is not trusted any more, and the password alone signs in and is a fresh proof.
+    // The device is no longer trusted. The password alone signs in, and is a fresh proof.
     let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
     assert!(super::trusted_devices::device_of(&signed_in).is_none());
     let ada = world.with_session(&ada, signed_in.text("token")).await;
     let _ = world.passkey_options(&ada).await.expect(200);
-    // Once more nothing happens.
+    // A second removal changes nothing.
     let again = world.remove_factors(&operator(), &ada.user_id).await;
     let _ = again.expect(200);
     assert_eq!(world.mails().await.len(), mails + 1);
@@ -241,7 +241,7 @@ async fn an_operator_removes_the_factors_of_somebody_who_has_lost_them() {
 }
 
 #[tokio::test]
-async fn an_operator_who_gave_no_fresh_proof_removes_no_factors() {
+async fn removing_factors_requires_a_fresh_proof_of_the_operator() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
@@ -261,7 +261,7 @@ async fn an_operator_who_gave_no_fresh_proof_removes_no_factors() {
 }
 
 #[tokio::test]
-async fn a_factor_is_enrolled_by_people_whose_address_is_confirmed_and_nobody_else() {
+async fn enrolling_a_factor_requires_a_confirmed_address() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let password = json!({ "password": PASSWORD });
@@ -269,7 +269,7 @@ async fn a_factor_is_enrolled_by_people_whose_address_is_confirmed_and_nobody_el
     refused.refused(403, "EMAIL_NOT_VERIFIED");
     let refused = world.passkey_options(&ada).await;
     refused.refused(403, "EMAIL_NOT_VERIFIED");
-    // Nor is what was begun before completed.
+    // An enrolment that began earlier cannot be completed either.
     let authenticator = world.set_up_second_factor(&ada).await;
     let begun = world.begin_passkey(&ada).await;
     world.set_confirmed(&ada, false).await;
@@ -287,7 +287,7 @@ async fn a_factor_is_enrolled_by_people_whose_address_is_confirmed_and_nobody_el
 }
 
 #[tokio::test]
-async fn a_new_password_by_mail_leaves_the_authenticator_and_the_sign_in_asks_for_it() {
+async fn a_password_reset_keeps_the_authenticator_and_the_sign_in_requires_it() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;

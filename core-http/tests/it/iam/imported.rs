@@ -1,4 +1,4 @@
-//! People taken over from another installation, and hashes that are not as hashes are made today.
+//! Users imported from another installation, and password hashes in an outdated format.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,11 +18,12 @@ use serde_json::{Value, json};
 use super::{ADA, EVE, GET_SESSION, WRONG};
 use crate::world::{PASSWORD, World, on_every_store};
 
-/// Marks passwords, formerly with another mark.
+/// A fake hasher that marks passwords with `$new$`. Hashes marked with `$old$` are outdated.
 #[derive(Debug, Default)]
 struct Marks {
-    /// What somebody else does while a password is checked, once.
+    /// A concurrent change that happens once, while a password is checked.
     meanwhile: Mutex<Option<Meanwhile>>,
+    /// `true` makes hashing fail with `Busy`.
     fails: AtomicBool,
 }
 
@@ -30,7 +31,7 @@ struct Marks {
 struct Meanwhile {
     store: Arc<dyn Store>,
     cx: Context,
-    /// The hash that is put into the place of the one that is checked.
+    /// The hash that replaces the checked one.
     hash: String,
 }
 
@@ -110,7 +111,7 @@ async fn taken_over(world: &World, people: &[ImportedUser]) -> Vec<ImportOutcome
     outcomes.await.unwrap()
 }
 
-/// A world in which Ada was taken over with a hash of former times.
+/// Creates a world in which Ada was imported with an outdated hash.
 async fn world() -> (World, Arc<Marks>) {
     let marks = Arc::new(Marks::default());
     let hasher = Arc::clone(&marks);
@@ -123,7 +124,7 @@ async fn world() -> (World, Arc<Marks>) {
 }
 
 #[tokio::test]
-async fn a_hash_of_former_times_is_made_anew_by_the_first_sign_in_with_its_password() {
+async fn the_first_sign_in_replaces_an_outdated_password_hash() {
     let (world, _) = world().await;
     let _ = world.sign_in(ADA, WRONG).await.expect(401);
     assert_eq!(hash_on_file(&world).await, format!("$old${PASSWORD}"));
@@ -138,7 +139,7 @@ async fn a_hash_of_former_times_is_made_anew_by_the_first_sign_in_with_its_passw
 }
 
 #[tokio::test]
-async fn a_sign_in_does_not_fail_because_its_hash_cannot_be_made_anew() {
+async fn a_failed_rehash_does_not_fail_the_sign_in() {
     let (world, marks) = world().await;
     marks.fails.store(true, Ordering::SeqCst);
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
@@ -149,7 +150,7 @@ async fn a_sign_in_does_not_fail_because_its_hash_cannot_be_made_anew() {
 }
 
 #[tokio::test]
-async fn a_hash_that_changes_while_it_is_checked_is_checked_again() {
+async fn a_hash_that_changes_during_its_check_is_checked_again() {
     for (hash, status) in [
         (format!("$new${PASSWORD}"), 200),
         ("$new$another horse".to_owned(), 401),
@@ -166,14 +167,14 @@ async fn a_hash_that_changes_while_it_is_checked_is_checked_again() {
 }
 
 #[tokio::test]
-async fn sign_ins_at_the_same_time_all_succeed_and_make_the_hash_anew_once() {
+async fn concurrent_sign_ins_all_succeed_and_rehash_once() {
     let (world, _) = world().await;
     let signed_in = join_all((0..8).map(|_| world.sign_in(ADA, PASSWORD))).await;
     assert!(signed_in.iter().all(|answer| answer.status == 200));
     assert_eq!(world.audit("account.password_rehashed").await.len(), 1);
 }
 
-async fn who_is_there_stays_as_they_are_and_the_others_are_taken_over(world: World) {
+async fn an_import_leaves_existing_users_unchanged_and_adds_the_others(world: World) {
     let eve = world.sign_up(EVE).await;
     let batch = [
         person(ADA, Some("user-1"), None),
@@ -209,7 +210,7 @@ async fn who_is_there_stays_as_they_are_and_the_others_are_taken_over(world: Wor
     let again = taken_over(&world, &batch).await;
     assert_eq!(world.audit("user.imported").await.len(), 2);
     assert_eq!(kind(&again[0]), "email");
-    // Without a password nobody signs in.
+    // A user without a password cannot sign in with one.
     let _ = world.sign_in(ADA, PASSWORD).await.expect(401);
     let zoe = world
         .sign_in("zoe@example.org", "correct horse battery")
@@ -231,4 +232,4 @@ async fn who_is_there_stays_as_they_are_and_the_others_are_taken_over(world: Wor
     assert_eq!(Value::Object(fields.collect()), expected);
 }
 
-on_every_store! { who_is_there_stays_as_they_are_and_the_others_are_taken_over }
+on_every_store! { an_import_leaves_existing_users_unchanged_and_adds_the_others }

@@ -1,4 +1,4 @@
-//! How many invitations are mailed, and which names are in the mails.
+//! Limits of invitation mails, and the names that may appear in mails.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::world::{Answer, PASSWORD, Person, World, operator};
 const BOB: &str = "bob@example.org";
 const HOUR: u64 = 3_600;
 
-/// Invites an address as a member, or sends its invitation again.
+/// Invites an address as a member, or resends its invitation.
 async fn invite(world: &World, person: &Person, organization: &str, email: &str) -> Answer {
     let body = json!({
         "email": email, "role": "member", "organizationId": organization, "resend": true,
@@ -30,7 +30,7 @@ async fn pending(world: &World, person: &Person, organization: &str) -> usize {
     listed.json.as_array().unwrap().len()
 }
 
-/// The limit and the seconds to wait of a refusal.
+/// Returns the limit and the seconds to wait from a refusal.
 #[track_caller]
 fn limit_of(answer: Answer) -> (u64, u64) {
     let code = answer.code().to_owned();
@@ -44,7 +44,7 @@ fn limit_of(answer: Answer) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn an_address_gets_few_invitations_however_many_organizations_invite_it() {
+async fn invitation_mails_to_an_address_are_limited_across_organizations() {
     let world = World::new();
     let people = [world.sign_up(ADA).await, world.sign_up(BOB).await];
     let mut organizations = Vec::new();
@@ -73,7 +73,7 @@ async fn an_address_gets_few_invitations_however_many_organizations_invite_it() 
 }
 
 #[tokio::test]
-async fn an_invitation_is_mailed_again_after_a_pause_only() {
+async fn an_invitation_is_mailed_again_only_after_a_pause() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let organization = world.found(&ada, "acme").await;
@@ -81,7 +81,7 @@ async fn an_invitation_is_mailed_again_after_a_pause_only() {
     let name = world.mailed_invitation(EVE).await;
     let refused = invite(&world, &ada, &organization, EVE).await;
     assert_eq!(limit_of(refused), (1, 299));
-    // An invitation that was canceled in between has the same pause, by every row.
+    // The same pause applies after a cancellation, on both invitation routes.
     let body = json!({ "invitationId": id });
     let canceled = world.organization(&ada, "cancel-invitation", body).await;
     let _ = canceled.expect(200);
@@ -136,7 +136,7 @@ async fn a_request_refused_by_a_limit_succeeds_later_under_the_same_idempotency_
 }
 
 #[tokio::test]
-async fn an_organization_sends_few_invitations_in_a_day() {
+async fn invitation_mails_of_an_organization_are_limited_per_day() {
     let world = World::with(|app| {
         let mut limits = Limits::default();
         limits.mail.invitations_per_organization_and_day = 2;
@@ -154,7 +154,7 @@ async fn an_organization_sends_few_invitations_in_a_day() {
     let _ = invite(&world, &ada, &other, EVE).await.expect(200);
 }
 
-/// Every row that stores a name: who calls it, its path, and its body with the name.
+/// Returns every route that stores a name: its method, its path, and a body with the name.
 fn rows_with_names(
     name: &str,
     ada: &Person,
@@ -199,7 +199,7 @@ fn rows_with_names(
     ]
 }
 
-/// The answers of every row that stores a name.
+/// Sends a name to every route that stores one. Returns the paths and answers.
 async fn store_name(world: &World, name: &str) -> Vec<(&'static str, Answer)> {
     let ada = world.sign_up(ADA).await;
     world.found(&ada, "first").await;
@@ -223,7 +223,7 @@ async fn store_name(world: &World, name: &str) -> Vec<(&'static str, Answer)> {
 }
 
 #[tokio::test]
-async fn no_row_stores_a_name_with_a_web_address_or_a_line_break() {
+async fn no_route_stores_a_name_with_a_web_address_or_a_line_break() {
     for name in [
         "Win at evil.example/now",
         "https://evil.example",
@@ -237,7 +237,7 @@ async fn no_row_stores_a_name_with_a_web_address_or_a_line_break() {
 }
 
 #[tokio::test]
-async fn every_row_stores_a_name_that_ends_like_a_domain() {
+async fn every_route_stores_a_name_that_ends_like_a_domain() {
     let world = World::new();
     for (path, answer) in store_name(&world, "Booking.com").await {
         assert!(

@@ -1,4 +1,4 @@
-//! Who may answer an invitation, and who learns of it.
+//! Access to invitations: reading, answering and listing them.
 
 use core_domain::access::RecordKey;
 use core_domain::iam::{InvitationRef, TokenHash};
@@ -11,10 +11,10 @@ use crate::world::{Answer, Person, World};
 
 const BOB: &str = "bob@example.org";
 
-/// The answer to a recipient who has not proved that the address is theirs.
+/// The error code for a recipient who has not proved that the address is theirs.
 const UNPROVED: &str = "EMAIL_VERIFICATION_REQUIRED_BEFORE_ACCEPTING_OR_REJECTING_INVITATION";
 
-/// Everything that a recipient does with an invitation.
+/// Reads, rejects and accepts an invitation, in this order. Returns the answers.
 async fn all_answers(world: &World, person: &Person, name: &str) -> [Answer; 3] {
     let body = json!({ "invitationId": name });
     let path = format!("/api/auth/organization/get-invitation?id={name}");
@@ -32,7 +32,8 @@ async fn is_confirmed(world: &World, person: &Person) -> bool {
     session.expect(200).json["user"]["emailVerified"] == true
 }
 
-/// An owner, and somebody who has signed up with an address of an invitation without confirming it.
+/// Creates an owner, and a person who has an invitation and an unconfirmed address. Returns the world, both people and
+/// the id of the organization.
 async fn invited(role: &str) -> (World, Person, Person, String) {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
@@ -42,7 +43,7 @@ async fn invited(role: &str) -> (World, Person, Person, String) {
 }
 
 #[tokio::test]
-async fn whoever_signs_up_with_the_invited_address_answers_nothing_by_the_id_alone() {
+async fn an_unconfirmed_recipient_cannot_answer_by_the_id_alone() {
     let (world, ada, eve, organization) = invited("owner").await;
     let name = InvitationRef::parse(&world.mailed_invitation(EVE).await).unwrap();
     let id = name.id().as_str();
@@ -59,7 +60,7 @@ async fn whoever_signs_up_with_the_invited_address_answers_nothing_by_the_id_alo
 }
 
 #[tokio::test]
-async fn the_mailed_secret_answers_once_and_confirms_the_address() {
+async fn the_mailed_secret_works_once_and_confirms_the_address() {
     for (call, status) in [
         ("accept-invitation", "accepted"),
         ("reject-invitation", "rejected"),
@@ -90,7 +91,7 @@ async fn the_mailed_secret_answers_once_and_confirms_the_address() {
 }
 
 #[tokio::test]
-async fn a_secret_is_void_once_another_one_was_mailed() {
+async fn resending_an_invitation_invalidates_the_former_secret() {
     let (world, ada, eve, organization) = invited("member").await;
     let old = world.mailed_invitation(EVE).await;
     world.tick(3_600);
@@ -110,7 +111,7 @@ async fn a_secret_is_void_once_another_one_was_mailed() {
 }
 
 #[tokio::test]
-async fn a_canceled_invitation_is_open_to_no_secret() {
+async fn a_canceled_invitation_accepts_no_secret() {
     let (world, ada, eve, _) = invited("member").await;
     let name = world.mailed_invitation(EVE).await;
     let id = InvitationRef::parse(&name).unwrap().id().to_string();
@@ -127,7 +128,7 @@ async fn a_canceled_invitation_is_open_to_no_secret() {
 }
 
 #[tokio::test]
-async fn the_link_is_worth_nothing_to_somebody_with_another_address() {
+async fn the_link_does_not_work_for_another_address() {
     let (world, _, _, _) = invited("member").await;
     let bob = world.sign_up(BOB).await;
     let name = world.mailed_invitation(EVE).await;
@@ -142,11 +143,11 @@ async fn the_link_is_worth_nothing_to_somebody_with_another_address() {
 }
 
 #[tokio::test]
-async fn a_confirmed_address_answers_an_invitation_that_has_no_secret() {
+async fn a_confirmed_recipient_answers_an_invitation_without_a_secret() {
     let (world, _, eve, _) = invited("member").await;
     let name = InvitationRef::parse(&world.mailed_invitation(EVE).await).unwrap();
     let id = name.id().as_str();
-    // As invitations are that were created before there were secrets.
+    // Invitations from the time before secrets have none.
     let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
     let invitations = uow.repositories(RecordKey::for_tests()).invitations();
     let seen = invitations.get(Within::Installation, id).await;
@@ -165,7 +166,7 @@ async fn a_confirmed_address_answers_an_invitation_that_has_no_secret() {
 }
 
 #[tokio::test]
-async fn a_plain_member_learns_of_no_invitation() {
+async fn plain_members_cannot_see_invitations() {
     let (world, ada, _, organization) = invited("owner").await;
     let bob = world.sign_up(BOB).await;
     world.join([&ada, &bob], &organization, "member").await;
@@ -192,7 +193,7 @@ async fn a_plain_member_learns_of_no_invitation() {
 }
 
 #[tokio::test]
-async fn the_secret_is_in_the_mail_and_nowhere_else() {
+async fn the_secret_appears_only_in_the_mail() {
     let (world, ada, eve, organization) = invited("member").await;
     let name = world.mailed_invitation(EVE).await;
     let (_, secret) = name.rsplit_once('.').unwrap();
@@ -215,7 +216,7 @@ async fn the_secret_is_in_the_mail_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_page_of_the_suites_own_list_has_one_to_a_hundred_invitations() {
+async fn the_suites_invitation_list_accepts_limits_from_1_to_100() {
     let (world, ada, _, organization) = invited("member").await;
     world.invite(&ada, &organization, BOB, "member").await;
     let list = async |query: &str| {
@@ -232,7 +233,7 @@ async fn a_page_of_the_suites_own_list_has_one_to_a_hundred_invitations() {
 }
 
 #[tokio::test]
-async fn nobody_sends_an_invitation_again_whose_role_they_could_not_give() {
+async fn resending_an_invitation_requires_the_right_to_give_its_role() {
     let (world, ada, _, organization) = invited("owner").await;
     let bob = world.sign_up(BOB).await;
     world.join([&ada, &bob], &organization, "admin").await;
@@ -249,7 +250,7 @@ async fn nobody_sends_an_invitation_again_whose_role_they_could_not_give() {
         refused.refused(403, "YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE");
     }
     assert_eq!(world.mailed_invitation(EVE).await, name);
-    // The invitation keeps the role that it has.
+    // A resent invitation keeps its role.
     let resent = resend(&ada, "member").await.expect(200);
     assert_eq!(resent.json["role"], "owner");
 }

@@ -1,4 +1,4 @@
-//! Links that are sent by mail: to sign in, for a new password, to confirm an address.
+//! Mailed links: to sign in, to set a new password, and to confirm an address.
 
 use serde_json::{Value, json};
 
@@ -12,17 +12,17 @@ const REQUEST_RESET: &str = "/api/auth/request-password-reset";
 const CONFIRM: &str = "/api/auth/send-verification-email";
 
 #[tokio::test]
-async fn a_link_signs_in_once_and_the_link_of_somebody_new_signs_up() {
+async fn a_sign_in_link_works_once_and_signs_up_new_users() {
     let world = World::new();
     let body = json!({ "email": ADA, "name": "Ada", "callbackURL": "/dash", "newUserCallbackURL": "/new" });
     let sent = world.post(SEND, body).await.expect(200);
     assert_eq!(sent.json, json!({ "status": true }));
     let link = world.mailed_link(ADA).await;
-    // Clients of the library call its route with the parameters of the link.
+    // Clients of better-auth call the API route with the parameters of the link.
     let (page, query) = link.split_once('?').unwrap();
     assert_eq!(page, "http://iam.test/magic-link");
     let path = &format!("{VERIFY}?{query}");
-    // A scanner that looks at links does not use them up.
+    // A mail scanner that sends `HEAD` does not use up the link.
     let looked = world.ask("HEAD", path, &[], Value::Null).await;
     assert_eq!(looked.status, 302);
     let first = world.ask("GET", path, &[], Value::Null).await;
@@ -50,7 +50,7 @@ async fn a_link_signs_in_once_and_the_link_of_somebody_new_signs_up() {
 }
 
 #[tokio::test]
-async fn a_link_that_says_nowhere_to_go_answers_the_session_and_a_known_user_keeps_everything() {
+async fn a_link_without_a_callback_returns_the_session_and_leaves_a_confirmed_account() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.confirm(&ada).await;
@@ -68,7 +68,7 @@ async fn a_link_that_says_nowhere_to_go_answers_the_session_and_a_known_user_kee
 }
 
 #[tokio::test]
-async fn who_reads_the_mail_takes_the_account_back_from_who_signed_up_with_the_address() {
+async fn a_sign_in_link_ends_the_access_of_a_stranger_who_signed_up_with_the_address() {
     let world = World::new();
     let attacker = world.sign_up(ADA).await;
     let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
@@ -89,7 +89,7 @@ async fn who_reads_the_mail_takes_the_account_back_from_who_signed_up_with_the_a
 }
 
 #[tokio::test]
-async fn a_link_is_good_for_five_minutes_and_only_what_is_ours_is_a_target() {
+async fn links_expire_after_five_minutes_and_untrusted_callbacks_are_refused() {
     let world = World::new();
     let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
     let token = world.mailed_token(ADA).await;
@@ -114,8 +114,8 @@ async fn a_link_is_good_for_five_minutes_and_only_what_is_ours_is_a_target() {
     missing.refused(400, "VALIDATION_ERROR");
 }
 
-/// Two uses of one link at once give one session.
-async fn one_link_gives_one_session(world: World) {
+/// Eight concurrent uses of one link create one session.
+async fn concurrent_uses_of_one_link_create_one_session(world: World) {
     let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
     let path = format!("{VERIFY}?token={}", world.mailed_token(ADA).await);
     let uses = (0..8).map(|_| world.ask("GET", &path, &[], Value::Null));
@@ -126,8 +126,8 @@ async fn one_link_gives_one_session(world: World) {
     assert_eq!(world.audit("user.signed_up").await.len(), 1);
 }
 
-/// Many sign-ups of one address at once give one user.
-async fn one_address_gives_one_user(world: World) {
+/// A hundred concurrent sign-ups with one address create one user.
+async fn concurrent_sign_ups_with_one_address_create_one_user(world: World) {
     let ups = (0..100).map(|_| {
         let body = json!({ "name": "Ada", "email": ADA, "password": PASSWORD });
         world.post(super::SIGN_UP, body)
@@ -142,10 +142,13 @@ async fn one_address_gives_one_user(world: World) {
     assert_eq!((done, refused), (1, 99));
 }
 
-on_every_store! { one_link_gives_one_session, one_address_gives_one_user }
+on_every_store! {
+    concurrent_uses_of_one_link_create_one_session,
+    concurrent_sign_ups_with_one_address_create_one_user,
+}
 
 #[tokio::test]
-async fn a_reset_link_sets_a_password_once_and_ends_every_session() {
+async fn a_reset_link_works_once_and_ends_every_session() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let body = json!({ "email": ADA, "redirectTo": "/new-password" });
@@ -182,7 +185,7 @@ async fn a_reset_link_sets_a_password_once_and_ends_every_session() {
 }
 
 #[tokio::test]
-async fn nobody_learns_from_an_answer_or_the_work_behind_it_which_addresses_have_users() {
+async fn link_requests_do_not_reveal_which_addresses_have_users() {
     let (world, store) = World::faulty();
     world.sign_up(ADA).await;
     let mails = world.mails().await.len();
@@ -206,12 +209,12 @@ async fn nobody_learns_from_an_answer_or_the_work_behind_it_which_addresses_have
     assert_eq!(
         to_eve.count(),
         1,
-        "a sign-in link, and nothing about a user there is not"
+        "an address without a user gets the sign-in link alone"
     );
 }
 
 #[tokio::test]
-async fn links_that_strangers_ask_for_never_take_the_owners_link_away() {
+async fn further_link_requests_leave_the_owners_link_valid() {
     let world = World::new();
     world.sign_up(ADA).await;
     for path in [SEND, REQUEST_RESET] {
@@ -236,7 +239,7 @@ async fn links_that_strangers_ask_for_never_take_the_owners_link_away() {
 }
 
 #[tokio::test]
-async fn an_address_gets_five_mails_of_a_kind_in_an_hour_over_all_clients_known_or_not() {
+async fn an_address_gets_five_links_of_a_kind_per_hour_across_all_clients() {
     let world = World::new();
     world.sign_up(ADA).await;
     for path in [SEND, REQUEST_RESET, CONFIRM] {
@@ -270,7 +273,7 @@ async fn an_address_gets_five_mails_of_a_kind_in_an_hour_over_all_clients_known_
 }
 
 #[tokio::test]
-async fn a_verification_link_confirms_an_address_once_and_says_where_it_cannot() {
+async fn a_verification_link_works_once_and_then_reports_an_invalid_token() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let body = json!({ "email": ADA, "callbackURL": "/done" });
@@ -279,12 +282,12 @@ async fn a_verification_link_confirms_an_address_once_and_says_where_it_cannot()
         .await
         .expect(200);
     let link = world.mailed_link(ADA).await;
-    // Clients of the library call its route with the parameters of the link.
+    // Clients of better-auth call the API route with the parameters of the link.
     let (page, query) = link.split_once('?').unwrap();
     assert_eq!(page, "http://iam.test/verify-email");
     let path = &format!("/api/auth/verify-email?{query}");
     let headers = [("cookie", ada.cookie.as_str())];
-    // A scanner that looks at links does not use them up.
+    // A mail scanner that sends `HEAD` does not use up the link.
     let looked = world.ask("HEAD", path, &headers, Value::Null).await;
     assert_eq!(
         (looked.status.as_u16(), looked.header("location")),
@@ -307,7 +310,7 @@ async fn a_verification_link_confirms_an_address_once_and_says_where_it_cannot()
 }
 
 #[tokio::test]
-async fn no_token_of_a_link_is_in_the_audit_or_readable_in_the_outbox() {
+async fn link_tokens_are_neither_audited_nor_readable_in_the_outbox() {
     let world = World::new();
     world.sign_up(ADA).await;
     let tokens = world.link_tokens(ADA).await;

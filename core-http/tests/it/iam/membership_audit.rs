@@ -1,4 +1,4 @@
-//! What the audit, the change feed and the webhooks of a platform show of its organization.
+//! Changes of an organization in the audit log, the change feed and the webhooks of its platform.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::world::{Person, World, answered, operator, webhooks_of};
 
 const BOB: &str = "bob@example.org";
 
-/// The changes of members, invitations, roles, grants and the organization that the test makes.
+/// The audit actions that the test causes: changes of members, invitations, roles, grants and the organization.
 const CHANGES: [&str; 12] = [
     "grant.created",
     "invitation.accepted",
@@ -28,7 +28,7 @@ const CHANGES: [&str; 12] = [
     "role.mapped",
 ];
 
-/// Changes everything that there is to change in an organization. Returns the secret of an invitation.
+/// Makes every kind of change to an organization. Returns the reference of an invitation, which contains its secret.
 async fn change_everything(world: &World, ada: &Ada, [eve, bob]: [&Person; 2]) -> String {
     let (owner, organization) = (&ada.person, ada.org.as_str());
     let call = async |person: &Person, call: &str, mut body: Value| {
@@ -75,14 +75,14 @@ async fn change_everything(world: &World, ada: &Ada, [eve, bob]: [&Person; 2]) -
     name
 }
 
-/// The events of a platform that its change feed shows, as text.
+/// Returns the events in the change feed of a platform, as text.
 async fn feed(world: &World, platform: &str) -> String {
     let path = format!("/api/v1/events?follow=false&lastEventId=0&platformId={platform}");
     let answer = world.registry.get(&operator(), &path).await.expect(200);
     String::from_utf8(answer.bytes.to_vec()).unwrap()
 }
 
-/// The changes of the test that a text names.
+/// Returns those of [`CHANGES`] that a text contains.
 fn named_in(text: &str) -> Vec<&'static str> {
     CHANGES
         .into_iter()
@@ -91,7 +91,7 @@ fn named_in(text: &str) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn changes_of_an_organization_are_in_the_audit_feed_and_webhooks_of_its_platform_alone() {
+async fn organization_changes_appear_only_in_audit_feed_and_webhooks_of_the_platform() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let [eve, bob] = [world.sign_up(EVE).await, world.sign_up(BOB).await];
@@ -123,7 +123,7 @@ async fn changes_of_an_organization_are_in_the_audit_feed_and_webhooks_of_its_pl
             assert_eq!(named_in(&text), expected, "{what} of {webhook}");
             shown.push_str(&text);
         }
-        // What people change of their own is no affair of a platform.
+        // Changes of personal accounts do not appear in the audit log of a platform.
         let kinds: BTreeSet<&str> = audit.each("entityType").into_iter().collect();
         for own in ["session", "user", "account", "two_factor", "passkey"] {
             assert!(!kinds.contains(own), "{own} in {kinds:?}");
@@ -136,8 +136,7 @@ async fn changes_of_an_organization_are_in_the_audit_feed_and_webhooks_of_its_pl
 }
 
 #[tokio::test]
-async fn changes_of_an_organization_without_a_platform_are_in_the_audit_of_the_installation_alone()
-{
+async fn changes_of_an_organization_without_a_platform_belong_to_the_installation() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let organization = world.found(&ada, "acme").await;

@@ -1,4 +1,4 @@
-//! IAM: what is special to its rows, over the whole way.
+//! Tests of the IAM service, from the request to the response.
 
 mod api_keys;
 mod authority;
@@ -47,10 +47,10 @@ use crate::world::{Answer, Person, World};
 const ADA: &str = "ada@example.org";
 const EVE: &str = "eve@example.org";
 const WRONG: &str = "wrong horse battery";
-/// The password of somebody who has changed theirs.
+/// The new password in tests that change it.
 const NEW: &str = "staple battery horse";
 
-/// In seconds.
+/// One day, in seconds.
 const DAY: u64 = 24 * 3_600;
 
 const SIGN_UP: &str = "/api/auth/sign-up/email";
@@ -62,13 +62,13 @@ const SESSIONS: &str = "/api/sessions";
 const ORG_SETUP: &str = "/api/core/org-setup";
 const BOOTSTRAP: &str = "/api/core/bootstrap";
 
-/// What forms are.
+/// The content type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
 
 type Headers<'h> = &'h [(&'h str, &'h str)];
 
 impl World {
-    /// A request that a gateway has authenticated nobody for: who calls is found out from its headers.
+    /// Sends a request whose caller no gateway has identified. IAM identifies the caller by the headers.
     async fn ask(&self, method: &str, path: &str, headers: Headers<'_>, body: Value) -> Answer {
         let nobody = Caller::Anonymous;
         self.iam.send(&nobody, method, path, headers, body).await
@@ -78,21 +78,21 @@ impl World {
         self.ask("POST", path, &[], body).await
     }
 
-    /// The request of whoever holds the token.
+    /// Sends a request with this bearer token.
     async fn held(&self, token: &str, method: &str, path: &str) -> Answer {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str())];
         self.ask(method, path, &headers, Value::Null).await
     }
 
-    /// The request of a person with their session.
+    /// Sends a request with the session token of a person.
     async fn as_person(&self, person: &Person, method: &str, path: &str, body: Value) -> Answer {
         let bearer = format!("Bearer {}", person.token);
         let headers = [("authorization", bearer.as_str())];
         self.ask(method, path, &headers, body).await
     }
 
-    /// The request of a program that reaches IAM with its key.
+    /// Sends a request with an API key, as a program that calls IAM itself.
     async fn with_key(&self, secret: &str, method: &str, path: &str, body: Value) -> Answer {
         self.ask(method, path, &[("x-api-key", secret)], body).await
     }
@@ -102,13 +102,13 @@ impl World {
         self.post(SIGN_IN, body).await
     }
 
-    /// Signs in with the token of a link.
+    /// Signs in with the token of a magic link.
     async fn follow_magic_link(&self, token: &str) -> Answer {
         let path = format!("/api/auth/magic-link/verify?token={token}");
         self.ask("GET", &path, &[], Value::Null).await
     }
 
-    /// Sets a new password by a link.
+    /// Requests a reset link and sets a new password with it.
     async fn reset_password(&self, email: &str, new: &str) -> Answer {
         let body = json!({ "email": email });
         let asked = self.post("/api/auth/request-password-reset", body).await;
@@ -117,13 +117,13 @@ impl World {
         self.post("/api/auth/reset-password", body).await
     }
 
-    /// A body of any type.
+    /// Posts a body of this content type.
     async fn post_text(&self, path: &str, content_type: &str, text: &str) -> Answer {
         let headers = [("content-type", content_type)];
         self.post_with(path, &headers, text).await
     }
 
-    /// A body of the type that is among the headers.
+    /// Posts a body whose content type is among the headers.
     async fn post_with(&self, path: &str, headers: Headers<'_>, text: &str) -> Answer {
         let mut request = Request::post(path).extension(ViaGateway);
         for (name, value) in headers {
@@ -134,7 +134,7 @@ impl World {
     }
 }
 
-/// The body and headers of an answer, but for the id of its request: answers that nothing tells apart are equal in them.
+/// Returns the body and headers of an answer without its request id. Indistinguishable answers are then equal.
 fn without_request_id(mut answer: Answer) -> (Value, HeaderMap) {
     answer.headers.remove("x-request-id");
     if let Some(id) = answer.json.pointer_mut("/error/requestId") {
@@ -143,7 +143,7 @@ fn without_request_id(mut answer: Answer) -> (Value, HeaderMap) {
     (answer.json, answer.headers)
 }
 
-/// The cookies that an answer sets.
+/// Returns the `set-cookie` lines of an answer.
 fn cookies(answer: &Answer) -> Vec<&str> {
     let lines = answer.headers.get_all("set-cookie").iter();
     lines.map(|line| line.to_str().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! Who creates organizations of their own.
+//! Callers that can create organizations.
 
 use core_domain::gateway::Credential;
 use core_domain::kernel::{Caller, Secret};
@@ -29,7 +29,7 @@ fn assert_refused(answer: &Answer, status: u16, context: &str) {
 }
 
 #[tokio::test]
-async fn an_api_key_creates_no_organization_however_much_it_may() {
+async fn api_keys_create_no_organizations_whatever_their_permissions() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     for (number, body) in [
@@ -60,7 +60,7 @@ async fn an_api_key_creates_no_organization_however_much_it_may() {
 }
 
 #[tokio::test]
-async fn a_person_that_a_service_vouches_for_counts_with_their_session_alone() {
+async fn a_vouched_for_person_creates_organizations_only_with_a_session() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut without = vouched_for(ada.caller());

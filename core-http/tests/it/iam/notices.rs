@@ -1,11 +1,11 @@
-//! The owner of an account is told by mail what happens to it.
+//! Security notices: mails to the owner of an account about changes to it.
 
 use serde_json::{Value, json};
 
 use super::{ADA, NEW, WRONG};
 use crate::world::{PASSWORD, Person, World};
 
-/// The subject and the text of the mails since the last look.
+/// Returns the subjects and texts of the mails since the last call. Advances the clock by a second.
 async fn told(world: &World, mails_read: &mut usize) -> Vec<(String, String)> {
     let mails = world.mails().await;
     let new = mails[*mails_read..].iter().map(|mail| {
@@ -41,7 +41,7 @@ async fn post_as(world: &World, person: &Person, path: &str, body: Value) {
 }
 
 #[tokio::test]
-async fn a_password_that_is_changed_or_set_by_a_link_is_told_of() {
+async fn password_changes_and_resets_send_a_notice() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut mails_read = 0;
@@ -53,7 +53,7 @@ async fn a_password_that_is_changed_or_set_by_a_link_is_told_of() {
     let change = json!({ "currentPassword": PASSWORD, "newPassword": NEW });
     post_as(&world, &ada, "change-password", change).await;
     let [(subject, text)] = &told(&world, &mut mails_read).await[..] else {
-        panic!("one mail");
+        panic!("expected one mail");
     };
     assert_eq!(subject, "Your password was changed");
     assert!(text.contains("Your other sessions have ended."));
@@ -80,7 +80,7 @@ async fn a_password_that_is_changed_or_set_by_a_link_is_told_of() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_confirmed_is_told_of_once() {
+async fn confirming_an_address_sends_one_notice() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let send = json!({ "email": ADA });
@@ -102,8 +102,7 @@ async fn an_address_that_is_confirmed_is_told_of_once() {
 }
 
 #[tokio::test]
-async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is_used_are_told_of()
-{
+async fn second_factor_changes_and_used_recovery_codes_send_a_notice() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
@@ -117,7 +116,7 @@ async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is
         (8, "One is left"),
         (9, "It was the last one"),
     ] {
-        // Those between are used within the session.
+        // The codes in between are used within the session.
         let before = if used == 8 { 1..8 } else { 0..0 };
         for code in &authenticator.recovery_codes[before.clone()] {
             post_as(
@@ -135,7 +134,7 @@ async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is
         let done = world.complete(&cookie, "verify-backup-code", code).await;
         let _ = done.expect(200);
         let [(subject, text)] = &told(&world, &mut mails_read).await[..] else {
-            panic!("one mail");
+            panic!("expected one mail");
         };
         assert_eq!(subject, "A recovery code was used");
         assert!(text.contains(left) && !text.contains(code), "{text}");
@@ -154,7 +153,7 @@ async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is
 }
 
 #[tokio::test]
-async fn a_second_factor_that_was_never_asked_for_is_taken_away_without_a_word() {
+async fn removing_an_unconfirmed_second_factor_sends_no_notice() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.set_up_second_factor(&ada).await;
@@ -165,7 +164,7 @@ async fn a_second_factor_that_was_never_asked_for_is_taken_away_without_a_word()
 }
 
 #[tokio::test]
-async fn a_passkey_that_is_added_is_told_of_and_one_that_is_refused_is_not() {
+async fn added_passkeys_send_a_notice_and_refused_ones_do_not() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut mails_read = 0;
@@ -181,14 +180,14 @@ async fn a_passkey_that_is_added_is_told_of_and_one_that_is_refused_is_not() {
 }
 
 #[tokio::test]
-async fn a_secret_that_is_shown_codes_that_are_renewed_and_a_passkey_that_is_removed_are_told_of() {
+async fn shown_secrets_renewed_codes_and_removed_passkeys_send_a_notice() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let password = json!({ "password": PASSWORD });
     world.set_up_second_factor(&ada).await;
     let mut mails_read = 0;
     for call in ["get-totp-uri", "generate-backup-codes"] {
-        // Nobody is asked for this factor yet.
+        // This factor is not confirmed yet.
         post_as(
             &world,
             &ada,

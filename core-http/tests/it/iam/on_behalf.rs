@@ -1,4 +1,4 @@
-//! A holder of the service key calls for a person, and says no more than who it is.
+//! Calls with the service key for a person or an API key that the headers name only by id.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{ADA, EVE, SESSIONS};
 use crate::world::{Answer, Api, Person, World, at, iam_config, operator};
 
 impl World {
-    /// The caller that a gateway makes of a person's session.
+    /// Returns the caller that a gateway derives from the session of a person.
     async fn session_caller(&self, person: &Person) -> Caller {
         let store = Arc::clone(&self.app.store);
         let credential = Credential::Bearer(Secret::new(person.token.clone()));
@@ -35,7 +35,7 @@ async fn call_for(api: &Api, user: &str, method: &str, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_persons_role_is_that_in_the_organization_of_the_platform_in_the_path() {
+async fn a_named_person_has_their_role_in_the_organization_of_the_requested_platform() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let bob = world.sign_up("bob@example.org").await;
@@ -77,7 +77,7 @@ async fn call_with(api: &Api, method: &str, path: &str, headers: &[(&str, &str)]
     api.raw(request.body(empty_body()).unwrap()).await
 }
 
-/// Headers that claim every right.
+/// Headers that claim every permission.
 const EVERY_RIGHT: [(&str, &str); 3] = [
     ("x-core-role", "owner"),
     ("x-core-operator", "true"),
@@ -85,7 +85,7 @@ const EVERY_RIGHT: [(&str, &str); 3] = [
 ];
 
 #[tokio::test]
-async fn the_store_decides_what_a_named_person_may_do_whatever_the_headers_say() {
+async fn permission_headers_do_not_extend_the_rights_of_a_named_person() {
     let world = World::new();
     let [ada, bob] = [
         world.sign_up(ADA).await,
@@ -110,7 +110,7 @@ async fn the_store_decides_what_a_named_person_may_do_whatever_the_headers_say()
         let foreign = delete(&bob.user_id, more, &other).await;
         foreign.refused(404, "NOT_FOUND");
     }
-    // A role of the organization counts as the organization has mapped it, and a denial counts.
+    // The role mappings and denials of the organization apply.
     let read = json!({ "orgId": org, "role": "member", "permissions": ["audit:read"] });
     let mapped = world.iam.post(&operator(), "/api/core/roles", read).await;
     let _ = mapped.expect(200);
@@ -138,7 +138,7 @@ async fn the_store_decides_what_a_named_person_may_do_whatever_the_headers_say()
 }
 
 #[tokio::test]
-async fn a_named_program_has_the_scopes_of_its_key_as_long_as_the_key_is_good() {
+async fn a_named_api_key_has_its_scopes_until_it_is_deleted() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let made = world.set_up(&ada, "engines").await.expect(201);
@@ -173,7 +173,7 @@ async fn a_named_program_has_the_scopes_of_its_key_as_long_as_the_key_is_good() 
 }
 
 #[tokio::test]
-async fn a_named_personal_key_acts_in_no_organization_whatever_the_headers_say() {
+async fn a_named_personal_key_acts_in_no_organization_despite_the_headers() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let made = world.set_up(&ada, "engines").await.expect(201);

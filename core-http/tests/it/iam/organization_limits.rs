@@ -1,4 +1,4 @@
-//! How many organizations a person owns, and how many members and invitations an organization has.
+//! Limits of organizations and keys per owner, and of members, invitations and roles per organization.
 
 use core_domain::kernel::{Caller, Limits};
 use serde_json::{Value, json};
@@ -34,9 +34,7 @@ async fn accept(world: &World, person: &Person) -> Answer {
     world.organization(person, "accept-invitation", body).await
 }
 
-async fn a_person_owns_no_more_organizations_than_the_limit_when_requests_come_at_once(
-    world: World,
-) {
+async fn concurrent_requests_respect_the_limit_of_organizations_per_person(world: World) {
     let ada = world.sign_up(ADA).await;
     let create = |number| {
         let (api, caller) = (world.iam.clone(), ada.caller());
@@ -49,13 +47,11 @@ async fn a_person_owns_no_more_organizations_than_the_limit_when_requests_come_a
     assert_room_at_once((20, 20), "organizations", create).await;
 }
 
-async fn an_organization_has_no_more_invitations_than_the_limit_when_requests_come_at_once(
-    world: World,
-) {
+async fn concurrent_requests_respect_the_limit_of_invitations_per_organization(world: World) {
     let ada = world.sign_up(ADA).await;
     let organization = world.found(&ada, "acme").await;
     let invite = |number| {
-        // An organization mails a hundred invitations in a day.
+        // An organization may mail 100 invitations a day, so the second half follows a day later.
         if number == 50 {
             world.tick(24 * 3_600);
         }
@@ -70,7 +66,7 @@ async fn an_organization_has_no_more_invitations_than_the_limit_when_requests_co
     assert_room_at_once((100, 100), "invitations", invite).await;
 }
 
-async fn an_owner_has_no_more_api_keys_than_the_limit_when_requests_come_at_once(world: World) {
+async fn concurrent_requests_respect_the_limit_of_api_keys_per_owner(world: World) {
     let limits = Limits {
         api_keys_per_owner: 3,
         ..Limits::default()
@@ -92,13 +88,13 @@ async fn an_owner_has_no_more_api_keys_than_the_limit_when_requests_come_at_once
 }
 
 on_every_store! {
-    a_person_owns_no_more_organizations_than_the_limit_when_requests_come_at_once,
-    an_organization_has_no_more_invitations_than_the_limit_when_requests_come_at_once,
-    an_owner_has_no_more_api_keys_than_the_limit_when_requests_come_at_once,
+    concurrent_requests_respect_the_limit_of_organizations_per_person,
+    concurrent_requests_respect_the_limit_of_invitations_per_organization,
+    concurrent_requests_respect_the_limit_of_api_keys_per_owner,
 }
 
 #[tokio::test]
-async fn every_row_that_creates_an_organization_is_limited_unless_an_operator_calls_it() {
+async fn every_route_that_creates_an_organization_is_limited_except_for_operators() {
     let world = with_limits(|limits| limits.organizations_per_owner = 1);
     let ada = world.sign_up(ADA).await;
     world.found(&ada, "acme").await;
@@ -118,7 +114,7 @@ async fn every_row_that_creates_an_organization_is_limited_unless_an_operator_ca
 }
 
 #[tokio::test]
-async fn an_onboarding_that_is_not_done_counts_as_an_organization() {
+async fn unfinished_onboardings_count_as_organizations() {
     let world = with_limits(|limits| limits.organizations_per_owner = 2);
     let ada = world.sign_up(ADA).await;
     for slug in ["a", "b"] {
@@ -128,7 +124,7 @@ async fn an_onboarding_that_is_not_done_counts_as_an_organization() {
 }
 
 #[tokio::test]
-async fn organizations_and_open_onboardings_count_together_for_every_row() {
+async fn organizations_and_unfinished_onboardings_share_one_limit_on_every_route() {
     let world = with_limits(|limits| limits.organizations_per_owner = 2);
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let looms = world.found(&eve, "looms").await;
@@ -143,7 +139,7 @@ async fn organizations_and_open_onboardings_count_together_for_every_row() {
 }
 
 #[tokio::test]
-async fn nobody_becomes_the_owner_of_one_organization_more_than_the_limit() {
+async fn becoming_an_owner_of_an_existing_organization_is_limited() {
     let world = with_limits(|limits| limits.organizations_per_owner = 1);
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let acme = world.found(&ada, "acme").await;
@@ -163,7 +159,7 @@ async fn nobody_becomes_the_owner_of_one_organization_more_than_the_limit() {
 }
 
 #[tokio::test]
-async fn an_organization_that_is_full_takes_no_member_by_any_row() {
+async fn a_full_organization_accepts_no_member_by_route_or_page() {
     let world = with_limits(|limits| limits.members_per_organization = 1);
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let acme = world.found(&ada, "acme").await;
@@ -181,7 +177,7 @@ async fn an_organization_that_is_full_takes_no_member_by_any_row() {
 }
 
 #[tokio::test]
-async fn an_organization_has_few_pending_invitations_by_every_row() {
+async fn both_invitation_routes_limit_the_pending_invitations() {
     let world = with_limits(|limits| limits.invitations_per_organization = 1);
     let ada = world.sign_up(ADA).await;
     let acme = world.found(&ada, "acme").await;
@@ -207,7 +203,7 @@ async fn an_organization_has_few_pending_invitations_by_every_row() {
 }
 
 #[tokio::test]
-async fn an_organization_maps_no_more_roles_than_the_limit() {
+async fn role_mappings_per_organization_are_limited() {
     let world = with_limits(|limits| limits.role_mappings_per_organization = 1);
     let ada = world.sign_up(ADA).await;
     let acme = world.found(&ada, "acme").await;

@@ -1,4 +1,4 @@
-//! Setting up organizations.
+//! Setting up organizations, and the bootstrap of the operator organization.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ async fn acts_for(world: &World, token: &str) -> Value {
 }
 
 #[tokio::test]
-async fn whoever_sets_up_an_organization_owns_it_and_acts_for_it_at_once() {
+async fn setting_up_an_organization_makes_the_caller_its_owner_and_activates_it() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let made = world.set_up(&ada, "engines").await.expect(201);
@@ -37,7 +37,7 @@ async fn whoever_sets_up_an_organization_owns_it_and_acts_for_it_at_once() {
 }
 
 #[tokio::test]
-async fn only_the_sessions_own_cookie_sets_up_an_organization() {
+async fn setting_up_an_organization_requires_the_session_cookie() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let other = world.sign_in(ADA, PASSWORD).await.expect(200);
@@ -61,7 +61,7 @@ async fn only_the_sessions_own_cookie_sets_up_an_organization() {
 }
 
 #[tokio::test]
-async fn the_owner_named_at_bootstrap_operates_at_once_with_sessions_that_act_for_nobody() {
+async fn after_bootstrap_the_owners_sessions_without_an_organization_are_operators() {
     let world = World::new();
     let busy = world.sign_up(ADA).await;
     let free = world.sign_in(ADA, PASSWORD).await.expect(200);
@@ -85,7 +85,7 @@ async fn the_owner_named_at_bootstrap_operates_at_once_with_sessions_that_act_fo
 }
 
 #[tokio::test]
-async fn an_address_that_is_not_confirmed_names_no_owner_of_the_operator_organization() {
+async fn bootstrap_refuses_an_owner_named_by_an_unconfirmed_address() {
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
     let body = json!({ "email": ADA });
@@ -94,13 +94,13 @@ async fn an_address_that_is_not_confirmed_names_no_owner_of_the_operator_organiz
     let message = refused.json["error"]["message"].as_str().unwrap();
     assert!(message.contains("ownerId"), "{message}");
     assert_eq!(acts_for(&world, &mallory.token).await, Value::Null);
-    // Whoever names the id has looked at whose it is.
+    // A caller who names the id has identified the account.
     let body = json!({ "ownerId": mallory.user_id, "email": ADA });
     let _ = world.as_service(BOOTSTRAP, &body).await.expect(201);
 }
 
 #[tokio::test]
-async fn the_operator_organization_is_named_as_wanted_and_an_id_wins_over_an_address() {
+async fn bootstrap_uses_the_given_name_and_prefers_the_owner_id_to_the_address() {
     let world = World::new();
     let [ada, _] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let _ = world.set_up(&ada, "engines").await.expect(201);
@@ -118,7 +118,7 @@ async fn the_operator_organization_is_named_as_wanted_and_an_id_wins_over_an_add
     assert_eq!(named, ("Staff", "staff", &*ada.user_id));
 }
 
-async fn the_operator_organization_is_made_once_however_many_ask_at_once(world: World) {
+async fn concurrent_bootstraps_create_one_operator_organization(world: World) {
     let body = json!({});
     let asked = (0..5).map(|_| world.as_service(BOOTSTRAP, &body));
     let answers = join_all(asked).await;
@@ -127,4 +127,4 @@ async fn the_operator_organization_is_made_once_however_many_ask_at_once(world: 
     assert_eq!((made, refused.count()), (1, 4));
 }
 
-on_every_store! { the_operator_organization_is_made_once_however_many_ask_at_once }
+on_every_store! { concurrent_bootstraps_create_one_operator_organization }

@@ -1,4 +1,4 @@
-//! How many passkeys and challenges of a person there are, and for how long.
+//! Limits of passkeys and challenges per person, and the lifetime of challenges.
 
 use core_domain::iam::MAX_PASSKEY_REGISTRATIONS;
 use core_domain::kernel::Caller;
@@ -9,7 +9,7 @@ use crate::world::{World, assert_limit, on_every_store};
 
 const NOBODY: &Caller = &Caller::Anonymous;
 
-async fn the_sixth_registration_that_is_begun_ends_the_oldest_of_that_person_alone(world: World) {
+async fn the_sixth_pending_registration_ends_only_the_persons_oldest(world: World) {
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     let mut phone = world.passkey(&eve, 99).await;
     let hers = world.begin_passkey(&eve).await;
@@ -37,10 +37,10 @@ async fn the_sixth_registration_that_is_begun_ends_the_oldest_of_that_person_alo
     let _ = signed_in.expect(200);
 }
 
-on_every_store! { the_sixth_registration_that_is_begun_ends_the_oldest_of_that_person_alone }
+on_every_store! { the_sixth_pending_registration_ends_only_the_persons_oldest }
 
 #[tokio::test]
-async fn a_challenge_waits_five_minutes() {
+async fn a_challenge_expires_after_five_minutes() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut phone = world.passkey(&ada, 1).await;
@@ -60,7 +60,7 @@ async fn a_challenge_waits_five_minutes() {
 }
 
 #[tokio::test]
-async fn there_are_twenty_passkeys_at_most() {
+async fn a_person_has_at_most_twenty_passkeys() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let begun = world.begin_passkey(&ada).await;

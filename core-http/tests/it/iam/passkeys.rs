@@ -1,4 +1,4 @@
-//! Passkeys, with authenticators that make real keys and signatures.
+//! Passkeys, with software authenticators that make real keys and signatures.
 
 use core_domain::iam::TokenHash;
 use core_domain::kernel::{Caller, UserId};
@@ -10,7 +10,7 @@ use crate::world::{World, on_every_store, operator};
 
 const NOBODY: &Caller = &Caller::Anonymous;
 
-async fn a_passkey_that_was_registered_signs_in(world: World) {
+async fn a_registered_passkey_signs_in(world: World) {
     let ada = world.sign_up(ADA).await;
     let mut phone = world.passkey(&ada, 1).await;
     let own = world.passkeys_of(&ada).await;
@@ -58,7 +58,7 @@ async fn a_passkey_that_was_registered_signs_in(world: World) {
     assert_eq!(world.audit("passkey.used").await.len(), 1);
 }
 
-async fn a_challenge_is_good_once_however_many_answer_it_at_once(world: World) {
+async fn a_challenge_works_once_even_for_concurrent_answers(world: World) {
     let ada = world.sign_up(ADA).await;
     let begun = &world.begin_passkey(&ada).await;
     let mut made = [1, 2, 3].map(|seed| world.authenticator(seed));
@@ -72,7 +72,7 @@ async fn a_challenge_is_good_once_however_many_answer_it_at_once(world: World) {
     for refused in answers.iter().filter(|answer| answer.status != 200) {
         assert_eq!(refused.code(), "CHALLENGE_NOT_FOUND");
     }
-    // One that does not count: a signature that is shown again is refused because of the challenge alone.
+    // This authenticator does not count, so only the used challenge makes the second answer fail.
     let mut phone = world.authenticator(9);
     phone.counts = false;
     world.register_passkey(&ada, &mut phone).await;
@@ -87,7 +87,7 @@ async fn a_challenge_is_good_once_however_many_answer_it_at_once(world: World) {
     }
     let replayed = world.show_passkey(NOBODY, &asked.cookie, shown).await;
     replayed.refused(400, "CHALLENGE_NOT_FOUND");
-    // A wrong answer uses it up as well.
+    // A wrong answer uses up the challenge as well.
     let asked = world.ask_for_passkey().await;
     let mut elsewhere = phone.clone();
     elsewhere.origin = "https://evil.example.net".to_owned();
@@ -99,7 +99,7 @@ async fn a_challenge_is_good_once_however_many_answer_it_at_once(world: World) {
     late.refused(400, "CHALLENGE_NOT_FOUND");
 }
 
-async fn a_counter_that_goes_back_is_refused_and_written_down(world: World) {
+async fn a_decreasing_counter_is_refused_and_audited(world: World) {
     let ada = world.sign_up(ADA).await;
     let mut phone = world.passkey(&ada, 1).await;
     let mut copy = phone.clone();
@@ -115,13 +115,13 @@ async fn a_counter_that_goes_back_is_refused_and_written_down(world: World) {
 }
 
 on_every_store! {
-    a_passkey_that_was_registered_signs_in,
-    a_challenge_is_good_once_however_many_answer_it_at_once,
-    a_counter_that_goes_back_is_refused_and_written_down,
+    a_registered_passkey_signs_in,
+    a_challenge_works_once_even_for_concurrent_answers,
+    a_decreasing_counter_is_refused_and_audited,
 }
 
 #[tokio::test]
-async fn a_passkey_is_two_factors_at_once() {
+async fn a_passkey_replaces_password_and_second_factor() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.second_factor(&ada).await;
@@ -140,7 +140,7 @@ async fn a_passkey_is_two_factors_at_once() {
 }
 
 #[tokio::test]
-async fn whoever_was_not_verified_or_is_on_another_page_is_refused() {
+async fn unverified_users_wrong_origins_and_forged_keys_are_refused() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut phone = world.passkey(&ada, 1).await;
@@ -168,19 +168,20 @@ async fn whoever_was_not_verified_or_is_on_another_page_is_refused() {
 }
 
 #[tokio::test]
-async fn a_passkey_proves_nothing_of_anybody_but_its_owner() {
+async fn a_passkey_authenticates_only_its_owner() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     let phone = world.passkey(&ada, 1).await;
     let mut hers = world.passkey(&eve, 2).await;
-    // The user handle of Ada, or none, with Eve's credential.
+    // Eve's credential comes with Ada's user handle, and then with none.
     hers.user_handle.clone_from(&phone.user_handle);
     let refused = world.sign_in_by_passkey(&mut hers).await;
     refused.refused(401, "AUTHENTICATION_FAILED");
     hers.user_handle = None;
     let refused = world.sign_in_by_passkey(&mut hers).await;
     refused.refused(401, "AUTHENTICATION_FAILED");
-    // A challenge is of whoever began: Eve cannot complete Ada's, nor add a passkey of Ada's to her account.
+    // A challenge belongs to the person who began. Eve cannot complete Ada's, and cannot register Ada's passkey for
+    // herself.
     let begun = world.begin_passkey(&ada).await;
     let made = world.authenticator(3).create(&begun.options);
     let foreign = world.finish_passkey(&eve, &begun.cookie, &made).await;
@@ -191,7 +192,7 @@ async fn a_passkey_proves_nothing_of_anybody_but_its_owner() {
     taken.refused(400, "PREVIOUSLY_REGISTERED");
     let nobody = world.finish_passkey(&eve, "", &made).await;
     nobody.refused(400, "CHALLENGE_NOT_FOUND");
-    // One of a registration signs in nowhere, and the other way round.
+    // A registration challenge does not sign in, and a sign-in challenge does not register.
     let begun = world.begin_passkey(&ada).await;
     let shown = phone.clone().get(&json!({
         "rpId": "iam.test", "challenge": begun.options["challenge"],
@@ -204,7 +205,7 @@ async fn a_passkey_proves_nothing_of_anybody_but_its_owner() {
 }
 
 #[tokio::test]
-async fn strangers_learn_no_credential_of_anybody() {
+async fn sign_in_options_reveal_no_credentials() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.passkey(&ada, 1).await;
@@ -217,7 +218,7 @@ async fn strangers_learn_no_credential_of_anybody() {
 }
 
 #[tokio::test]
-async fn passkeys_are_named_and_removed_by_their_owner_alone() {
+async fn only_the_owner_renames_and_removes_a_passkey() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     let mut phone = world.passkey(&ada, 1).await;
@@ -262,7 +263,7 @@ async fn passkeys_are_named_and_removed_by_their_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_passkey_is_added_by_whoever_proved_lately_who_they_are() {
+async fn adding_a_passkey_requires_a_fresh_proof() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let begun = world.begin_passkey(&ada).await;
@@ -285,7 +286,7 @@ async fn a_passkey_is_added_by_whoever_proved_lately_who_they_are() {
 }
 
 #[tokio::test]
-async fn a_session_of_somebody_else_is_not_renewed_by_a_passkey() {
+async fn a_passkey_does_not_reauthenticate_the_session_of_another_person() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     let mut phone = world.passkey(&ada, 1).await;
@@ -301,7 +302,7 @@ async fn a_session_of_somebody_else_is_not_renewed_by_a_passkey() {
 }
 
 #[tokio::test]
-async fn whoever_is_banned_signs_in_by_no_passkey() {
+async fn a_banned_person_cannot_sign_in_by_passkey() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut phone = world.passkey(&ada, 1).await;
@@ -314,11 +315,11 @@ async fn whoever_is_banned_signs_in_by_no_passkey() {
 }
 
 #[tokio::test]
-async fn a_passkey_somebody_added_to_an_address_that_is_not_theirs_goes_with_the_rest() {
+async fn a_sign_in_link_removes_passkeys_added_before_the_confirmation() {
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
     let mut hers = world.passkey(&mallory, 1).await;
-    // From before addresses had to be confirmed for a passkey.
+    // Such passkeys exist from the time before a passkey required a confirmed address.
     world.set_confirmed(&mallory, false).await;
     let [magic, ..] = world.link_tokens(ADA).await;
     let _ = world.follow_magic_link(&magic).await.expect(200);
@@ -328,7 +329,7 @@ async fn a_passkey_somebody_added_to_an_address_that_is_not_theirs_goes_with_the
 }
 
 #[tokio::test]
-async fn a_challenge_is_stored_without_its_token_and_a_passkey_is_told_of_without_its_key() {
+async fn challenges_are_stored_without_their_token_and_passkeys_shown_without_their_key() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.passkey(&ada, 1).await;
@@ -342,7 +343,7 @@ async fn a_challenge_is_stored_without_its_token_and_a_passkey_is_told_of_withou
         assert_eq!(of_token.user_id.as_ref().map(UserId::as_str), user);
         let stored = format!("{stored:?}");
         assert!(!stored.contains(begun.token()), "{stored}");
-        // What the authenticator is to sign, which the state does hold.
+        // The stored state does contain the challenge that the authenticator signs.
         let challenge = begun.options["challenge"].as_str().unwrap();
         assert!(stored.contains(challenge), "{stored}");
     }
@@ -357,8 +358,7 @@ async fn a_challenge_is_stored_without_its_token_and_a_passkey_is_told_of_withou
 }
 
 #[tokio::test]
-async fn where_passkeys_are_disabled_none_is_registered_or_shown_and_those_there_are_can_be_removed()
- {
+async fn disabled_passkeys_cannot_be_registered_or_used_but_can_be_removed() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut phone = world.passkey(&ada, 1).await;

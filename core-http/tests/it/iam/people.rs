@@ -1,4 +1,4 @@
-//! People: what they say of themselves, their password and sessions, and keeping them out.
+//! People: their profile, password and sessions, and bans.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ async fn is_alive(world: &World, token: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_password_change_ends_the_other_sessions_and_with_the_callers_if_asked() {
+async fn a_password_change_ends_other_sessions_and_the_callers_on_request() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let other = world.sign_in(ADA, PASSWORD).await.expect(200);
@@ -48,7 +48,7 @@ async fn a_password_change_ends_the_other_sessions_and_with_the_callers_if_asked
 }
 
 #[tokio::test]
-async fn a_wrong_current_password_changes_nothing_and_is_not_tried_without_end() {
+async fn wrong_current_passwords_change_nothing_and_are_limited() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let body = json!({ "currentPassword": WRONG, "newPassword": NEW });
@@ -66,12 +66,12 @@ async fn a_wrong_current_password_changes_nothing_and_is_not_tried_without_end()
     last.refused(429, "RATE_LIMITED");
     assert!(
         is_alive(&world, &ada.token).await,
-        "the owner's session goes on"
+        "the owner's session is still valid"
     );
 }
 
 #[tokio::test]
-async fn a_password_is_verified_for_whoever_is_signed_in() {
+async fn verifying_a_password_requires_a_session() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let verify = "/api/auth/verify-password";
@@ -84,7 +84,7 @@ async fn a_password_is_verified_for_whoever_is_signed_in() {
 }
 
 #[tokio::test]
-async fn a_person_changes_name_and_picture_and_never_the_address() {
+async fn people_change_their_name_and_picture_but_not_their_address() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let update = "/api/auth/update-user";
@@ -148,7 +148,7 @@ async fn accounts_and_sessions_are_listed_and_a_session_is_ended_by_token_or_id(
     let id = shown[0]["token"].as_str().unwrap();
     assert_eq!(
         shown[0]["id"], id,
-        "of other sessions nobody knows the token"
+        "another session is listed with its id in place of its token"
     );
     let revoke = "/api/auth/revoke-session";
     for name in [id, others[0].as_str(), eve.token.as_str(), "unknown"] {
@@ -175,7 +175,7 @@ async fn accounts_and_sessions_are_listed_and_a_session_is_ended_by_token_or_id(
 }
 
 #[tokio::test]
-async fn a_banned_user_is_out_at_once_and_stays_out_until_they_are_let_in() {
+async fn a_ban_ends_sessions_and_blocks_sign_ins_until_it_is_lifted() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let path = |what: &str| format!("/api/core/users/{}/{what}", ada.user_id);
@@ -212,7 +212,7 @@ async fn a_banned_user_is_out_at_once_and_stays_out_until_they_are_let_in() {
 }
 
 #[tokio::test]
-async fn a_dead_session_where_one_is_needed_is_401_and_its_cookies_go() {
+async fn an_ended_session_gets_401_and_its_cookies_are_cleared() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let headers = [
@@ -236,7 +236,7 @@ async fn a_dead_session_where_one_is_needed_is_401_and_its_cookies_go() {
 }
 
 #[tokio::test]
-async fn the_audit_shows_people_what_they_did_and_operators_everything() {
+async fn people_see_their_own_audit_entries_and_operators_see_all() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let events = "/api/audit/events";

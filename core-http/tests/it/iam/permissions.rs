@@ -1,4 +1,4 @@
-//! Roles that organizations map, and what single members are granted or denied.
+//! Role mappings of organizations, and permissions granted to or denied for single members.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,8 @@ use crate::world::{Answer, Person, World, at, operator};
 const ROLES: &str = "/api/core/roles";
 const GRANTS: &str = "/api/core/grants";
 
-/// An owner, a member, and the organization and platform of both; the member's session acts for it.
+/// An owner and a member, with their organization and its platform. The session of the member acts for the
+/// organization.
 struct Team {
     world: World,
     ada: Person,
@@ -33,7 +34,7 @@ impl Team {
         }
     }
 
-    /// What the holder of a session may, as the whole way finds it.
+    /// Returns the permissions of a person, as the enriched session reports them.
     async fn permissions(&self, person: &Person) -> Vec<String> {
         let found = self.world.held(&person.token, "GET", CORE_SESSION).await;
         let shown = found.expect(200).json["permissions"].clone();
@@ -65,7 +66,7 @@ impl Team {
 }
 
 #[tokio::test]
-async fn a_mapped_role_counts_from_the_next_request_on_and_its_removal_restores_what_is_built_in() {
+async fn a_role_mapping_applies_at_once_and_its_removal_restores_the_built_in_role() {
     let team = Team::new().await;
     assert!(!team.may(&team.eve, "entity:write").await);
     let body = json!({ "orgId": team.organization, "role": "member", "permissions": ["entity:*"] });
@@ -85,7 +86,7 @@ async fn a_mapped_role_counts_from_the_next_request_on_and_its_removal_restores_
 }
 
 #[tokio::test]
-async fn a_denial_beats_a_grant_beats_a_role_and_an_expired_one_counts_for_nothing() {
+async fn denials_override_grants_grants_override_roles_and_expired_grants_are_ignored() {
     let team = Team::new().await;
     let granted = team
         .grant(&team.ada, &team.eve, "entity:write", true)
@@ -119,7 +120,7 @@ async fn a_denial_beats_a_grant_beats_a_role_and_an_expired_one_counts_for_nothi
 }
 
 #[tokio::test]
-async fn nobody_gives_what_they_lack_and_owners_are_for_owners_to_change() {
+async fn callers_grant_only_permissions_they_have_and_only_owners_change_owners() {
     let team = Team::new().await;
     let body = json!({ "memberId": team.member_id(&team.eve).await, "role": "admin" });
     let promoted = team
@@ -139,14 +140,14 @@ async fn nobody_gives_what_they_lack_and_owners_are_for_owners_to_change() {
         let refused = team.post(&team.eve, ROLES, body).await;
         refused.refused(403, "FORBIDDEN");
     }
-    // Who grants for somebody else is not believed.
+    // A person cannot grant in the name of another person.
     let body = json!({
         "userId": team.eve.user_id, "orgId": team.organization, "permission": "entity:read",
         "granted": true, "grantedBy": team.ada.user_id,
     });
     let refused = team.post(&team.eve, GRANTS, body.clone()).await;
     refused.refused(403, "FORBIDDEN");
-    // A service may name who grants, and that one must hold it.
+    // A service may name the granting person, who must have the permission.
     let mut of_eve = body;
     of_eve["grantedBy"] = team.eve.user_id.clone().into();
     of_eve["permission"] = "platform:manage".into();
@@ -155,7 +156,7 @@ async fn nobody_gives_what_they_lack_and_owners_are_for_owners_to_change() {
 }
 
 #[tokio::test]
-async fn the_same_grant_twice_is_a_conflict_and_one_for_a_stranger_is_not_found() {
+async fn a_duplicate_grant_is_a_conflict_and_a_grant_to_a_non_member_is_not_found() {
     let team = Team::new().await;
     let _ = team
         .grant(&team.ada, &team.eve, "job:create", true)
@@ -169,7 +170,7 @@ async fn the_same_grant_twice_is_a_conflict_and_one_for_a_stranger_is_not_found(
 }
 
 #[tokio::test]
-async fn operators_are_told_which_rule_decides_and_nobody_else() {
+async fn only_operators_can_see_which_rule_decides() {
     let team = Team::new().await;
     let denied = team
         .grant(&team.ada, &team.eve, "job:*", false)
@@ -205,7 +206,7 @@ async fn operators_are_told_which_rule_decides_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_grant_opens_the_registry_and_its_removal_closes_it() {
+async fn a_grant_applies_in_the_registry_until_it_is_removed() {
     let team = Team::new().await;
     let path = at(&team.platform, "/entities");
     let create = async |slug: &str| {
@@ -244,7 +245,7 @@ impl Team {
         found.unwrap()["id"].as_str().unwrap().to_owned()
     }
 
-    /// The caller that a gateway makes of the person's session.
+    /// Returns the caller that a gateway derives from the session of a person.
     async fn acting(&self, person: &Person) -> core_domain::kernel::Caller {
         use core_http::gateway::Authority;
         let authority = core_http::iam::SessionAuthority::new(
@@ -259,7 +260,7 @@ impl Team {
 }
 
 #[tokio::test]
-async fn operators_make_organizations_and_their_members_alone_find_them_by_slug() {
+async fn operators_create_organizations_and_only_members_find_them_by_slug() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let body = json!({ "name": "Looms", "slug": "looms", "ownerId": ada.user_id });

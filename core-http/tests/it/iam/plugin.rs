@@ -1,4 +1,4 @@
-//! Organizations as better-auth's clients know them.
+//! The organization plugin, with the routes and responses of better-auth.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn read(world: &World, person: &Person, call: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn an_organization_is_created_chosen_changed_shown_and_deleted() {
+async fn organizations_are_created_activated_updated_read_and_deleted() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let body = json!({ "name": "Acme", "slug": "acme", "metadata": { "a": 1 } });
@@ -83,7 +83,7 @@ async fn an_organization_is_created_chosen_changed_shown_and_deleted() {
 }
 
 #[tokio::test]
-async fn an_organization_with_a_platform_is_not_deleted_and_a_foreign_one_is_as_good_as_none() {
+async fn organizations_with_a_platform_are_not_deleted_and_other_peoples_look_missing() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let made = world.set_up(&ada, "engines").await.expect(201);
@@ -144,7 +144,7 @@ async fn an_organization_with_a_platform_is_not_deleted_and_a_foreign_one_is_as_
 }
 
 #[tokio::test]
-async fn an_invitation_is_for_its_recipient_alone_and_answered_once() {
+async fn only_the_recipient_answers_an_invitation_and_only_once() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let bob = world.sign_up(BOB).await;
@@ -205,7 +205,7 @@ async fn an_invitation_is_for_its_recipient_alone_and_answered_once() {
 }
 
 #[tokio::test]
-async fn an_invitation_is_rejected_canceled_or_too_old_and_a_new_one_takes_its_place() {
+async fn rejected_canceled_and_expired_invitations_can_be_replaced() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     world.confirm(&eve).await;
@@ -228,7 +228,7 @@ async fn an_invitation_is_rejected_canceled_or_too_old_and_a_new_one_takes_its_p
     let bob = world.sign_up(BOB).await;
     world.join([&ada, &bob], &organization, "member").await;
     for (who, status, code) in [
-        // To who is no member it is as good as none.
+        // A caller who is not a member cannot see the invitation.
         (&eve, 400, "INVITATION_NOT_FOUND"),
         (&bob, 403, "YOU_ARE_NOT_ALLOWED_TO_CANCEL_THIS_INVITATION"),
     ] {
@@ -268,7 +268,7 @@ async fn an_invitation_is_rejected_canceled_or_too_old_and_a_new_one_takes_its_p
 }
 
 #[tokio::test]
-async fn roles_are_given_within_what_the_giver_has_and_must_be_known() {
+async fn callers_assign_only_known_roles_within_their_own_permissions() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let bob = world.sign_up(BOB).await;
@@ -325,7 +325,7 @@ async fn roles_are_given_within_what_the_giver_has_and_must_be_known() {
 }
 
 #[tokio::test]
-async fn members_leave_and_are_removed_and_one_owner_always_stays() {
+async fn members_leave_and_are_removed_but_the_last_owner_stays() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let organization = world.found(&ada, "acme").await;
@@ -364,7 +364,7 @@ async fn members_leave_and_are_removed_and_one_owner_always_stays() {
 }
 
 #[tokio::test]
-async fn the_suites_own_invitations_have_seconds_codes_of_their_own_and_need_permission() {
+async fn the_suites_invitation_routes_use_epoch_seconds_own_codes_and_permissions() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let organization = world.found(&ada, "acme").await;
@@ -412,8 +412,8 @@ async fn the_suites_own_invitations_have_seconds_codes_of_their_own_and_need_per
     assert_eq!(owners.json["inviterId"], ada.user_id.as_str());
 }
 
-/// Two accepts of one invitation at once give one member.
-async fn one_invitation_makes_one_member(world: World) {
+/// Eight concurrent accepts of one invitation create one member.
+async fn concurrent_accepts_of_one_invitation_create_one_member(world: World) {
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let organization = world.found(&ada, "acme").await;
     world.invite(&ada, &organization, EVE, "member").await;
@@ -435,8 +435,8 @@ async fn one_invitation_makes_one_member(world: World) {
     assert_eq!(members.json["total"], 2);
 }
 
-/// Two owners who leave at once, or demote each other: one owner stays.
-async fn the_last_owner_stays_however_many_leave_at_once(world: World) {
+/// Two owners leave, or demote themselves, at the same time: one of them stays an owner.
+async fn one_owner_stays_when_all_owners_leave_at_once(world: World) {
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     for (round, call) in ["leave", "update-member-role"].into_iter().enumerate() {
         let organization = world.found(&ada, &format!("acme-{round}")).await;
@@ -461,10 +461,13 @@ async fn the_last_owner_stays_however_many_leave_at_once(world: World) {
     }
 }
 
-on_every_store! { one_invitation_makes_one_member, the_last_owner_stays_however_many_leave_at_once }
+on_every_store! {
+    concurrent_accepts_of_one_invitation_create_one_member,
+    one_owner_stays_when_all_owners_leave_at_once,
+}
 
 #[tokio::test]
-async fn metadata_of_more_than_16_kib_is_refused_and_of_16_kib_kept() {
+async fn metadata_has_at_most_16_kib() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let metadata = |bytes: usize| json!({ "a": "x".repeat(bytes - r#"{"a":""}"#.len()) });

@@ -1,4 +1,4 @@
-//! What is left of organizations, memberships and sessions that are gone, and of what has expired once it is swept: nothing.
+//! Removal of invitations, members and keys with their organization, and of expired records by the sweep.
 
 use core_domain::access::RecordKey;
 use core_domain::iam::{ApiKeyQuery, InvitationQuery, MemberQuery, SessionQuery};
@@ -12,12 +12,12 @@ use super::{ADA, DAY, EVE, GET_SESSION};
 use crate::world::{PASSWORD, Person, World, on_every_store};
 
 on_every_store! {
-    a_platform_takes_its_organizations_invitations_and_keys_along,
-    an_organization_takes_its_invitations_along,
-    whoever_leaves_or_is_removed_leaves_no_key_behind_and_gets_none_back,
-    sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over,
-    trust_that_has_expired_is_swept_and_no_other,
-    passkey_challenges_that_have_expired_are_swept_and_no_others,
+    deleting_a_platform_deletes_its_members_invitations_and_keys,
+    deleting_an_organization_deletes_its_invitations,
+    ending_a_membership_deletes_the_members_keys_for_good,
+    expired_sessions_and_keys_are_swept,
+    only_expired_device_trust_is_swept,
+    only_expired_passkey_challenges_are_swept,
 }
 
 impl World {
@@ -38,7 +38,7 @@ fn of(organization: &str) -> OrganizationId {
     OrganizationId::parse(organization).unwrap()
 }
 
-async fn a_platform_takes_its_organizations_invitations_and_keys_along(world: World) {
+async fn deleting_a_platform_deletes_its_members_invitations_and_keys(world: World) {
     let ada = world.sign_up(ADA).await;
     let made = world.set_up(&ada, "engines").await.expect(201);
     let (organization, platform) = (made.text("orgId"), made.text("platformId"));
@@ -60,7 +60,7 @@ async fn a_platform_takes_its_organizations_invitations_and_keys_along(world: Wo
     assert_eq!(world.verdict(&key).await, "NOT_FOUND");
 }
 
-async fn an_organization_takes_its_invitations_along(world: World) {
+async fn deleting_an_organization_deletes_its_invitations(world: World) {
     let ada = world.sign_up(ADA).await;
     let organization = world.found(&ada, "looms").await;
     world.invite(&ada, &organization, EVE, "member").await;
@@ -76,7 +76,7 @@ async fn an_organization_takes_its_invitations_along(world: World) {
     );
 }
 
-async fn whoever_leaves_or_is_removed_leaves_no_key_behind_and_gets_none_back(world: World) {
+async fn ending_a_membership_deletes_the_members_keys_for_good(world: World) {
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     let made = world.set_up(&ada, "engines").await.expect(201);
     let organization = made.text("orgId");
@@ -95,7 +95,7 @@ async fn whoever_leaves_or_is_removed_leaves_no_key_behind_and_gets_none_back(wo
         let user = UserId::parse(&eve.user_id).unwrap();
         let keys = ApiKeyQuery::OfMember(of(organization), user);
         assert_eq!(world.left::<core_domain::iam::ApiKey>(keys).await, 0);
-        // Until the same address may be invited again.
+        // The same address may be invited again after 300 seconds.
         world.tick(300);
         world.join([&ada, &eve], organization, "admin").await;
         assert_eq!(world.verdict(&key).await, "NOT_FOUND");
@@ -103,7 +103,7 @@ async fn whoever_leaves_or_is_removed_leaves_no_key_behind_and_gets_none_back(wo
     assert_eq!(world.verdict(&hers).await, "VALID");
 }
 
-async fn sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over(world: World) {
+async fn expired_sessions_and_keys_are_swept(world: World) {
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     let made = world.set_up(&ada, "engines").await.expect(201);
     let organization = made.text("orgId");
@@ -127,7 +127,8 @@ async fn sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over(world:
     world.tick(2 * DAY - 1);
     assert_eq!(swept().await, (0, 0));
     world.tick(1);
-    // The first sessions of both; the keys' owners may still ask for those that are over.
+    // Only the first session of each person has expired. An expired key stays for 30 days, so that its owner can look
+    // it up.
     assert_eq!(swept().await, (2, 0));
     assert_eq!(swept().await, (0, 0));
     let session = world.held(later.text("token"), "GET", GET_SESSION).await;
@@ -141,7 +142,7 @@ async fn sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over(world:
     assert_eq!(world.left::<core_domain::iam::Session>(all).await, 0);
 }
 
-async fn trust_that_has_expired_is_swept_and_no_other(world: World) {
+async fn only_expired_device_trust_is_swept(world: World) {
     let eve = world.sign_up(EVE).await;
     let of_eve = world.second_factor(&eve).await;
     let of_eve = trusted(&world, EVE, &of_eve).await;
@@ -166,7 +167,7 @@ async fn trust_that_has_expired_is_swept_and_no_other(world: World) {
     assert!(!is_asked(&sign_in(&world, ADA, PASSWORD, &renewed).await));
 }
 
-async fn passkey_challenges_that_have_expired_are_swept_and_no_others(world: World) {
+async fn only_expired_passkey_challenges_are_swept(world: World) {
     let ada = world.sign_up(ADA).await;
     let mut phone = world.passkey(&ada, 1).await;
     let (_, _) = (

@@ -1,4 +1,4 @@
-//! Sessions: looked at, kept alive, listed, ended.
+//! Sessions: look-up, extension, listing and end.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use crate::world::{PASSWORD, World, operator};
 const HOUR: u64 = 3_600;
 
 #[tokio::test]
-async fn signing_out_is_immediate_and_takes_the_cookies_away() {
+async fn signing_out_ends_the_session_at_once_and_clears_the_cookies() {
     let world = World::new();
     let token = world.sign_up(ADA).await.token;
     let out = world.held(&token, "POST", SIGN_OUT).await.expect(200);
@@ -61,7 +61,7 @@ async fn a_used_session_is_extended_once_a_day_and_ends_after_thirty_days() {
 }
 
 #[tokio::test]
-async fn people_see_and_end_their_own_sessions_alone_as_long_as_they_last() {
+async fn people_list_and_end_only_their_own_valid_sessions() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     world.tick(1);
@@ -140,7 +140,7 @@ async fn the_enriched_session_shows_organization_role_tenant_and_suspension() {
 }
 
 #[tokio::test]
-async fn services_learn_what_is_behind_a_token() {
+async fn validate_session_returns_the_session_of_a_token() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let ask = async |token: &str| {
@@ -161,7 +161,7 @@ async fn services_learn_what_is_behind_a_token() {
 }
 
 #[tokio::test]
-async fn of_what_is_told_about_the_clients_address_only_a_trusted_callers_own_word_is_believed() {
+async fn the_client_address_is_taken_only_from_trusted_proxies_and_services() {
     let world = World::new();
     let key = format!("Bearer {SERVICE_KEY}");
     let key = ("authorization", key.as_str());
@@ -196,7 +196,7 @@ async fn of_what_is_told_about_the_clients_address_only_a_trusted_callers_own_wo
 }
 
 #[tokio::test]
-async fn whom_the_gateway_does_not_know_is_known_by_a_bearer_or_else_by_a_signed_cookie() {
+async fn unidentified_callers_are_identified_by_bearer_token_or_signed_cookie() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let bare = format!("better-auth.session_token={}", ada.token);

@@ -1,4 +1,4 @@
-//! Signing in.
+//! Sign-in with an address and a password.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use super::{
 use crate::world::{PASSWORD, World};
 
 #[tokio::test]
-async fn each_sign_in_has_a_token_of_its_own_and_a_redirect_where_asked_for() {
+async fn each_sign_in_gets_its_own_token_and_redirects_on_request() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let plain = world.sign_in("Ada@example.org", PASSWORD).await.expect(200);
@@ -37,7 +37,7 @@ async fn each_sign_in_has_a_token_of_its_own_and_a_redirect_where_asked_for() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_and_an_unknown_address_are_refused_alike_and_both_recorded() {
+async fn wrong_passwords_and_unknown_addresses_are_refused_alike_and_audited() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut refusals = Vec::new();
@@ -55,7 +55,7 @@ async fn a_wrong_password_and_an_unknown_address_are_refused_alike_and_both_reco
     no_address.refused(400, "INVALID_EMAIL");
     let entries = world.audit("user.sign_in_failed").await;
     let mut of_whom: Vec<&str> = entries.iter().map(|e| e.entity_id.as_str()).collect();
-    // All of one instant: the audit promises no order among them.
+    // All entries have the same time, and the audit log guarantees no order among them.
     of_whom.sort_unstable();
     assert_eq!(of_whom, [&*ada.user_id, &*ada.user_id, "unknown"]);
     let shown = format!("{entries:?}");
@@ -63,7 +63,7 @@ async fn a_wrong_password_and_an_unknown_address_are_refused_alike_and_both_reco
 }
 
 #[tokio::test]
-async fn forms_are_taken_and_a_session_that_is_not_to_be_remembered_ends_with_the_browser() {
+async fn forms_sign_in_and_sessions_not_remembered_get_cookies_without_max_age() {
     let world = World::new();
     let send = async |path, text: &str| {
         let text = format!("{text}&email=ada%40example.org");
@@ -92,7 +92,7 @@ async fn forms_are_taken_and_a_session_that_is_not_to_be_remembered_ends_with_th
 }
 
 #[tokio::test]
-async fn a_password_fits_however_a_keyboard_writes_its_letters() {
+async fn passwords_match_in_composed_and_decomposed_unicode_form() {
     let world = World::new();
     let up = json!({ "name": "A", "email": ADA, "password": "caf\u{e9} au lait" });
     let _ = world.post(SIGN_UP, up).await.expect(200);
@@ -102,7 +102,7 @@ async fn a_password_fits_however_a_keyboard_writes_its_letters() {
 }
 
 #[tokio::test]
-async fn every_sign_in_checks_one_hash_also_of_an_unknown_address_and_a_text_no_password_can_be() {
+async fn every_sign_in_checks_one_hash_even_for_unknown_addresses_and_overlong_passwords() {
     let checked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&checked);
     let mut hasher = MockPasswordHasher::new();
@@ -129,7 +129,7 @@ async fn every_sign_in_checks_one_hash_also_of_an_unknown_address_and_a_text_no_
 }
 
 #[tokio::test]
-async fn a_password_that_is_changed_while_it_is_checked_signs_nobody_in() {
+async fn a_password_that_changes_during_its_check_does_not_sign_in() {
     let world = World::new();
     world.sign_up(ADA).await;
     let mut uow = world.app.store.begin(Mode::Write).await.unwrap();

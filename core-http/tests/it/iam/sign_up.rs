@@ -1,4 +1,4 @@
-//! Signing up.
+//! Sign-up with an address and a password.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn body(email: &str, password: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_sign_up_makes_a_user_and_a_session_that_its_cookie_and_its_bearers_show() {
+async fn a_sign_up_creates_a_user_and_a_session_for_cookie_and_bearer_token() {
     let world = World::new();
     let wanted = json!({ "name": "", "email": " Ada@Example.ORG ", "password": PASSWORD });
     let agent = [("user-agent", &*"x".repeat(10_000))];
@@ -63,12 +63,12 @@ async fn a_sign_up_makes_a_user_and_a_session_that_its_cookie_and_its_bearers_sh
 }
 
 #[tokio::test]
-async fn a_refusal_says_its_code_and_message_as_clients_of_better_auth_read_them() {
+async fn refusals_have_the_codes_and_messages_of_better_auth() {
     let world = World::new();
     let evil = json!({ "name": "A", "email": ADA, "password": PASSWORD, "callbackURL": "//evil" });
     for (wanted, status, code) in [
         (body(ADA, "short"), 400, "PASSWORD_TOO_SHORT"),
-        // Seven letters, however a keyboard writes them.
+        // Normalized, these are seven letters.
         (body(ADA, &"e\u{301}".repeat(7)), 400, "PASSWORD_TOO_SHORT"),
         (body(ADA, &"ab".repeat(65)), 400, "PASSWORD_TOO_LONG"),
         (
@@ -100,7 +100,7 @@ async fn a_refusal_says_its_code_and_message_as_clients_of_better_auth_read_them
     assert!(world.audit("user.signed_up").await.is_empty());
 }
 
-async fn an_address_has_one_user_however_it_is_written_and_however_many_ask_at_once(world: World) {
+async fn one_address_has_one_user_in_any_letter_case_and_with_concurrent_sign_ups(world: World) {
     let asked = (0..8).map(|_| world.post(SIGN_UP, body(ADA, PASSWORD)));
     let made = join_all(asked).await;
     let made = made.iter().filter(|answer| answer.status == 200).count();
@@ -113,10 +113,10 @@ async fn an_address_has_one_user_however_it_is_written_and_however_many_ask_at_o
     assert_eq!(world.audit("user.sign_up_refused").await.len(), 8);
 }
 
-on_every_store! { an_address_has_one_user_however_it_is_written_and_however_many_ask_at_once }
+on_every_store! { one_address_has_one_user_in_any_letter_case_and_with_concurrent_sign_ups }
 
 #[tokio::test]
-async fn when_hashing_fails_the_client_is_told_whether_to_try_again_and_nothing_of_the_cause() {
+async fn hashing_failures_reveal_whether_to_retry_but_not_the_cause() {
     let busy: fn() -> PasswordError = || PasswordError::Busy;
     let failed: fn() -> PasswordError = || PasswordError::Failed("out of memory".to_owned());
     for (error, status) in [(busy, 503), (failed, 500)] {

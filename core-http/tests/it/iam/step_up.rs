@@ -1,4 +1,4 @@
-//! What needs a fresh proof of who calls.
+//! Actions that require a fresh proof of identity.
 
 use core_domain::kernel::{Caller, Role};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn methods(refused: &Answer) -> Value {
 }
 
 #[tokio::test]
-async fn a_platform_is_removed_for_good_by_whoever_proved_lately_who_they_are() {
+async fn hard_deleting_a_platform_requires_a_fresh_proof() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let ada = world.sign_up(ADA).await;
@@ -36,7 +36,7 @@ async fn a_platform_is_removed_for_good_by_whoever_proved_lately_who_they_are() 
     let refused = world.hard_delete(&owner, &platform).await;
     let refused = refused.refused(403, "STEP_UP_REQUIRED");
     assert_eq!(methods(&refused), json!(["password"]));
-    // Who may not at all is told so.
+    // A caller without the permission is refused and not asked for a proof.
     let member = ada.member_of(&platform, Role::MEMBER);
     let forbidden = world.hard_delete(&member, &platform).await;
     forbidden.refused(403, "FORBIDDEN");
@@ -55,7 +55,7 @@ async fn a_platform_is_removed_for_good_by_whoever_proved_lately_who_they_are() 
 }
 
 #[tokio::test]
-async fn the_proof_of_somebody_with_a_second_factor_is_the_second_factor() {
+async fn with_a_second_factor_only_that_factor_is_a_fresh_proof() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let ada = world.sign_up(ADA).await;
@@ -73,7 +73,7 @@ async fn the_proof_of_somebody_with_a_second_factor_is_the_second_factor() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_over_or_somebody_elses_proves_nothing() {
+async fn ended_sessions_and_other_peoples_sessions_prove_nothing() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let ada = world.sign_up(ADA).await;
@@ -98,7 +98,7 @@ async fn a_session_that_is_over_or_somebody_elses_proves_nothing() {
 }
 
 #[tokio::test]
-async fn services_and_keys_are_not_asked_for_a_proof_and_persons_without_a_session_have_none() {
+async fn services_and_keys_need_no_proof_and_people_without_a_session_are_refused() {
     let world = World::new();
     let [first, second, third] = [
         world.platform("first").await,
@@ -125,7 +125,7 @@ async fn services_and_keys_are_not_asked_for_a_proof_and_persons_without_a_sessi
 }
 
 #[tokio::test]
-async fn an_owner_is_made_and_unmade_by_whoever_proved_lately_who_they_are() {
+async fn adding_and_removing_owners_requires_a_fresh_proof() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     for person in [&ada, &eve] {

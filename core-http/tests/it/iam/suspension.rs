@@ -1,4 +1,4 @@
-//! What the members of a suspended platform's organization can still do.
+//! Actions that remain possible in the organization of a suspended platform.
 
 use serde_json::{Value, json};
 
@@ -8,17 +8,17 @@ use crate::world::{Answer, Person, World};
 
 const BOB: &str = "bob@example.org";
 
-/// An owner with an organization whose platform is suspended, a member, and somebody who is invited.
+/// The organization of a suspended platform: its owner Ada, the member Eve, and the invited Bob.
 struct Suspended {
     world: World,
     ada: Ada,
     eve: Person,
     bob: Person,
-    /// Eve's membership.
+    /// The id of Eve's membership.
     member: String,
-    /// An invitation to Bob.
+    /// The id of Bob's invitation.
     invitation: String,
-    /// An API key of Ada's.
+    /// The id of Ada's API key.
     key: String,
 }
 
@@ -47,7 +47,7 @@ impl Suspended {
         self.world.as_person(person, "POST", path, body).await
     }
 
-    /// Everything that changes the organization or what belongs to it, as its owner.
+    /// Returns every request by which the owner changes the organization or its records.
     fn changes_by_owner(&self) -> Vec<(&'static str, Value)> {
         let org = &self.ada.org;
         let of = |body: Value| {
@@ -93,7 +93,7 @@ impl Suspended {
 }
 
 #[tokio::test]
-async fn what_belongs_to_a_suspended_platforms_organization_is_not_changed() {
+async fn the_organization_of_a_suspended_platform_cannot_be_changed() {
     let suspended = Suspended::new().await;
     let (world, ada, eve) = (&suspended.world, &suspended.ada.person, &suspended.eve);
     for (path, body) in suspended.changes_by_owner() {
@@ -120,7 +120,7 @@ async fn what_belongs_to_a_suspended_platforms_organization_is_not_changed() {
 }
 
 #[tokio::test]
-async fn a_person_leaves_a_suspended_organization_behind_by_acting_for_another() {
+async fn members_of_a_suspended_organization_can_act_for_another_one() {
     let suspended = Suspended::new().await;
     let (world, eve) = (&suspended.world, &suspended.eve);
     let list = world.as_person(eve, "GET", "/api/auth/organization/list", Value::Null);
@@ -153,14 +153,14 @@ async fn a_person_leaves_a_suspended_organization_behind_by_acting_for_another()
 }
 
 #[tokio::test]
-async fn operators_change_a_suspended_platforms_organization() {
+async fn operators_can_change_the_organization_of_a_suspended_platform() {
     let suspended = Suspended::new().await;
     let world = &suspended.world;
     let grace = world.sign_up("grace@example.com").await;
     let body = json!({ "ownerId": grace.user_id });
     let _ = world.as_service(BOOTSTRAP, &body).await.expect(201);
     for (path, body) in suspended.changes_by_owner() {
-        // A key of somebody else is missing for everybody.
+        // Other people's keys are not found, even for operators.
         if path.starts_with("/api/auth/api-key") {
             continue;
         }

@@ -1,11 +1,12 @@
-//! Whoever shows that they read mail at an address takes over the account that somebody else may have made with it.
+//! A person who can read the mail of an address takes over the account that someone else may have created with it.
 
 use serde_json::{Value, json};
 
 use super::{ADA, GET_SESSION, NEW};
 use crate::world::{PASSWORD, Person, World, on_every_store};
 
-/// What Mallory has who signed up with Ada's address. The second factor is from before addresses had to be confirmed for one.
+/// The credentials of Mallory, who signed up with Ada's address. The second factor is from a time when it did not
+/// require a confirmed address.
 struct Access {
     session: String,
     device_code: String,
@@ -29,7 +30,7 @@ async fn set_up(world: &World, mallory: &Person) -> Access {
     }
 }
 
-/// None of it gives access any more.
+/// Asserts that none of the credentials gives access any more.
 async fn assert_ended(world: &World, access: &Access) {
     let session = world.held(&access.session, "GET", GET_SESSION).await;
     assert_eq!(session.expect(200).json, Value::Null);
@@ -43,11 +44,9 @@ async fn assert_ended(world: &World, access: &Access) {
     assert_eq!(world.verdict(&access.key).await, "NOT_FOUND");
 }
 
-on_every_store! { a_link_that_signs_in_ends_whatever_gave_access_before_the_address_was_confirmed }
+on_every_store! { a_sign_in_link_ends_all_access_from_before_the_confirmation }
 
-async fn a_link_that_signs_in_ends_whatever_gave_access_before_the_address_was_confirmed(
-    world: World,
-) {
+async fn a_sign_in_link_ends_all_access_from_before_the_confirmation(world: World) {
     let mallory = world.sign_up(ADA).await;
     let access = set_up(&world, &mallory).await;
     world.set_confirmed(&mallory, false).await;
@@ -59,11 +58,9 @@ async fn a_link_that_signs_in_ends_whatever_gave_access_before_the_address_was_c
     refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
 }
 
-on_every_store! { a_new_password_by_mail_ends_whatever_gave_access_before_the_address_was_confirmed }
+on_every_store! { a_password_reset_ends_all_access_from_before_the_confirmation }
 
-async fn a_new_password_by_mail_ends_whatever_gave_access_before_the_address_was_confirmed(
-    world: World,
-) {
+async fn a_password_reset_ends_all_access_from_before_the_confirmation(world: World) {
     let mallory = world.sign_up(ADA).await;
     let access = set_up(&world, &mallory).await;
     world.set_confirmed(&mallory, false).await;
@@ -73,9 +70,9 @@ async fn a_new_password_by_mail_ends_whatever_gave_access_before_the_address_was
     assert_eq!(signed_in.json["user"]["id"], mallory.user_id.as_str());
 }
 
-on_every_store! { whoever_has_confirmed_their_address_keeps_their_keys_and_factors }
+on_every_store! { a_sign_in_link_keeps_keys_and_factors_of_a_confirmed_account }
 
-async fn whoever_has_confirmed_their_address_keeps_their_keys_and_factors(world: World) {
+async fn a_sign_in_link_keeps_keys_and_factors_of_a_confirmed_account(world: World) {
     let ada = world.sign_up(ADA).await;
     world.confirm(&ada).await;
     let access = set_up(&world, &ada).await;

@@ -1,4 +1,4 @@
-//! Nobody tries passwords without end, and IAM's own port is as limited as a gateway.
+//! Throttling of failed sign-ins, and the rate limits of requests that reach IAM without a gateway.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn from(client: u8, request: request::Builder) -> request::Builder {
     request.extension(PeerAddr(SocketAddr::from(([203, 0, 113, client], 4_000))))
 }
 
-/// Signs in from a client behind a gateway, where only what fails is counted.
+/// Signs in from a client through a gateway, where only failures count.
 async fn sign_in(world: &World, client: u8, email: &str, password: &str) -> Answer {
     let body = json!({ "email": email, "password": password });
     let request = Request::post(SIGN_IN)
@@ -27,12 +27,13 @@ async fn sign_in(world: &World, client: u8, email: &str, password: &str) -> Answ
     world.iam.raw(request.unwrap()).await
 }
 
+/// Asserts that a sign-in with a wrong password is refused with 401.
 async fn fail(world: &World, client: u8, email: &str) {
     let wrong = sign_in(world, client, email, WRONG).await;
     wrong.refused(401, "INVALID_EMAIL_OR_PASSWORD");
 }
 
-/// With the right password, and has to wait for so long.
+/// Asserts that a sign-in with the right password has to wait this many seconds.
 async fn waits(world: &World, client: u8, email: &str, seconds: u64) {
     let refused = sign_in(world, client, email, PASSWORD).await;
     let refused = refused.refused(429, "RATE_LIMITED");
@@ -43,16 +44,17 @@ async fn waits(world: &World, client: u8, email: &str, seconds: u64) {
     }
 }
 
+/// Asserts that a sign-in with the right password succeeds.
 async fn succeed(world: &World, client: u8, email: &str) {
     let signed_in = sign_in(world, client, email, PASSWORD).await;
     let _ = signed_in.expect(200);
 }
 
 #[tokio::test]
-async fn after_five_failures_an_account_waits_longer_and_longer_whoever_tries() {
+async fn after_five_failures_the_delay_of_an_account_grows_for_every_client() {
     let world = World::new();
     world.sign_up(ADA).await;
-    // Nobody shall learn from a delay which accounts there are, or get more by asking many times at once.
+    // A delay must not reveal which accounts exist, and concurrent requests must not get more attempts.
     for email in [ADA, EVE] {
         let tried = (0..20).map(|client| sign_in(&world, client, email, WRONG));
         let tried = join_all(tried).await;
@@ -60,7 +62,7 @@ async fn after_five_failures_an_account_waits_longer_and_longer_whoever_tries() 
         assert_eq!(failed.count(), 5);
     }
     for (client, seconds) in [(10, 1), (11, 2), (12, 4), (13, 8)] {
-        // Whoever waits fails no more, however often they try.
+        // Refused attempts do not count as failures.
         for _ in 0..31 {
             waits(&world, 99, "ADA@example.org", seconds).await;
         }
@@ -78,7 +80,7 @@ async fn after_five_failures_an_account_waits_longer_and_longer_whoever_tries() 
     waits(&world, 1, ADA, 1).await;
 }
 
-/// The lock-outs in the audit, oldest first: whose, after how many failures, from which address.
+/// Returns the audited lock-outs, oldest first: the user id, the number of failures and the client address.
 async fn lockouts(world: &World) -> Vec<(String, u64, String)> {
     let entries = world.audit("user.locked_out").await;
     let told = entries.iter().rev().map(|entry| {
@@ -96,7 +98,7 @@ async fn lockouts(world: &World) -> Vec<(String, u64, String)> {
 }
 
 #[tokio::test]
-async fn the_audit_tells_of_each_delay_once_however_many_sign_ins_it_refuses() {
+async fn each_delay_is_audited_once_whatever_number_of_sign_ins_it_refuses() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     for client in 0..5 {
@@ -116,7 +118,7 @@ async fn the_audit_tells_of_each_delay_once_however_many_sign_ins_it_refuses() {
             fail(&world, 1, ADA).await;
         }
     }
-    // A session has a counter of its own, and is told of as well.
+    // A session has a counter of its own, whose lock-outs are audited as well.
     let path = "/api/auth/verify-password";
     let check = async |password: &str| {
         let body = json!({ "password": password });
@@ -134,7 +136,7 @@ async fn the_audit_tells_of_each_delay_once_however_many_sign_ins_it_refuses() {
 }
 
 #[tokio::test]
-async fn who_tries_one_password_on_many_accounts_is_refused_and_nobody_else() {
+async fn only_a_client_that_tries_many_accounts_is_refused() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut looked_at = 0;
@@ -151,7 +153,7 @@ async fn who_tries_one_password_on_many_accounts_is_refused_and_nobody_else() {
     assert_eq!(looked_at, 30);
     let told = world.audit("client.locked_out").await;
     let [told] = &told[..] else {
-        panic!("one entry a window: {told:?}");
+        panic!("expected one entry per window: {told:?}");
     };
     let details = told.after.as_ref().unwrap().as_str();
     assert!(details.contains(r#""limit":"failed-accounts-of-client","retryAfter":3600"#));
@@ -160,7 +162,7 @@ async fn who_tries_one_password_on_many_accounts_is_refused_and_nobody_else() {
     succeed(&world, 2, ADA).await;
     let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
     assert_eq!(session.json["user"]["email"], ADA);
-    // Whoever tries them all at once tries no more of them.
+    // Concurrent attempts do not exceed the limit.
     let tried = (0..60).map(|n| {
         let (world, email) = (&world, format!("other{n}@example.org"));
         async move { sign_in(world, 3, &email, WRONG).await }
@@ -174,7 +176,7 @@ async fn who_tries_one_password_on_many_accounts_is_refused_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn people_of_one_address_who_mistype_are_no_spraying() {
+async fn accounts_that_sign_in_after_a_failure_do_not_count_as_spraying() {
     let hour = Duration::from_secs(3_600);
     let world = World::with(|app| {
         let rates = &mut app.options.rates;
@@ -199,7 +201,7 @@ async fn people_of_one_address_who_mistype_are_no_spraying() {
 }
 
 #[tokio::test]
-async fn a_locked_account_keeps_its_sessions_and_its_owner_comes_in_by_mail_at_once() {
+async fn a_locked_account_keeps_its_sessions_and_a_password_reset_unlocks_it() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     for round in 0..16 {
@@ -214,7 +216,7 @@ async fn a_locked_account_keeps_its_sessions_and_its_owner_comes_in_by_mail_at_o
 }
 
 #[tokio::test]
-async fn failures_are_forgotten_a_day_after_the_last_one() {
+async fn failures_are_forgotten_one_day_after_the_last_one() {
     let world = World::new();
     for (pause, then) in [(0, 5), (DAY, 5), (DAY - 1, 1)] {
         world.tick(pause);
@@ -226,7 +228,7 @@ async fn failures_are_forgotten_a_day_after_the_last_one() {
 }
 
 #[tokio::test]
-async fn failures_of_a_client_are_limited_with_one_account_and_over_all_and_successes_are_none() {
+async fn failures_of_a_client_are_limited_per_account_and_in_total() {
     let world = World::with(|app| {
         let rates = &mut app.options.rates;
         let minute = Duration::from_secs(60);
@@ -258,7 +260,7 @@ async fn failures_of_a_client_are_limited_with_one_account_and_over_all_and_succ
 }
 
 #[tokio::test]
-async fn a_client_that_reaches_iam_without_a_gateway_is_limited_as_the_rows_say() {
+async fn clients_without_a_gateway_have_the_rate_limits_of_the_routes() {
     let world = World::new();
     for (method, path, limit, policy) in [
         ("POST", SIGN_IN, 10, "\"strict\";q=10;w=60"),

@@ -9,7 +9,7 @@ use crate::world::{Answer, Authenticator, ORIGIN, PASSWORD, Person, World, on_ev
 
 const NAME: &str = "better-auth.trust_device=";
 
-/// The cookie of the device that an answer sets, if it does.
+/// Returns the trust cookie that an answer sets, if any.
 pub(super) fn device_of(answer: &Answer) -> Option<String> {
     let set = cookies(answer).into_iter().find(|c| c.starts_with(NAME))?;
     let (pair, attributes) = set.split_once("; ").unwrap();
@@ -20,6 +20,7 @@ pub(super) fn device_of(answer: &Answer) -> Option<String> {
     Some(pair.to_owned())
 }
 
+/// Signs in with a password on the device with this trust cookie. Advances the clock by a second.
 pub(super) async fn sign_in(world: &World, email: &str, password: &str, device: &str) -> Answer {
     let headers = [("cookie", device), ("origin", ORIGIN)];
     let body = json!({ "email": email, "password": password });
@@ -27,7 +28,7 @@ pub(super) async fn sign_in(world: &World, email: &str, password: &str, device: 
     world.ask("POST", SIGN_IN, &headers, body).await.expect(200)
 }
 
-/// Signs in with the second factor and trusts the device.
+/// Signs in with the second factor and trusts the device. Returns its cookie. Advances the clock by a minute.
 pub(super) async fn trusted(world: &World, email: &str, authenticator: &Authenticator) -> String {
     world.tick(30);
     let cookie = world.half_sign_in(email).await;
@@ -39,6 +40,7 @@ pub(super) async fn trusted(world: &World, email: &str, authenticator: &Authenti
     device_of(&done).unwrap()
 }
 
+/// Returns whether a sign-in requires the second factor. Asserts that only a complete sign-in sets a trust cookie.
 pub(super) fn is_asked(answer: &Answer) -> bool {
     assert_eq!(
         device_of(answer).is_some(),
@@ -47,6 +49,7 @@ pub(super) fn is_asked(answer: &Answer) -> bool {
     answer.json == json!({ "twoFactorRedirect": true })
 }
 
+/// Creates Ada with a confirmed address, an authenticator and the cookie of a trusted device.
 pub(super) async fn ada_with_device(world: &World) -> (Person, Authenticator, String) {
     let ada = world.sign_up(ADA).await;
     world.confirm(&ada).await;
@@ -55,9 +58,7 @@ pub(super) async fn ada_with_device(world: &World) -> (Person, Authenticator, St
     (ada, authenticator, device)
 }
 
-async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_sign_in(
-    world: World,
-) {
+async fn device_trust_is_optional_and_lasts_thirty_days_after_the_last_sign_in(world: World) {
     let (ada, authenticator, mut device) = ada_with_device(&world).await;
     let told = world.audit("two_factor.device_trusted").await;
     assert_eq!((told.len(), &told[0].actor_id), (1, &ada.user_id));
@@ -68,7 +69,7 @@ async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_
         let next = device_of(&signed_in).unwrap();
         assert!(
             is_asked(&sign_in(&world, ADA, PASSWORD, &device).await),
-            "a token is good once"
+            "a trust token works once"
         );
         device = next;
     }
@@ -77,7 +78,7 @@ async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_
     assert!(details.contains(r#""trustedDevice":true"#), "{details}");
     world.tick(30 * DAY);
     assert!(is_asked(&sign_in(&world, ADA, PASSWORD, &device).await));
-    // Who does not want it is asked the next time.
+    // Without `trustDevice` the sign-in sets no trust cookie.
     let cookie = world.half_sign_in(ADA).await;
     let code = authenticator.code(&world);
     let done = world
@@ -87,9 +88,7 @@ async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_
     assert_eq!(device_of(&done), None);
 }
 
-async fn one_of_two_sign_ins_by_one_trust_token_at_once_is_asked_for_the_second_factor(
-    world: World,
-) {
+async fn one_trust_token_skips_the_second_factor_in_one_of_two_concurrent_sign_ins(world: World) {
     let (_, _, device) = ada_with_device(&world).await;
     let rivals = (0..2).map(|_| sign_in(&world, ADA, PASSWORD, &device));
     let answers = join_all(rivals).await;
@@ -99,7 +98,7 @@ async fn one_of_two_sign_ins_by_one_trust_token_at_once_is_asked_for_the_second_
     assert!(!is_asked(&sign_in(&world, ADA, PASSWORD, &next).await));
 }
 
-async fn the_twenty_first_device_of_a_person_ends_the_trust_in_the_first(world: World) {
+async fn the_twenty_first_trusted_device_replaces_the_oldest(world: World) {
     let eve = world.sign_up(EVE).await;
     let of_eve = world.second_factor(&eve).await;
     let of_eve = trusted(&world, EVE, &of_eve).await;
@@ -109,7 +108,7 @@ async fn the_twenty_first_device_of_a_person_ends_the_trust_in_the_first(world: 
         devices.push(trusted(&world, ADA, &authenticator).await);
     }
     assert_eq!(devices.len(), 20);
-    // A sign-in makes a device no younger: the first stays the first.
+    // A sign-in does not make a device newer, so the first stays the oldest.
     let first = sign_in(&world, ADA, PASSWORD, &devices[0]).await;
     devices[0] = device_of(&first).unwrap();
     devices.push(trusted(&world, ADA, &authenticator).await);
@@ -121,13 +120,13 @@ async fn the_twenty_first_device_of_a_person_ends_the_trust_in_the_first(world: 
 }
 
 on_every_store! {
-    a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_sign_in,
-    one_of_two_sign_ins_by_one_trust_token_at_once_is_asked_for_the_second_factor,
-    the_twenty_first_device_of_a_person_ends_the_trust_in_the_first,
+    device_trust_is_optional_and_lasts_thirty_days_after_the_last_sign_in,
+    one_trust_token_skips_the_second_factor_in_one_of_two_concurrent_sign_ins,
+    the_twenty_first_trusted_device_replaces_the_oldest,
 }
 
 #[tokio::test]
-async fn devices_whose_trust_has_expired_make_room_before_one_that_is_trusted() {
+async fn expired_devices_are_replaced_before_trusted_ones() {
     let world = World::new();
     let (_, authenticator, first) = ada_with_device(&world).await;
     for _ in 1..MAX_TRUSTED_DEVICES {
@@ -143,7 +142,7 @@ async fn devices_whose_trust_has_expired_make_room_before_one_that_is_trusted() 
 }
 
 #[tokio::test]
-async fn a_device_is_trusted_by_whoever_said_so_and_with_a_valid_signature_alone() {
+async fn device_trust_requires_its_own_user_and_a_valid_signature() {
     let world = World::new();
     let (_, _, device) = ada_with_device(&world).await;
     let eve = world.sign_up(EVE).await;
@@ -161,7 +160,7 @@ async fn a_device_is_trusted_by_whoever_said_so_and_with_a_valid_signature_alone
 }
 
 #[tokio::test]
-async fn a_link_that_signs_in_asks_for_the_second_factor_on_every_device() {
+async fn sign_in_links_require_the_second_factor_even_on_trusted_devices() {
     let world = World::new();
     let (_, _, device) = ada_with_device(&world).await;
     let [token, ..] = world.link_tokens(ADA).await;
@@ -172,8 +171,7 @@ async fn a_link_that_signs_in_asks_for_the_second_factor_on_every_device() {
 }
 
 #[tokio::test]
-async fn no_device_is_trusted_after_a_new_password_a_sign_out_everywhere_or_another_second_factor()
-{
+async fn a_new_password_a_sign_out_everywhere_and_a_new_factor_end_device_trust() {
     for (path, body, password) in [
         (
             "change-password",
@@ -204,7 +202,7 @@ async fn no_device_is_trusted_after_a_new_password_a_sign_out_everywhere_or_anot
 }
 
 #[tokio::test]
-async fn no_device_is_trusted_after_a_password_reset() {
+async fn a_password_reset_ends_device_trust() {
     let world = World::new();
     let (_, _, device) = ada_with_device(&world).await;
     let _ = world.reset_password(ADA, NEW).await.expect(200);
@@ -212,10 +210,10 @@ async fn no_device_is_trusted_after_a_password_reset() {
 }
 
 #[tokio::test]
-async fn a_sign_in_on_a_trusted_device_is_no_fresh_proof() {
+async fn a_sign_in_on_a_trusted_device_is_not_a_fresh_proof() {
     let world = World::new();
     let (ada, authenticator, device) = ada_with_device(&world).await;
-    // Keys belong to an organization.
+    // An API key needs an organization.
     world.found(&ada, "acme").await;
     let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
     let bearer = format!("Bearer {}", signed_in.text("token"));
@@ -234,7 +232,7 @@ async fn a_sign_in_on_a_trusted_device_is_no_fresh_proof() {
     let shown = "/api/auth/two-factor/verify-totp";
     let shown = world.ask("POST", shown, &headers, code).await.expect(200);
     assert_eq!(shown.json["user"]["id"], ada.user_id.as_str());
-    // The proof is taken; what is missing now is a platform.
+    // The proof is accepted. The request fails because the organization has no platform.
     let proved = world.ask("POST", path, &headers, key).await;
     proved.refused(409, "CONFLICT");
 }

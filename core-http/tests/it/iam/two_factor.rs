@@ -1,4 +1,4 @@
-//! The second factor.
+//! Sign-in with a second factor: codes of an authenticator, and recovery codes.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ const TOTP: &str = "verify-totp";
 const RECOVERY: &str = "verify-backup-code";
 
 #[tokio::test]
-async fn a_second_factor_is_asked_for_once_its_first_code_was_right() {
+async fn a_second_factor_is_required_after_its_first_right_code() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.set_up_second_factor(&ada).await;
@@ -63,7 +63,7 @@ async fn there_is_no_session_before_the_second_factor() {
 }
 
 #[tokio::test]
-async fn a_link_is_one_factor_as_well() {
+async fn a_sign_in_link_also_requires_the_second_factor() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.confirm(&ada).await;
@@ -87,12 +87,12 @@ async fn a_link_is_one_factor_as_well() {
 }
 
 #[tokio::test]
-async fn what_somebody_set_up_for_an_address_that_is_not_theirs_keeps_its_owner_out_no_more() {
+async fn a_strangers_second_factor_does_not_lock_out_the_owner_of_the_address() {
     for by_link in [true, false] {
         let world = World::new();
         let mallory = world.sign_up(ADA).await;
         world.second_factor(&mallory).await;
-        // From before addresses had to be confirmed for a second factor.
+        // Such factors exist from the time before a factor required a confirmed address.
         world.set_confirmed(&mallory, false).await;
         let [magic, reset, _] = world.link_tokens(ADA).await;
         if by_link {
@@ -111,7 +111,7 @@ async fn what_somebody_set_up_for_an_address_that_is_not_theirs_keeps_its_owner_
 }
 
 #[tokio::test]
-async fn a_code_is_good_for_its_step_and_its_neighbours_and_once() {
+async fn a_code_is_valid_once_in_its_time_step_and_the_adjacent_ones() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
@@ -134,7 +134,7 @@ async fn a_code_is_good_for_its_step_and_its_neighbours_and_once() {
     assert_eq!(of, (2, ada.user_id.as_str()));
 }
 
-async fn of_many_at_once_one_uses_a_code(world: World) {
+async fn concurrent_uses_of_one_code_succeed_once(world: World) {
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
     let recovery = authenticator.recovery_codes[0].clone();
@@ -158,11 +158,11 @@ async fn of_many_at_once_one_uses_a_code(world: World) {
     let rivals = (0..3).map(|_| world.complete(cookie, TOTP, &code));
     let answers = join_all(rivals).await;
     let done = answers.iter().filter(|a| a.status == 200).count();
-    assert_eq!(done, 1, "one sign-in is completed once");
+    assert_eq!(done, 1, "a pending sign-in is completed once");
 }
 
 #[tokio::test]
-async fn whoever_goes_on_guessing_codes_waits_longer_and_longer() {
+async fn repeated_wrong_codes_lengthen_the_delay() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
@@ -188,7 +188,7 @@ async fn whoever_goes_on_guessing_codes_waits_longer_and_longer() {
     let _ = world.complete(cookie, TOTP, &code).await.expect(200);
 }
 
-async fn many_guesses_at_once_are_five(world: World) {
+async fn only_five_of_many_concurrent_guesses_are_checked(world: World) {
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
     let cookie = &world.half_sign_in(ADA).await;
@@ -220,12 +220,12 @@ async fn many_guesses_at_once_are_five(world: World) {
 }
 
 on_every_store! {
-    of_many_at_once_one_uses_a_code,
-    many_guesses_at_once_are_five,
+    concurrent_uses_of_one_code_succeed_once,
+    only_five_of_many_concurrent_guesses_are_checked,
 }
 
 #[tokio::test]
-async fn each_recovery_code_signs_in_once_and_new_ones_end_the_old() {
+async fn each_recovery_code_works_once_and_new_codes_replace_the_old() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
@@ -250,7 +250,7 @@ async fn each_recovery_code_signs_in_once_and_new_ones_end_the_old() {
 }
 
 #[tokio::test]
-async fn a_sign_in_waits_ten_minutes_and_no_longer_than_its_password_is_good() {
+async fn a_pending_sign_in_ends_after_ten_minutes_or_a_password_change() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
@@ -272,7 +272,7 @@ async fn a_sign_in_waits_ten_minutes_and_no_longer_than_its_password_is_good() {
 }
 
 #[tokio::test]
-async fn whoever_is_banned_meanwhile_is_kept_out() {
+async fn a_ban_ends_a_pending_sign_in() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
@@ -286,7 +286,7 @@ async fn whoever_is_banned_meanwhile_is_kept_out() {
 }
 
 #[tokio::test]
-async fn the_second_factor_is_changed_by_whoever_knows_the_password() {
+async fn changing_the_second_factor_requires_the_password() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let call = async |call: &str, password: &str| {
@@ -324,7 +324,7 @@ async fn the_second_factor_is_changed_by_whoever_knows_the_password() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_says_nothing_of_a_second_factor() {
+async fn a_wrong_password_does_not_reveal_a_second_factor() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.second_factor(&ada).await;
@@ -339,7 +339,7 @@ async fn a_wrong_password_says_nothing_of_a_second_factor() {
 }
 
 #[tokio::test]
-async fn neither_the_secret_nor_a_code_is_written_anywhere_as_it_is() {
+async fn secrets_and_codes_are_never_stored_in_plain_text() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;

@@ -1,4 +1,4 @@
-//! Every kind of answer, over the whole way.
+//! Every kind of response, sent through the whole pipeline.
 
 use bytes::Bytes;
 use core_domain::access::PublicScope;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::rows::of_rows;
 use crate::world::Answer;
 
-/// A row `GET /a` with a handler that answers this.
+/// Makes an endpoint from a row and a handler that returns `$value`.
 macro_rules! answering {
     ($row:expr, $answer:ty, $value:expr) => {{
         async fn handler(
@@ -68,7 +68,7 @@ async fn bytes_are_sent_with_their_content_type() {
 }
 
 #[tokio::test]
-async fn a_content_type_that_the_row_does_not_declare_is_our_fault() {
+async fn an_undeclared_content_type_is_500() {
     let undeclared = answering!(
         row().produces(&["text/csv"]),
         Media,
@@ -119,7 +119,7 @@ async fn events_have_ids_names_and_data_of_one_line_each() {
 }
 
 #[tokio::test]
-async fn a_redirect_names_its_place_and_needs_a_status_of_redirection() {
+async fn a_redirect_has_a_location_and_requires_a_redirection_status() {
     let to = |row: core_http::kernel::Row| {
         answering!(
             row,
@@ -148,7 +148,7 @@ async fn a_redirect_names_its_place_and_needs_a_status_of_redirection() {
 }
 
 #[tokio::test]
-async fn a_page_for_people_runs_nothing_from_elsewhere_and_is_framed_by_nobody() {
+async fn an_html_page_forbids_scripts_of_other_origins_and_frames() {
     let page = answering!(row(), Html, Ok(Html("<p>Hello".to_owned())));
     let answer = asked(page, &[("accept", "text/html")]).await.expect(200);
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
@@ -159,7 +159,7 @@ async fn a_page_for_people_runs_nothing_from_elsewhere_and_is_framed_by_nobody()
 }
 
 #[tokio::test]
-async fn json_may_have_another_status_headers_and_an_entity_tag() {
+async fn a_json_response_can_have_a_status_headers_and_an_entity_tag() {
     let both = &[StatusCode::OK, StatusCode::ACCEPTED];
     let json = || {
         answering!(row().success(both), core_http::kernel::Versioned<u32>, {
@@ -179,8 +179,8 @@ async fn json_may_have_another_status_headers_and_an_entity_tag() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_is_a_500_that_does_not_say_why() {
-    let panics = answering!(row(), (), panic!("as told"));
+async fn a_handler_that_panics_is_500_without_the_panic_message() {
+    let panics = answering!(row(), (), panic!("internal detail"));
     let answer = asked(panics, &[]).await.refused(500, "INTERNAL_ERROR");
-    assert!(!answer.json.to_string().contains("as told"));
+    assert!(!answer.json.to_string().contains("internal detail"));
 }

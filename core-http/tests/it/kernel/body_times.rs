@@ -1,4 +1,4 @@
-//! How long a body may take.
+//! The timeouts of request bodies.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use http_body_util::StreamBody;
 
 use super::rows::{CLIENT, Direct, from};
 
-/// A body of this many pieces, each after a pause.
+/// Returns a body of `pieces` pieces, each sent after a pause.
 fn slow(pieces: usize, pause: Duration) -> Body {
     let frames = futures_util::stream::unfold(0, move |n| async move {
         tokio::time::sleep(pause).await;
@@ -20,7 +20,7 @@ fn slow(pieces: usize, pause: Duration) -> Body {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ordinary_body_may_pause_for_ten_seconds_and_take_thirty_in_all() {
+async fn a_body_may_pause_for_ten_seconds_and_take_thirty_in_total() {
     let direct = Direct::new();
     let seconds = Duration::from_secs;
     for (body, expected, took) in [
@@ -35,7 +35,7 @@ async fn an_ordinary_body_may_pause_for_ten_seconds_and_take_thirty_in_all() {
         assert_eq!(began.elapsed().as_secs(), took);
         let message = answer.json["error"]["message"].as_str().unwrap();
         match expected {
-            // Spaces are no JSON, but they were read.
+            // The spaces were read, but they are not valid JSON.
             None => assert_eq!(answer.code(), "MALFORMED_JSON"),
             Some(text) => {
                 assert_eq!(answer.code(), "BAD_REQUEST");
@@ -46,7 +46,7 @@ async fn an_ordinary_body_may_pause_for_ten_seconds_and_take_thirty_in_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_body_is_a_setting() {
+async fn the_timeouts_of_a_body_are_configurable() {
     let direct = Direct::with(|app| {
         app.options = ServiceOptions {
             body_times: BodyTimes {

@@ -1,4 +1,4 @@
-//! Health and readiness: how often the store is asked, and how long its answer may take.
+//! Health and readiness: the rate of the store checks, and their timeout.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::world::World;
 
-/// A store that counts its units of work. One that hangs begins none.
+/// A store that counts its units of work. Without an inner store, `begin` never returns.
 #[derive(Debug)]
 struct ObservedStore {
     inner: Option<Arc<dyn Store>>,
@@ -39,7 +39,7 @@ impl ObservedStore {
     }
 }
 
-/// Services over an observed store.
+/// Creates services over an observed store, which hangs if `hangs` is set.
 fn observed(hangs: bool) -> (World, Arc<ObservedStore>) {
     let mut observed = None;
     let world = World::with(|app| {
@@ -54,7 +54,7 @@ fn observed(hangs: bool) -> (World, Arc<ObservedStore>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_store_is_asked_once_a_second_whoever_asks_for_health_and_readiness() {
+async fn the_store_is_checked_at_most_once_a_second_by_all_services() {
     let (world, store) = observed(false);
     let anonymous = &Caller::Anonymous;
     for round in 1..=3 {
@@ -95,7 +95,7 @@ async fn readiness_fails_within_two_seconds_when_the_store_hangs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_that_leave_do_not_make_the_store_be_asked_again() {
+async fn clients_that_disconnect_do_not_start_more_store_checks() {
     let (world, store) = observed(true);
     for _ in 0..20 {
         let answer = Box::pin(world.registry.get(&Caller::Anonymous, "/readyz"));

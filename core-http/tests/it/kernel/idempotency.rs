@@ -1,5 +1,5 @@
-//! A write that is sent twice with one key. That a replay is the same answer and happens once is claimed for every row that
-//! takes keys; here is the rest.
+//! Idempotency keys. The generated tests check for every endpoint that a replay is the same response and takes effect
+//! once; these tests check the details.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ async fn with_key(api: &Api, caller: &Caller, key: &str, body: Value) -> Answer 
 }
 
 #[tokio::test]
-async fn a_key_in_quotes_is_the_same_key_and_a_body_in_another_order_the_same_request() {
+async fn quotes_around_a_key_and_the_order_of_body_fields_do_not_matter() {
     let world = World::new();
     let first = with_key(&world.stacks, &operator(), "k1", template("web")).await;
     let reordered = json!({ "description": "A web stack", "displayName": "Web", "name": "web" });
@@ -35,7 +35,7 @@ async fn a_key_in_quotes_is_the_same_key_and_a_body_in_another_order_the_same_re
 }
 
 #[tokio::test]
-async fn a_day_later_the_key_is_new() {
+async fn a_key_can_be_used_again_after_a_day() {
     let world = World::new();
     let _ = with_key(&world.stacks, &operator(), "k1", template("web")).await;
     world.tick(24 * 3_600 - 1);
@@ -47,7 +47,7 @@ async fn a_day_later_the_key_is_new() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_replayed_for_its_key_and_a_validation_failure_is_not() {
+async fn a_refusal_is_replayed_and_a_validation_error_is_not() {
     let world = World::new();
     let _ = with_key(&world.stacks, &operator(), "k0", template("web")).await;
     let first = with_key(&world.stacks, &operator(), "k1", template("web")).await;
@@ -62,7 +62,7 @@ async fn a_refusal_is_replayed_for_its_key_and_a_validation_failure_is_not() {
 }
 
 #[tokio::test]
-async fn of_many_writes_with_one_key_at_once_one_happens() {
+async fn of_concurrent_writes_with_one_key_one_takes_effect() {
     let world = World::new();
     let attempts = (0..16).map(|_| {
         let api = world.stacks.clone();
@@ -85,7 +85,7 @@ async fn of_many_writes_with_one_key_at_once_one_happens() {
 }
 
 #[tokio::test]
-async fn a_key_is_1_to_255_visible_characters() {
+async fn a_key_has_1_to_255_visible_characters() {
     let world = World::new();
     for bad in ["", "\"\"", "a b", &"k".repeat(256)] {
         let refused = with_key(&world.stacks, &operator(), bad, template("web")).await;
@@ -96,7 +96,7 @@ async fn a_key_is_1_to_255_visible_characters() {
     let _ = made.expect(201);
 }
 
-/// Answers something else each time, with an entity tag, a header and a cookie.
+/// Returns a different value on each call, with an entity tag, a header and a cookie.
 async fn made(
     cx: &Cx,
     _: SignedInScope,
@@ -111,7 +111,7 @@ async fn made(
         .etag("7"))
 }
 
-/// Two services with a row of the same path, one of them with secret answers, over one app.
+/// Returns two services over one app, with endpoints at the same path. The responses of the second one are secret.
 fn services() -> [Api; 2] {
     let app = Arc::new(bare_app().0);
     let service = |name, secret| {
@@ -132,7 +132,7 @@ async fn make(api: &Api, caller: &Caller) -> Answer {
 }
 
 #[tokio::test]
-async fn a_replay_has_the_entity_tag_and_the_headers_of_the_first_answer_but_no_cookies() {
+async fn a_replay_has_the_entity_tag_and_headers_of_the_first_response_but_no_cookies() {
     for api in services() {
         let first = make(&api, &operator()).await;
         let again = make(&api, &operator()).await;
@@ -151,7 +151,7 @@ async fn a_replay_has_the_entity_tag_and_the_headers_of_the_first_answer_but_no_
 }
 
 #[tokio::test]
-async fn a_key_belongs_to_its_caller_and_service_whatever_organization_they_act_for() {
+async fn a_key_is_bound_to_its_caller_and_service_in_every_organization() {
     let [one, other] = services();
     let ada = |platform| member("ada", platform, Role::OWNER).unwrap();
     let mut answers = vec![
@@ -195,7 +195,7 @@ async fn refuse<const N: usize>(
 }
 
 #[tokio::test]
-async fn a_row_that_answers_nothing_replays_its_refusals_a_conflict_in_the_store_included() {
+async fn an_endpoint_without_a_response_body_replays_refusals_and_store_conflicts() {
     let app = Arc::new(bare_app().0);
     let rows = vec![
         delete("/missing", "a").writes(refuse::<0>),
@@ -217,7 +217,7 @@ async fn a_row_that_answers_nothing_replays_its_refusals_a_conflict_in_the_store
 }
 
 #[tokio::test]
-async fn the_setup_of_an_organization_is_replayed_although_the_session_acts_for_it_since() {
+async fn an_organization_setup_is_replayed_after_it_changed_the_sessions_organization() {
     let world = World::new();
     let ada = world.sign_up("ada@example.org").await;
     let headers = [
@@ -240,7 +240,7 @@ async fn the_setup_of_an_organization_is_replayed_although_the_session_acts_for_
 }
 
 #[tokio::test]
-async fn a_key_is_its_callers_whatever_path_it_comes_by_and_another_request_is_refused() {
+async fn a_key_is_the_same_at_every_spelling_of_a_path_and_refuses_other_requests() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let headers = [("idempotency-key", "k1")];
@@ -254,7 +254,7 @@ async fn a_key_is_its_callers_whatever_path_it_comes_by_and_another_request_is_r
     };
     let path = "/api/v1/platforms/{id}/entities";
     let first = create(path, "one").await.expect(201);
-    // The spelling that remains behind a gateway is the same operation.
+    // The path without the prefix that a gateway removes is the same operation.
     let alias = create("/{id}/entities", "one").await.expect(201);
     assert_eq!(alias.header("idempotency-replayed"), "true");
     assert_eq!(alias.json, first.json);
@@ -268,7 +268,7 @@ async fn a_key_is_its_callers_whatever_path_it_comes_by_and_another_request_is_r
 }
 
 #[tokio::test]
-async fn a_refusal_by_the_scope_is_not_kept_for_the_key() {
+async fn a_refusal_of_access_is_not_stored_for_the_key() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let headers = [("idempotency-key", "k1")];

@@ -1,4 +1,4 @@
-//! The limits that a service keeps itself for clients that reach it without a gateway.
+//! The rate limits of a service for clients that reach it without a gateway.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use http::{Method, Request, StatusCode};
 use super::rows::{CLIENT, Direct, from};
 
 #[tokio::test]
-async fn a_row_is_limited_for_each_client_whatever_the_parameters_in_its_path() {
+async fn an_endpoint_has_one_limit_per_client_for_all_path_parameters() {
     let direct = Direct::new();
     for n in 0..100 {
         let answer = direct.get(&format!("/things/{n}")).await;
@@ -32,7 +32,7 @@ async fn a_row_is_limited_for_each_client_whatever_the_parameters_in_its_path() 
 }
 
 #[tokio::test]
-async fn a_strict_row_is_limited_to_ten() {
+async fn a_strict_endpoint_is_limited_to_ten_requests() {
     let direct = Direct::new();
     for _ in 0..10 {
         assert_eq!(direct.post("/guess").await.status, StatusCode::NO_CONTENT);
@@ -43,7 +43,7 @@ async fn a_strict_row_is_limited_to_ten() {
 }
 
 #[tokio::test]
-async fn routes_that_do_not_exist_share_one_window_and_all_rows_a_ceiling() {
+async fn unknown_routes_share_one_window_and_all_endpoints_one_limit_per_client() {
     let direct = Direct::new();
     for n in 0..100 {
         let answer = direct.get(&format!("/nothing/at/{n}")).await;
@@ -60,7 +60,7 @@ async fn routes_that_do_not_exist_share_one_window_and_all_rows_a_ceiling() {
 }
 
 #[tokio::test]
-async fn what_a_gateway_or_a_holder_of_the_service_key_passes_on_is_not_counted_again() {
+async fn requests_from_a_gateway_or_with_the_service_key_are_not_counted_again() {
     let direct = Direct::new();
     let key = format!("Bearer {SERVICE_KEY}");
     for _ in 0..20 {
@@ -80,7 +80,7 @@ async fn what_a_gateway_or_a_holder_of_the_service_key_passes_on_is_not_counted_
 }
 
 #[tokio::test]
-async fn health_and_requests_made_in_process_are_not_counted() {
+async fn health_checks_and_in_process_requests_are_not_counted() {
     let direct = Direct::new();
     for _ in 0..150 {
         assert_eq!(direct.get("/health").await.status, StatusCode::OK);

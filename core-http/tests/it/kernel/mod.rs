@@ -1,4 +1,4 @@
-//! What holds for the rows of any service: shown on the stack registry's, or on rows made for the purpose.
+//! Rules for the endpoints of every service, tested with the stack registry or with endpoints made for the tests.
 
 mod answers;
 mod body_times;

@@ -1,4 +1,4 @@
-//! Requests as they come in: bodies, methods, ids, content types.
+//! Incoming requests: bodies, methods, request ids, content types, and the service key.
 
 use core_domain::kernel::Caller;
 use core_http::kernel::bytes_body;
@@ -22,7 +22,7 @@ async fn sent(api: &Api, content_type: &str, body: impl Into<bytes::Bytes>) -> A
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_is_refused_with_the_envelope() {
+async fn an_invalid_json_body_is_refused_with_the_error_envelope() {
     let api = World::new().stacks;
     let json = "application/json";
     let large = format!("{{\"name\":\"{}\"}}", "x".repeat(1024 * 1024));
@@ -52,7 +52,7 @@ async fn a_body_that_is_no_json_is_refused_with_the_envelope() {
 }
 
 #[tokio::test]
-async fn a_body_of_no_type_or_of_one_that_any_page_may_send_is_415() {
+async fn a_body_without_a_type_or_with_a_cors_safelisted_type_is_415() {
     let direct = Direct::new();
     for path in ["/api/v1/things", "/tick"] {
         for content_type in [
@@ -78,7 +78,7 @@ async fn a_body_of_no_type_or_of_one_that_any_page_may_send_is_415() {
 }
 
 #[tokio::test]
-async fn the_limit_of_bodies_is_a_setting_that_a_row_may_change() {
+async fn the_body_limit_is_configurable_and_an_endpoint_can_override_it() {
     let world = World::with(|app| app.options.max_body_bytes = 100);
     let named = |length: usize| json!({ "name": "x".repeat(length) }).to_string();
     let refused = sent(&world.stacks, "application/json", named(100)).await;
@@ -95,7 +95,7 @@ async fn the_limit_of_bodies_is_a_setting_that_a_row_may_change() {
 }
 
 #[tokio::test]
-async fn every_answer_has_a_request_id_and_a_fit_one_is_kept() {
+async fn every_response_has_a_request_id_and_a_valid_one_is_kept() {
     let api = World::new().stacks;
     for (headers, kept) in [
         (vec![("x-request-id", "abc.1:2_3-4")], Some("abc.1:2_3-4")),
@@ -120,7 +120,7 @@ async fn every_answer_has_a_request_id_and_a_fit_one_is_kept() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_names_the_right_ones_and_head_is_get_without_its_body() {
+async fn a_405_lists_the_allowed_methods_and_head_is_get_without_a_body() {
     let api = World::new().stacks;
     let refused = api
         .send(&operator(), "PUT", "/api/v1/stacks/web", &[], json!({}))
@@ -137,7 +137,7 @@ async fn a_wrong_method_names_the_right_ones_and_head_is_get_without_its_body() 
 }
 
 #[tokio::test]
-async fn who_wants_something_else_than_json_is_told() {
+async fn an_accept_header_without_json_is_406() {
     let api = World::new().stacks;
     for (accept, status) in [
         ("text/html", StatusCode::NOT_ACCEPTABLE),
@@ -168,17 +168,17 @@ fn keyed(token: &str, users: &[&str]) -> Request<core_http::kernel::Body> {
 }
 
 #[tokio::test]
-async fn the_service_key_is_a_trusted_caller_and_may_speak_for_a_user() {
+async fn the_service_key_authenticates_a_service_that_can_act_for_a_user() {
     let world = World::new();
     let (api, ada) = (&world.stacks, world.sign_up("ada@example.org").await);
     for (token, users, status, code) in [
         (SERVICE_KEY, &[][..], 400, "VALIDATION_ERROR"),
         (SERVICE_KEY, &[&*ada.user_id], 403, "FORBIDDEN"),
-        // Nobody has this id.
+        // No user has this id.
         (SERVICE_KEY, &["ada"], 401, "UNAUTHORIZED"),
         ("wrong", &[], 401, "UNAUTHORIZED"),
         ("wrong", &["ada"], 401, "UNAUTHORIZED"),
-        // Who does not say clearly for whom speaks for nobody.
+        // An ambiguous or malformed user id makes the request anonymous.
         (SERVICE_KEY, &[""], 401, "UNAUTHORIZED"),
         (SERVICE_KEY, &["not an id"], 401, "UNAUTHORIZED"),
         (SERVICE_KEY, &["ada", "eve"], 401, "UNAUTHORIZED"),
@@ -189,7 +189,7 @@ async fn the_service_key_is_a_trusted_caller_and_may_speak_for_a_user() {
 }
 
 #[tokio::test]
-async fn every_service_tells_its_health_and_its_description() {
+async fn every_service_serves_its_health_and_its_openapi_document() {
     let world = World::new();
     for api in world.services() {
         for path in ["/health", "/livez", "/readyz"] {
@@ -207,7 +207,7 @@ async fn every_service_tells_its_health_and_its_description() {
     }
 }
 
-/// An answer outside of an async test.
+/// Returns the response to a request from a test that is not async.
 fn answer_to(send: impl AsyncFnOnce(&Api) -> Answer) -> Answer {
     thread_local! {
         static API: Api = World::new().stacks;
@@ -220,13 +220,13 @@ fn answer_to(send: impl AsyncFnOnce(&Api) -> Answer) -> Answer {
 
 proptest! {
     #[test]
-    fn no_bytes_in_a_body_are_our_fault(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_in_a_body_are_a_client_error(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         let answer = answer_to(async |api| sent(api, "application/json", body).await);
         prop_assert!(answer.status.is_client_error(), "{}", answer.status);
     }
 
     #[test]
-    fn no_path_is_our_fault(path in "/[!-~]{0,40}") {
+    fn an_arbitrary_path_is_never_a_server_error(path in "/[!-~]{0,40}") {
         let caller = plain_member("p1");
         let answer = answer_to(async |api| api.get(&caller, &path).await);
         prop_assert!(!answer.status.is_server_error(), "{path} {}", answer.status);

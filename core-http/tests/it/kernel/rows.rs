@@ -1,4 +1,4 @@
-//! A service of rows made for these tests.
+//! A service with endpoints made for these tests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) const CLIENT: &str = "203.0.113.9:4711";
 
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub(super) struct Thing {
-    #[expect(dead_code, reason = "its shape is all that counts")]
+    #[expect(dead_code, reason = "only its schema is used")]
     name: Option<String>,
 }
 
@@ -56,13 +56,13 @@ async fn make(
     Ok(())
 }
 
-/// A service over an app.
+/// Builds a service with these endpoints over an app.
 pub(super) fn service(app: App, rows: Vec<Endpoint>) -> std::result::Result<Service, ServiceError> {
     let builder = Service::builder("test", Arc::new(app), rows);
     builder.mount("/api/v1", "").build()
 }
 
-/// A service of these rows.
+/// Creates a service with these endpoints over a bare app.
 pub(super) fn of_rows(rows: Vec<Endpoint>) -> Api {
     Api(service(bare_app().0, rows).unwrap())
 }
@@ -110,7 +110,7 @@ impl Direct {
     }
 }
 
-/// A request over the network from this peer.
+/// Returns a builder of a request over the network from this peer.
 pub(super) fn from(peer: &str, method: Method, path: &str) -> request::Builder {
     let peer: SocketAddr = peer.parse().unwrap();
     Request::builder()

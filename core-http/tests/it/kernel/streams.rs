@@ -1,4 +1,4 @@
-//! The number of event streams of a caller.
+//! The limit on concurrent event streams of a caller.
 
 use core_domain::kernel::Caller;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::world::{Answer, Follower, World, admin, api_key, api_key_named, owner
 
 const EVENTS: &str = "/api/v1/events";
 
-/// The default limit.
+/// The default limit of concurrent event streams per caller.
 const LIMIT: usize = 16;
 
 async fn streams(world: &World, caller: &Caller, count: usize) -> Vec<Follower> {
@@ -26,7 +26,7 @@ fn assert_refused(answer: Answer) {
 }
 
 #[tokio::test]
-async fn the_17th_event_stream_of_a_caller_is_429_whatever_it_follows() {
+async fn the_17th_event_stream_of_a_caller_is_429_across_all_services() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let job = world.provision(&platform).await;
@@ -41,10 +41,10 @@ async fn the_17th_event_stream_of_a_caller_is_429_whatever_it_follows() {
     assert_refused(registry.get(&caller, EVENTS).await);
     let refused = provisioning.send(&caller, "GET", &job, &accept, Value::Null);
     assert_refused(refused.await);
-    // Not a stream, and the stream of another caller.
+    // A request that is not a stream succeeds, and so does the stream of another caller.
     let _ = provisioning.get(&caller, &job).await.expect(200);
     let _other = streams(&world, &admin(&platform), 1).await;
-    // A stream that its reader ended.
+    // A closed stream frees its slot.
     open.pop();
     let _again = streams(&world, &caller, 1).await;
     assert_refused(registry.get(&caller, EVENTS).await);

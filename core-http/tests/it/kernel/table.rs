@@ -1,4 +1,4 @@
-//! What a table of rows must be.
+//! Validation of the endpoint table of a service.
 
 use core_domain::access::PublicScope;
 use core_domain::kernel::Result;
@@ -11,7 +11,7 @@ use super::rows::{nothing, of_rows, one, service};
 use crate::world::{Api, bare_app};
 
 #[tokio::test]
-async fn a_table_that_contradicts_itself_is_no_service() {
+async fn a_contradictory_endpoint_table_is_refused() {
     let row = |path: &'static str, operation: &'static str| get(path, operation).reads(nothing);
     let refused = |rows: Vec<Endpoint>| service(bare_app().0, rows).unwrap_err();
     let twice = refused(vec![row("/api/v1/a", "a"), row("/api/v1/a", "b")]);
@@ -79,7 +79,7 @@ async fn takes_other_things(
 }
 
 #[test]
-fn two_types_of_one_name_are_no_description() {
+fn two_types_with_the_same_schema_name_are_refused() {
     let thing = || post("/api/v1/a", "a").writes(takes_a_thing);
     assert!(service(bare_app().0, vec![thing()]).is_ok());
     let answered = vec![post("/api/v1/b", "b").writes(answers_another_thing)];
@@ -91,7 +91,7 @@ fn two_types_of_one_name_are_no_description() {
 }
 
 #[test]
-fn a_prefix_taken_off_tells_two_routes_of_the_same_rest_apart() {
+fn the_removed_prefix_distinguishes_routes_with_the_same_remaining_path() {
     let api = of_rows(vec![
         get("/api/v1/onboarding/{id}", "onboarding").reads(one),
         get("/api/v1/{id}", "platform").reads(one),
@@ -114,7 +114,7 @@ async fn takes_text(
     Ok(())
 }
 
-/// A row that takes a text as its body, of at most so many bytes.
+/// Creates a service with an endpoint that takes a text body of at most `bytes` bytes.
 pub(super) fn with_body_limit(bytes: usize) -> Api {
     let row = post("/api/v1/things", "make").body_limit(bytes);
     of_rows(vec![row.writes(takes_text)])

@@ -1,4 +1,4 @@
-//! Whom a service believes that clients reach without a gateway.
+//! Trust in credentials, origins and forwarding headers when clients reach a service without a gateway.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use http::{Method, StatusCode};
 use super::rows::{CLIENT, Direct, from};
 
 #[tokio::test]
-async fn after_ten_wrong_bearers_the_service_key_is_429_until_the_window_ends() {
+async fn after_ten_wrong_bearer_tokens_the_service_key_is_429_until_the_window_ends() {
     let direct = Direct::new();
     let bearer = |token: &str, path: &str| {
         let request = from(CLIENT, Method::GET, path);
         request.header("authorization", format!("Bearer {token}"))
     };
     for n in 0..10 {
-        // A route that is open to everybody would tell as well whether the guess is right.
+        // A public route counts too, because it would also reveal whether the guess is right.
         let path = if n % 2 == 0 { "/own/1" } else { "/things/1" };
-        // Shown again it is no new guess.
+        // A repeated token is not counted as a new guess.
         let times = if n < 9 { 3 } else { 1 };
         for _ in 0..times {
             let wrong = direct.send(bearer(&format!("guess-{n}"), path), empty_body());
@@ -50,7 +50,7 @@ async fn after_ten_wrong_bearers_the_service_key_is_429_until_the_window_ends() 
 }
 
 #[tokio::test]
-async fn wrong_keys_of_a_gateway_count_as_failed_authentications() {
+async fn wrong_gateway_keys_count_as_failed_authentications() {
     let direct = Direct::new();
     let hop = |key: &str| {
         let request = from(CLIENT, Method::GET, "/things/1");
@@ -65,7 +65,7 @@ async fn wrong_keys_of_a_gateway_count_as_failed_authentications() {
 }
 
 #[tokio::test]
-async fn without_a_service_key_a_page_of_another_origin_is_refused_unless_it_is_allowed() {
+async fn without_a_service_key_only_allowed_origins_can_send_cross_origin_requests() {
     let allowed = "https://app.example.com";
     let direct = Direct::with(|app| {
         app.service_key = None;
@@ -105,12 +105,12 @@ async fn without_a_service_key_a_page_of_another_origin_is_refused_unless_it_is_
 }
 
 #[tokio::test]
-async fn a_forwarded_prefix_is_believed_from_holders_of_the_key_and_trusted_proxies_alone() {
+async fn a_forwarded_prefix_is_trusted_only_from_key_holders_and_trusted_proxies() {
     let direct = Direct::with(|app| {
         app.options.trusted_proxies = TrustedProxies::parse(["10.0.0.1"]).unwrap();
     });
     let key = format!("Bearer {SERVICE_KEY}");
-    // Without the prefix there is no such path.
+    // Without the prefix this path does not exist.
     let path = "/some-id";
     for (peer, header, expected) in [
         (CLIENT, None, StatusCode::NOT_FOUND),

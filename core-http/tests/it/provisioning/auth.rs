@@ -1,4 +1,4 @@
-//! Upgrading the auth workers of platforms.
+//! Upgrades of the auth workers of platforms.
 
 use core_domain::kernel::Secret;
 use core_domain::port::{Infrastructure, ResourceRef, SetSecrets};
@@ -11,7 +11,7 @@ use crate::world::{World, at, operator};
 const UPGRADE: &str = "/api/v1/provision/auth/upgrade";
 
 impl World {
-    /// Asks for an upgrade; answers the job.
+    /// Requests an upgrade and returns the id of its job.
     async fn upgrade_auth(&self, platform: &str) -> String {
         let body = json!({ "platformId": platform });
         let asked = self.provisioning.post(&operator(), UPGRADE, body).await;
@@ -22,7 +22,7 @@ impl World {
         job
     }
 
-    /// The auth workers the registry has, newest first.
+    /// Returns the auth workers in the registry, newest first.
     async fn auth_workers(&self, platform: &str) -> Vec<Value> {
         let resources = self.shown(&at(platform, "/resources")).await;
         let resources = resources.json["data"].as_array().unwrap().clone();
@@ -32,7 +32,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn an_upgrade_makes_or_replaces_the_auth_worker_of_every_environment_in_use() {
+async fn an_upgrade_creates_or_replaces_the_auth_worker_of_every_environment_in_use() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let body = json!({ "platformId": platform });
@@ -88,7 +88,7 @@ async fn an_upgrade_makes_or_replaces_the_auth_worker_of_every_environment_in_us
         );
         assert!(world.provider.names().contains(&name.to_owned()));
     }
-    // What is current is left alone; what is not is replaced, with its secrets and other settings as they were.
+    // A current worker stays unchanged. An outdated one is replaced and keeps its secrets and other settings.
     assert_eq!(plan().await, ["exists", "exists"]);
     let worker = ResourceRef {
         resource_type: ResourceType::Worker,
@@ -126,8 +126,7 @@ async fn an_upgrade_makes_or_replaces_the_auth_worker_of_every_environment_in_us
 }
 
 #[tokio::test]
-async fn whichever_call_of_the_store_fails_an_auth_worker_is_made_once_and_removed_with_its_platform()
- {
+async fn after_any_store_failure_an_auth_worker_exists_once_and_is_removed_with_its_platform() {
     for call in 1.. {
         let (world, store) = World::faulty();
         let platform = world.platform("engines").await;
@@ -135,7 +134,7 @@ async fn whichever_call_of_the_store_fails_an_auth_worker_is_made_once_and_remov
         world.run_jobs().await;
         let job = world.upgrade_auth(&platform).await;
         let failed = world.run_one_failing(&store, call).await;
-        // Even what no entry tells of goes.
+        // In every second round the job stays unfinished: the removal must also find objects without a record.
         let also_unfinished = call % 2 == 0;
         if !also_unfinished {
             world.pass(600).await;

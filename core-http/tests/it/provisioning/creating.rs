@@ -1,4 +1,4 @@
-//! Queueing the job that gives a platform its infrastructure.
+//! The job that creates the infrastructure of a platform.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{DEPROVISION, PLATFORM, wanted};
 use crate::world::{World, at, on_every_store, operator, resource_body};
 
 #[tokio::test]
-async fn a_platform_is_given_six_resources_in_the_environment_that_was_asked_for() {
+async fn provisioning_creates_six_resources_in_the_requested_environment() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let rows = [
@@ -53,7 +53,7 @@ async fn a_platform_is_given_six_resources_in_the_environment_that_was_asked_for
 }
 
 #[tokio::test]
-async fn resources_belong_to_the_entity_that_was_named_or_to_the_platforms_own_tenant() {
+async fn resources_belong_to_the_named_entity_or_to_the_platforms_own_tenant() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let owner_of = async |body| {
@@ -81,7 +81,7 @@ async fn resources_belong_to_the_entity_that_was_named_or_to_the_platforms_own_t
     assert_eq!(world.jobs(&platform).await.len(), 3);
 }
 
-async fn without_a_key_every_request_is_a_job_of_its_own(world: World) {
+async fn without_an_idempotency_key_every_request_creates_a_job(world: World) {
     let platform = world.platform("engines").await;
     let (caller, body) = (operator(), wanted(&platform));
     let requests = (0..8).map(|_| world.queued(&caller, PLATFORM, body.clone()));
@@ -91,10 +91,10 @@ async fn without_a_key_every_request_is_a_job_of_its_own(world: World) {
     assert_eq!(jobs.len(), 8);
 }
 
-on_every_store! { without_a_key_every_request_is_a_job_of_its_own }
+on_every_store! { without_an_idempotency_key_every_request_creates_a_job }
 
 #[tokio::test]
-async fn a_deleted_platform_is_given_nothing_and_what_is_left_of_it_can_be_taken_down() {
+async fn a_deleted_platform_can_be_deprovisioned_but_not_provisioned() {
     let world = World::new();
     let platform = world.platform("engines").await;
     world.deleted(&platform, "soft-delete").await;
@@ -105,7 +105,7 @@ async fn a_deleted_platform_is_given_nothing_and_what_is_left_of_it_can_be_taken
     let refused = ask(PLATFORM).await.refused(409, "INVALID_STATE");
     assert_eq!(refused.json["error"]["details"]["status"], "deleted");
     let _ = ask(DEPROVISION).await.expect(202);
-    // Once it is being removed for good, there is one job for all of it.
+    // During a hard delete a single job removes everything.
     world.deleted(&platform, "delete").await;
     for path in [PLATFORM, DEPROVISION] {
         ask(path).await.refused(409, "INVALID_STATE");
@@ -114,7 +114,7 @@ async fn a_deleted_platform_is_given_nothing_and_what_is_left_of_it_can_be_taken
 }
 
 #[tokio::test]
-async fn nothing_is_made_for_what_was_deleted_in_the_meantime() {
+async fn nothing_is_created_for_an_entity_or_platform_that_was_deleted_after_queueing() {
     let world = World::new();
     for (slug, gone) in [("engines", "entity"), ("looms", "platform")] {
         let platform = world.platform(slug).await;
@@ -137,7 +137,7 @@ async fn nothing_is_made_for_what_was_deleted_in_the_meantime() {
 }
 
 #[tokio::test]
-async fn a_resource_names_jobs_of_its_own_platform_alone() {
+async fn a_resource_can_only_refer_to_jobs_of_its_own_platform() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;

@@ -20,7 +20,7 @@ impl World {
     }
 }
 
-async fn an_entry_shows_what_stopped_and_is_replayed_once(world: World) {
+async fn a_dead_letter_shows_its_failed_job_and_is_replayed_once(world: World) {
     let platform = world.platform("engines").await;
     let (job, entry) = world.dead_letter(&platform).await;
     let path = format!("{DLQ}/{entry}");
@@ -61,7 +61,7 @@ async fn an_entry_shows_what_stopped_and_is_replayed_once(world: World) {
     let shown = world.provisioning.get(&operator(), &path).await.expect(200);
     let now = [&shown.json["status"], &shown.json["replayedBy"]];
     assert_eq!(now, ["REPLAYED", "service-key"]);
-    // It fails again: the same entry waits again, and what was done of the job is closed with it.
+    // The job fails again: the same dead letter is pending again, and is resolved when the job completes.
     world.provider.refuse(true);
     world.run_jobs().await;
     world.provider.refuse(false);
@@ -74,10 +74,10 @@ async fn an_entry_shows_what_stopped_and_is_replayed_once(world: World) {
     assert!(shown.json["resolvedAt"].is_string());
 }
 
-on_every_store! { an_entry_shows_what_stopped_and_is_replayed_once }
+on_every_store! { a_dead_letter_shows_its_failed_job_and_is_replayed_once }
 
 #[tokio::test]
-async fn the_list_shows_what_waits_unless_something_else_is_asked_for() {
+async fn the_list_shows_pending_dead_letters_by_default() {
     let world = World::new();
     let mut letters = Vec::new();
     for slug in ["engines", "looms", "mills"] {
@@ -127,7 +127,7 @@ async fn the_list_shows_what_waits_unless_something_else_is_asked_for() {
         let refused = world.provisioning.get(&operator(), &path).await;
         refused.refused(400, code);
     }
-    // The job of a discarded entry was stopped for good, by somebody who meant it, and is undone.
+    // The job of a discarded dead letter was cancelled by an operator, and is undone.
     world.settle_jobs().await;
     let discarded = world.replayed(&letters[1].2).await;
     discarded.refused(409, "DLQ_ENTRY_NOT_REPLAYABLE");

@@ -1,4 +1,4 @@
-//! Having custom domains served.
+//! The jobs that make the provider serve custom domains.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const ADD: &str = "/api/v1/provision/domain/add";
 const HOSTNAME: &str = "shop.example.com";
 const DAY: u64 = 24 * 60 * 60;
 
-/// A platform with a DNS record, and the custom domain it asks for.
+/// A platform with a DNS record, which requests the custom domain [`HOSTNAME`].
 struct Shop {
     platform: String,
     dns_record: String,
@@ -27,7 +27,7 @@ impl Shop {
 
     async fn called(world: &World, slug: &str) -> Self {
         let (platform, dns_record) = world.platform_with_dns(slug).await;
-        // The DNS record is served first.
+        // The job of the DNS record runs first.
         world.run_jobs().await;
         Self {
             platform,
@@ -42,7 +42,7 @@ impl Shop {
         world.provisioning.post(&operator(), ADD, body).await
     }
 
-    /// Asks for the domain; answers the job.
+    /// Requests the domain and returns the id of the job.
     async fn add(&self, world: &World) -> String {
         let asked = self.ask(world, HOSTNAME, &self.dns_record).await;
         let id = asked.expect(202).text("jobId").to_owned();
@@ -50,13 +50,13 @@ impl Shop {
         id
     }
 
-    /// The newest domain, deleted ones too.
+    /// Returns the newest domain, including deleted ones.
     async fn domain(&self, world: &World) -> Value {
         let path = at(&self.platform, "/domains?includeDeleted=true");
         world.shown(&path).await.json["data"][0].clone()
     }
 
-    /// Its status, that of its certificate and its id at the provider.
+    /// Returns the domain's status, the status of its certificate, and its id at the provider.
     async fn stands(&self, world: &World) -> [Value; 3] {
         let domain = self.domain(world).await;
         ["status", "sslStatus", "cfHostnameId"].map(|field| domain[field].clone())
@@ -68,7 +68,7 @@ impl Shop {
         world.create_records(&self.platform, id).await;
     }
 
-    /// How many jobs there are that have domains served.
+    /// Returns the number of jobs that serve domains.
     async fn jobs(&self, world: &World) -> usize {
         let jobs = world.jobs(&self.platform).await.into_iter();
         jobs.filter(|job| job["kind"] == "domain.add").count()
@@ -90,7 +90,7 @@ impl Shop {
         world.tick(1);
     }
 
-    /// Has the domain served and active; answers the job.
+    /// Requests the domain, runs the job until the domain is active, and returns the id of the job.
     async fn complete(&self, world: &World) -> String {
         let job = self.add(world).await;
         self.prove(world).await;
@@ -103,7 +103,7 @@ impl Shop {
 const ACTIVE: [&str; 3] = ["active", "active", "hostname-shop.example.com"];
 const WAITING: [&str; 3] = ["verifying", "pending_issuance", "hostname-shop.example.com"];
 
-/// The certificate is still to come.
+/// Makes the provider report that the certificate is pending.
 fn pending(world: &World) {
     let state = HostnameState::Pending("its certificate".to_owned());
     world.provider.hostnames_are(state);
@@ -114,7 +114,7 @@ async fn status(world: &World, job: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_domain_is_active_once_it_is_proved_and_its_certificate_is_in_use() {
+async fn a_domain_is_active_after_it_is_verified_and_its_certificate_is_in_use() {
     let world = World::new();
     let shop = Shop::of(&world).await;
     pending(&world);
@@ -143,7 +143,7 @@ async fn a_domain_is_active_once_it_is_proved_and_its_certificate_is_in_use() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_waited_for_at_growing_intervals_for_a_day_and_the_hostname_stays() {
+async fn a_job_polls_for_a_certificate_for_a_day_and_then_fails_with_the_hostname_kept() {
     let world = World::new();
     let shop = Shop::of(&world).await;
     pending(&world);
@@ -162,7 +162,7 @@ async fn a_certificate_is_waited_for_at_growing_intervals_for_a_day_and_the_host
     assert_eq!(told, ["FAILED", "CERTIFICATE_PENDING"]);
     assert_eq!(shop.stands(&world).await, WAITING);
     assert!(shop.is_served(&world).await);
-    // An operator's retry has as much time as a new job.
+    // An operator's retry has the same time limit as a new job.
     world.operate(&job, How::Retry).await;
     world.run_jobs().await;
     assert_eq!(status(&world, &job).await, "WAITING");
@@ -172,7 +172,7 @@ async fn a_certificate_is_waited_for_at_growing_intervals_for_a_day_and_the_host
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_answer_fails_no_domain_and_one_that_refuses_does() {
+async fn a_refusal_by_the_provider_fails_a_domain_and_a_missing_response_does_not() {
     let world = World::new();
     let shop = Shop::of(&world).await;
     pending(&world);
@@ -204,7 +204,7 @@ async fn a_provider_that_does_not_answer_fails_no_domain_and_one_that_refuses_do
     );
     world.provider.hostnames_are(HostnameState::Active);
     shop.complete(&world).await;
-    // What fails because nobody answers leaves the domain as it is as well.
+    // A job that fails because the provider does not respond leaves the domain unchanged too.
     shop.delete(&world).await;
     world.run_jobs().await;
     let job = shop.add(&world).await;
@@ -223,7 +223,7 @@ async fn a_provider_that_does_not_answer_fails_no_domain_and_one_that_refuses_do
 }
 
 #[tokio::test]
-async fn a_domain_follows_the_job_that_was_asked_for_last_and_is_activated_once() {
+async fn a_domain_gets_the_outcome_of_its_latest_job_and_is_activated_once() {
     for before in ["pending", "failed", "active"] {
         let world = World::new();
         let shop = Shop::of(&world).await;
@@ -252,7 +252,7 @@ async fn a_domain_follows_the_job_that_was_asked_for_last_and_is_activated_once(
 }
 
 #[tokio::test]
-async fn a_deleted_domain_is_served_no_more_unless_it_was_entered_again() {
+async fn a_deleted_domain_is_not_served_unless_it_was_added_again() {
     let world = World::new();
     let shop = Shop::of(&world).await;
     shop.complete(&world).await;
@@ -263,7 +263,7 @@ async fn a_deleted_domain_is_served_no_more_unless_it_was_entered_again() {
     let stands = ["deleted", "active"].map(Value::from);
     assert_eq!(shop.stands(&world).await[..2], stands);
     assert_eq!(shop.domain(&world).await["cfHostnameId"], Value::Null);
-    // A removal that is late finds what is wanted again.
+    // A late removal does not remove a domain that was added again.
     shop.complete(&world).await;
     shop.delete(&world).await;
     let removal = world.jobs(&shop.platform).await[0].clone();
@@ -275,7 +275,7 @@ async fn a_deleted_domain_is_served_no_more_unless_it_was_entered_again() {
     world.run_jobs().await;
     assert_eq!(status(&world, removal).await, "COMPLETED");
     assert!(shop.is_served(&world).await);
-    // One that is deleted while it is being served is found by the removal behind it.
+    // A domain that is deleted while its job runs is removed by the removal job after it.
     shop.delete(&world).await;
     world.run_jobs().await;
     pending(&world);
@@ -299,7 +299,7 @@ async fn a_deleted_domain_is_served_no_more_unless_it_was_entered_again() {
 }
 
 #[tokio::test]
-async fn what_can_never_be_served_is_refused_and_leaves_nothing() {
+async fn a_domain_that_can_never_be_served_is_refused_without_a_job() {
     let world = World::new();
     let shop = Shop::of(&world).await;
     let (other, foreign) = world.platform_with_dns("looms").await;
@@ -333,7 +333,7 @@ async fn what_can_never_be_served_is_refused_and_leaves_nothing() {
         .await
         .refused(409, "CONFLICT");
     assert_eq!(shop.jobs(&world).await, 1);
-    // What is active elsewhere may be proved by this platform as well.
+    // A platform can request a hostname that is active on another platform, and verify it.
     let domain = world.domain(&other, &foreign, "b.example.com").await;
     let path = at(&other, &format!("/domains/{domain}"));
     let _ = world
@@ -345,7 +345,7 @@ async fn what_can_never_be_served_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn whichever_call_of_the_store_fails_a_domain_is_active_once_and_served_no_more_in_the_end() {
+async fn after_any_store_failure_a_domain_is_activated_once_and_finally_removed() {
     for call in 1.. {
         let (world, store) = World::faulty();
         let shop = Shop::of(&world).await;
@@ -355,7 +355,7 @@ async fn whichever_call_of_the_store_fails_a_domain_is_active_once_and_served_no
         let mut failed = false;
         for expected in [true, false] {
             failed |= world.run_one_failing(&store, call).await;
-            // Leases end.
+            // The leases expire.
             world.pass(600).await;
             world.pass(600).await;
             assert_eq!(shop.is_served(&world).await, expected, "{context}");
@@ -375,7 +375,7 @@ async fn whichever_call_of_the_store_fails_a_domain_is_active_once_and_served_no
 }
 
 #[tokio::test]
-async fn a_cancelled_job_has_the_hostname_served_no_more_and_can_be_let_go_on() {
+async fn a_cancelled_job_stops_serving_the_hostname_and_can_be_retried() {
     let world = World::new();
     let shop = Shop::of(&world).await;
     pending(&world);
@@ -399,7 +399,7 @@ async fn a_cancelled_job_has_the_hostname_served_no_more_and_can_be_let_go_on() 
 }
 
 #[tokio::test]
-async fn a_retry_takes_no_hostname_that_another_platform_has_proved_since() {
+async fn a_retry_does_not_take_a_hostname_that_another_platform_has_verified_since() {
     let world = World::new();
     let (before, since) = (Shop::of(&world).await, Shop::called(&world, "looms").await);
     pending(&world);
@@ -422,7 +422,7 @@ async fn a_retry_takes_no_hostname_that_another_platform_has_proved_since() {
 }
 
 #[tokio::test]
-async fn a_domain_that_goes_back_to_pending_is_not_served_until_it_is_proved_again() {
+async fn a_domain_that_returns_to_pending_is_not_served_until_it_is_verified_again() {
     let world = World::new();
     let shop = Shop::of(&world).await;
     shop.complete(&world).await;
@@ -448,7 +448,7 @@ async fn a_domain_that_goes_back_to_pending_is_not_served_until_it_is_proved_aga
 }
 
 #[tokio::test]
-async fn a_domain_that_waits_in_vain_for_its_certificate_is_lost_to_who_proves_it() {
+async fn a_domain_without_a_certificate_is_lost_to_a_platform_that_verifies_it() {
     let world = World::new();
     let (before, since) = (Shop::of(&world).await, Shop::called(&world, "looms").await);
     pending(&world);
@@ -469,7 +469,7 @@ async fn a_domain_that_waits_in_vain_for_its_certificate_is_lost_to_who_proves_i
 }
 
 #[tokio::test]
-async fn a_domain_that_waits_for_its_certificate_is_not_served_while_its_platform_is_suspended() {
+async fn a_domain_with_a_pending_certificate_is_not_served_during_a_suspension() {
     let world = World::new();
     let shop = Shop::of(&world).await;
     pending(&world);
@@ -488,7 +488,7 @@ async fn a_domain_that_waits_for_its_certificate_is_not_served_while_its_platfor
 }
 
 #[tokio::test]
-async fn a_job_of_the_kind_that_earlier_versions_had_hands_its_domain_on() {
+async fn a_job_of_the_former_kind_domain_verify_still_completes_its_domain() {
     let world = World::new();
     let shop = Shop::of(&world).await;
     let job = shop.add(&world).await;

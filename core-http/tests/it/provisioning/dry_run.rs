@@ -1,4 +1,4 @@
-//! Asking what a job would do, without queueing it.
+//! Dry runs, which return the plan of a job without queueing it.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ impl World {
     }
 }
 
-/// Types, names and actions of what a plan names.
+/// Returns the action, purpose and type of every resource in a plan.
 fn resources(plan: &Answer) -> Vec<String> {
     let resources = plan.json["plan"]["resources"].as_array().unwrap().iter();
     let text = |resource: &Value, name: &str| resource[name].as_str().unwrap_or("?").to_owned();
@@ -42,7 +42,7 @@ const CREATED: [&str; 6] = [
     "create site pages",
 ];
 
-async fn a_dry_run_tells_what_a_job_would_do_and_queues_none(world: World) {
+async fn a_dry_run_returns_the_plan_of_a_job_and_queues_none(world: World) {
     let platform = world.platform("engines").await;
     let asked = world.dry(PLATFORM, wanted(&platform), &[]).await;
     let plan = asked.expect(200);
@@ -61,11 +61,11 @@ async fn a_dry_run_tells_what_a_job_would_do_and_queues_none(world: World) {
     assert_eq!(marks[0].entity_id, "platform");
     assert!(world.jobs(&platform).await.is_empty());
     assert!(world.audit("platform.provision_queued").await.is_empty());
-    // The tenant of the platform was not made either.
+    // The tenant of the platform was not created either.
     let entities = crate::world::at(&platform, "/entities");
     assert_eq!(world.count(&entities).await, 0);
     assert_eq!(world.next_job().await, None);
-    // What it says is what happens.
+    // The job does what the plan says.
     world.provision(&platform).await;
     world.run_jobs().await;
     let again = world
@@ -86,7 +86,7 @@ async fn a_dry_run_tells_what_a_job_would_do_and_queues_none(world: World) {
     assert_eq!(world.jobs(&platform).await.len(), 1);
 }
 
-async fn a_dry_onboarding_reserves_nothing(world: World) {
+async fn a_dry_run_of_an_onboarding_reserves_nothing(world: World) {
     let ada = world.sign_up("ada@example.org").await;
     let body = json!({
         "onboardingId": "o1", "platformName": "Looms", "slug": "looms", "userId": ada.user_id,
@@ -105,7 +105,7 @@ async fn a_dry_onboarding_reserves_nothing(world: World) {
     assert_eq!(world.audit("job.planned").await.len(), 2);
 }
 
-async fn a_dry_run_is_answered_again_under_its_key_and_marked_once(world: World) {
+async fn a_dry_run_is_replayed_for_its_key_and_audited_once(world: World) {
     let platform = world.platform("engines").await;
     let key = [("idempotency-key", "once")];
     let first = world
@@ -121,7 +121,7 @@ async fn a_dry_run_is_answered_again_under_its_key_and_marked_once(world: World)
     assert_eq!(again.header("idempotency-replayed"), "true");
     assert_eq!(again.json, first.json);
     assert_eq!(world.audit("job.planned").await.len(), 1);
-    // It is not the request that queues the job.
+    // The request that queues the job is a different one, so it cannot reuse the key.
     let (caller, body) = (operator(), wanted(&platform));
     let wet = world
         .provisioning
@@ -130,13 +130,13 @@ async fn a_dry_run_is_answered_again_under_its_key_and_marked_once(world: World)
 }
 
 on_every_store! {
-    a_dry_run_tells_what_a_job_would_do_and_queues_none,
-    a_dry_onboarding_reserves_nothing,
-    a_dry_run_is_answered_again_under_its_key_and_marked_once,
+    a_dry_run_returns_the_plan_of_a_job_and_queues_none,
+    a_dry_run_of_an_onboarding_reserves_nothing,
+    a_dry_run_is_replayed_for_its_key_and_audited_once,
 }
 
 #[tokio::test]
-async fn what_would_be_refused_is_refused_dry_as_well() {
+async fn a_dry_run_is_refused_like_the_real_request() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let mut nobody = wanted(&platform);

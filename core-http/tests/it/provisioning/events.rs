@@ -1,4 +1,4 @@
-//! The history of a job: listed, and followed.
+//! The history of a job, as a list and as an event stream.
 
 use core_domain::kernel::Caller;
 use core_http::kernel::Draining;
@@ -20,7 +20,7 @@ impl World {
     }
 }
 
-/// What comes until the end: id, name and data.
+/// Returns the id, name and data of all events until the end of the stream.
 async fn rest(mut follower: Follower) -> Vec<(String, String, Value)> {
     let mut events = Vec::new();
     while let Some(text) = follower.next().await {
@@ -34,7 +34,7 @@ async fn rest(mut follower: Follower) -> Vec<(String, String, Value)> {
     events
 }
 
-async fn a_job_is_followed_from_its_beginning_or_behind_an_event_to_its_end(world: World) {
+async fn the_event_stream_of_a_job_starts_at_the_beginning_or_after_an_event(world: World) {
     let platform = world.platform("engines").await;
     let job = world.provision(&platform).await;
     let caller = vouched_for(plain_member(&platform));
@@ -90,12 +90,12 @@ async fn the_history_is_listed_newest_first(world: World) {
 }
 
 on_every_store! {
-    a_job_is_followed_from_its_beginning_or_behind_an_event_to_its_end,
+    the_event_stream_of_a_job_starts_at_the_beginning_or_after_an_event,
     the_history_is_listed_newest_first,
 }
 
 #[tokio::test]
-async fn who_may_not_see_the_job_and_ids_no_event_has_are_refused() {
+async fn unauthorized_callers_and_unknown_event_ids_are_refused() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let job = world.provision(&platform).await;
@@ -121,8 +121,7 @@ async fn who_may_not_see_the_job_and_ids_no_event_has_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_job_gives_signs_of_life_until_its_caller_may_see_it_no_more_or_the_server_stops()
-{
+async fn a_silent_stream_sends_keep_alives_until_access_is_lost_or_the_server_stops() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let job = world.provision(&platform).await;

@@ -1,4 +1,4 @@
-//! Queueing the jobs of features: the registry's features, asked for as provisioning asks.
+//! Activation and deactivation of the registry's features through the provisioning service.
 
 use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
 use core_domain::registry::ResourceType;
@@ -10,7 +10,7 @@ use crate::world::{Answer, World, at, on_every_store, operator, owner};
 const ACTIVATE: &str = "/api/v1/provision/feature/activate";
 const DEACTIVATE: &str = "/api/v1/provision/feature/deactivate";
 
-on_every_store! { a_feature_is_made_and_removed_and_asking_again_answers_the_job_there_is }
+on_every_store! { a_feature_is_created_and_removed_and_repeated_requests_return_the_job }
 
 fn feature(platform: &str, entity: &str) -> Value {
     json!({
@@ -19,7 +19,7 @@ fn feature(platform: &str, entity: &str) -> Value {
     })
 }
 
-async fn a_feature_is_made_and_removed_and_asking_again_answers_the_job_there_is(world: World) {
+async fn a_feature_is_created_and_removed_and_repeated_requests_return_the_job(world: World) {
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let wanted = feature(&platform, &entity);
@@ -50,7 +50,7 @@ async fn a_feature_is_made_and_removed_and_asking_again_answers_the_job_there_is
     assert_eq!(world.jobs(&platform).await.len(), 2);
 }
 
-/// Something of the platform's at the provider, with its entry.
+/// Creates an object of the platform at the provider, with its record in the registry.
 async fn make(world: &World, path: &str, kind: ResourceType, service: &str, name: &str) {
     let body = json!({
         "stackId": "s1", "resourceType": kind, "serviceName": service, "environment": "prod",
@@ -71,13 +71,13 @@ async fn make(world: &World, path: &str, kind: ResourceType, service: &str, name
 }
 
 #[tokio::test]
-async fn the_data_of_a_feature_goes_only_when_that_is_wanted_also_after_a_request_that_did_not() {
+async fn the_data_of_a_feature_is_deleted_only_on_request_even_after_a_deactivation() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let wanted = feature(&platform, &entity);
     let resources = at(&platform, &format!("/entities/{entity}/resources"));
-    // What was entered before there was the feature is not known to be its.
+    // A resource that was recorded before the feature existed does not belong to the feature.
     make(&world, &resources, ResourceType::D1, "search", "old-db").await;
     world.queued(&operator(), ACTIVATE, wanted.clone()).await;
     world.run_jobs().await;
@@ -118,7 +118,7 @@ async fn the_data_of_a_feature_goes_only_when_that_is_wanted_also_after_a_reques
 }
 
 #[tokio::test]
-async fn features_of_entities_that_are_unknown_foreign_or_suspended_are_refused() {
+async fn features_of_unknown_suspended_or_other_tenants_entities_are_refused() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
@@ -131,7 +131,7 @@ async fn features_of_entities_that_are_unknown_foreign_or_suspended_are_refused(
             refused.refused(404, "NOT_FOUND");
         }
     }
-    // What it never had cannot be removed.
+    // A feature that the entity never had cannot be deactivated.
     let never: Answer = world
         .provisioning
         .post(&operator(), DEACTIVATE, feature(&platform, &entity))

@@ -1,4 +1,4 @@
-//! What keeps jobs from being worked on: a platform's suspension, and an operator.
+//! Holds, which keep jobs from running. They are set by operators and by the suspension of a platform.
 
 use core_domain::access::authorize_operator;
 use core_domain::kernel::{PlatformId, Reason};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::world::{Api, How, World, at, at_once, on_every_store, operator};
 
 impl World {
-    /// Sets or lifts an operator's hold.
+    /// Sets an operator's hold, or releases it if `on` is false.
     pub(super) async fn hold(&self, held: &HoldScope, on: bool) {
         let cx = &self.cx();
         let scope = &authorize_operator(cx).unwrap();
@@ -34,7 +34,7 @@ impl World {
     }
 }
 
-async fn an_operators_hold_keeps_back_what_it_names_until_it_is_lifted(world: World) {
+async fn an_operators_hold_blocks_matching_jobs_until_it_is_released(world: World) {
     let platform = world.platform("engines").await;
     let job = world.provision(&platform).await;
     let other = world.platform("looms").await;
@@ -46,7 +46,7 @@ async fn an_operators_hold_keeps_back_what_it_names_until_it_is_lifted(world: Wo
         (HoldScope::Lane(lane(&platform)), true),
         (HoldScope::Lane(lane(&other)), false),
     ] {
-        // Twice is once.
+        // A repetition has no effect.
         world.hold(&held, true).await;
         world.hold(&held, true).await;
         let reason = if holds { json!("repairs") } else { Value::Null };
@@ -65,7 +65,7 @@ async fn an_operators_hold_keeps_back_what_it_names_until_it_is_lifted(world: Wo
     }
 }
 
-async fn a_suspension_holds_all_but_the_removal_whoever_lifts_a_hold_of_their_own(world: World) {
+async fn a_suspension_holds_all_jobs_but_removals_whatever_holds_are_released(world: World) {
     let platform = world.platform("engines").await;
     let why = json!({ "reason": "late" });
     let path = at(&platform, "/suspend");
@@ -79,7 +79,7 @@ async fn a_suspension_holds_all_but_the_removal_whoever_lifts_a_hold_of_their_ow
     world.hold(&held, true).await;
     world.hold(&held, false).await;
     assert_eq!(world.next_job().await, None);
-    // What has ended is not held, whatever its lane is.
+    // An ended job is not held, even if its lane is.
     let ended = world.provision(&platform).await;
     world.operate(&ended, How::Cancel).await;
     for shown in world.jobs(&platform).await {
@@ -103,7 +103,7 @@ async fn set(api: &Api, platform: &str, status: &str) {
     assert_eq!(answer.expect(200).json, body);
 }
 
-async fn other_services_suspend_a_platform_and_its_jobs_once_however_often_they_ask(world: World) {
+async fn repeated_suspensions_by_other_services_take_effect_once(world: World) {
     let platform = world.platform("engines").await;
     let job = world.provision(&platform).await;
     for (count, api) in (1..).zip([&world.iam, &world.provisioning]) {
@@ -126,7 +126,7 @@ async fn other_services_suspend_a_platform_and_its_jobs_once_however_often_they_
 
 const HOLDS: &str = "/api/v1/provision/holds";
 
-async fn operators_hold_jobs_and_let_them_go_over_http(world: World) {
+async fn operators_create_and_delete_holds_over_http(world: World) {
     let platform = world.platform("engines").await;
     let job = world.provision(&platform).await;
     let (kind, id) = (Value::Null, Value::Null);
@@ -172,14 +172,14 @@ async fn operators_hold_jobs_and_let_them_go_over_http(world: World) {
 }
 
 on_every_store! {
-    an_operators_hold_keeps_back_what_it_names_until_it_is_lifted,
-    a_suspension_holds_all_but_the_removal_whoever_lifts_a_hold_of_their_own,
-    other_services_suspend_a_platform_and_its_jobs_once_however_often_they_ask,
-    operators_hold_jobs_and_let_them_go_over_http,
+    an_operators_hold_blocks_matching_jobs_until_it_is_released,
+    a_suspension_holds_all_jobs_but_removals_whatever_holds_are_released,
+    repeated_suspensions_by_other_services_take_effect_once,
+    operators_create_and_delete_holds_over_http,
 }
 
 #[tokio::test]
-async fn the_hold_of_a_suspension_is_listed_and_ends_with_it_alone() {
+async fn the_hold_of_a_suspension_is_listed_and_ends_only_with_the_suspension() {
     let world = World::new();
     let platform = world.platform("engines").await;
     world.move_on(&platform, "suspend").await;
@@ -196,7 +196,7 @@ async fn the_hold_of_a_suspension_is_listed_and_ends_with_it_alone() {
 }
 
 #[tokio::test]
-async fn a_hold_names_what_there_is_and_nothing_besides() {
+async fn a_hold_names_an_existing_target_and_no_other_fields() {
     let world = World::new();
     let platform = world.platform("engines").await;
     for (body, status, field) in [

@@ -1,4 +1,4 @@
-//! Looking at jobs: one, and lists of them.
+//! Reading jobs: single jobs, lists, and long polls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn step(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_job_that_stopped_shows_why_and_where_and_its_lease_to_operators_alone() {
+async fn a_failed_job_shows_its_error_and_step_and_only_operators_see_its_lease() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let id = world.provision(&platform).await;
@@ -41,7 +41,7 @@ async fn a_job_that_stopped_shows_why_and_where_and_its_lease_to_operators_alone
     world.operate(&id, How::Cancel).await;
     let mut shown = world.job(&id).await;
     let mut steps = ["d1", "kv", "r2", "queue", "worker", "pages"].map(step);
-    // A claim begins the first step, so what it would have made may be there.
+    // A claim starts the first step, so the object of that step may exist.
     let cancelled =
         json!({ "code": "CANCELLED", "message": "cancelled by operator", "details": {} });
     steps[0] = json!({
@@ -73,7 +73,7 @@ async fn a_job_that_stopped_shows_why_and_where_and_its_lease_to_operators_alone
 }
 
 #[tokio::test]
-async fn a_job_tells_in_words_how_far_it_is() {
+async fn the_progress_of_a_job_has_a_readable_message() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let id = world.provision(&platform).await;
@@ -105,7 +105,7 @@ async fn a_job_tells_in_words_how_far_it_is() {
     assert_eq!(claimed.len(), 1);
     told(1, 16, "kv").await;
     world.operate(&id, How::ForceComplete).await;
-    // Whether the effect of the step that was under way has happened is not known.
+    // It is unknown whether the step in progress has taken effect.
     told(5, 100, "declared done by an operator").await;
 }
 
@@ -118,7 +118,7 @@ async fn found(world: &World, caller: &Caller, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_list_shows_what_is_asked_for_of_what_the_caller_reaches_newest_first() {
+async fn a_list_has_the_matching_jobs_that_the_caller_can_see_newest_first() {
     let world = World::new();
     let (first, second) = (world.platform("one").await, world.platform("two").await);
     let mut jobs = Vec::new();
@@ -161,7 +161,7 @@ async fn a_list_shows_what_is_asked_for_of_what_the_caller_reaches_newest_first(
 }
 
 #[tokio::test]
-async fn who_may_not_see_jobs_is_refused() {
+async fn callers_without_the_permission_to_read_jobs_get_403() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let id = world.provision(&platform).await;
@@ -185,8 +185,7 @@ async fn who_may_not_see_jobs_is_refused() {
 }
 
 #[tokio::test]
-async fn a_page_of_jobs_costs_as_many_calls_of_the_store_however_long_it_is_but_for_its_second_slice()
- {
+async fn the_store_calls_for_a_page_of_jobs_depend_only_on_its_number_of_slices() {
     let (world, faults) = World::faulty();
     let mut costs = Vec::new();
     for round in 0..3 {
@@ -213,12 +212,12 @@ async fn a_page_of_jobs_costs_as_many_calls_of_the_store_however_long_it_is_but_
     }
     let [(first, few), (second, more), (third, many)] = costs.try_into().unwrap();
     assert_eq!([few, more, many], [json!(2), json!(12), json!(30)]);
-    // Rows that may be large are read 16 first, and then as many as the byte budget has room for.
+    // Rows that may be large are read in slices: 16 rows first, then as many as fit into the byte budget.
     assert_eq!((second, third), (first, first + 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_job_is_answered_when_it_ends_or_the_time_is_up() {
+async fn a_long_poll_of_a_job_returns_when_the_job_ends_or_the_wait_expires() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let id = world.provision(&platform).await;
@@ -238,7 +237,7 @@ async fn who_waits_for_a_job_is_answered_when_it_ends_or_the_time_is_up() {
     assert_eq!(answer.expect(200).text("status"), "FAILED");
     let took = began.elapsed().as_millis();
     assert!((4_000..=5_000).contains(&took), "{took} ms");
-    // What has ended, and what is refused, is answered at once.
+    // Ended jobs and refusals are returned immediately.
     let again = Instant::now();
     let ended = world.provisioning.get(&caller, &path).await;
     assert_eq!(ended.expect(200).text("status"), "FAILED");

@@ -1,4 +1,4 @@
-//! Which job of a platform is next.
+//! The order in which the jobs of a platform run.
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{JobId, Timestamp};
@@ -10,7 +10,7 @@ use super::{DEPROVISION, PLATFORM, wanted};
 use crate::world::{How, World, on_every_store, operator};
 
 #[tokio::test]
-async fn removing_goes_before_all_that_waits_and_the_rest_in_the_order_it_came() {
+async fn removals_run_before_queued_jobs_and_other_jobs_in_queue_order() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let mut waiting = Vec::new();
@@ -26,7 +26,7 @@ async fn removing_goes_before_all_that_waits_and_the_rest_in_the_order_it_came()
     assert_eq!(told, ["platform.deprovision", "prod"]);
     for id in [second, first].into_iter().chain(waiting) {
         assert_eq!(world.next_job().await, Some(id.clone()));
-        // What is cancelled may have to be undone first.
+        // A cancelled job may have to be undone first.
         world.operate(&id, How::ForceComplete).await;
     }
     assert_eq!(world.next_job().await, None);
@@ -35,28 +35,28 @@ async fn removing_goes_before_all_that_waits_and_the_rest_in_the_order_it_came()
     assert_eq!(queued[0].platform_id.as_ref().unwrap().as_str(), platform);
 }
 
-async fn a_retried_removal_goes_before_all_that_waits_again(world: World) {
+async fn a_retried_removal_runs_before_all_queued_jobs_again(world: World) {
     let platform = world.platform("engines").await;
     let removal = world.deprovision(&platform, "prod").await;
     world.provider.refuse(true);
     world.run_jobs().await;
     assert_eq!(world.job(&removal).await["status"], "FAILED");
     let waiting = world.provision(&platform).await;
-    // Held with the platform: whatever stood behind it would wait for ever.
+    // The suspension holds the other job. A removal after it would wait forever.
     world.flag(&platform, "suspended").await;
     world.operate(&removal, How::Retry).await;
     assert_eq!(world.next_job().await.as_deref(), Some(&*removal));
     world.flag(&platform, "active").await;
     assert_eq!(world.next_job().await, Some(removal.clone()));
     world.operate(&removal, How::Cancel).await;
-    // What is no removal goes to the end of its lane.
+    // A retried job that is not a removal moves to the end of its lane.
     let last = world.provision(&platform).await;
     world.operate(&waiting, How::Cancel).await;
     world.operate(&waiting, How::Retry).await;
     assert_eq!(world.next_job().await, Some(last));
 }
 
-/// Adds a lease of a job that does not run.
+/// Adds a lease of a job that is not running.
 async fn orphan_lease(world: &World, job: &str) {
     let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
     let lease = JobLease {
@@ -71,7 +71,7 @@ async fn orphan_lease(world: &World, job: &str) {
     uow.commit().await.unwrap();
 }
 
-async fn a_restart_takes_back_what_ran_and_ends_whatever_leases_there_are(world: World) {
+async fn a_restart_requeues_running_jobs_and_ends_all_leases(world: World) {
     let platform = world.platform("engines").await;
     let running = world.provision(&platform).await;
     let claimed = world.worker().claim(1).await.unwrap();
@@ -85,7 +85,7 @@ async fn a_restart_takes_back_what_ran_and_ends_whatever_leases_there_are(world:
     assert_eq!(taken_back["error"]["code"], "WORKER_LOST");
     assert_eq!(world.job(&waiting).await["status"], "QUEUED");
     assert_eq!(world.worker().recover().await.unwrap(), 0);
-    // The lane does not rest: who held the job is gone with the process.
+    // The lane does not have to wait for the lease, because its holder ended with the process.
     let retry = taken_back["runAt"].as_str().unwrap();
     assert!(retry <= "2027-01-15T08:00:03.000Z", "{retry}");
     world.tick(2);
@@ -93,6 +93,6 @@ async fn a_restart_takes_back_what_ran_and_ends_whatever_leases_there_are(world:
 }
 
 on_every_store! {
-    a_retried_removal_goes_before_all_that_waits_again,
-    a_restart_takes_back_what_ran_and_ends_whatever_leases_there_are,
+    a_retried_removal_runs_before_all_queued_jobs_again,
+    a_restart_requeues_running_jobs_and_ends_all_leases,
 }

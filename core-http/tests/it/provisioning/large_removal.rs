@@ -1,4 +1,4 @@
-//! Removing a platform that has more than one attempt can remove.
+//! Removal of a platform with more resources than one attempt can remove.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::world::{Disturbed, World, any_target, at, operator, resource_body, si
 
 const RESOURCES: usize = 1000;
 
-/// Enters resources and makes their objects: workers and databases by turns.
+/// Records [`RESOURCES`] resources and creates their objects, alternating databases and workers.
 async fn fill(world: &World, platform: &str) {
     let entity = world.tenant(platform, "tenant").await;
     let path = at(platform, &format!("/entities/{entity}/resources"));
@@ -33,14 +33,14 @@ async fn fill(world: &World, platform: &str) {
 }
 
 #[tokio::test]
-async fn a_large_platform_is_removed_in_order_by_attempts_that_go_on_where_the_last_one_was() {
+async fn a_large_platform_is_removed_in_order_by_attempts_that_resume_the_last_one() {
     let world = World::new();
     let platform = world.platform("engines").await;
     fill(&world, &platform).await;
     let job = world.deprovision(&platform, "prod").await;
     let calls: Arc<Mutex<Vec<String>>> = Arc::default();
     let (clock, log) = (world.clock.clone(), Arc::clone(&calls));
-    // Every removal takes five seconds, and the seven hundredth is not answered.
+    // Every removal takes five seconds, and the 700th gets no response.
     let slow = Disturbed::new(&world.provider, move |call, name| {
         if call != "remove" {
             return Ok(());
@@ -84,7 +84,7 @@ async fn a_large_platform_is_removed_in_order_by_attempts_that_go_on_where_the_l
     }
     assert_eq!(times.len(), RESOURCES);
     let again: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
-    // Only the one that got no answer, once more.
+    // Only the removal without a response is repeated.
     assert_eq!(again.len(), 1, "{again:?}");
     assert_eq!(made.len(), RESOURCES + 1);
     let first_database = made.iter().position(|name| name.starts_with("d1")).unwrap();
@@ -98,7 +98,7 @@ async fn a_large_platform_is_removed_in_order_by_attempts_that_go_on_where_the_l
 }
 
 #[tokio::test]
-async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goes() {
+async fn hostnames_of_a_platform_are_removed_before_their_targets() {
     let target = &any_target();
     for for_good in [false, true] {
         let world = World::new();
@@ -114,14 +114,14 @@ async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goe
             world.create_records(&platform, &domain).await;
         }
         world.run_jobs().await;
-        // The removal of one that is deleted is called off by that of its platform.
+        // The removal of the platform cancels the removal of a deleted domain.
         let domains = world.shown(&at(&platform, "/domains")).await;
         let path = at(&platform, &format!("/domains/{}", domains.each("id")[0]));
         assert_eq!(world.registry.delete(&operator(), &path).await.status, 204);
         if for_good {
             world.deleted(&platform, "delete").await;
         } else {
-            // An environment that nothing leads to.
+            // No hostname points to this environment.
             world.deprovision(&platform, "dev").await;
             world.run_jobs().await;
             let left = world
@@ -154,7 +154,7 @@ async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goe
 }
 
 #[tokio::test]
-async fn a_bucket_that_takes_many_calls_to_empty_costs_no_attempt() {
+async fn emptying_a_bucket_in_many_calls_costs_no_attempt() {
     let world = World::new();
     let platform = world.platform("engines").await;
     world.provision(&platform).await;

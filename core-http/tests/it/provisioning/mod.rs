@@ -1,4 +1,4 @@
-//! Provisioning: what queueing, operating and showing jobs does, beyond what holds for every endpoint.
+//! Provisioning: queueing, operating and reading jobs, beyond what the generated tests cover.
 
 mod auth;
 mod creating;
@@ -31,13 +31,13 @@ use crate::world::{World, operator};
 const PLATFORM: &str = "/api/v1/provision/platform";
 const DEPROVISION: &str = "/api/v1/provision/platform/deprovision";
 
-/// What [`PLATFORM`] takes.
+/// Returns a valid body for [`PLATFORM`].
 fn wanted(platform: &str) -> Value {
     json!({ "platformId": platform, "planTier": "starter", "billingEmail": "bills@example.org" })
 }
 
 impl World {
-    /// Queues a job; answers its id, which with the status is all that is answered.
+    /// Queues a job and returns its id. Asserts that the response contains only the id and the status.
     async fn queued(&self, caller: &Caller, path: &str, body: Value) -> String {
         let queued = self.provisioning.post(caller, path, body).await.expect(202);
         let id = queued.text("jobId").to_owned();
@@ -45,7 +45,7 @@ impl World {
         id
     }
 
-    /// An object at the provider that was made by hand.
+    /// Creates an object directly at the provider.
     async fn object(&self, resource_type: ResourceType, name: &str, owner: &str) {
         let request = CreateResource {
             resource: ResourceRef {
@@ -64,12 +64,12 @@ impl World {
         self.queued(&operator(), DEPROVISION, body).await
     }
 
-    /// Deletes a platform, for good (`delete`) or so that it can be restored (`soft-delete`).
+    /// Deletes a platform, either finally (`delete`) or so that it can be restored (`soft-delete`).
     async fn deleted(&self, platform: &str, how: &str) {
         let _ = self.moved(platform, how, &operator()).await.expect(200);
     }
 
-    /// The job that is worked on next, if one can be; nobody works on it yet.
+    /// Returns the job that would run next, without starting it; `None` if no job can run.
     async fn next_job(&self) -> Option<String> {
         let worker = self.worker();
         let claimed = worker.claim(1).await.unwrap().pop()?;
@@ -78,7 +78,7 @@ impl World {
         Some(claimed.job_id.to_string())
     }
 
-    /// A job as a caller sees it.
+    /// Returns a job as the caller sees it.
     async fn job_for(&self, caller: &Caller, job: &str) -> Value {
         let path = format!("/api/v1/provision/jobs/{job}");
         self.provisioning.get(caller, &path).await.expect(200).json

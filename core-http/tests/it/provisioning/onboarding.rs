@@ -1,4 +1,4 @@
-//! Queueing the job that makes an organization with its platform, under an id of the caller's.
+//! The job that creates an organization with its platform, under an id that the caller chooses.
 
 use core_domain::kernel::Caller;
 use futures_util::future::join_all;
@@ -19,7 +19,7 @@ impl World {
         self.provisioning.post(caller, ONBOARD, body).await
     }
 
-    /// How far the onboarding is that the caller gave this id.
+    /// Returns the status of the onboarding to which the caller gave this id.
     async fn onboarding_of(&self, caller: &Caller, id: &str) -> Value {
         let path = format!("/api/v1/onboarding/status/{id}");
         self.registry.get(caller, &path).await.expect(200).json
@@ -27,7 +27,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn an_onboarding_is_a_job_that_its_person_alone_sees() {
+async fn an_onboarding_is_a_job_that_only_its_person_and_operators_see() {
     let world = World::new();
     let ada = world.sign_up("ada@example.org").await;
     let bob = world.sign_up("bob@example.org").await;
@@ -56,7 +56,7 @@ async fn an_onboarding_is_a_job_that_its_person_alone_sees() {
 }
 
 #[tokio::test]
-async fn the_same_request_is_the_same_job_and_another_one_under_its_id_is_refused() {
+async fn a_repeated_request_returns_the_same_job_and_another_request_is_refused() {
     let world = World::new();
     let ada = world.sign_up("ada@example.org").await;
     let bob = world.sign_up("bob@example.org").await;
@@ -64,12 +64,15 @@ async fn the_same_request_is_the_same_job_and_another_one_under_its_id_is_refuse
     let mut body = wanted("o1", "engines", &ada);
     body["stackTemplateId"] = json!("web");
     let id = world.queued(&operator(), ONBOARD, body.clone()).await;
-    // The first answer, whatever has become of the job.
+    // The repetition gets the first response, even after the job has ended.
     world.run_jobs().await;
     let told = world.onboarding_of(&operator(), "o1").await;
     let mut spelled = body.clone();
     spelled["stackTemplateId"] = told["stackTemplateId"].clone();
-    assert_ne!(spelled["stackTemplateId"], "web", "the id it stands for");
+    assert_ne!(
+        spelled["stackTemplateId"], "web",
+        "the template's id replaces its name"
+    );
     spelled["tier"] = json!("starter");
     for same in [body.clone(), spelled] {
         assert_eq!(world.queued(&operator(), ONBOARD, same).await, id);
@@ -90,7 +93,7 @@ async fn the_same_request_is_the_same_job_and_another_one_under_its_id_is_refuse
     assert_eq!(world.audit("onboarding.started").await.len(), 1);
 }
 
-async fn an_id_is_its_callers_and_takes_nobody_elses_place(world: World) {
+async fn the_onboarding_ids_of_different_callers_are_independent(world: World) {
     let ada = world.sign_up("ada@example.org").await;
     let bob = world.sign_up("bob@example.org").await;
     let (by_ada, by_bob, operator) = (ada.caller(), bob.caller(), operator());
@@ -101,7 +104,7 @@ async fn an_id_is_its_callers_and_takes_nobody_elses_place(world: World) {
         (&operator, "of-the-operator", &ada),
     ] {
         if *caller == operator {
-            // Who has given it to nothing yet finds the newest of those they may see.
+            // A caller who has not used this id gets the newest visible onboarding with it.
             assert_eq!(world.onboarding_of(caller, "o1").await["slug"], "of-bob");
         }
         let body = wanted("o1", slug, owner);
@@ -121,7 +124,7 @@ async fn an_id_is_its_callers_and_takes_nobody_elses_place(world: World) {
     }
 }
 
-async fn of_many_requests_at_once_one_makes_an_onboarding(world: World) {
+async fn of_concurrent_requests_one_creates_an_onboarding(world: World) {
     let ada = world.sign_up("ada@example.org").await;
     let caller = operator();
     let same = (0..8).map(|_| world.queued(&caller, ONBOARD, wanted("o1", "engines", &ada)));
@@ -141,12 +144,12 @@ async fn of_many_requests_at_once_one_makes_an_onboarding(world: World) {
 }
 
 on_every_store! {
-    an_id_is_its_callers_and_takes_nobody_elses_place,
-    of_many_requests_at_once_one_makes_an_onboarding,
+    the_onboarding_ids_of_different_callers_are_independent,
+    of_concurrent_requests_one_creates_an_onboarding,
 }
 
 #[tokio::test]
-async fn people_onboard_themselves_and_operators_anybody_they_know() {
+async fn persons_can_onboard_themselves_and_operators_any_existing_user() {
     let world = World::new();
     let ada = world.sign_up("ada@example.org").await;
     let ask = async |caller: &Caller| {
@@ -162,7 +165,7 @@ async fn people_onboard_themselves_and_operators_anybody_they_know() {
     let unknown = world.provision_onboarding(&operator(), body).await;
     unknown.refused(404, "NOT_FOUND");
     let _ = ask(&ada.caller()).await.expect(202);
-    // The slug is reserved before there is a platform, and taken afterwards.
+    // The slug is reserved before the platform exists, and taken afterwards.
     for _ in 0..2 {
         let body = wanted("o2", "engines", &ada);
         let again = world.provision_onboarding(&operator(), body).await;
@@ -170,7 +173,7 @@ async fn people_onboard_themselves_and_operators_anybody_they_know() {
         assert!(!world.slug_is_free("engines").await);
         world.run_jobs().await;
     }
-    // One that an operator declares done before there is a platform has none.
+    // An onboarding that is forced to complete before its platform exists has no platform.
     let body = wanted("o3", "looms", &ada);
     let job = world.queued(&operator(), ONBOARD, body).await;
     world.operate(&job, How::ForceComplete).await;
@@ -179,7 +182,7 @@ async fn people_onboard_themselves_and_operators_anybody_they_know() {
 }
 
 #[tokio::test]
-async fn operators_alone_give_a_new_platform_more_than_the_first_tier() {
+async fn only_operators_can_give_a_new_platform_more_than_the_entry_tier() {
     let world = World::new();
     let ada = world.sign_up("ada@example.org").await;
     for (id, caller, asked, given) in [
@@ -201,7 +204,7 @@ async fn operators_alone_give_a_new_platform_more_than_the_first_tier() {
 }
 
 #[tokio::test]
-async fn the_stack_template_of_an_onboarding_is_one_that_is_offered() {
+async fn the_stack_template_of_an_onboarding_must_exist_and_be_active() {
     let world = World::new();
     let ada = world.sign_up("ada@example.org").await;
     world.template("web").await;

@@ -1,4 +1,4 @@
-//! What operators do to jobs, as far as it is specific to a kind, and what tenants learn of failures.
+//! Operations on jobs of specific kinds, and the errors that tenants see.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::world::{How, SERVER_PATH, World, at, on_every_store, owner};
 
-async fn a_failed_deployment_goes_on_when_its_job_is_retried_or_replayed(world: World) {
+async fn a_failed_deployment_completes_when_its_job_is_retried_or_replayed(world: World) {
     for how in [How::Retry, How::Replay] {
         let platform = world.platform(&format!("{how:?}").to_lowercase()).await;
         world.provider.refuse(true);
@@ -29,7 +29,7 @@ async fn a_failed_deployment_goes_on_when_its_job_is_retried_or_replayed(world: 
         assert_eq!(done["status"], "COMPLETED", "{done}");
         assert_eq!(done["replayCount"], u64::from(matches!(how, How::Replay)));
         assert!(done["error"].is_null() && done["failureKind"].is_null());
-        // The one that failed stays as it is.
+        // The failed deployment stays unchanged.
         let path = at(&platform, &format!("/deployments/{deployment}"));
         let shown = world.cli.get(&owner(&platform), &path).await.expect(200);
         assert_eq!(shown.text("status"), "failure");
@@ -46,7 +46,7 @@ async fn a_failed_deployment_goes_on_when_its_job_is_retried_or_replayed(world: 
     }
 }
 
-async fn a_signal_wakes_a_job_that_waits_and_is_audited(world: World) {
+async fn a_signal_resumes_a_waiting_job_and_is_audited(world: World) {
     let ada = world.sign_up("ada@example.org").await;
     let held = HoldScope::Kind("platform".to_owned());
     world.hold(&held, true).await;
@@ -78,12 +78,12 @@ async fn a_signal_wakes_a_job_that_waits_and_is_audited(world: World) {
 }
 
 on_every_store! {
-    a_failed_deployment_goes_on_when_its_job_is_retried_or_replayed,
-    a_signal_wakes_a_job_that_waits_and_is_audited,
+    a_failed_deployment_completes_when_its_job_is_retried_or_replayed,
+    a_signal_resumes_a_waiting_job_and_is_audited,
 }
 
 #[tokio::test]
-async fn what_a_job_tells_of_a_failure_holds_nothing_of_the_server() {
+async fn the_error_of_a_job_reveals_nothing_about_the_server() {
     let world = World::new();
     let refusal = "no such zone".to_owned();
     for (failure, code) in [

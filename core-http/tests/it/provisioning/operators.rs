@@ -1,4 +1,4 @@
-//! Retry, cancel and force-complete as operators ask for them.
+//! Retry, cancel and force-complete, as requested by operators.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ impl World {
         self.provisioning.post(&operator(), &path, body).await
     }
 
-    /// The moves in a job's history, oldest first.
+    /// Returns the event types in a job's history, oldest first.
     pub(super) async fn moves(&self, job: &str) -> Vec<String> {
         let path = format!("/api/v1/provision/jobs/{job}/events?limit=100");
         let listed = self.provisioning.get(&operator(), &path).await.expect(200);
@@ -20,7 +20,7 @@ impl World {
         types.into_iter().rev().map(str::to_owned).collect()
     }
 
-    /// A job that stands there.
+    /// Creates a job with this status.
     async fn job_that_is(&self, status: &str) -> String {
         let platform = self.platform(&status.to_lowercase()).await;
         if status == "WAITING" {
@@ -52,7 +52,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn each_operation_moves_jobs_from_the_states_of_the_table_and_names_them_when_it_refuses() {
+async fn each_operation_is_allowed_from_its_states_and_a_refusal_lists_them() {
     for (status, allowed) in [
         ("QUEUED", [true, true, true]),
         ("WAITING", [true, true, true]),
@@ -96,7 +96,7 @@ async fn each_operation_moves_jobs_from_the_states_of_the_table_and_names_them_w
     }
 }
 
-async fn a_repeated_operation_is_answered_again_and_happens_once(world: World) {
+async fn a_repeated_operation_gets_the_same_response_and_happens_once(world: World) {
     for (operation, action) in [
         ("cancel", "job.cancelled"),
         ("retry", "job.retried"),
@@ -129,7 +129,7 @@ async fn a_repeated_operation_is_answered_again_and_happens_once(world: World) {
     assert_eq!(world.audit("job.cancelled").await.len(), 2);
 }
 
-async fn of_operations_at_once_exactly_those_happen_that_say_so(world: World) {
+async fn of_concurrent_operations_exactly_the_successful_ones_take_effect(world: World) {
     for round in 0..4 {
         let platform = world.platform(&format!("p-{round}")).await;
         let job = world.provision(&platform).await;
@@ -149,12 +149,12 @@ async fn of_operations_at_once_exactly_those_happen_that_say_so(world: World) {
         let shown = world.job(&job).await;
         let completed = shown["status"] == "COMPLETED";
         assert_eq!(completed, last == "job.force_completed", "{shown}");
-        // A job that was cancelled first can be declared done; one that is done cannot be cancelled.
+        // A cancelled job can be forced to complete, but a completed job cannot be cancelled.
         assert!(completed, "{shown}");
     }
 }
 
 on_every_store! {
-    a_repeated_operation_is_answered_again_and_happens_once,
-    of_operations_at_once_exactly_those_happen_that_say_so,
+    a_repeated_operation_gets_the_same_response_and_happens_once,
+    of_concurrent_operations_exactly_the_successful_ones_take_effect,
 }

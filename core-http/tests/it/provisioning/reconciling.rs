@@ -1,4 +1,4 @@
-//! Comparing what the registry knows with what the provider has.
+//! Comparison and repair of the registry's records and the provider's objects.
 
 use core_domain::port::{HostnameState, Infrastructure, ResourceRef};
 use core_domain::registry::ResourceType;
@@ -9,11 +9,11 @@ use crate::world::{World, any_target, at, operator};
 const RECONCILE: &str = "/api/v1/provision/platform/reconcile";
 const HOSTNAME: &str = "shop.example.com";
 
-/// Where the provider says that `engines-db` is.
+/// The URL of `engines-db` at the provider.
 const URL: &str = "http://engines-db.test";
 
 impl World {
-    /// Compares a platform; answers what the job's steps found.
+    /// Reconciles a platform and returns the output of the job's steps.
     async fn reconcile(&self, platform: &str, mut wanted: Value) -> Value {
         wanted["platformId"] = json!(platform);
         let job = self.queued(&operator(), RECONCILE, wanted).await;
@@ -24,7 +24,7 @@ impl World {
         done["output"].clone()
     }
 
-    /// The entry of a name, deleted ones too.
+    /// Returns the resource record with this name, including deleted ones.
     async fn entry(&self, platform: &str, name: &str) -> Value {
         let path = at(platform, "/resources?limit=100&includeDeleted=true");
         let all = self.shown(&path).await.json["data"]
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-/// A platform with its own six, and `engines-db`, which was entered and made by hand.
+/// Creates a platform with its six provisioned resources, and `engines-db`, which is recorded and created by hand.
 async fn platform(world: &World) -> String {
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
@@ -64,7 +64,7 @@ async fn platform(world: &World) -> String {
     platform
 }
 
-/// The name of one of the platform's own.
+/// Returns the name of a provisioned resource that ends with `end`.
 fn own(world: &World, end: &str) -> String {
     let names = world.provider.names();
     names.into_iter().find(|name| name.ends_with(end)).unwrap()
@@ -76,7 +76,7 @@ fn found(output: &Value, step: &str) -> [Value; 4] {
 }
 
 #[tokio::test]
-async fn a_comparison_names_what_differs_and_changes_nothing() {
+async fn a_comparison_lists_the_differences_and_changes_nothing() {
     let world = World::new();
     let platform = platform(&world).await;
     let (db, api) = (own(&world, "-prod-db"), own(&world, "-prod-api"));
@@ -108,7 +108,7 @@ async fn a_comparison_names_what_differs_and_changes_nothing() {
     let counts = json!({ "missing": 1, "orphans": 1, "changed": 0, "repaired": 0 });
     assert_eq!(output["d1"]["counts"], counts);
     assert_eq!(world.audit("resource.updated").await.len(), changes);
-    // Elsewhere there is nothing to compare.
+    // Another environment has nothing to compare.
     let output = world
         .reconcile(&platform, json!({ "environment": "dev" }))
         .await;
@@ -119,13 +119,13 @@ async fn a_comparison_names_what_differs_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_repair_makes_what_provisioning_makes_and_marks_what_is_lost() {
+async fn a_repair_recreates_provisioned_objects_and_marks_other_missing_ones_as_failed() {
     let world = World::new();
     let platform = platform(&world).await;
     let api = own(&world, "-prod-api");
     world.lose(ResourceType::Worker, &api, &platform).await;
     world.lose(ResourceType::D1, "engines-db", &platform).await;
-    // A job made this and could not say so.
+    // An object that a job has created but not recorded.
     let dev = own(&world, "-prod-cache").replace("-prod-", "-dev-");
     world.object(ResourceType::Kv, &dev, &platform).await;
     let output = world.reconcile(&platform, json!({ "repair": true })).await;
@@ -144,7 +144,7 @@ async fn a_repair_makes_what_provisioning_makes_and_marks_what_is_lost() {
     let told = ["status", "environment", "serviceName"].map(|f| entered[f].clone());
     assert_eq!(told, ["active", "dev", "cache"]);
     assert_eq!(world.audit("platform.repaired").await.len(), 3);
-    // What people may say of it has not changed: a lost one is worked on anew.
+    // Clients still cannot set an active resource to `failed`.
     let path = at(
         &platform,
         &format!("/resources/{}", entered["id"].as_str().unwrap()),
@@ -160,7 +160,7 @@ async fn a_repair_makes_what_provisioning_makes_and_marks_what_is_lost() {
 }
 
 #[tokio::test]
-async fn objects_of_deleted_entries_are_removed_and_data_only_when_that_is_asked_for() {
+async fn objects_of_deleted_records_are_removed_and_data_only_on_request() {
     let world = World::new();
     let platform = platform(&world).await;
     world
@@ -180,13 +180,13 @@ async fn objects_of_deleted_entries_are_removed_and_data_only_when_that_is_asked
     let wanted = json!({ "repair": true, "deleteData": true });
     let output = world.reconcile(&platform, wanted).await;
     assert!(!exists(&gone[1]));
-    // Nobody knows what this is for.
+    // An object of unknown purpose is kept.
     assert!(exists("unknown"));
     assert_eq!(output["worker"]["orphans"], json!(["unknown"]));
 }
 
 #[tokio::test]
-async fn hostnames_are_served_again_told_of_as_they_are_or_served_no_more() {
+async fn a_repair_serves_missing_hostnames_updates_changed_ones_and_removes_orphans() {
     let target = &any_target();
     let world = World::new();
     let (platform, record) = world.platform_with_dns("engines").await;
@@ -242,7 +242,7 @@ async fn hostnames_are_served_again_told_of_as_they_are_or_served_no_more() {
 }
 
 #[tokio::test]
-async fn a_report_is_bounded_and_a_large_repair_goes_on_until_all_is_mended() {
+async fn a_report_has_a_size_limit_and_a_large_repair_runs_to_completion() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;

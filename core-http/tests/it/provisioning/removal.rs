@@ -1,4 +1,4 @@
-//! Removing platforms for good.
+//! Hard deletion of platforms.
 
 use core_domain::provisioning::{HoldScope, Job};
 use core_domain::registry::ResourceType;
@@ -13,7 +13,7 @@ impl World {
         answer.status == 404
     }
 
-    /// The newest job that removes all of a platform.
+    /// Returns the newest job that removes a whole platform.
     async fn removal_of(&self, platform: &str) -> String {
         let jobs = self.jobs(platform).await;
         let of_everything =
@@ -23,7 +23,7 @@ impl World {
     }
 }
 
-async fn a_platform_goes_when_all_it_had_was_removed_and_not_before(world: World) {
+async fn a_platform_is_purged_only_after_all_its_objects_are_removed(world: World) {
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     world.resource(&platform, &entity, "engines-db").await;
@@ -42,7 +42,7 @@ async fn a_platform_goes_when_all_it_had_was_removed_and_not_before(world: World
     world.begin_session_of(&caller).await;
     let _ = world.moved(&platform, "delete", &caller).await.expect(200);
     world.run_jobs().await;
-    // Its owner waits for an operator, who lets the same job go on.
+    // The owner cannot repeat the deletion. An operator's deletion retries the same job.
     let removal = world.removal_of(&platform).await;
     for _ in 0..2 {
         let refused = world.moved(&platform, "delete", &caller).await;
@@ -57,7 +57,7 @@ async fn a_platform_goes_when_all_it_had_was_removed_and_not_before(world: World
         world.run_jobs().await;
     }
 
-    // An environment is less than everything, and so is what an operator declared done.
+    // Neither the removal of one environment nor a forced completion purges the platform.
     world.provider.refuse(false);
     world.operate(&of_dev, How::Retry).await;
     world.run_jobs().await;
@@ -69,7 +69,7 @@ async fn a_platform_goes_when_all_it_had_was_removed_and_not_before(world: World
     assert_eq!(world.provider.names().len(), 8);
     assert!(world.audit("platform.purged").await.is_empty());
 
-    // It is asked for again.
+    // Another request queues a new removal.
     let again = world.moved(&platform, "delete", &operator()).await;
     let _ = again.expect(200);
     assert_ne!(world.removal_of(&platform).await, removal);
@@ -81,7 +81,7 @@ async fn a_platform_goes_when_all_it_had_was_removed_and_not_before(world: World
 }
 
 #[tokio::test]
-async fn a_removal_for_good_overtakes_jobs_of_kinds_that_nobody_knows_any_more() {
+async fn a_hard_delete_cancels_jobs_of_unknown_kinds() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let overtaken = world.provision(&platform).await;
@@ -97,7 +97,7 @@ async fn a_removal_for_good_overtakes_jobs_of_kinds_that_nobody_knows_any_more()
     assert_eq!(told, ["FAILED", "CANCELLED"]);
 }
 
-async fn jobs_that_a_removal_for_good_overtakes_are_cancelled_and_no_dead_letters(world: World) {
+async fn a_hard_delete_cancels_jobs_without_dead_letters(world: World) {
     let platform = world.platform("engines").await;
     let overtaken = [
         world.provision(&platform).await,
@@ -124,7 +124,7 @@ async fn jobs_that_a_removal_for_good_overtakes_are_cancelled_and_no_dead_letter
     assert!(cancelled.len() >= 4, "{}", cancelled.len());
     assert!(cancelled.iter().all(|entry| entry.actor_id == "olga"));
     world.flag(&platform, "suspended").await;
-    // Who worked on one may not have heard yet: their lease ends first.
+    // The worker of the cancelled job may still run, so its lease must expire first.
     assert_eq!(world.next_job().await, None);
     world.tick(31);
     world.run_jobs().await;
@@ -132,7 +132,7 @@ async fn jobs_that_a_removal_for_good_overtakes_are_cancelled_and_no_dead_letter
     assert_eq!(world.audit("job_hold.lifted").await.len(), 1);
 }
 
-async fn nothing_of_an_onboarding_is_made_after_its_platform_was_removed(world: World) {
+async fn an_onboarding_creates_nothing_after_its_platform_was_removed(world: World) {
     let ada = world.sign_up("ada@example.org").await;
     let jobs_of_platforms = HoldScope::Kind("platform".to_owned());
     world.hold(&jobs_of_platforms, true).await;
@@ -147,7 +147,7 @@ async fn nothing_of_an_onboarding_is_made_after_its_platform_was_removed(world: 
     let message = "infrastructure: waiting for the platform's infrastructure";
     assert_eq!(status.text("message"), message);
     let platform = status.text("platformId");
-    // The platform's own lane has the job that makes its infrastructure.
+    // The job that creates the infrastructure is in the platform's own lane.
     let [job] = <[Value; 1]>::try_from(world.jobs(platform).await).unwrap();
     let told = [&job["kind"], &job["status"], &job["parentJobId"]];
     assert_eq!(told, ["platform", "QUEUED", started.text("jobId")]);
@@ -161,7 +161,7 @@ async fn nothing_of_an_onboarding_is_made_after_its_platform_was_removed(world: 
 }
 
 #[tokio::test]
-async fn sites_that_are_on_their_way_are_called_off_when_production_is_removed() {
+async fn pending_deployments_are_cancelled_when_production_is_removed() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let deployment = world.deployment(&platform, &operator()).await;
@@ -176,7 +176,7 @@ async fn sites_that_are_on_their_way_are_called_off_when_production_is_removed()
 }
 
 on_every_store! {
-    a_platform_goes_when_all_it_had_was_removed_and_not_before,
-    jobs_that_a_removal_for_good_overtakes_are_cancelled_and_no_dead_letters,
-    nothing_of_an_onboarding_is_made_after_its_platform_was_removed,
+    a_platform_is_purged_only_after_all_its_objects_are_removed,
+    a_hard_delete_cancels_jobs_without_dead_letters,
+    an_onboarding_creates_nothing_after_its_platform_was_removed,
 }

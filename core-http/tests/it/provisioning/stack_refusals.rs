@@ -1,4 +1,4 @@
-//! What requests for stacks and apps are refused, and what they would do.
+//! Refused requests for stacks and apps, and their dry runs.
 
 use core_domain::kernel::{JsonText, TemplateId, Timestamp, VersionId};
 use core_domain::stacks::{SemVer, StackVersion, VersionStatus};
@@ -14,7 +14,7 @@ async fn refused(harness: &Harness, path: &str, body: Value, status: u16, code: 
 }
 
 #[tokio::test]
-async fn what_is_unknown_or_foreign_in_a_body_is_not_found() {
+async fn unknown_and_other_tenants_ids_in_a_body_get_404() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     let other = world.platform("looms").await;
@@ -46,7 +46,7 @@ async fn what_is_unknown_or_foreign_in_a_body_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_stack_is_refused_what_does_not_fit_its_state() {
+async fn requests_that_do_not_fit_the_state_of_a_stack_are_refused() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     let platform = &harness.platform;
@@ -63,13 +63,13 @@ async fn a_stack_is_refused_what_does_not_fit_its_state() {
         json!({ "platformId": platform, "stackInstanceId": stack, "environment": "dev" });
     let details = refused(&harness, DEACTIVATE, body.clone(), 409, "CONFLICT").await;
     assert_eq!(details, json!({ "environment": "prod" }));
-    // Apps may be asked for while it is on its way, and not once it is to go.
+    // Apps can be requested while the stack is being activated, but not after its deactivation was requested.
     body = harness.app(&stack, "svc");
     world.queued(&operator(), CREATE_APP, body.clone()).await;
     harness.deactivate(&stack, false).await;
     let details = refused(&harness, CREATE_APP, body, 409, "INVALID_STATE").await;
     assert_eq!(details["allowedFrom"], json!(["pending", "active"]));
-    // What was asked for before is not made behind its back.
+    // The app that was requested earlier is not created either.
     world.settle_jobs().await;
     let jobs = world.jobs(platform).await;
     let app = jobs.iter().find(|job| job["kind"] == "app.create").unwrap();
@@ -79,7 +79,7 @@ async fn a_stack_is_refused_what_does_not_fit_its_state() {
 }
 
 #[tokio::test]
-async fn a_feature_in_another_version_is_refused_before_anything_is_made() {
+async fn a_feature_in_another_version_is_refused_before_anything_is_created() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     let tenant = world.tenant(&harness.platform, "tenant").await;
@@ -92,7 +92,7 @@ async fn a_feature_in_another_version_is_refused_before_anything_is_made() {
 }
 
 #[tokio::test]
-async fn a_version_from_before_definitions_were_checked_is_refused_with_its_issues() {
+async fn a_stored_version_with_an_invalid_definition_is_refused_with_its_issues() {
     let harness = Harness::over(World::new()).await;
     let (caller, stacks) = (operator(), &harness.world.stacks);
     let template = stacks.get(&caller, "/api/v1/stacks/shop").await;
@@ -116,7 +116,7 @@ async fn a_version_from_before_definitions_were_checked_is_refused_with_its_issu
 }
 
 #[tokio::test]
-async fn deprecated_and_empty_versions_are_activated_and_a_name_that_is_taken_refuses() {
+async fn deprecated_and_empty_versions_can_be_activated_and_app_names_are_protected() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     harness.publish("0.0.1", json!({})).await;
@@ -129,7 +129,7 @@ async fn deprecated_and_empty_versions_are_activated_and_a_name_that_is_taken_re
     assert_eq!(shown["input"]["deprecated"], true);
     assert_eq!(harness.status(&stack).await, "active");
 
-    // Somebody else of the account tries to enter the name of one of its parts.
+    // Another platform tries to record a resource with the name of one of the app's parts.
     let app = harness.app(&stack, "svc");
     let (caller, path) = (operator(), format!("{CREATE_APP}?dryRun=true"));
     let plan = world.provisioning.post(&caller, &path, app.clone()).await;
@@ -143,7 +143,7 @@ async fn deprecated_and_empty_versions_are_activated_and_a_name_that_is_taken_re
         plan["steps"],
         json!([{ "name": "d1:admin-db" }, { "name": "worker:admin-svc" }])
     );
-    assert!(harness.entries().await.is_empty(), "a plan enters nothing");
+    assert!(harness.entries().await.is_empty(), "a plan records nothing");
     let other = world.platform("looms").await;
     let tenant = world.tenant(&other, "tenant").await;
     let name = planned[0]["cfName"].as_str().unwrap();

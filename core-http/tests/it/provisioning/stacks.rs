@@ -1,4 +1,4 @@
-//! Stacks and their apps: activated, taken down and brought back, by request.
+//! Activation, deactivation and reactivation of stacks and their apps.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ pub(super) const DEACTIVATE: &str = "/api/v1/provision/stack/deactivate";
 pub(super) const CREATE_APP: &str = "/api/v1/provision/app/create";
 
 on_every_store! {
-    a_stack_is_activated_taken_down_with_its_data_kept_and_brought_back,
-    activations_of_one_template_share_nothing_but_features_which_go_with_the_last,
-    an_app_is_made_once_however_often_it_is_asked_for,
+    a_stack_is_activated_deactivated_without_losing_data_and_reactivated,
+    activations_of_one_template_share_only_features_until_the_last_ends,
+    repeated_requests_create_an_app_once,
 }
 
-/// A platform, and the template `shop` in version 1.0.0.
+/// A world with a platform, and the template `shop` in version 1.0.0.
 pub(super) struct Harness {
     pub(super) world: World,
     pub(super) platform: String,
@@ -48,7 +48,7 @@ impl Harness {
         json!({ "platformId": self.platform, "stackId": "shop", "stackVersion": version })
     }
 
-    /// Asks for a version; answers the job and the workspace stack.
+    /// Requests the activation of a version. Returns the ids of the job and of the workspace stack.
     pub(super) async fn activate(&self, version: &str) -> (String, String) {
         let (caller, body) = (owner(&self.platform), self.wanted(version));
         let job = self.world.queued(&caller, ACTIVATE, body).await;
@@ -79,7 +79,7 @@ impl Harness {
         self.world.shown(&path).await.text("status").to_owned()
     }
 
-    /// Type, service name and status of the entries, sorted.
+    /// Returns the type, service name and status of the resource records, sorted.
     pub(super) async fn entries(&self) -> Vec<String> {
         let listed = self.world.shown(&at(&self.platform, "/resources")).await;
         let entries = listed.json["data"].as_array().unwrap().iter();
@@ -123,7 +123,7 @@ fn definition() -> Value {
     })
 }
 
-async fn a_stack_is_activated_taken_down_with_its_data_kept_and_brought_back(world: World) {
+async fn a_stack_is_activated_deactivated_without_losing_data_and_reactivated(world: World) {
     let harness = Harness::over(world).await;
     let world = &harness.world;
     let (job, stack) = harness.activate("1.0.0").await;
@@ -171,7 +171,7 @@ async fn a_stack_is_activated_taken_down_with_its_data_kept_and_brought_back(wor
     let kept = harness.objects();
     assert!(kept.len() == 1 && before.is_superset(&kept), "{kept:?}");
 
-    // It finds its data again, in another version too.
+    // The reactivated stack gets its data back, also in another version.
     let smaller = json!({ "resources": [{ "name": "db", "type": "d1" }, { "name": "back", "type": "worker" }] });
     harness.publish("2.0.0", smaller).await;
     let (_, again) = harness.activate("2.0.0").await;
@@ -185,16 +185,14 @@ async fn a_stack_is_activated_taken_down_with_its_data_kept_and_brought_back(wor
     world.settle_jobs().await;
     assert!(harness.objects().is_empty());
     assert!(harness.entries().await.is_empty());
-    // What is left of one that is down can be removed as well, and there is nothing.
+    // The data of an inactive stack can be deleted as well; here there is none.
     let job = harness.deactivate(&stack, true).await;
     world.settle_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     assert_eq!(harness.status(&stack).await, "inactive");
 }
 
-async fn activations_of_one_template_share_nothing_but_features_which_go_with_the_last(
-    world: World,
-) {
+async fn activations_of_one_template_share_only_features_until_the_last_ends(world: World) {
     let harness = Harness::over(world).await;
     let world = &harness.world;
     let (_, first) = harness.activate("1.0.0").await;
@@ -221,7 +219,7 @@ async fn activations_of_one_template_share_nothing_but_features_which_go_with_th
     }
 }
 
-async fn an_app_is_made_once_however_often_it_is_asked_for(world: World) {
+async fn repeated_requests_create_an_app_once(world: World) {
     let harness = Harness::over(world).await;
     let world = &harness.world;
     let tenant = world.tenant(&harness.platform, "tenant").await;
@@ -245,14 +243,14 @@ async fn an_app_is_made_once_however_often_it_is_asked_for(world: World) {
     let jobs = world.jobs(&harness.platform).await;
     assert!(jobs.iter().all(|job| job["status"] == "COMPLETED"));
     assert_eq!(world.audit("app.creation_queued").await.len(), 3);
-    // Apps go with their stack.
+    // Apps are removed with their stack.
     harness.deactivate(&stack, false).await;
     world.run_jobs().await;
     assert_eq!(harness.entries().await, ["d1 admin-db active"]);
 }
 
 #[tokio::test]
-async fn a_stack_that_cannot_be_made_fails_and_goes_on_when_its_job_is_retried() {
+async fn a_stack_that_cannot_be_created_fails_and_completes_when_its_job_is_retried() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     let (job, stack) = harness.activate("1.0.0").await;
@@ -271,7 +269,7 @@ async fn a_stack_that_cannot_be_made_fails_and_goes_on_when_its_job_is_retried()
 }
 
 #[tokio::test]
-async fn a_feature_that_fails_fails_its_stack_and_is_asked_for_again_with_it() {
+async fn a_failed_feature_fails_its_stack_and_is_retried_with_it() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     let (job, stack) = harness.activate("1.0.0").await;
@@ -280,7 +278,7 @@ async fn a_feature_that_fails_fails_its_stack_and_is_asked_for_again_with_it() {
         let mut jobs = jobs.into_iter();
         text(&jobs.find(|job| job["kind"] == "feature.activate").unwrap()["jobId"])
     };
-    // All parts before it are there; the job waits for the one it queued.
+    // The parts before the feature exist; the job waits for the feature's job.
     assert_eq!(world.job(&job).await["status"], "WAITING");
     let child = of_feature(world.jobs(&harness.platform).await);
     assert_eq!(world.job(&child).await["parentJobId"], *job);
@@ -296,7 +294,7 @@ async fn a_feature_that_fails_fails_its_stack_and_is_asked_for_again_with_it() {
 }
 
 #[tokio::test]
-async fn a_stack_ends_with_its_environment_and_is_not_made_behind_it() {
+async fn a_stack_ends_with_its_environment_and_a_pending_activation_fails() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     let (job, stack) = harness.activate("1.0.0").await;

@@ -1,4 +1,4 @@
-//! What cancelled jobs take back.
+//! The undoing of cancelled jobs.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{PLATFORM, wanted};
 use crate::world::{Disturbed, Follower, How, World, at, on_every_store, operator, vouched_for};
 
 impl World {
-    /// Works on jobs while the provider does not tell of what has a name that ends like this.
+    /// Runs jobs while every provider call fails for objects whose name ends with `end`.
     async fn run_jobs_until(&self, end: &'static str) {
         let stuck = Disturbed::new(&self.provider, move |_, name| {
             if name.ends_with(end) {
@@ -30,7 +30,7 @@ impl World {
     }
 }
 
-async fn a_cancelled_provisioning_leaves_nothing_that_it_made_and_can_be_let_go_on(world: World) {
+async fn a_cancelled_provisioning_is_undone_and_can_be_retried(world: World) {
     let platform = world.platform("engines").await;
     let job = world.provision(&platform).await;
     world.run_jobs_until("-events").await;
@@ -52,23 +52,23 @@ async fn a_cancelled_provisioning_leaves_nothing_that_it_made_and_can_be_let_go_
     assert_eq!(world.count(&at(&platform, "/resources")).await, 6);
 }
 
-on_every_store! { a_cancelled_provisioning_leaves_nothing_that_it_made_and_can_be_let_go_on }
+on_every_store! { a_cancelled_provisioning_is_undone_and_can_be_retried }
 
 #[tokio::test]
-async fn what_was_there_before_a_cancelled_provisioning_stays() {
+async fn objects_from_before_a_cancelled_provisioning_are_kept() {
     let world = World::new();
     let platform = world.platform("engines").await;
     world.provision(&platform).await;
     world.run_jobs().await;
     let before = world.provider.names();
-    // All of it is there, made by another job.
+    // Another job has already created all objects.
     let again = world.provision(&platform).await;
     world.run_jobs_until("-events").await;
     world.operate(&again, How::Cancel).await;
     world.settle_jobs().await;
     assert_eq!(world.provider.names(), before);
     assert_eq!(world.count(&at(&platform, "/resources")).await, 6);
-    // This one is there, and no entry says so.
+    // This object exists without a record.
     let db = before.iter().find(|name| name.ends_with("-db")).unwrap();
     let db = db.replace("-prod-", "-dev-");
     world.object(ResourceType::D1, &db, &platform).await;
@@ -85,7 +85,7 @@ async fn what_was_there_before_a_cancelled_provisioning_stays() {
 }
 
 #[tokio::test]
-async fn a_cancelled_onboarding_deletes_its_platform_and_goes_on_once_that_is_restored() {
+async fn a_cancelled_onboarding_deletes_its_platform_and_completes_after_a_restore() {
     let world = World::new();
     let ada = world.sign_up("ada@example.org").await;
     let start = json!({ "platformName": "Engines", "slug": "engines" });
@@ -127,7 +127,7 @@ async fn a_cancelled_onboarding_deletes_its_platform_and_goes_on_once_that_is_re
 }
 
 #[tokio::test]
-async fn a_job_that_its_platforms_removal_calls_off_undoes_nothing_itself() {
+async fn a_job_cancelled_by_its_platforms_removal_undoes_nothing_itself() {
     let world = World::new();
     let platform = world.platform("engines").await;
     world.provision(&platform).await;
@@ -139,7 +139,7 @@ async fn a_job_that_its_platforms_removal_calls_off_undoes_nothing_itself() {
 }
 
 #[tokio::test]
-async fn the_events_of_a_cancelled_job_are_told_until_it_is_undone() {
+async fn the_event_stream_of_a_cancelled_job_continues_until_it_is_undone() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let job = world.provision(&platform).await;
@@ -158,6 +158,6 @@ async fn the_events_of_a_cancelled_job_are_told_until_it_is_undone() {
         types
     };
     let (told, ()) = tokio::join!(rest, world.settle_jobs());
-    // Three objects were made, and the fourth was asked for.
+    // Three objects were created, and the fourth was requested.
     assert_eq!(told, ["step.undone"; 4]);
 }

@@ -1,4 +1,4 @@
-//! Reading the audit.
+//! Reading the audit log.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::world::{
 
 const AUDIT: &str = "/api/v1/audit";
 
-/// A platform with a tenant, renamed by its owner, and another platform.
+/// Creates a platform that its owner renames, another platform, and a tenant of the first one. Returns their ids.
 async fn changed(world: &World) -> (String, String, String) {
     let platform = world.platform("engines").await;
     let other = world.platform("looms").await;
@@ -22,10 +22,10 @@ async fn changed(world: &World) -> (String, String, String) {
 }
 
 #[tokio::test]
-async fn an_entry_says_who_did_what_to_which_thing_with_which_credential_in_which_request() {
+async fn an_entry_has_its_actor_action_record_credential_and_request() {
     let world = World::new();
     let platform = world.platform("engines").await;
-    // What a client says about its address is not believed.
+    // The address that a client claims in a header is not trusted.
     let headers = [
         ("x-request-id", "req-7"),
         ("user-agent", "test/1"),
@@ -60,7 +60,7 @@ async fn an_entry_says_who_did_what_to_which_thing_with_which_credential_in_whic
 }
 
 #[tokio::test]
-async fn the_audit_of_a_platform_is_filtered_by_action_and_by_thing() {
+async fn the_audit_log_of_a_platform_is_filtered_by_action_and_entity() {
     let world = World::new();
     let (platform, _, entity) = changed(&world).await;
     let of_entity = format!("?entity={entity}");
@@ -83,7 +83,7 @@ async fn the_audit_of_a_platform_is_filtered_by_action_and_by_thing() {
 }
 
 #[tokio::test]
-async fn the_audit_across_platforms_is_filtered_by_platform_actor_event_and_time() {
+async fn the_audit_log_across_platforms_is_filtered_by_platform_actor_event_and_time() {
     let world = World::new();
     let (platform, other, _) = changed(&world).await;
     let between = "from=2027-01-15T08:00:01Z&to=2027-01-15T09:00:03%2B01:00";
@@ -98,7 +98,7 @@ async fn the_audit_across_platforms_is_filtered_by_platform_actor_event_and_time
         ("eventType=platform", 3),
         ("eventType=platform.created", 2),
         ("eventType=plat", 0),
-        // From is inclusive, to is not.
+        // `from` is inclusive, `to` is exclusive.
         ("from=2027-01-15T08:00:01.000Z", 3),
         ("from=2027-01-15T08:00:01.001Z", 2),
         ("to=2027-01-15T08:00:01.000Z", 1),
@@ -116,7 +116,7 @@ async fn the_audit_across_platforms_is_filtered_by_platform_actor_event_and_time
 }
 
 #[tokio::test]
-async fn whoever_is_no_operator_sees_the_audit_of_one_platform_of_their_organization() {
+async fn callers_other_than_operators_see_one_platform_of_their_organization() {
     let world = World::new();
     let (platform, other, _) = changed(&world).await;
     let second = world.platform_by(&owner(&platform), "second").await;
@@ -139,7 +139,7 @@ async fn whoever_is_no_operator_sees_the_audit_of_one_platform_of_their_organiza
     }
 }
 
-async fn reads_are_recorded_where_no_total_moves_under_its_reader(world: World) {
+async fn reads_are_audited_without_changing_the_totals_of_the_reader(world: World) {
     let (platform, other, _) = changed(&world).await;
     let of_platform = at(&platform, "/audit");
     let foreign = format!("{AUDIT}?platformId={other}");
@@ -166,10 +166,10 @@ async fn reads_are_recorded_where_no_total_moves_under_its_reader(world: World) 
     assert_eq!(json!(told.collect::<Vec<_>>()), wanted);
 }
 
-on_every_store! { reads_are_recorded_where_no_total_moves_under_its_reader }
+on_every_store! { reads_are_audited_without_changing_the_totals_of_the_reader }
 
 #[tokio::test]
-async fn no_settings_of_a_resource_are_kept_in_the_audit() {
+async fn the_config_of_a_resource_is_not_stored_in_the_audit_log() {
     let world = World::new();
     let (platform, _, entity) = changed(&world).await;
     let resource = world.resource(&platform, &entity, "engines-db").await;

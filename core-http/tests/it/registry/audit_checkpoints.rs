@@ -1,4 +1,4 @@
-//! Signed checkpoints of the chains, and what a verification says of those that are gone.
+//! Signed checkpoints of the audit chains, and the detection of missing ones.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -21,7 +21,11 @@ async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
     assert_eq!(first.json["data"][0]["seq"], 1_000);
     assert_eq!(first.total(), Some(1));
     assert_eq!(world.sign_checkpoints().await, 1);
-    assert_eq!(world.sign_checkpoints().await, 0, "nothing has come since");
+    assert_eq!(
+        world.sign_checkpoints().await,
+        0,
+        "there are no new entries"
+    );
     let list = world.shown(path).await;
     let seqs: Vec<_> = list.json["data"]
         .as_array()
@@ -50,7 +54,7 @@ async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_that_is_gone_is_missed_wherever_a_verification_begins() {
+async fn a_missing_checkpoint_is_found_from_every_starting_point() {
     let world = World::new();
     let entries: Vec<_> = (0..2_100)
         .map(|n| entry(n, Some("p-1"), "thing.made"))
@@ -85,7 +89,7 @@ async fn a_checkpoint_that_is_gone_is_missed_wherever_a_verification_begins() {
     );
     world.erase::<AuditCheckpoint>(at(2_000)).await;
     assert_eq!(parts().await[0], [1_000, 2_000, 2_100]);
-    // Nor does it help to say that there never was one.
+    // Resetting the checkpoint number of the head does not hide the checkpoints missing inside the chain.
     let none = [("checkpoint_seq", Column::Int(0))];
     world.tamper::<AuditHead>(of_chain.clone(), &none).await;
     assert_eq!(parts().await[0], [1_000, 2_000]);

@@ -1,4 +1,4 @@
-//! Rows that cannot be read any more: they keep nothing else from being read or sealed.
+//! Corrupt rows of the audit log and of webhooks. They do not prevent other rows from being read or sealed.
 
 use core_domain::shared::{AuditEntry, Webhook};
 use core_storage::{Filter, Value as Column};
@@ -6,7 +6,7 @@ use core_storage::{Filter, Value as Column};
 use crate::world::{World, entry, operator, webhooks_of};
 
 #[tokio::test]
-async fn an_entry_that_cannot_be_read_keeps_nobody_from_the_others() {
+async fn an_unreadable_entry_does_not_hide_other_entries() {
     let world = World::new();
     let entries: Vec<_> = (0..7)
         .map(|n| entry(n, Some("p-1"), "thing.made"))
@@ -41,7 +41,7 @@ async fn an_entry_that_cannot_be_read_keeps_nobody_from_the_others() {
 }
 
 #[tokio::test]
-async fn a_damaged_webhook_is_told_nothing_and_keeps_no_entry_from_being_sealed() {
+async fn a_corrupt_webhook_gets_no_delivery_and_does_not_prevent_sealing() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let all = webhooks_of(&platform);

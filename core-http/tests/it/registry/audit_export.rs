@@ -1,4 +1,4 @@
-//! The export of the audit.
+//! The export of the audit log.
 
 use core_domain::kernel::{Caller, JsonText};
 use core_http::kernel::testing::Answer;
@@ -47,7 +47,7 @@ async fn an_export_has_every_entry_once_oldest_first_in_both_formats(world: Worl
     let again = export(&world, &operator(), "format=jsonl&platformId=p-1").await;
     assert_eq!(
         again.bytes, first.bytes,
-        "the same bytes whenever it is made"
+        "repeated exports have the same bytes"
     );
 
     let part = export(
@@ -86,7 +86,7 @@ async fn an_export_has_every_entry_once_oldest_first_in_both_formats(world: Worl
 }
 
 #[tokio::test]
-async fn what_people_wrote_breaks_no_line_and_is_no_formula() {
+async fn text_of_users_cannot_break_lines_or_inject_formulas() {
     let world = World::new();
     let mut odd = entry(0, Some("p-1"), "thing.made");
     odd.entity_id = "=HYPERLINK(\"http://evil.test\")".to_owned();
@@ -104,7 +104,7 @@ async fn what_people_wrote_breaks_no_line_and_is_no_formula() {
 }
 
 #[tokio::test]
-async fn an_export_that_nobody_can_want_is_refused() {
+async fn an_export_with_invalid_parameters_is_refused() {
     let world = World::new();
     let platform = world.platform("engines").await;
     for bad in ["format=xml", "from=yesterday", "platformId=a%20b"] {
@@ -128,13 +128,13 @@ async fn begun(world: &World) -> Response<Body> {
 }
 
 #[tokio::test]
-async fn no_page_is_read_before_the_reader_wants_it_and_one_that_fails_breaks_the_export_off() {
+async fn pages_of_an_export_are_read_on_demand_and_a_failed_page_aborts_it() {
     let (world, faults) = World::faulty();
     let entries: Vec<_> = (0..2_500).map(|n| entry(n, None, "thing.made")).collect();
     world.write_entries(&entries).await;
     world.tick(10_000);
     let mut body = begun(&world).await.into_body();
-    // Had more than one page been read ahead, the next would not fail.
+    // If more than one page were read ahead, the next frame would not fail.
     let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
     assert_eq!(first.iter().filter(|byte| **byte == b'\n').count(), 1_000);
     faults.fail_call(1);

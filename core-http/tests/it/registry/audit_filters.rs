@@ -1,4 +1,4 @@
-//! Every combination of the filters of the audit, held against a model, while entries are added.
+//! Every combination of the filters of the audit log, compared with a model while entries are added.
 
 use core_domain::shared::AuditEntry;
 use serde_json::Value;
@@ -6,13 +6,13 @@ use serde_json::Value;
 use crate::world::{World, at, entry, on_every_store, operator};
 
 on_every_store! {
-    every_combination_of_filters_finds_what_matches_page_by_page_while_entries_are_added,
-    every_combination_of_filters_of_a_platform_finds_what_matches,
+    every_filter_combination_returns_the_matching_entries_while_entries_are_added,
+    every_filter_combination_of_a_platform_returns_the_matching_entries,
 }
 
 const ACTIONS: [&str; 4] = ["thing.made", "thing.made.twice", "thing", "think.made"];
 
-/// Entries of two platforms and of none, whose actor, action and thing vary apart from each other.
+/// Returns 72 entries of two platforms and of none, with independently varying actors, actions and entities.
 fn entries(first: i64) -> Vec<AuditEntry> {
     (first..first + 72)
         .map(|n| {
@@ -20,7 +20,7 @@ fn entries(first: i64) -> Vec<AuditEntry> {
             let made = entry(n, platform, ACTIONS[(n % 4) as usize]);
             AuditEntry {
                 actor_id: ["olga", "adam"][(n / 5 % 2) as usize].to_owned(),
-                // An id may be the name of a kind.
+                // The id of an entity may be equal to an entity type.
                 entity_id: ["thing-1", "think", "thing"][(n / 7 % 3) as usize].to_owned(),
                 ..made
             }
@@ -28,7 +28,7 @@ fn entries(first: i64) -> Vec<AuditEntry> {
         .collect()
 }
 
-/// One of each list, in every combination.
+/// Returns every combination of at most one item of each list.
 fn combinations(
     lists: &[&[(&'static str, &'static str)]],
 ) -> Vec<Vec<(&'static str, &'static str)>> {
@@ -61,7 +61,7 @@ fn matches(entry: &AuditEntry, (name, value): (&str, &str)) -> bool {
     }
 }
 
-/// The ids of what matches, newest first.
+/// Returns the ids of the matching entries, newest first.
 fn model<'e>(entries: &'e [AuditEntry], chosen: &[(&str, &str)]) -> Vec<&'e str> {
     let wanted = entries
         .iter()
@@ -79,7 +79,7 @@ fn query(chosen: &[(&str, &str)]) -> String {
     parts.concat()
 }
 
-/// The ids of a list, walked in small pages; `between` happens after the first.
+/// Reads a list in small pages and returns the ids and the first page's total. Calls `between` after the first page.
 async fn walked(world: &World, path: &str, between: impl AsyncFn()) -> (Vec<String>, Option<u64>) {
     let (mut ids, mut cursor, mut total) = (Vec::new(), String::new(), None);
     loop {
@@ -100,7 +100,7 @@ async fn walked(world: &World, path: &str, between: impl AsyncFn()) -> (Vec<Stri
     }
 }
 
-async fn every_combination_of_filters_finds_what_matches_page_by_page_while_entries_are_added(
+async fn every_filter_combination_returns_the_matching_entries_while_entries_are_added(
     world: World,
 ) {
     let mut there = entries(0);
@@ -119,7 +119,7 @@ async fn every_combination_of_filters_finds_what_matches_page_by_page_while_entr
     ]) {
         let before = there.clone();
         let between = async || {
-            // The newest of all, and one whose place is in the pages already read or yet to come.
+            // An entry that is added during the walk must not appear in it.
             let n = added.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             world.write_entries(&[entry(n, None, "other.made")]).await;
         };
@@ -133,7 +133,7 @@ async fn every_combination_of_filters_finds_what_matches_page_by_page_while_entr
     }
 }
 
-async fn every_combination_of_filters_of_a_platform_finds_what_matches(world: World) {
+async fn every_filter_combination_of_a_platform_returns_the_matching_entries(world: World) {
     let platform = world.platform("engines").await;
     let mut there = entries(0);
     for entry in &mut there {
@@ -155,7 +155,7 @@ async fn every_combination_of_filters_of_a_platform_finds_what_matches(world: Wo
     ]) {
         let path = at(&platform, &format!("/audit?limit=7{}", query(&chosen)));
         let (mut found, total) = walked(&world, &path, async || {}).await;
-        // What made the platform is there as well.
+        // The list also contains the entry of the platform's creation.
         found.retain(|id| id.starts_with("entry-"));
         let others = u64::from(chosen.is_empty());
         let wanted = model(&there, &chosen);

@@ -9,12 +9,12 @@ use crate::world::{World, entry, on_every_store, operator, owner};
 on_every_store! {
     a_chain_whose_rows_were_all_deleted_is_found,
     a_chain_that_was_deleted_between_two_checkpoints_is_found,
-    a_hole_in_the_positions_of_the_installation_is_found,
+    a_gap_in_the_positions_of_the_installation_is_found,
     a_checkpoint_of_the_installation_that_was_deleted_or_changed_is_found,
-    the_installation_is_verified_for_operators_alone,
+    only_operators_can_verify_the_installation,
 }
 
-/// The kinds and messages of the problems of the installation as a whole, in order.
+/// Returns the kinds and messages of the problems of the whole installation, sorted.
 async fn problems(world: &World) -> Vec<(String, String)> {
     let report = world.verify(&operator(), "").await;
     assert_eq!(report["complete"], true);
@@ -37,7 +37,7 @@ async fn kinds(world: &World) -> Vec<String> {
     kinds
 }
 
-/// Entries of three platforms in turn. Sealed together, they have the positions 1 to 9.
+/// Returns entries of three platforms in turn. Sealed together, they get the positions 1 to 9.
 fn entries() -> Vec<AuditEntry> {
     let platforms = ["p-1", "p-2", "p-3"].into_iter().cycle();
     (0..9)
@@ -46,7 +46,7 @@ fn entries() -> Vec<AuditEntry> {
         .collect()
 }
 
-/// Deletes what a platform's chain consists of.
+/// Deletes the entries, seals and checkpoints of a platform's chain.
 async fn erase_chain(world: &World, platform: &str) {
     let of_chain = || Filter::eq("chain", format!("platform:{platform}").as_str());
     assert!(
@@ -94,7 +94,7 @@ async fn a_chain_that_was_deleted_between_two_checkpoints_is_found(world: World)
     erase_chain(&world, "p-2").await;
     let head = Filter::eq("chain", "platform:p-2");
     assert_eq!(world.erase::<AuditHead>(head).await, 1);
-    // Others are made and signed as if nothing had been.
+    // New entries are written and signed after the deletion.
     world
         .write_entries(&[entry(20, Some("p-1"), "thing.made")])
         .await;
@@ -104,9 +104,9 @@ async fn a_chain_that_was_deleted_between_two_checkpoints_is_found(world: World)
     assert!(found.iter().any(|(kind, _)| kind == "position_missing"));
 }
 
-async fn a_hole_in_the_positions_of_the_installation_is_found(world: World) {
+async fn a_gap_in_the_positions_of_the_installation_is_found(world: World) {
     world.write_entries(&entries()).await;
-    // Before there is any checkpoint.
+    // No checkpoint exists yet.
     world.seal().await;
     assert_eq!(kinds(&world).await, [""; 0]);
     let report = world.verify(&operator(), "").await;
@@ -120,7 +120,7 @@ async fn a_hole_in_the_positions_of_the_installation_is_found(world: World) {
     assert_eq!(problems(&world).await, std::slice::from_ref(&hole));
     assert!(world.sign_installation().await);
     assert_eq!(problems(&world).await, std::slice::from_ref(&hole));
-    // A seal in the place of another one fills no hole.
+    // Moving another seal to the missing position does not fill the gap.
     let moved = [("position", Column::Int(4))];
     assert_eq!(world.tamper::<AuditSeal>(position(5), &moved).await, 1);
     let next = "no seal has the positions 5 to 5 of the installation";
@@ -133,7 +133,7 @@ async fn a_checkpoint_of_the_installation_that_was_deleted_or_changed_is_found(w
             .write_entries(&[entry(n, Some("p-1"), "thing.made")])
             .await;
         assert!(world.sign_installation().await);
-        assert!(!world.sign_installation().await, "nothing has come since");
+        assert!(!world.sign_installation().await, "there are no new entries");
     }
     let path = "/api/v1/audit/checkpoints?limit=100";
     let list = world.registry.get(&operator(), path).await.expect(200).json;
@@ -161,14 +161,14 @@ async fn a_checkpoint_of_the_installation_that_was_deleted_or_changed_is_found(w
         .iter()
         .filter(|(kind, _)| kind == "checkpoint_missing");
     assert_eq!(missing.count(), 2, "{found:?}");
-    // All of them at once.
+    // The deletion of all checkpoints is found too.
     world
         .erase::<AuditCheckpoint>(Filter::eq("chain", "feed"))
         .await;
     assert_eq!(kinds(&world).await, ["checkpoint_missing"]);
 }
 
-async fn the_installation_is_verified_for_operators_alone(world: World) {
+async fn only_operators_can_verify_the_installation(world: World) {
     let platform = world.platform("engines").await;
     assert!(world.sign_installation().await);
     let report = world.verify(&operator(), "").await;

@@ -1,4 +1,4 @@
-//! Seals, checkpoints and the verification of them.
+//! Seals and checkpoints of the audit log, and their verification.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::world::{
 
 on_every_store! {
     every_entry_is_sealed_once_while_writers_and_two_sealers_run,
-    whatever_is_done_to_an_entry_or_a_seal_is_named,
+    every_change_of_an_entry_or_a_seal_is_reported,
 }
 
 fn kinds(report: &Value) -> Vec<&str> {
@@ -30,7 +30,8 @@ fn kinds(report: &Value) -> Vec<&str> {
     kinds
 }
 
-/// Seals are numbered without gaps, in the installation and in each chain, and each follows from the one before.
+/// Asserts that seals are numbered without gaps, in the installation and in each chain, and that each seal contains the
+/// hash of the previous one.
 fn assert_linked(seals: &[AuditSeal]) {
     let mut chains: BTreeMap<&str, (i64, &str)> = BTreeMap::new();
     for (at, seal) in seals.iter().enumerate() {
@@ -84,13 +85,13 @@ async fn every_entry_is_sealed_once_while_writers_and_two_sealers_run(world: Wor
     assert_eq!(world.seal().await, 0);
     let seals = world.seals().await;
     assert_linked(&seals);
-    // Two platforms, thirty entities.
+    // The entries of the creation of two platforms and thirty entities.
     assert_eq!(seals.len(), 32);
     for platform in &platforms {
         let report = world
             .verify(&operator(), &format!("platformId={platform}"))
             .await;
-        // The verification is recorded itself, and waits.
+        // The verification itself is audited; its entry is not sealed yet.
         let told = json!([
             report["valid"],
             report["complete"],
@@ -102,7 +103,7 @@ async fn every_entry_is_sealed_once_while_writers_and_two_sealers_run(world: Wor
 }
 
 #[tokio::test]
-async fn a_sealer_that_dies_anywhere_seals_nothing_twice_and_leaves_nothing_out() {
+async fn a_sealer_that_fails_at_any_call_still_seals_every_entry_once() {
     let (world, faults) = World::faulty();
     let platform = world.platform("engines").await;
     let mut entries = 1;
@@ -128,7 +129,7 @@ async fn a_sealer_that_dies_anywhere_seals_nothing_twice_and_leaves_nothing_out(
             .write_entries(&[entry(entries + 1, None, "thing.made")])
             .await;
         entries += 1;
-        // A commit may be made and not be answered.
+        // A commit can succeed although its result is lost.
         faults.inject_random(seed, 6);
         let _ = seal(&cx, world.app.store.as_ref(), key).await;
         faults.inject_random(0, 0);
@@ -143,7 +144,7 @@ async fn a_sealer_that_dies_anywhere_seals_nothing_twice_and_leaves_nothing_out(
     }
 }
 
-/// Ten entries of a platform, of both streams, sealed, with checkpoints at the fifth and the last.
+/// Writes ten sealed entries of a platform, of both streams, with checkpoints at the fifth and the last entry.
 async fn sealed_chain(world: &World) -> Vec<AuditEntry> {
     let mut entries: Vec<_> = (0..10)
         .map(|n| entry(n, Some("p-1"), "thing.made"))
@@ -164,7 +165,7 @@ async fn sealed_chain(world: &World) -> Vec<AuditEntry> {
     entries
 }
 
-/// What is wrong with the chain, and with which entry.
+/// Returns the problems of the chain, each with its entry id or sequence number.
 async fn problems(world: &World) -> Vec<String> {
     let report = world.verify(&operator(), "platformId=p-1").await;
     let problems = report["problems"].as_array().unwrap().iter();
@@ -190,7 +191,7 @@ fn of_seal(n: i64) -> Filter {
     Filter::eq("entry_id", &*format!("entry-{n:06}"))
 }
 
-async fn whatever_is_done_to_an_entry_or_a_seal_is_named(world: World) {
+async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
     let entries = sealed_chain(&world).await;
     let text = Column::text;
     // Every column of an entry.
@@ -213,10 +214,10 @@ async fn whatever_is_done_to_an_entry_or_a_seal_is_named(world: World) {
         assert_eq!(
             problems(&world).await,
             Vec::<String>::new(),
-            "{column} is as it was"
+            "{column} is restored"
         );
     }
-    // What cannot be read any more is named as well.
+    // An unreadable entry is reported too.
     world
         .tamper::<AuditEntry>(of_entry(6), &[("after", text("{"))])
         .await;
@@ -265,13 +266,13 @@ async fn whatever_is_done_to_an_entry_or_a_seal_is_named(world: World) {
         assert_eq!(
             problems(&world).await,
             Vec::<String>::new(),
-            "{column} is as it was"
+            "{column} is restored"
         );
     }
     swapped_deleted_and_cut_off(&world, &seals).await;
 }
 
-/// Changes a column, finds it named, and puts the row back.
+/// Changes a column, asserts that the change is reported, and restores the row.
 async fn changed_and_back<R: core_storage::Tabular>(
     world: &World,
     filter: Filter,
@@ -290,7 +291,7 @@ async fn changed_and_back<R: core_storage::Tabular>(
 }
 
 async fn swapped_deleted_and_cut_off(world: &World, seals: &[AuditSeal]) {
-    // Two change places.
+    // Two seals are swapped.
     let park = [("seq", Column::Int(-1))];
     world.tamper::<AuditSeal>(of_seal(1), &park).await;
     world
@@ -312,7 +313,7 @@ async fn swapped_deleted_and_cut_off(world: &World, seals: &[AuditSeal]) {
         world.erase::<AuditSeal>(of_seal(n)).await;
         world.forge(&seals[n as usize]).await;
     }
-    // Two are gone.
+    // Two seals are missing.
     for n in [6, 7] {
         world.erase::<AuditSeal>(of_seal(n)).await;
     }
@@ -331,7 +332,7 @@ async fn swapped_deleted_and_cut_off(world: &World, seals: &[AuditSeal]) {
     }
     assert_eq!(problems(world).await, Vec::<String>::new());
 
-    // Somebody who can write everything but sign cuts off the tail.
+    // An attacker who can write every table, but cannot sign, removes the tail.
     for n in 7..10 {
         world.erase::<AuditSeal>(of_seal(n)).await;
         world.erase::<AuditEntry>(of_entry(n)).await;
@@ -345,7 +346,7 @@ async fn swapped_deleted_and_cut_off(world: &World, seals: &[AuditSeal]) {
     let head = Filter::eq("chain", "platform:p-1");
     world.tamper::<AuditHead>(head.clone(), &end).await;
     assert_eq!(problems(world).await, ["tail_missing 10"]);
-    // A checkpoint that was changed to what is left says so, and one that is gone was noted.
+    // A checkpoint that is changed to match the remaining chain is reported, and so is a deleted one.
     let last = Filter::eq("seq", 10).and(head.clone());
     let here = [
         ("seq", Column::Int(7)),
@@ -365,7 +366,7 @@ async fn swapped_deleted_and_cut_off(world: &World, seals: &[AuditSeal]) {
 }
 
 #[tokio::test]
-async fn a_chain_is_verified_in_parts_of_which_each_begins_where_the_last_one_ended() {
+async fn a_chain_can_be_verified_in_consecutive_parts() {
     let world = World::new();
     let entries: Vec<_> = (0..1_200)
         .map(|n| entry(n, Some("p-1"), "thing.made"))
@@ -422,7 +423,7 @@ async fn a_chain_is_verified_in_parts_of_which_each_begins_where_the_last_one_en
 }
 
 #[tokio::test]
-async fn whoever_is_no_operator_verifies_and_sees_checkpoints_of_their_platform_alone() {
+async fn callers_other_than_operators_verify_only_their_own_platform() {
     let world = World::new();
     let (platform, other) = (
         world.platform("engines").await,

@@ -1,4 +1,4 @@
-//! Builds: what jobs make of them, and what whoever builds says of them.
+//! Builds, as changed by jobs and by clients.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ impl World {
         self.patched(&path, body).await
     }
 
-    /// A platform with one build, that of a deployment which has not begun.
+    /// Creates a platform with one build, of a deployment that has not started. Returns the ids of both.
     async fn with_build(&self) -> (String, String) {
         let body = json!({ "name": "E", "slug": "engines", "repoName": "core/engines" });
         let created = self.registry.post(&operator(), PLATFORMS, body).await;
@@ -26,7 +26,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_deployment_makes_a_build_and_ends_it() {
+async fn a_deployment_creates_a_build_and_completes_it() {
     let world = World::new();
     let (platform, build) = world.with_build().await;
     let mut wanted = json!({
@@ -59,7 +59,7 @@ async fn a_deployment_makes_a_build_and_ends_it() {
 }
 
 #[tokio::test]
-async fn a_build_ends_as_its_deployment_did_whatever_ended_it() {
+async fn a_build_ends_like_its_deployment() {
     for (how, ended) in [(How::Cancel, "failed"), (How::ForceComplete, "success")] {
         let world = World::new();
         let (platform, _) = world.with_build().await;
@@ -96,7 +96,7 @@ async fn a_build_ends_as_its_deployment_did_whatever_ended_it() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_the_deprovisioning_calls_off_leaves_no_build_under_way() {
+async fn a_deployment_that_is_cancelled_by_deprovisioning_fails_its_build() {
     let world = World::new();
     let (platform, _) = world.with_build().await;
     let body = json!({ "platformId": platform });
@@ -111,7 +111,7 @@ async fn a_deployment_that_the_deprovisioning_calls_off_leaves_no_build_under_wa
 }
 
 #[tokio::test]
-async fn any_status_follows_any_and_the_end_is_noted_by_itself() {
+async fn every_status_change_is_allowed_and_sets_the_completion_time() {
     const ALL: [&str; 4] = ["unknown", "building", "success", "failed"];
     let world = World::new();
     let (platform, build) = world.with_build().await;
@@ -138,7 +138,7 @@ async fn any_status_follows_any_and_the_end_is_noted_by_itself() {
 }
 
 #[tokio::test]
-async fn a_change_sets_clears_and_keeps_and_its_seconds_come_back_as_text() {
+async fn a_change_sets_clears_and_keeps_fields_and_returns_seconds_as_text() {
     let world = World::new();
     let (platform, build) = world.with_build().await;
     let set = json!({
@@ -171,7 +171,7 @@ async fn a_change_sets_clears_and_keeps_and_its_seconds_come_back_as_text() {
 }
 
 #[tokio::test]
-async fn seconds_are_taken_up_to_the_end_of_the_year_9999() {
+async fn seconds_are_accepted_up_to_the_end_of_the_year_9999() {
     let world = World::new();
     let (platform, build) = world.with_build().await;
     for field in ["triggeredAt", "completedAt"] {
@@ -193,7 +193,7 @@ async fn seconds_are_taken_up_to_the_end_of_the_year_9999() {
 }
 
 #[tokio::test]
-async fn a_build_that_is_done_stays_so_and_every_other_ends_with_its_job() {
+async fn a_successful_build_stays_unchanged_and_every_other_build_ends_with_its_job() {
     for (said, how, ended) in [
         ("success", How::Cancel, "success"),
         ("success", How::ForceComplete, "success"),
@@ -217,7 +217,7 @@ async fn a_build_that_is_done_stays_so_and_every_other_ends_with_its_job() {
 }
 
 #[tokio::test]
-async fn the_latest_build_is_that_of_the_environment_asked_for() {
+async fn the_latest_build_is_the_newest_one_of_the_requested_environment() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
@@ -226,7 +226,7 @@ async fn the_latest_build_is_that_of_the_environment_asked_for() {
     world.feature(&platform, &entity, "second").await;
     let all = world.shown(&at(&platform, "/builds")).await;
     let newest = all.each("id")[0].to_owned();
-    // A later change of an older one makes it no newer.
+    // A later change does not make an older build the latest one.
     let older = all.each("id")[1].to_owned();
     let later = json!({ "triggeredAt": 1_900_000_000 });
     let _ = world
@@ -240,7 +240,7 @@ async fn the_latest_build_is_that_of_the_environment_asked_for() {
     let nowhere = at(&platform, "/builds/latest?env=moon");
     let refused = world.registry.get(&operator(), &nowhere).await;
     refused.refused(400, "VALIDATION_ERROR");
-    // What is wrong with the request is said before what is missing.
+    // An invalid request is reported before a missing build.
     for (body, status) in [(json!({ "buildStatus": "done" }), 400), (json!({}), 404)] {
         let answer = world.change_build(&platform, "nothing", body).await;
         assert_eq!(answer.status, status);

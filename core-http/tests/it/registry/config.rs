@@ -1,4 +1,4 @@
-//! The configuration of platforms, and its history.
+//! The configuration of platforms, and its version history.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn the_first_value_of_a_key_creates_it_and_every_other_one_counts_up() {
+async fn the_first_value_of_a_key_creates_it_and_every_other_one_increments_its_version() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let value =
@@ -58,7 +58,7 @@ async fn the_first_value_of_a_key_creates_it_and_every_other_one_counts_up() {
     let second = world.set_config(&platform, "features", of(&json!(false)));
     let second = second.await.expect(200);
     assert_eq!((&second.json, second.header("etag")), (&wanted, "\"2\""));
-    // No value and no body at all are both null.
+    // A body without a value and a missing body both set `null`.
     for (key, body) in [("auth", json!({})), ("env", Value::Null)] {
         let set = world.set_config(&platform, key, body).await.expect(201);
         assert_eq!(set.json["configValue"], Value::Null, "{key}");
@@ -70,7 +70,7 @@ async fn the_first_value_of_a_key_creates_it_and_every_other_one_counts_up() {
 }
 
 #[tokio::test]
-async fn the_value_a_key_has_already_writes_nothing() {
+async fn setting_the_current_value_again_writes_nothing() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let set = async |text: &str| {
@@ -85,7 +85,7 @@ async fn the_value_a_key_has_already_writes_nothing() {
     }
     assert_eq!(world.features(&platform, "/history").await.total(), Some(1));
     assert!(world.audit("config.updated").await.is_empty());
-    // The order of a list is a part of it.
+    // The order of a list is part of its value.
     let other = set(r#"{"a": [{"b": null}, 1], "c": 1}"#).await.expect(200);
     assert_eq!(other.json["version"], 2);
 }
@@ -126,7 +126,7 @@ async fn an_unknown_key_is_invalid_and_one_that_was_never_set_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_key_is_written_only_while_it_is_what_the_caller_believes() {
+async fn a_conditional_write_succeeds_only_for_the_expected_version() {
     let world = World::new();
     let platform = world.platform("engines").await;
     for tag in ["*", "\"1\""] {
@@ -156,10 +156,10 @@ async fn a_key_is_written_only_while_it_is_what_the_caller_believes() {
 }
 
 #[tokio::test]
-async fn a_value_has_64_kib() {
+async fn a_value_is_limited_to_64_kib() {
     let world = World::new();
     let platform = world.platform("engines").await;
-    // The quotes count as well.
+    // The quotes of the JSON string count too.
     let value = |bytes: usize| json!("x".repeat(bytes - 2));
     let set = async |value| world.set_config(&platform, "env", of(&value)).await;
     let refused = set(value(64 * 1024 + 1)).await;
@@ -169,7 +169,7 @@ async fn a_value_has_64_kib() {
 }
 
 #[tokio::test]
-async fn the_audit_knows_the_versions_and_not_the_values() {
+async fn the_audit_log_contains_the_versions_and_not_the_values() {
     let world = World::new();
     let platform = world.platform("engines").await;
     for value in ["hunter1", "hunter2"] {
@@ -193,7 +193,7 @@ async fn the_audit_knows_the_versions_and_not_the_values() {
 }
 
 #[tokio::test]
-async fn every_version_is_kept_compared_and_set_again() {
+async fn every_version_can_be_read_compared_and_restored() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let values = [
@@ -238,7 +238,7 @@ async fn every_version_is_kept_compared_and_set_again() {
     let seen = (&back.json["version"], &back.json["configValue"]);
     assert_eq!(seen, (&json!(3), &values[0]));
     assert_eq!(back.json["status"], Value::Null);
-    // The value in force makes no version.
+    // Restoring the current value creates no version.
     for version in [1, 3] {
         let same = world.roll_back(&platform, &[], version).await.expect(200);
         assert_eq!(same.json["version"], 3);
@@ -262,7 +262,7 @@ async fn every_version_is_kept_compared_and_set_again() {
     none.refused(400, "VALIDATION_ERROR");
 }
 
-async fn values_set_at_once_make_versions_without_a_gap_and_none_is_lost(world: World) {
+async fn concurrent_writes_get_versions_without_gaps_and_none_is_lost(world: World) {
     let platform = world.platform("engines").await;
     let requests = (0..8).map(|number| {
         let (api, path) = (world.registry.clone(), at(&platform, "/config/features"));
@@ -293,4 +293,4 @@ async fn values_set_at_once_make_versions_without_a_gap_and_none_is_lost(world: 
     assert_eq!(shown, (&json!(8), &told[&8]));
 }
 
-on_every_store! { values_set_at_once_make_versions_without_a_gap_and_none_is_lost }
+on_every_store! { concurrent_writes_get_versions_without_gaps_and_none_is_lost }

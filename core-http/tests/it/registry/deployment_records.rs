@@ -1,4 +1,4 @@
-//! Deployment records that others than the suite make, and that get in the way of the suite's own.
+//! Deployment records that external tools create, and their conflicts with deployments of the suite.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ impl World {
         entered
     }
 
-    /// A record of its own of the live branch.
+    /// Creates a deployment record of the production branch and returns its id.
     async fn entered(&self, platform: &str, key: &str) -> String {
         let entered = self.enter_deployment(platform, body(key)).await;
         entered.expect(201).id()
@@ -31,7 +31,7 @@ impl World {
         self.patched(&path, json!({ "status": status })).await
     }
 
-    /// The status in which a site is taken.
+    /// Deploys a site and returns the response status.
     async fn deploy_status(&self, platform: &str, key: &str) -> u16 {
         let path = at(platform, "/deploy");
         let key = [("idempotency-key", key)];
@@ -41,7 +41,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn an_entered_deployment_is_queued_and_moves_on_through_its_life() {
+async fn a_deployment_record_starts_queued_and_moves_through_its_statuses() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let now = world.clock_seconds();
@@ -84,7 +84,7 @@ async fn an_entered_deployment_is_queued_and_moves_on_through_its_life() {
 }
 
 #[tokio::test]
-async fn a_deployment_moves_forward_alone_and_never_changes_once_it_has_ended() {
+async fn a_deployment_only_moves_forward_and_never_changes_after_its_end() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let deploying = world.entered(&platform, "forward").await;
@@ -109,7 +109,7 @@ async fn a_deployment_moves_forward_alone_and_never_changes_once_it_has_ended() 
             let late = world.patched(&path, change).await;
             late.refused(409, "INVALID_STATE");
         }
-        // What changes nothing is no change.
+        // A request that changes nothing is accepted.
         let same = json!({ "status": end, "errorMessage": null });
         let same = world.patched(&path, same).await.expect(200);
         assert_eq!(same.json, ended.json);
@@ -123,7 +123,7 @@ async fn a_deployment_moves_forward_alone_and_never_changes_once_it_has_ended() 
 }
 
 #[tokio::test]
-async fn the_same_key_is_the_same_deployment_as_it_stands() {
+async fn a_repeated_key_returns_the_deployment_in_its_current_state() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let id = world.entered(&platform, "build-1").await;
@@ -148,7 +148,7 @@ async fn the_same_key_is_the_same_deployment_as_it_stands() {
 }
 
 #[tokio::test]
-async fn a_list_shows_the_newest_and_takes_its_limit_at_its_word() {
+async fn a_list_has_the_newest_deployments_up_to_its_exact_limit() {
     let world = World::new();
     let platform = world.platform("engines").await;
     for number in 0..21 {
@@ -189,7 +189,7 @@ async fn a_list_shows_the_newest_and_takes_its_limit_at_its_word() {
 }
 
 #[tokio::test]
-async fn a_deployment_nobody_moves_is_in_the_way_of_its_branch_for_fifteen_minutes() {
+async fn an_unchanged_deployment_blocks_its_branch_for_fifteen_minutes() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let deployment = world.entered(&platform, "build-1").await;
@@ -200,13 +200,13 @@ async fn a_deployment_nobody_moves_is_in_the_way_of_its_branch_for_fifteen_minut
     assert_eq!(world.deploy_status(&platform, "own").await, 409);
     world.tick(1);
     assert_eq!(world.deploy_status(&platform, "own").await, 202);
-    // What a job works on is in the way for as long as it takes.
+    // A deployment with a job blocks its branch until the job ends.
     world.tick(3600);
     assert_eq!(world.deploy_status(&platform, "next").await, 409);
 }
 
 #[tokio::test]
-async fn a_deployment_of_the_suite_that_is_called_off_here_makes_room_for_the_next_one() {
+async fn cancelling_a_deployment_of_the_suite_unblocks_its_branch() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let deployment = world.deployment(&platform, &operator()).await;
@@ -222,7 +222,7 @@ async fn a_deployment_of_the_suite_that_is_called_off_here_makes_room_for_the_ne
     assert_eq!(newest["status"], "active");
 }
 
-async fn one_key_sent_at_once_enters_one_deployment(world: World) {
+async fn concurrent_requests_with_one_key_create_one_deployment(world: World) {
     let platform = world.platform("engines").await;
     let requests = (0..4).map(|_| {
         let (api, path) = (world.registry.clone(), at(&platform, "/deployments"));
@@ -237,4 +237,4 @@ async fn one_key_sent_at_once_enters_one_deployment(world: World) {
     assert_eq!(listed["deployments"], json!([answers[0].json]));
 }
 
-on_every_store! { one_key_sent_at_once_enters_one_deployment }
+on_every_store! { concurrent_requests_with_one_key_create_one_deployment }

@@ -47,7 +47,7 @@ async fn delete(world: &World, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_record_is_found_at_both_paths_until_it_is_deleted_and_its_hostname_is_free_then() {
+async fn a_record_exists_at_both_paths_until_its_deletion_frees_the_hostname() {
     let world = World::new();
     let place = Place::of(&world, "engines").await;
     let created = place.ask(&world, "Bücher.Example.ORG.").await.expect(201);
@@ -84,7 +84,7 @@ async fn a_record_is_found_at_both_paths_until_it_is_deleted_and_its_hostname_is
 }
 
 #[tokio::test]
-async fn a_platform_enters_a_hostname_once_and_every_platform_may_enter_it() {
+async fn a_hostname_is_unique_within_a_platform_and_not_across_platforms() {
     let world = World::new();
     let (own, foreign) = (Place::of(&world, "a").await, Place::of(&world, "b").await);
     let _ = own.ask(&world, "shop.example.org").await.expect(201);
@@ -105,7 +105,7 @@ async fn a_platform_enters_a_hostname_once_and_every_platform_may_enter_it() {
 }
 
 #[tokio::test]
-async fn stack_and_resource_are_those_of_the_platform_and_the_record_is_of_the_stack() {
+async fn stack_and_resource_must_belong_to_the_platform_and_the_record_to_the_stack() {
     let world = World::new();
     let (own, foreign) = (Place::of(&world, "a").await, Place::of(&world, "b").await);
     let second = world
@@ -136,7 +136,7 @@ async fn stack_and_resource_are_those_of_the_platform_and_the_record_is_of_the_s
 }
 
 #[tokio::test]
-async fn what_a_record_leads_to_is_not_deleted_before_it_and_a_record_not_before_its_domains() {
+async fn a_record_must_be_deleted_before_its_target_and_after_its_domains() {
     let world = World::new();
     let place = Place::of(&world, "engines").await;
     let record = place.ask(&world, "a.example.org").await.expect(201).id();
@@ -168,7 +168,7 @@ async fn what_a_record_leads_to_is_not_deleted_before_it_and_a_record_not_before
 }
 
 #[tokio::test]
-async fn a_deprovisioning_takes_the_records_and_domains_with_the_resources() {
+async fn deprovisioning_deletes_records_and_domains_with_the_resources() {
     let world = World::new();
     let place = Place::of(&world, "engines").await;
     let record = place.ask(&world, "a.example.org").await.expect(201).id();
@@ -220,7 +220,7 @@ async fn the_plan_of_a_removal_counts_the_records_and_domains_that_are_not_delet
     }
 }
 
-/// How many of requests at the same time succeed.
+/// Returns how many of the concurrent requests succeed, and asserts that the others get 409.
 async fn winners(asked: Vec<impl Future<Output = Answer>>) -> usize {
     let answers = join_all(asked).await;
     let mut statuses = answers.iter().map(|answer| answer.status.as_u16());
@@ -228,7 +228,7 @@ async fn winners(asked: Vec<impl Future<Output = Answer>>) -> usize {
     answers.iter().filter(|answer| answer.is_good()).count()
 }
 
-async fn platforms_that_enter_a_hostname_at_the_same_time_have_it_once_each(world: World) {
+async fn concurrent_claims_give_a_hostname_once_to_each_platform(world: World) {
     let (a, b) = (Place::of(&world, "a").await, Place::of(&world, "b").await);
     let claims = [&a, &b, &a, &b].map(|place| place.ask(&world, "shop.example.org"));
     assert_eq!(winners(claims.into()).await, 2);
@@ -244,12 +244,12 @@ async fn platforms_that_enter_a_hostname_at_the_same_time_have_it_once_each(worl
         };
         assert_eq!(winners([0, 1, 0, 1].map(claim).into()).await, 2);
     }
-    // What was refused has queued nothing.
+    // Refused requests have queued no job.
     let jobs = [world.jobs(&a.platform).await, world.jobs(&b.platform).await];
     assert_eq!(jobs.concat().len(), 8);
 }
 
-async fn a_hostname_that_two_platforms_are_given_at_the_same_time_is_one_platforms(world: World) {
+async fn concurrent_activations_of_a_hostname_succeed_for_one_platform(world: World) {
     let (a, b) = (Place::of(&world, "a").await, Place::of(&world, "b").await);
     let mut records = Vec::new();
     for (place, hostname) in [(&a, "a.example.net"), (&b, "b.example.net")] {
@@ -272,6 +272,6 @@ async fn a_hostname_that_two_platforms_are_given_at_the_same_time_is_one_platfor
 }
 
 on_every_store! {
-    platforms_that_enter_a_hostname_at_the_same_time_have_it_once_each,
-    a_hostname_that_two_platforms_are_given_at_the_same_time_is_one_platforms,
+    concurrent_claims_give_a_hostname_once_to_each_platform,
+    concurrent_activations_of_a_hostname_succeed_for_one_platform,
 }

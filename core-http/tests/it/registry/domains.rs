@@ -50,7 +50,7 @@ impl Place {
             .to_owned()
     }
 
-    /// The types of the records that are missing.
+    /// Returns the types of the missing DNS records.
     async fn missing(&self, world: &World) -> Vec<String> {
         let shown = self.shown(world).await;
         let missing = shown["missingRecords"].as_array().unwrap().iter();
@@ -65,7 +65,7 @@ impl Place {
         assert_eq!(changed.expect(200).text("status"), status);
     }
 
-    /// The newest job that verifies the domain.
+    /// Returns the newest job that verifies the domain.
     async fn job(&self, world: &World) -> Value {
         let jobs = world.jobs(&self.platform).await.into_iter();
         let mut jobs = jobs.filter(|job| job["kind"] == "domain.add");
@@ -78,7 +78,7 @@ impl Place {
 }
 
 #[tokio::test]
-async fn a_domain_names_the_records_it_lacks_until_all_are_there_and_is_active_then() {
+async fn a_domain_lists_its_missing_records_and_is_active_when_none_is_missing() {
     let world = World::new();
     let place = Place::of(&world).await;
     let created = place.shown(&world).await;
@@ -121,7 +121,7 @@ async fn a_domain_names_the_records_it_lacks_until_all_are_there_and_is_active_t
 }
 
 #[tokio::test]
-async fn look_ups_are_further_and_further_apart_and_keep_nothing_else_of_the_platform_waiting() {
+async fn the_interval_of_lookups_grows_and_lookups_do_not_block_other_jobs() {
     let world = World::new();
     let place = Place::of(&world).await;
     world.run_jobs().await;
@@ -132,7 +132,7 @@ async fn look_ups_are_further_and_further_apart_and_keep_nothing_else_of_the_pla
         world.pass(1).await;
         assert!(world.dns.lookups() > before, "{pause}");
     }
-    // Nothing was found that was not known, so nothing was written.
+    // The lookups found no change, so nothing was written.
     assert_eq!(world.audit("domain.updated").await.len(), 0);
     let other = world.provision(&place.platform).await;
     world.run_jobs().await;
@@ -141,7 +141,7 @@ async fn look_ups_are_further_and_further_apart_and_keep_nothing_else_of_the_pla
 }
 
 #[tokio::test]
-async fn the_apex_of_a_zone_leads_to_the_platform_by_the_same_addresses() {
+async fn an_apex_domain_is_verified_by_having_the_same_addresses_as_its_target() {
     let world = World::new();
     let place = Place::of(&world).await;
     let [one, two] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse::<IpAddr>().unwrap());
@@ -157,7 +157,7 @@ async fn the_apex_of_a_zone_leads_to_the_platform_by_the_same_addresses() {
 }
 
 #[tokio::test]
-async fn a_wildcard_is_proved_below_the_name_behind_it() {
+async fn a_wildcard_is_verified_by_a_record_below_its_parent_name() {
     let world = World::new();
     let place = Place::with(&world, "*.shop.example.com").await;
     let missing = &place.shown(&world).await["missingRecords"];
@@ -169,7 +169,7 @@ async fn a_wildcard_is_proved_below_the_name_behind_it() {
 }
 
 #[tokio::test]
-async fn a_domain_without_its_records_for_seven_days_is_given_up_and_verified_anew_when_asked() {
+async fn a_domain_without_records_for_seven_days_fails_and_can_be_verified_again() {
     let world = World::new();
     let place = Place::of(&world).await;
     world.run_jobs().await;
@@ -191,7 +191,7 @@ async fn a_domain_without_its_records_for_seven_days_is_given_up_and_verified_an
 }
 
 #[tokio::test]
-async fn a_dns_that_does_not_answer_and_a_suspended_platform_give_no_domain_up() {
+async fn an_unavailable_dns_or_a_suspension_does_not_fail_a_domain() {
     let world = World::new();
     let place = Place::of(&world).await;
     world.dns.is_away(true);
@@ -217,7 +217,7 @@ async fn a_dns_that_does_not_answer_and_a_suspended_platform_give_no_domain_up()
 }
 
 #[tokio::test]
-async fn whichever_call_of_the_store_fails_a_domain_becomes_active_once() {
+async fn after_any_store_failure_a_domain_becomes_active_once() {
     for call in 1.. {
         let (world, store) = World::faulty();
         let (platform, dns_record) = world.platform_with_dns("engines").await;
@@ -229,14 +229,14 @@ async fn whichever_call_of_the_store_fails_a_domain_becomes_active_once() {
             domain,
         };
         store.fail_call(call);
-        // The failure ends the work on the job; what it left is what is asked below.
+        // The failure interrupts the job. The assertions below check the state that it leaves.
         let _ = world.worker().run_one(&Unsupervised).await;
         if !store.has_failed() {
             assert!(call > 20, "a run has only {call} calls");
             return;
         }
         world.create_records(&place.platform, &place.domain).await;
-        // Leases and waits end.
+        // Leases and waits expire.
         world.pass(HOUR).await;
         world.pass(HOUR).await;
         assert_eq!(place.status(&world).await, "active", "{call}");
@@ -246,7 +246,7 @@ async fn whichever_call_of_the_store_fails_a_domain_becomes_active_once() {
 }
 
 #[tokio::test]
-async fn what_an_operator_does_to_the_job_happens_to_the_domain() {
+async fn operations_on_the_job_are_applied_to_the_domain() {
     let world = World::new();
     let place = Place::of(&world).await;
     let job = place.job_id(&world).await;
@@ -267,7 +267,7 @@ async fn what_an_operator_does_to_the_job_happens_to_the_domain() {
 }
 
 #[tokio::test]
-async fn a_job_that_was_let_go_on_has_as_much_time_as_a_new_one() {
+async fn a_retried_job_has_the_same_time_limit_as_a_new_one() {
     let world = World::new();
     let place = Place::of(&world).await;
     let job = place.job_id(&world).await;
@@ -282,7 +282,7 @@ async fn a_job_that_was_let_go_on_has_as_much_time_as_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_job_whose_domain_is_not_its_own_any_more_ends_and_changes_nothing() {
+async fn a_job_that_no_longer_controls_its_domain_ends_and_changes_nothing() {
     for (step, status) in [
         ("domain deleted", "deleted"),
         ("set active", "active"),
@@ -313,7 +313,7 @@ async fn a_job_whose_domain_is_not_its_own_any_more_ends_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_status_moves_as_the_table_says_and_only_an_active_domain_is_verified() {
+async fn a_status_moves_by_the_table_and_only_an_active_domain_has_a_verification_time() {
     const ALL: [&str; 5] = ["pending", "verifying", "active", "failed", "deleted"];
     let world = World::new();
     let (platform, record) = world.platform_with_dns("engines").await;
@@ -352,13 +352,13 @@ async fn a_status_moves_as_the_table_says_and_only_an_active_domain_is_verified(
 }
 
 #[tokio::test]
-async fn an_instant_of_verification_is_taken_of_an_active_domain_alone() {
+async fn a_verification_time_can_only_be_set_on_an_active_domain() {
     let world = World::new();
     let place = Place::of(&world).await;
     let at_first = json!({ "verifiedAt": 1_700_000_000 });
     let early = world.patched(&place.path(), at_first.clone()).await;
     early.refused(409, "INVALID_STATE");
-    // Whose domain it is is proved, not said.
+    // An owner must prove the ownership of a domain and cannot claim it.
     for said in [json!({ "status": "active" }), at_first] {
         let owner = owner(&place.platform);
         let refused = world.registry.patch(&owner, &place.path(), said).await;
@@ -391,7 +391,7 @@ async fn an_instant_of_verification_is_taken_of_an_active_domain_alone() {
 }
 
 #[tokio::test]
-async fn a_tenant_says_of_a_certificate_nothing_that_follows_a_proof() {
+async fn a_tenant_cannot_set_a_certificate_status_that_requires_verification() {
     let world = World::new();
     let place = Place::of(&world).await;
     let (path, owner) = (place.path(), owner(&place.platform));
@@ -413,12 +413,12 @@ async fn a_tenant_says_of_a_certificate_nothing_that_follows_a_proof() {
     }
     let issued = world.patched(&path, json!({ "sslStatus": "active" })).await;
     let _ = issued.expect(200);
-    // What it is already is no claim.
+    // Repeating the current status is accepted.
     let _ = say("active").await.expect(200);
 }
 
 #[tokio::test]
-async fn a_domain_is_refused_that_is_taken_leads_nowhere_or_could_never_be_verified() {
+async fn a_domain_that_is_taken_or_can_never_be_verified_is_refused() {
     let world = World::new();
     let place = Place::of(&world).await;
     let (_, foreign_record) = world.platform_with_dns("looms").await;
@@ -452,7 +452,7 @@ async fn a_domain_is_refused_that_is_taken_leads_nowhere_or_could_never_be_verif
 }
 
 #[tokio::test]
-async fn who_proves_a_hostname_has_it_and_whoever_proves_it_later_takes_it() {
+async fn a_hostname_belongs_to_the_platform_that_verified_it_last() {
     let world = World::new();
     let first = Place::of(&world).await;
     world.create_records(&first.platform, &first.domain).await;
@@ -466,7 +466,7 @@ async fn who_proves_a_hostname_has_it_and_whoever_proves_it_later_takes_it() {
         domain,
     };
     world.run_jobs().await;
-    // What is not proved takes nothing, and nobody says otherwise.
+    // An unverified domain takes nothing, and its status cannot be set to active.
     let said = json!({ "status": "active" });
     let said = world.patched(&second.path(), said).await;
     said.refused(409, "CONFLICT");
@@ -482,7 +482,7 @@ async fn who_proves_a_hostname_has_it_and_whoever_proves_it_later_takes_it() {
         .provider
         .served_hostname(HOSTNAME, &second.platform, target);
     assert!(served.await.unwrap().is_some());
-    // The old proof is still there, and counts no more.
+    // The old TXT record still exists, but it is no longer valid.
     first.change(&world, "pending").await;
     world.run_jobs().await;
     assert_eq!(first.missing(&world).await, ["TXT"]);
@@ -493,7 +493,7 @@ async fn who_proves_a_hostname_has_it_and_whoever_proves_it_later_takes_it() {
 }
 
 #[tokio::test]
-async fn a_squatted_hostname_does_not_keep_its_holder_from_it() {
+async fn an_unverified_claim_does_not_block_the_holder_of_a_hostname() {
     let world = World::new();
     let (stranger, strangers_record) = world.platform_with_dns("looms").await;
     let stacks = world.shown(&at(&stranger, "/stacks")).await.json["data"][0]["id"].clone();
@@ -509,7 +509,7 @@ async fn a_squatted_hostname_does_not_keep_its_holder_from_it() {
 }
 
 #[tokio::test]
-async fn operators_see_the_domains_of_all_platforms_that_wait_oldest_first() {
+async fn operators_see_the_pending_domains_of_all_platforms_oldest_first() {
     let world = World::new();
     let place = Place::of(&world).await;
     let (other, record) = world.platform_with_dns("looms").await;

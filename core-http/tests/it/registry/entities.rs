@@ -18,7 +18,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_tenant_stands_at_the_top_and_a_subtenant_below_something_of_the_same_platform() {
+async fn a_tenant_has_no_parent_and_a_subtenant_has_one_of_the_same_platform() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let tenant = world.tenant(&platform, "tenant").await;
@@ -48,7 +48,7 @@ async fn a_tenant_stands_at_the_top_and_a_subtenant_below_something_of_the_same_
 }
 
 #[tokio::test]
-async fn siblings_have_slugs_of_their_own_and_deleted_ones_do_not_count() {
+async fn slugs_are_unique_among_siblings_that_are_not_deleted() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let first = world.tenant(&platform, "one").await;
@@ -72,7 +72,7 @@ async fn siblings_have_slugs_of_their_own_and_deleted_ones_do_not_count() {
 }
 
 #[tokio::test]
-async fn a_tree_has_sixteen_levels_and_is_shown_root_first_upwards_and_breadth_first_downwards() {
+async fn a_tree_has_sixteen_levels_and_lists_ancestors_root_first_and_descendants_by_level() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let shown = async |entity: &str, direction: &str| -> Vec<String> {
@@ -109,7 +109,7 @@ async fn a_tree_has_sixteen_levels_and_is_shown_root_first_upwards_and_breadth_f
 }
 
 #[tokio::test]
-async fn what_something_lives_below_is_not_deleted() {
+async fn an_entity_with_children_or_resources_cannot_be_deleted() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let parent = world.tenant(&platform, "parent").await;
@@ -151,7 +151,7 @@ async fn what_something_lives_below_is_not_deleted() {
 }
 
 #[tokio::test]
-async fn an_operator_deletes_a_whole_tree_with_its_resources() {
+async fn an_operator_can_delete_a_whole_tree_with_its_resources() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let root = world.tenant(&platform, "root").await;
@@ -167,7 +167,7 @@ async fn an_operator_deletes_a_whole_tree_with_its_resources() {
     let name = json!({ "name": "Root" });
     let renamed = world.patched(&one(&platform, &root), name).await;
     let _ = renamed.expect(200);
-    // The tag is that of the root; what is below has others.
+    // `If-Match` applies to the root and not to the records below it.
     let caller = operator();
     for (tag, status) in [("\"1\"", 412), ("\"2\"", 200)] {
         let tag = [("if-match", tag)];
@@ -185,7 +185,7 @@ async fn an_operator_deletes_a_whole_tree_with_its_resources() {
 }
 
 #[tokio::test]
-async fn nothing_is_added_to_or_below_what_is_suspended() {
+async fn nothing_can_be_added_to_or_below_a_suspended_entity() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let parent = world.tenant(&platform, "parent").await;

@@ -15,7 +15,7 @@ use crate::world::{
     user_without_organization, vouched_for,
 };
 
-on_every_store! { events_come_once_in_the_order_of_their_sealing_and_go_on_behind_any_of_them }
+on_every_store! { events_are_sent_once_in_sealing_order_and_can_resume_after_any_event }
 
 const EVENTS: &str = "/api/v1/events";
 
@@ -31,7 +31,7 @@ impl Follower {
     }
 }
 
-/// What there is, as id, event and data.
+/// Returns the id, type and data of the existing events.
 async fn events(world: &World, caller: &Caller, query: &str) -> Vec<(String, String, Value)> {
     let path = format!("{EVENTS}?follow=false&{query}");
     let answer = world.registry.get(caller, &path).await.expect(200);
@@ -51,11 +51,11 @@ fn ids(events: &[(String, String, Value)]) -> Vec<&str> {
     events.iter().map(|(id, ..)| id.as_str()).collect()
 }
 
-async fn events_come_once_in_the_order_of_their_sealing_and_go_on_behind_any_of_them(world: World) {
+async fn events_are_sent_once_in_sealing_order_and_can_resume_after_any_event(world: World) {
     let platform = world.platform("engines").await;
     let other = world.platform("looms").await;
     let entity = world.tenant(&platform, "tenant").await;
-    // Reads are sealed as well, and are no events.
+    // Reads are sealed too, but they are not events.
     let _ = world.shown("/api/v1/audit").await;
     assert!(
         events(&world, &operator(), "lastEventId=0")
@@ -64,7 +64,7 @@ async fn events_come_once_in_the_order_of_their_sealing_and_go_on_behind_any_of_
         "not sealed yet"
     );
     world.seal().await;
-    // One that was committed late comes last, whatever its instant.
+    // An entry that was committed later comes last, even if its time is earlier.
     world
         .write_entries(&[entry(0, Some(&other), "thing.made")])
         .await;
@@ -116,12 +116,12 @@ async fn events_come_once_in_the_order_of_their_sealing_and_go_on_behind_any_of_
     }
     assert!(
         events(&world, &operator(), "").await.is_empty(),
-        "from now on"
+        "without an id the feed starts with new events"
     );
 }
 
 #[tokio::test]
-async fn an_id_no_event_has_and_a_foreign_platform_are_refused() {
+async fn unknown_event_ids_and_other_tenants_platforms_are_refused() {
     let world = World::new();
     let (platform, other) = (
         world.platform("engines").await,
@@ -158,7 +158,7 @@ async fn an_id_no_event_has_and_a_foreign_platform_are_refused() {
     }
 }
 
-/// Tells followers of what is sealed and of what changes who may follow, as the suite does.
+/// Notifies followers of sealed entries and of access changes, as the suite does.
 #[derive(Debug)]
 struct Announcer(SealSignal, AccessSignal);
 
@@ -171,7 +171,7 @@ impl CommitListener for Announcer {
     }
 }
 
-/// A world whose followers are told of what is committed.
+/// Creates a world whose followers are notified of commits.
 pub(super) fn announcing() -> World {
     World::with(|app| {
         let listener = Arc::new(Announcer(app.sealed.clone(), app.access.clone()));
@@ -180,7 +180,7 @@ pub(super) fn announcing() -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_follower_is_told_at_once_and_is_given_a_sign_of_life_every_fifteen_seconds() {
+async fn a_follower_gets_events_at_once_and_a_keep_alive_every_fifteen_seconds() {
     let world = announcing();
     let mut follower = Follower::of(&world, &operator(), "", None).await;
     let began = Instant::now();
@@ -205,7 +205,7 @@ async fn a_follower_is_told_at_once_and_is_given_a_sign_of_life_every_fifteen_se
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_process_seals_is_found_within_a_second() {
+async fn entries_sealed_by_another_process_are_sent_within_a_second() {
     let world = World::new();
     let mut follower = Follower::of(&world, &operator(), "", None).await;
     let silent = timeout(Duration::from_millis(100), follower.next()).await;

@@ -1,4 +1,4 @@
-//! What ends the change feed for who follows it.
+//! The conditions that end the change feed of a follower.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Team {
         }
     }
 
-    /// Eve, as a gateway in this process passes her on.
+    /// Returns Eve as an in-process gateway identifies her.
     fn eve(&self) -> Caller {
         let mut eve = self.eve.member_of(&self.platform, Role::MEMBER);
         if let Caller::User { membership, .. } = &mut eve {
@@ -47,7 +47,8 @@ impl Team {
         eve
     }
 
-    /// A program with a new key of Eve's, as a gateway in this process passes it on, and what deletes the key.
+    /// Creates an API key of Eve. Returns it as the caller that an in-process gateway identifies, with the body that
+    /// deletes it.
     async fn program(&self) -> (Caller, Value) {
         let path = "/api/auth/api-key/create";
         let body = json!({ "organizationId": self.organization, "scopes": ["event:read"] });
@@ -65,7 +66,7 @@ impl Team {
         Follower::of(&self.world, caller, "", None).await
     }
 
-    /// Something that Eve would be told of.
+    /// Creates an event that Eve would get.
     async fn change(&self) {
         self.world.tenant(&self.platform, "tenant").await;
         self.world.seal().await;
@@ -120,7 +121,7 @@ impl Team {
     }
 }
 
-/// Lets time pass to where the feed is not about to let its reader in again by itself.
+/// Advances the time so that the feed is not about to check its reader's access anyway.
 async fn silent(follower: &mut Follower) {
     let silent = timeout(Duration::from_secs(2), follower.next()).await;
     assert!(silent.is_err());
@@ -138,7 +139,7 @@ const WAYS: [&str; 8] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn the_feed_ends_at_once_with_the_right_of_its_reader_where_that_ended() {
+async fn the_feed_ends_at_once_when_its_reader_loses_access_in_this_process() {
     for way in WAYS {
         let team = Team::of(announcing()).await;
         let (program, key) = team.program().await;
@@ -161,7 +162,7 @@ async fn the_feed_ends_at_once_with_the_right_of_its_reader_where_that_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_lost_the_right_elsewhere_is_told_of_nothing_more_and_the_feed_ends_within_seconds() {
+async fn the_feed_sends_nothing_and_ends_within_seconds_after_access_was_lost_elsewhere() {
     for way in WAYS {
         for tells in [true, false] {
             let team = Team::of(World::new()).await;
@@ -185,7 +186,7 @@ async fn who_lost_the_right_elsewhere_is_told_of_nothing_more_and_the_feed_ends_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_read_and_not_sent_when_the_right_ended_is_not_told() {
+async fn events_that_were_read_but_not_sent_when_access_ended_are_not_sent() {
     let team = Team::of(announcing()).await;
     let mut follower = team.follower(&team.eve()).await;
     assert_eq!(follower.next().await.unwrap(), ":\n\n");
@@ -199,7 +200,7 @@ async fn what_was_read_and_not_sent_when_the_right_ended_is_not_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_a_service_vouches_for_follows_until_the_right_ends() {
+async fn a_user_named_by_a_service_follows_until_access_ends() {
     let of_a_session_or_key = ["sign-out", "revoked session", "deleted key"];
     let ways = WAYS.iter().filter(|way| !of_a_session_or_key.contains(way));
     for way in ways {

@@ -1,4 +1,4 @@
-//! Features whose ids are older than the rule for them, and what features run as.
+//! Features with ids that are no longer valid, and the resources that features run as.
 
 use core_domain::access::RecordKey;
 use core_domain::port::{Mode, Within};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::world::{World, at, operator, owner, resource_body};
 
-/// A platform with an active feature `search`; answers the paths of both, that of the entity first.
+/// Creates a platform with an active feature `search`. Returns the path of the entity and the id of the platform.
 async fn with_feature(world: &World) -> (String, String) {
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
@@ -24,7 +24,7 @@ async fn ask(world: &World, entity: &str, word: &str, feature: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_feature_whose_id_no_path_holds_is_listed_and_goes_though_none_comes() {
+async fn a_feature_with_an_invalid_id_can_be_listed_and_deactivated_but_not_activated() {
     let world = World::new();
     let (entity, _) = with_feature(&world).await;
     let path = format!("{entity}/features");
@@ -50,7 +50,7 @@ async fn a_feature_whose_id_no_path_holds_is_listed_and_goes_though_none_comes()
 }
 
 #[tokio::test]
-async fn what_a_feature_runs_as_is_not_deleted_before_it_has_ended() {
+async fn the_resource_of_a_feature_cannot_be_deleted_before_the_feature_ends() {
     let world = World::new();
     let (entity, platform) = with_feature(&world).await;
     let resources = format!("{entity}/resources");
@@ -67,7 +67,7 @@ async fn what_a_feature_runs_as_is_not_deleted_before_it_has_ended() {
         let changed = world.registry.patch(&caller, &path, body).await;
         changed.refused(409, "CONFLICT");
     }
-    // A worker that is none of a feature's.
+    // A worker that does not belong to a feature.
     let mut other = resource_body("other");
     other["resourceType"] = json!("worker");
     let other = world.registry.post(&operator(), &resources, other).await;

@@ -1,4 +1,4 @@
-//! Features of entities: their jobs, what they are refused, and what an entity runs with.
+//! Features of entities: their jobs, their refusals, and the manifest of an entity.
 
 use core_domain::kernel::{EntityId, Environment, PlatformId, Slug};
 use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Answer, How, World, at, on_every_store, operator, owner};
 
-/// An entity of a platform.
+/// A world with an entity of a platform.
 struct Harness {
     world: World,
     platform: String,
@@ -52,7 +52,7 @@ impl Harness {
         self.post("deactivate", body).await
     }
 
-    /// Asks for a feature in its first version; answers the job.
+    /// Activates a feature in version 1 and returns the id of its job.
     async fn job_of(&self, feature: &str) -> String {
         let asked = self.activate(feature, "1").await.expect(202);
         asked.text("provisionJobId").to_owned()
@@ -74,7 +74,7 @@ impl Harness {
         self.world.shown(&self.path("/manifest")).await
     }
 
-    /// The statuses of the builds, newest first.
+    /// Returns the statuses of the builds, newest first.
     async fn builds(&self) -> Vec<String> {
         let builds = self.world.shown(&at(&self.platform, "/builds")).await;
         let statuses = builds.each("buildStatus").into_iter();
@@ -88,7 +88,7 @@ impl Harness {
         let _ = queued.expect(202);
     }
 
-    /// The name of a feature's worker in production.
+    /// Returns the name of a feature's worker in production.
     fn worker(&self, feature: &str) -> String {
         feature_worker_name(
             &PlatformId::parse(&self.platform).unwrap(),
@@ -101,12 +101,12 @@ impl Harness {
 }
 
 on_every_store! {
-    a_feature_is_made_by_one_job_and_removed_by_another,
-    of_wishes_at_once_for_one_feature_one_queues_a_job,
-    a_feature_goes_with_its_environment_and_is_not_made_behind_it,
+    a_feature_is_created_by_one_job_and_removed_by_another,
+    of_concurrent_activations_of_a_feature_one_queues_a_job,
+    a_feature_ends_with_its_environment_and_a_pending_activation_fails,
 }
 
-async fn a_feature_is_made_by_one_job_and_removed_by_another(world: World) {
+async fn a_feature_is_created_by_one_job_and_removed_by_another(world: World) {
     let harness = Harness::over(world).await;
     let world = &harness.world;
     let asked = harness.activate("@core:search", "1.2.0").await.expect(202);
@@ -203,7 +203,7 @@ async fn a_feature_is_made_by_one_job_and_removed_by_another(world: World) {
     }
 }
 
-async fn of_wishes_at_once_for_one_feature_one_queues_a_job(world: World) {
+async fn of_concurrent_activations_of_a_feature_one_queues_a_job(world: World) {
     let harness = Harness::over(world).await;
     let body = json!({ "featureId": "search", "version": "1", "environment": "prod" });
     let asked = (0..4).map(|_| {
@@ -228,7 +228,7 @@ async fn of_wishes_at_once_for_one_feature_one_queues_a_job(world: World) {
 }
 
 #[tokio::test]
-async fn a_wish_is_answered_by_where_the_feature_stands() {
+async fn activation_response_reports_the_feature_status() {
     let harness = Harness::new().await;
     harness.deactivate("search").await.refused(404, "NOT_FOUND");
     let first = harness.activate("search", "1").await.expect(202);
@@ -268,7 +268,7 @@ async fn a_wish_is_answered_by_where_the_feature_stands() {
         .await
         .refused(409, "INVALID_STATE");
     assert_eq!(harness.world.jobs(&harness.platform).await.len(), 2);
-    // Of another environment nothing was said.
+    // The feature does not exist in another environment.
     let path = harness.path("/features/search?env=stg");
     harness.world.missing(&path).await;
     for word in ["activate", "deactivate", "../x", "a/b", "a\\b", ".", ".."] {
@@ -293,7 +293,7 @@ async fn a_wish_is_answered_by_where_the_feature_stands() {
 }
 
 #[tokio::test]
-async fn an_entity_has_two_hundred_features_at_most_in_an_environment() {
+async fn an_entity_has_at_most_200_features_per_environment() {
     let harness = Harness::new().await;
     for number in 0..200 {
         let _ = harness
@@ -311,7 +311,7 @@ async fn an_entity_has_two_hundred_features_at_most_in_an_environment() {
 }
 
 #[tokio::test]
-async fn the_estimate_is_how_long_the_last_activations_took() {
+async fn the_estimated_duration_is_that_of_the_last_activations() {
     let harness = Harness::new().await;
     let estimate = async |feature: &str| {
         let asked = harness.activate(feature, "1").await;
@@ -342,9 +342,9 @@ async fn the_estimate_is_how_long_the_last_activations_took() {
     assert_eq!(estimate("last").await.1, 1);
 }
 
-/// What an operator does to a job that has stopped, or has not begun.
+/// Covers jobs that have failed and jobs that have not started.
 #[tokio::test]
-async fn feature_and_build_follow_what_operators_do_to_the_job() {
+async fn operations_on_a_job_are_applied_to_its_feature_and_build() {
     let harness = Harness::new().await;
     let world = &harness.world;
     let stands = async |feature: &str| {
@@ -384,11 +384,15 @@ async fn feature_and_build_follow_what_operators_do_to_the_job() {
     world.provider.refuse(false);
     world.operate(removal, How::ForceComplete).await;
     assert_eq!(harness.status("retried").await, "inactive");
-    assert_eq!(world.provider.names().len(), 1, "nobody removed it");
+    assert_eq!(
+        world.provider.names().len(),
+        1,
+        "the object was not removed"
+    );
 }
 
 #[tokio::test]
-async fn the_removal_of_a_feature_that_is_on_its_way_waits_for_it() {
+async fn the_removal_of_a_pending_feature_waits_for_its_activation() {
     let harness = Harness::new().await;
     harness.job_of("search").await;
     let _ = harness.deactivate("search").await.expect(202);
@@ -405,7 +409,7 @@ async fn the_removal_of_a_feature_that_is_on_its_way_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_job_that_was_overtaken_moves_nothing() {
+async fn a_superseded_job_changes_nothing() {
     let harness = Harness::new().await;
     let world = &harness.world;
     let first = harness.job_of("search").await;
@@ -428,14 +432,14 @@ async fn a_job_that_was_overtaken_moves_nothing() {
     assert_eq!(harness.builds().await, ["success", "failed"]);
 }
 
-async fn a_feature_goes_with_its_environment_and_is_not_made_behind_it(world: World) {
+async fn a_feature_ends_with_its_environment_and_a_pending_activation_fails(world: World) {
     let harness = Harness::over(world).await;
     let world = &harness.world;
     harness.job_of("active").await;
     let in_staging = json!({ "featureId": "active", "version": "1", "environment": "stg" });
     let _ = harness.post("activate", in_staging).await.expect(202);
     world.run_jobs().await;
-    // One whose job stopped before it could say that it had made something.
+    // A feature whose job stopped before it could record the worker that it created.
     let failed = harness.job_of("failed").await;
     world.operate(&failed, How::Cancel).await;
     let made = CreateResource {
@@ -462,15 +466,14 @@ async fn a_feature_goes_with_its_environment_and_is_not_made_behind_it(world: Wo
         world.job(&late).await["error"]["code"],
         "PRECONDITION_FAILED"
     );
-    // And all of them may be asked for again.
+    // All features can be activated again.
     let _ = harness.activate("late", "1").await.expect(202);
     world.run_jobs().await;
     assert_eq!(harness.status("late").await, "active");
 }
 
 #[tokio::test]
-async fn an_entity_is_not_deleted_while_a_feature_of_it_is_in_use_and_takes_it_along_in_a_cascade()
-{
+async fn an_entity_with_a_feature_in_use_can_only_be_deleted_in_a_cascade() {
     let harness = Harness::new().await;
     let world = &harness.world;
     let entity = harness.path("");
@@ -518,7 +521,7 @@ async fn an_entity_is_not_deleted_while_a_feature_of_it_is_in_use_and_takes_it_a
 }
 
 #[tokio::test]
-async fn nothing_is_made_or_removed_for_a_platform_that_is_gone() {
+async fn nothing_is_created_or_removed_for_a_deleted_platform() {
     let harness = Harness::new().await;
     let world = &harness.world;
     harness.job_of("search").await;
@@ -537,7 +540,7 @@ async fn nothing_is_made_or_removed_for_a_platform_that_is_gone() {
 }
 
 #[tokio::test]
-async fn a_manifest_shows_the_active_features_by_id_and_its_tag_is_that_of_what_it_shows() {
+async fn a_manifest_lists_active_features_by_id_and_its_entity_tag_covers_its_content() {
     let harness = Harness::new().await;
     let world = &harness.world;
     let empty = harness.manifest().await;

@@ -1,5 +1,4 @@
-//! Whose hostnames are: what has to be proved before a DNS record is served, what is reserved, and what ends when a proof is
-//! gone.
+//! Ownership of hostnames: the proof that a DNS record needs, reserved names, and the end of records without a proof.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -73,7 +72,7 @@ impl Shop {
         entered
     }
 
-    /// A record that the platform's owner enters.
+    /// Creates a record as the platform's owner and returns its id.
     async fn record(&self, world: &World, hostname: &str) -> String {
         let caller = owner(&self.platform);
         let entered = self.enter(world, &caller, hostname).await;
@@ -90,7 +89,7 @@ impl Shop {
         shown["status"].as_str().unwrap().to_owned()
     }
 
-    /// Creates the proof that the record lacks.
+    /// Creates the missing TXT record that proves the ownership of the record's hostname.
     async fn prove(&self, world: &World, record: &str) {
         let shown = self.shown(world, record).await;
         let missing = &shown["missingRecords"][0];
@@ -109,7 +108,7 @@ impl Shop {
     }
 }
 
-/// A provider that refuses one call for good.
+/// Returns a provider that permanently refuses one call for one hostname.
 fn refusing(world: &World, call: &'static str, hostname: &'static str) -> Arc<Disturbed> {
     Arc::new(Disturbed::new(&world.provider, move |called, of| {
         match called == call && of == hostname {
@@ -130,7 +129,7 @@ async fn check(world: &World) -> CheckedProofs {
 }
 
 #[tokio::test]
-async fn a_record_of_a_tenant_is_served_once_its_hostname_is_proved_until_it_is_deleted() {
+async fn a_record_of_a_tenant_is_served_from_its_proof_until_its_deletion() {
     let world = World::new();
     let shop = Shop::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
@@ -169,7 +168,7 @@ async fn a_record_that_is_never_proved_fails_after_seven_days() {
 }
 
 #[tokio::test]
-async fn a_record_that_an_operator_enters_again_leads_to_its_new_resource() {
+async fn a_hostname_that_an_operator_adds_again_points_to_its_new_resource() {
     let world = World::new();
     let shop = Shop::of(&world, "engines").await;
     let other = Shop::of(&world, "looms").await;
@@ -186,7 +185,7 @@ async fn a_record_that_an_operator_enters_again_leads_to_its_new_resource() {
 }
 
 #[tokio::test]
-async fn a_proved_hostname_is_taken_from_the_platform_that_was_served_under_it() {
+async fn a_proved_hostname_is_taken_from_the_platform_that_used_it_without_a_proof() {
     let world = World::new();
     let (squatter, holder) = (
         Shop::of(&world, "looms").await,
@@ -205,7 +204,7 @@ async fn a_proved_hostname_is_taken_from_the_platform_that_was_served_under_it()
 }
 
 #[tokio::test]
-async fn hostnames_of_the_operators_zones_are_entered_by_operators_or_below_the_platforms_slug() {
+async fn names_in_operator_zones_are_for_operators_except_below_the_platforms_slug() {
     let world = World::new().with_limits(Limits {
         operator_zones: vec!["example.net".to_owned()],
         ..Limits::default()
@@ -241,7 +240,7 @@ async fn hostnames_of_the_operators_zones_are_entered_by_operators_or_below_the_
 }
 
 #[tokio::test]
-async fn a_hostname_whose_proof_is_gone_is_served_for_three_days_more() {
+async fn a_hostname_without_its_proof_is_served_for_three_more_days() {
     let world = World::new();
     let shop = Shop::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
@@ -262,7 +261,7 @@ async fn a_hostname_whose_proof_is_gone_is_served_for_three_days_more() {
         world.tick(DAY - 1);
     }
     assert_eq!(shop.status(&world, &record).await, "active");
-    // A DNS that does not answer says nothing.
+    // An unavailable DNS does not count as a missing proof.
     world.dns.is_away(true);
     world.tick(DAY);
     assert_eq!(check(&world).await.unknown, 1);
@@ -275,7 +274,7 @@ async fn a_hostname_whose_proof_is_gone_is_served_for_three_days_more() {
 }
 
 #[tokio::test]
-async fn a_proof_that_comes_back_ends_the_three_days() {
+async fn a_restored_proof_ends_the_three_days() {
     let world = World::new();
     let shop = Shop::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
@@ -294,7 +293,7 @@ async fn a_proof_that_comes_back_ends_the_three_days() {
 }
 
 #[tokio::test]
-async fn another_platforms_proof_ends_a_domain_at_the_next_check() {
+async fn another_platforms_proof_ends_a_record_at_the_next_check() {
     let world = World::new();
     let (old, new) = (
         Shop::of(&world, "looms").await,
@@ -313,8 +312,7 @@ async fn another_platforms_proof_ends_a_domain_at_the_next_check() {
 }
 
 #[tokio::test]
-async fn a_platform_that_is_suspended_or_deleted_is_served_under_no_hostname_until_it_is_restored()
-{
+async fn a_suspended_or_deleted_platform_has_no_served_hostname_until_it_is_restored() {
     let world = World::new();
     let shop = Shop::of(&world, "engines").await;
     let entered = shop.enter(&world, &operator(), HOSTNAME).await;
@@ -361,7 +359,7 @@ async fn a_reconciliation_repairs_the_routes_of_records() {
 }
 
 #[tokio::test]
-async fn a_record_whose_job_an_operator_declared_done_needs_no_proof() {
+async fn a_record_whose_job_was_forced_to_complete_needs_no_proof() {
     let world = World::new();
     let shop = Shop::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
@@ -379,7 +377,7 @@ async fn a_record_whose_job_an_operator_declared_done_needs_no_proof() {
 }
 
 #[tokio::test]
-async fn who_loses_a_hostname_is_served_no_longer_though_the_job_that_took_it_fails() {
+async fn a_lost_hostname_is_not_served_even_if_the_job_that_took_it_fails() {
     let world = World::new();
     let (old, new) = (
         Shop::of(&world, "looms").await,
@@ -420,7 +418,7 @@ async fn a_record_that_no_provider_can_serve_takes_no_hostname() {
 }
 
 #[tokio::test]
-async fn a_record_that_has_failed_is_served_when_the_same_is_entered_again() {
+async fn a_failed_record_is_served_after_the_same_record_is_added_again() {
     let world = World::new();
     let shop = Shop::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
@@ -441,7 +439,7 @@ async fn a_record_that_has_failed_is_served_when_the_same_is_entered_again() {
 }
 
 #[tokio::test]
-async fn a_hostname_that_fails_keeps_no_other_from_being_taken_away_and_given_back() {
+async fn a_failing_hostname_does_not_block_the_suspension_and_restore_of_others() {
     const OTHERS: [&str; 2] = ["a.example.org", "z.example.org"];
     let world = World::new();
     let shop = Shop::of(&world, "engines").await;
@@ -466,7 +464,7 @@ async fn a_hostname_that_fails_keeps_no_other_from_being_taken_away_and_given_ba
 }
 
 #[tokio::test]
-async fn as_many_hostnames_as_a_platform_may_have_are_taken_away_and_given_back_in_portions() {
+async fn a_suspension_and_a_restore_handle_many_hostnames_in_batches() {
     const COUNT: usize = 230;
     let world = World::new();
     let shop = Shop::of(&world, "engines").await;
@@ -488,7 +486,7 @@ async fn as_many_hostnames_as_a_platform_may_have_are_taken_away_and_given_back_
 }
 
 #[tokio::test]
-async fn a_record_that_is_deleted_while_its_route_is_given_back_leads_nowhere() {
+async fn a_record_that_is_deleted_while_its_route_is_restored_is_not_served() {
     let world = Arc::new(World::new());
     let shop = Shop::of(&world, "engines").await;
     let entered = shop.enter(&world, &operator(), HOSTNAME).await;
@@ -502,7 +500,7 @@ async fn a_record_that_is_deleted_while_its_route_is_given_back_leads_nowhere() 
     let deleting = Disturbed::new(&world.provider, move |call, _| {
         *seen.lock().unwrap() += usize::from(call == "route_hostname");
         match call {
-            // The first answer is lost: the record is deleted before the call is made again.
+            // The first response is lost, so the record is deleted before the call is repeated.
             "route_hostname" if *seen.lock().unwrap() == 1 => {
                 Err(ProviderError::Transient("lost".into()))
             }

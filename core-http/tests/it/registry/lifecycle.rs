@@ -1,4 +1,5 @@
-//! Suspending, restoring, cancelling, deleting: status, lifecycle, audit, message, refusal of callers and hold of jobs.
+//! Suspending, restoring, cancelling and deleting platforms: the effects on the status, the lifecycle, the audit log,
+//! messages, callers and jobs.
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{Caller, Timestamp};
@@ -11,7 +12,7 @@ use crate::world::{World, admin, at, on_every_store, operator, owner};
 
 const DAY: u64 = 86_400;
 
-/// How a platform gets into a status.
+/// Returns the operation that moves an active platform into a status; `None` for `active`.
 fn way_to(status: &str) -> Option<&'static str> {
     match status {
         "suspended" => Some("suspend"),
@@ -22,7 +23,7 @@ fn way_to(status: &str) -> Option<&'static str> {
 }
 
 #[tokio::test]
-async fn every_move_is_made_from_the_statuses_of_the_table_and_refused_from_the_others() {
+async fn every_operation_is_allowed_from_the_statuses_of_the_table_and_no_others() {
     const ALL: [&str; 4] = ["active", "suspended", "cancelled", "deleted"];
     let world = World::new();
     for (step, sources, target) in [
@@ -52,7 +53,7 @@ async fn every_move_is_made_from_the_statuses_of_the_table_and_refused_from_the_
 }
 
 #[tokio::test]
-async fn a_deleted_platform_is_restored_for_thirty_days() {
+async fn a_deleted_platform_can_be_restored_for_thirty_days() {
     let world = World::new();
     let late = world.platform("late").await;
     let in_time = world.platform("in-time").await;
@@ -67,7 +68,7 @@ async fn a_deleted_platform_is_restored_for_thirty_days() {
 }
 
 #[tokio::test]
-async fn a_reason_is_kept_with_the_platform_and_in_its_lifecycle_by_who_gave_it() {
+async fn a_reason_is_stored_with_the_platform_and_in_its_lifecycle_with_its_author() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let act = async |caller: &Caller, step: &str, reason: &str| {
@@ -107,7 +108,7 @@ async fn a_reason_is_kept_with_the_platform_and_in_its_lifecycle_by_who_gave_it(
     assert_eq!(json!(told), wanted);
 }
 
-/// What the outbox tells others, oldest first.
+/// Returns the payloads of the outbox messages, oldest first.
 async fn messages(world: &World) -> Vec<Value> {
     let mut uow = world.app.store.begin(Mode::Read).await.unwrap();
     let all = OutboxQuery::DueAt(Timestamp::from_seconds(4_000_000_000));
@@ -118,7 +119,7 @@ async fn messages(world: &World) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn every_move_leaves_one_record_one_entry_and_one_message_and_a_refused_one_nothing() {
+async fn every_operation_writes_one_record_entry_and_message_and_a_refused_one_nothing() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let written = async || {
@@ -161,14 +162,14 @@ async fn every_move_leaves_one_record_one_entry_and_one_message_and_a_refused_on
     assert_eq!(actions.each("action"), wanted);
 }
 
-/// Whether the platform's callers are refused, and whether the job is held.
+/// Returns whether the platform's callers are refused, and whether the job is held.
 async fn effects(world: &World, platform: &str, job: &str) -> (bool, bool) {
     let held = &world.job(job).await["holdReason"];
     assert!(held.is_null() || held == "suspension", "{held}");
     (world.is_suspended(platform).await, !held.is_null())
 }
 
-async fn what_an_operator_suspended_only_an_operator_lifts(world: World) {
+async fn only_operators_can_lift_a_suspension_by_an_operator(world: World) {
     let platform = world.platform("engines").await;
     let caller = owner(&platform);
     let try_all = async || {
@@ -183,7 +184,7 @@ async fn what_an_operator_suspended_only_an_operator_lifts(world: World) {
     world.move_on(&platform, "suspend").await;
     try_all().await;
     world.move_on(&platform, "restore").await;
-    // One's own suspension is one's own to lift, until an operator wants it as well.
+    // Owners can lift their own suspension, until an operator suspends the platform too.
     let _ = world.moved(&platform, "suspend", &caller).await.expect(200);
     let by_admin = world.moved(&platform, "restore", &admin(&platform)).await;
     by_admin.refused(403, "FORBIDDEN");
@@ -196,7 +197,7 @@ async fn what_an_operator_suspended_only_an_operator_lifts(world: World) {
     assert!(!world.is_suspended(&platform).await);
 }
 
-async fn each_platform_of_an_organization_is_suspended_by_itself(world: World) {
+async fn each_platform_of_an_organization_is_suspended_independently(world: World) {
     let first = world.platform("engines").await;
     let caller = owner(&first);
     let second = world.platform_by(&caller, "second").await;
@@ -226,12 +227,12 @@ async fn each_platform_of_an_organization_is_suspended_by_itself(world: World) {
 }
 
 on_every_store! {
-    what_an_operator_suspended_only_an_operator_lifts,
-    each_platform_of_an_organization_is_suspended_by_itself,
+    only_operators_can_lift_a_suspension_by_an_operator,
+    each_platform_of_an_organization_is_suspended_independently,
 }
 
 #[tokio::test]
-async fn a_restore_lifts_a_suspension_that_was_set_from_outside() {
+async fn a_restore_lifts_a_suspension_by_another_service() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let job = world.provision(&platform).await;
@@ -244,7 +245,8 @@ async fn a_restore_lifts_a_suspension_that_was_set_from_outside() {
     assert_eq!(effects(&world, &platform, &job).await, (false, false));
 }
 
-/// The status at the end of a platform's lifecycle, each record of which begins where the one before it ended.
+/// Returns the last status in a platform's lifecycle. Asserts that each record starts with the status at which the
+/// previous one ended.
 async fn told(world: &World, platform: &str) -> Value {
     let path = at(platform, "/lifecycle?limit=100");
     let records = world.shown(&path).await;
@@ -281,7 +283,7 @@ async fn asked(world: &World, platform: &str, job: &str, step: &str) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn whatever_is_asked_in_whatever_order_status_records_refusal_and_hold_agree(
+    fn status_lifecycle_refusals_and_holds_agree_after_any_sequence_of_operations(
         steps in prop::collection::vec(prop::sample::select(&[
             "suspend", "restore", "cancel", "soft-delete", "active", "suspended", "deleted",
         ][..]), 1..15),

@@ -1,4 +1,4 @@
-//! How many things a platform has, and how many jobs wait for it.
+//! Limits on the records and on the queued jobs of a platform.
 
 use core_domain::kernel::Limits;
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use crate::world::{
     operator, owner, resource_body, webhooks_of,
 };
 
-/// The room for things of a kind, and the request that creates the thing of a number.
+/// The number of records that can still be created, the path, and the body for the record with a number.
 type Creation = (usize, String, Box<dyn Fn(usize) -> Value>);
 
-async fn every_limit_of_a_platform_holds_when_requests_come_at_once(world: World) {
+async fn concurrent_requests_cannot_exceed_any_limit_of_a_platform(world: World) {
     let world = world.with_limits(Limits {
         jobs_per_platform: 1_000,
         ..Limits::of(4)
@@ -79,9 +79,7 @@ async fn every_limit_of_a_platform_holds_when_requests_come_at_once(world: World
     }
 }
 
-async fn a_platform_has_no_more_queued_jobs_than_the_limit_when_requests_come_at_once(
-    world: World,
-) {
+async fn concurrent_requests_cannot_exceed_the_limit_of_queued_jobs_per_platform(world: World) {
     let world = world.with_limits(Limits {
         jobs_per_platform: 3,
         ..Limits::default()
@@ -104,12 +102,12 @@ async fn a_platform_has_no_more_queued_jobs_than_the_limit_when_requests_come_at
 }
 
 on_every_store! {
-    every_limit_of_a_platform_holds_when_requests_come_at_once,
-    a_platform_has_no_more_queued_jobs_than_the_limit_when_requests_come_at_once,
+    concurrent_requests_cannot_exceed_any_limit_of_a_platform,
+    concurrent_requests_cannot_exceed_the_limit_of_queued_jobs_per_platform,
 }
 
 #[tokio::test]
-async fn deleted_things_make_room() {
+async fn deleted_records_do_not_count_towards_a_limit() {
     let world = World::new().with_limits(Limits {
         entities_per_platform: 1,
         ..Limits::default()

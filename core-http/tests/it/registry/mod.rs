@@ -1,4 +1,4 @@
-//! The registry: what its endpoints do, beyond what holds for every endpoint.
+//! The registry: the behaviour of its endpoints that the generated tests do not cover.
 
 mod audit;
 mod audit_checkpoints;

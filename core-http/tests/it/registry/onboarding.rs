@@ -1,4 +1,4 @@
-//! Onboarding: what is asked for, who sees it, and the slug it reserves.
+//! Onboarding: its result, its visibility, and the slug that it reserves.
 
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
@@ -19,13 +19,13 @@ impl World {
     }
 }
 
-/// What an answer shows of these fields.
+/// Returns the values of these fields.
 fn fields<const N: usize>(shown: &Value, names: [&str; N]) -> [Value; N] {
     names.map(|name| shown[name].clone())
 }
 
 #[tokio::test]
-async fn an_onboarding_ends_with_a_platform_its_tenant_and_its_resources_for_who_asked() {
+async fn an_onboarding_creates_a_platform_with_a_tenant_and_resources_for_its_person() {
     let world = World::new();
     world.template("web").await;
     let person = world.sign_up("ada@example.org").await;
@@ -65,7 +65,7 @@ async fn an_onboarding_ends_with_a_platform_its_tenant_and_its_resources_for_who
     let platform = view["platformId"].as_str().unwrap();
     assert_eq!(world.acts_for(&person).await, view["platformId"]);
     let shown = world.shown(&at(platform, "")).await;
-    // What a person asks for is theirs once billing or an operator says so.
+    // The requested tier takes effect only when billing or an operator grants it.
     let shown = fields(&shown.json, ["ownerUserId", "tier", "slug"]);
     assert_eq!(
         shown,
@@ -79,7 +79,7 @@ async fn an_onboarding_ends_with_a_platform_its_tenant_and_its_resources_for_who
 }
 
 #[tokio::test]
-async fn an_operator_gives_the_tier_that_is_asked_for() {
+async fn an_onboarding_by_an_operator_gets_the_requested_tier() {
     let world = World::new();
     let person = world.sign_up("ada@example.org").await;
     for (asked, given) in [
@@ -104,7 +104,7 @@ async fn an_operator_gives_the_tier_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn the_slug_of_an_open_onboarding_is_reserved_for_it() {
+async fn the_slug_of_a_pending_onboarding_is_reserved_for_it() {
     let world = World::new();
     let deleted = world.platform("old").await;
     world.removed(&at(&deleted, "")).await;
@@ -133,7 +133,7 @@ async fn the_slug_of_an_open_onboarding_is_reserved_for_it() {
 }
 
 #[tokio::test]
-async fn a_slug_is_taken_by_an_organization_too_and_one_that_is_none_is_refused() {
+async fn the_slug_of_an_organization_is_taken_and_a_malformed_slug_is_refused() {
     let world = World::new();
     let person = world.sign_up("ada@example.org").await;
     let set_up = world.set_up(&person, "engines").await.expect(201);
@@ -146,7 +146,7 @@ async fn a_slug_is_taken_by_an_organization_too_and_one_that_is_none_is_refused(
 }
 
 #[tokio::test]
-async fn an_onboarding_is_seen_by_who_asked_whom_it_is_for_and_operators() {
+async fn an_onboarding_is_visible_to_its_requester_its_person_and_operators() {
     let world = World::new();
     let stranger = owner("another");
     let person = user_without_organization();
@@ -158,7 +158,7 @@ async fn an_onboarding_is_seen_by_who_asked_whom_it_is_for_and_operators() {
     }
     let refused = world.onboarding_status(&stranger, id).await;
     refused.refused(404, "NOT_FOUND");
-    // An id that callers give counts for each of them alone.
+    // An id that a caller chooses is separate for each caller.
     let [ada, eve] = ["ada@example.org", "eve@example.org"].map(|email| world.sign_up(email));
     let (ada, eve) = (ada.await, eve.await);
     for (caller, person, slug) in [(operator(), &ada, "adas"), (eve.caller(), &eve, "eves")] {
@@ -179,7 +179,7 @@ async fn an_onboarding_is_seen_by_who_asked_whom_it_is_for_and_operators() {
 }
 
 #[tokio::test]
-async fn a_template_is_one_that_is_offered() {
+async fn a_template_must_exist_and_be_active() {
     let world = World::new();
     world.template("web").await;
     let deprecated = json!({ "status": "deprecated" });
@@ -221,7 +221,7 @@ async fn a_cancelled_onboarding_frees_its_slug() {
 }
 
 #[tokio::test]
-async fn an_onboarding_whose_infrastructure_fails_keeps_its_platform_and_goes_on_when_retried() {
+async fn an_onboarding_with_failed_infrastructure_keeps_its_platform_and_can_be_retried() {
     let world = World::new();
     world.provider.refuse(true);
     let person = world.sign_up("ada@example.org").await.caller();

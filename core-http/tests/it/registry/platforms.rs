@@ -7,7 +7,7 @@ use crate::world::{
 };
 
 #[tokio::test]
-async fn a_new_platform_is_active_and_what_was_not_said_is_null_or_the_default() {
+async fn a_new_platform_is_active_and_missing_fields_are_null_or_the_default() {
     let world = World::new();
     let body = json!({ "name": "Engines", "slug": "engines", "repoName": "org/engines" });
     let created = world.registry.post(&operator(), PLATFORMS, body).await;
@@ -26,7 +26,7 @@ async fn a_new_platform_is_active_and_what_was_not_said_is_null_or_the_default()
 }
 
 #[tokio::test]
-async fn a_slug_belongs_to_one_platform_that_is_not_deleted() {
+async fn a_slug_is_unique_among_platforms_that_are_not_deleted() {
     let world = World::new();
     let first = world.platform("engines").await;
     let again = json!({ "name": "Others", "slug": "engines" });
@@ -48,7 +48,7 @@ async fn a_slug_belongs_to_one_platform_that_is_not_deleted() {
 }
 
 #[tokio::test]
-async fn a_change_changes_what_it_names_and_nothing_else() {
+async fn a_change_affects_only_the_given_fields() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let patch = async |body: Value| {
@@ -65,7 +65,7 @@ async fn a_change_changes_what_it_names_and_nothing_else() {
     let cleared = patch(json!({ "repoName": null, "name": null })).await;
     let fields = ["repoName", "name", "cfAccountId"].map(|field| cleared.json[field].clone());
     assert_eq!(fields, [Value::Null, json!("Looms"), json!("acc")]);
-    // Nothing to change: no new version, no entry in the audit.
+    // A request that changes nothing creates neither a version nor an audit entry.
     let entries = world.count(&at(&platform, "/audit")).await;
     for body in [
         json!({}),
@@ -78,7 +78,7 @@ async fn a_change_changes_what_it_names_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn operators_alone_give_a_platform_more_than_the_first_tier() {
+async fn only_operators_can_give_a_platform_more_than_the_entry_tier() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let create = async |caller, tier: &str| {
@@ -110,7 +110,7 @@ async fn operators_alone_give_a_platform_more_than_the_first_tier() {
 }
 
 #[tokio::test]
-async fn a_status_is_set_from_any_other_one() {
+async fn a_status_can_be_set_from_every_other_status() {
     let world = World::new();
     for from in ["active", "suspended", "cancelled", "deleted"] {
         for to in ["active", "suspended", "deleted"] {
@@ -143,7 +143,7 @@ async fn a_status_is_set_from_any_other_one() {
 }
 
 #[tokio::test]
-async fn a_status_is_set_with_other_fields_by_who_manages_the_platform() {
+async fn only_managers_of_a_platform_can_set_its_status_with_other_fields() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let set = async |caller, status: &str| {
@@ -166,7 +166,7 @@ async fn a_status_is_set_with_other_fields_by_who_manages_the_platform() {
 }
 
 #[tokio::test]
-async fn a_list_shows_the_platforms_of_the_callers_organization_and_operators_all() {
+async fn a_list_has_the_platforms_of_the_callers_organization_and_all_for_operators() {
     let world = World::new();
     let first = world.platform_by(&owner("home"), "engines").await;
     let other = world.platform("looms").await;
@@ -180,7 +180,7 @@ async fn a_list_shows_the_platforms_of_the_callers_organization_and_operators_al
     let second = second.id();
     for (caller, wanted) in [
         (plain_member("home"), vec![&second, &first]),
-        // Who acts for a platform that is not their organization's.
+        // A caller who acts for a platform of another organization.
         (owner(&other), vec![&other]),
         (user_without_organization(), vec![]),
         (operator(), vec![&second, &other, &first]),
@@ -203,7 +203,7 @@ async fn a_list_shows_the_platforms_of_the_callers_organization_and_operators_al
 }
 
 #[tokio::test]
-async fn deleted_platforms_entities_and_resources_are_listed_for_operators_who_ask() {
+async fn deleted_platforms_entities_and_resources_are_listed_for_operators_on_request() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
@@ -240,7 +240,7 @@ async fn deleted_platforms_entities_and_resources_are_listed_for_operators_who_a
 }
 
 #[tokio::test]
-async fn names_are_trimmed_and_one_of_blanks_alone_is_none() {
+async fn names_are_trimmed_and_blank_names_are_refused() {
     let world = World::new();
     let platform = world.platform("engines").await;
     for path in [PLATFORMS, &at(&platform, "/entities")] {

@@ -1,4 +1,4 @@
-//! Deletions: what they would remove, and removing a platform for good.
+//! Deletions: dry runs, cascades, and the hard deletion of platforms.
 
 use core_domain::access::RecordKey;
 use core_domain::iam::MemberQuery;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::world::{How, PLATFORMS, World, at, on_every_store, operator, owner};
 
 #[tokio::test]
-async fn a_dry_run_tells_what_would_go_and_leaves_a_mark_in_the_audit_alone() {
+async fn a_dry_run_returns_the_plan_and_only_writes_an_audit_entry() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let parent = world.tenant(&platform, "parent").await;
@@ -77,7 +77,7 @@ async fn a_dry_run_tells_what_would_go_and_leaves_a_mark_in_the_audit_alone() {
 }
 
 #[tokio::test]
-async fn what_would_be_refused_is_refused_dry_as_well() {
+async fn a_dry_run_is_refused_like_the_real_deletion() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let parent = world.tenant(&platform, "parent").await;
@@ -145,7 +145,7 @@ async fn a_dry_run_refuses_a_resource_that_a_feature_runs_as() {
 }
 
 #[tokio::test]
-async fn a_cascade_removes_what_its_entities_have_at_the_provider() {
+async fn a_cascade_removes_the_provider_objects_of_its_entities() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let parent = world.tenant(&platform, "parent").await;
@@ -162,7 +162,7 @@ async fn a_cascade_removes_what_its_entities_have_at_the_provider() {
     assert_eq!(world.provider.names().len(), 5);
     let path = at(&platform, &format!("/entities/{parent}?cascade=true"));
     let _ = world.registry.delete(&operator(), &path).await.expect(200);
-    // What was entered again before the job works is used again.
+    // An object whose name is recorded again before the job runs is in use again.
     world.resource(&platform, &other, "b-db").await;
     world.run_jobs().await;
     assert_eq!(world.provider.names(), ["b-db", "c-db", "foreign-db"]);
@@ -172,7 +172,7 @@ async fn a_cascade_removes_what_its_entities_have_at_the_provider() {
 }
 
 #[tokio::test]
-async fn a_cascade_above_the_limit_is_refused_dry_as_well() {
+async fn a_cascade_above_the_limit_is_refused_also_as_a_dry_run() {
     let world = World::new().with_limits(Limits {
         records_per_cascade: 3,
         ..Limits::default()
@@ -201,7 +201,7 @@ async fn a_cascade_above_the_limit_is_refused_dry_as_well() {
     assert_eq!(world.count(&at(&platform, "/entities")).await, 0);
 }
 
-/// Puts a thing of the platform's own making into the provider account.
+/// Creates an object of the platform directly at the provider.
 async fn create_object(world: &World, platform: &str, name: &str) {
     let request = CreateResource {
         resource: ResourceRef {
@@ -216,7 +216,7 @@ async fn create_object(world: &World, platform: &str, name: &str) {
 }
 
 #[tokio::test]
-async fn a_hard_deleted_platform_is_shown_until_everything_is_removed_and_then_not_found() {
+async fn a_hard_deleted_platform_is_visible_until_everything_is_removed() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
@@ -227,7 +227,7 @@ async fn a_hard_deleted_platform_is_shown_until_everything_is_removed_and_then_n
     world.provision(&platform).await;
     world.run_jobs().await;
     assert_eq!(world.provider.names().len(), 8);
-    // An object whose entry was deleted is still the platform's.
+    // An object whose record was deleted still belongs to the platform.
     let entered = world.shown(&at(&platform, "/resources?limit=1")).await;
     let last = entered.each("id")[0];
     let last = at(&platform, &format!("/resources/{last}"));
@@ -282,7 +282,7 @@ async fn a_hard_deleted_platform_is_shown_until_everything_is_removed_and_then_n
 }
 
 #[tokio::test]
-async fn a_removal_that_stopped_is_asked_for_again_by_operators_alone() {
+async fn only_operators_can_repeat_a_removal_that_stopped() {
     let world = World::new();
     world.begin_session_of(&owner("any")).await;
     for (slug, how, jobs) in [
@@ -317,7 +317,7 @@ async fn a_removal_that_stopped_is_asked_for_again_by_operators_alone() {
 }
 
 #[tokio::test]
-async fn a_suspended_platform_is_removed_all_the_same_and_leaves_no_suspension_behind() {
+async fn a_suspended_platform_can_be_removed_and_leaves_no_suspension() {
     let world = World::new();
     let platform = world.platform("engines").await;
     for step in ["suspend", "delete"] {
@@ -330,7 +330,7 @@ async fn a_suspended_platform_is_removed_all_the_same_and_leaves_no_suspension_b
     assert_eq!(listed.expect(200).total(), Some(0));
 }
 
-async fn a_removal_frees_the_slug_and_ends_the_organization_that_had_nothing_else(world: World) {
+async fn a_removal_frees_the_slug_and_ends_an_organization_without_other_platforms(world: World) {
     let person = world.sign_up("ada@example.org").await;
     let mut before = Value::Null;
     for _ in 0..2 {
@@ -352,10 +352,10 @@ async fn a_removal_frees_the_slug_and_ends_the_organization_that_had_nothing_els
     assert!(world.provider.names().is_empty());
 }
 
-on_every_store! { a_removal_frees_the_slug_and_ends_the_organization_that_had_nothing_else }
+on_every_store! { a_removal_frees_the_slug_and_ends_an_organization_without_other_platforms }
 
 #[tokio::test]
-async fn an_organization_goes_on_without_a_removed_platform_and_ends_with_its_last_one() {
+async fn an_organization_survives_a_removed_platform_and_ends_with_its_last_one() {
     let world = World::new();
     let person = world.sign_up("ada@example.org").await;
     let set_up = world.set_up(&person, "engines").await.expect(201);

@@ -1,4 +1,4 @@
-//! Names that jobs derive are reserved for the platform they are derived for.
+//! Resource names that jobs derive are reserved for the platform of the job.
 
 use core_domain::kernel::{EntityId, Environment, PlatformId, Slug};
 use core_domain::registry::{
@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::world::{World, at, on_every_store, operator, owner, resource_body};
 
-on_every_store! { a_name_that_a_job_derives_is_refused_to_every_other_platform }
+on_every_store! { a_name_that_a_job_derives_is_refused_for_every_other_platform }
 
-async fn a_name_that_a_job_derives_is_refused_to_every_other_platform(world: World) {
+async fn a_name_that_a_job_derives_is_refused_for_every_other_platform(world: World) {
     let victim = world.platform("victim").await;
     let tenant = world.tenant(&victim, "tenant").await;
     let stranger = world.platform("stranger").await;
@@ -35,7 +35,7 @@ async fn a_name_that_a_job_derives_is_refused_to_every_other_platform(world: Wor
         }
     }
     assert_eq!(world.count(&at(&stranger, "/resources")).await, 0);
-    // The platform itself may enter what is its own, the worker of a feature once its entity has that feature.
+    // The platform itself may record these names, and that of a feature's worker once the entity has the feature.
     let path = at(&victim, &format!("/entities/{tenant}/resources"));
     for name in &names {
         let mut body = resource_body(name);

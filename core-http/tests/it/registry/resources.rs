@@ -13,7 +13,7 @@ fn one(platform: &str, resource: &str) -> String {
     at(platform, &format!("/resources/{resource}"))
 }
 
-/// A good body with other fields.
+/// Returns a valid body with these fields replaced.
 fn body_with(fields: Value) -> Value {
     let mut body = resource_body("engines-db");
     for (field, value) in fields.as_object().unwrap() {
@@ -30,7 +30,7 @@ impl World {
         entered
     }
 
-    /// Through these statuses.
+    /// Moves a resource through these statuses, in order.
     async fn lead(&self, platform: &str, resource: &str, statuses: &str) {
         for status in statuses.split_whitespace() {
             let moved = self.change(platform, resource, json!({ "status": status }));
@@ -45,7 +45,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn an_entry_is_pending_and_keeps_its_settings_as_they_came() {
+async fn a_new_resource_is_pending_and_its_config_is_stored_unchanged() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
@@ -78,7 +78,7 @@ async fn an_entry_is_pending_and_keeps_its_settings_as_they_came() {
 }
 
 #[tokio::test]
-async fn a_status_moves_as_the_table_says_and_a_refused_change_changes_nothing() {
+async fn a_status_moves_by_the_table_and_a_refused_change_has_no_effect() {
     const ALL: [&str; 5] = ["pending", "provisioning", "active", "failed", "deleted"];
     let world = World::new();
     let platform = world.platform("engines").await;
@@ -110,12 +110,12 @@ async fn a_status_moves_as_the_table_says_and_a_refused_change_changes_nothing()
             }
         }
     }
-    // Four were deleted by name, and each is told as what it was.
+    // Four resources were deleted by a change of their status, and each change is audited as a deletion.
     assert_eq!(world.audit("resource.deleted").await.len(), 4);
 }
 
 #[tokio::test]
-async fn a_change_sets_clears_and_keeps() {
+async fn a_change_sets_clears_and_keeps_fields() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
@@ -142,7 +142,7 @@ async fn a_change_sets_clears_and_keeps() {
 }
 
 #[tokio::test]
-async fn settings_have_64_kib_and_a_job_is_one_of_the_same_platform() {
+async fn a_config_is_limited_to_64_kib_and_a_job_must_be_of_the_same_platform() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let other = world.platform("looms").await;
@@ -156,7 +156,7 @@ async fn settings_have_64_kib_and_a_job_is_one_of_the_same_platform() {
             world.change(&platform, &resource, fields).await,
         ]
     };
-    // The quotes count as well.
+    // The quotes of the JSON string count too.
     let settings = |bytes: usize| json!({ "config": "x".repeat(bytes - 2) });
     for refused in both(settings(64 * 1024 + 1)).await {
         let refused = refused.refused(400, "VALIDATION_ERROR");
@@ -172,7 +172,7 @@ async fn settings_have_64_kib_and_a_job_is_one_of_the_same_platform() {
     }
 }
 
-async fn a_name_means_one_resource_of_a_type_in_a_provider_account(world: World) {
+async fn a_name_is_unique_per_resource_type_in_a_provider_account(world: World) {
     let mut places = Vec::new();
     for (slug, account) in [
         ("one", None),
@@ -211,10 +211,10 @@ async fn a_name_means_one_resource_of_a_type_in_a_provider_account(world: World)
     let _ = enter(1, "d1", "prod").await.expect(201);
 }
 
-on_every_store! { a_name_means_one_resource_of_a_type_in_a_provider_account }
+on_every_store! { a_name_is_unique_per_resource_type_in_a_provider_account }
 
 #[tokio::test]
-async fn a_lookup_finds_the_newest_of_what_the_caller_reaches_by_the_name_at_the_provider() {
+async fn a_lookup_by_provider_name_returns_the_newest_accessible_resource() {
     let world = World::new().with_limits(Limits {
         platforms_per_organization: 1_000,
         ..Limits::default()
@@ -249,7 +249,7 @@ async fn a_lookup_finds_the_newest_of_what_the_caller_reaches_by_the_name_at_the
             .await
             .refused(400, "VALIDATION_ERROR");
     }
-    // However many platforms are in between; the suspended one is passed over.
+    // The lookup skips the suspended platform and works with any number of platforms.
     world.move_on(&second, "suspend").await;
     for number in 0..100 {
         let slug = format!("further-{number}");
@@ -261,7 +261,7 @@ async fn a_lookup_finds_the_newest_of_what_the_caller_reaches_by_the_name_at_the
 }
 
 #[tokio::test]
-async fn what_a_job_finds_is_entered_once_and_becomes_active_wherever_it_stood() {
+async fn a_job_activates_existing_records_in_every_status_and_adds_no_second_one() {
     let world = World::new();
     let platform = world.platform("engines").await;
     world.tenant(&platform, "first").await;

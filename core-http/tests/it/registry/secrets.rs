@@ -1,4 +1,4 @@
-//! Which secrets resources have.
+//! The names and statuses of the secrets of resources.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ async fn platform_with_resource(world: &World) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_secret_is_noted_once_and_one_that_is_set_again_was_rotated() {
+async fn a_secret_is_recorded_once_and_is_rotated_when_it_is_set_again() {
     let world = World::new();
     let (platform, resource) = platform_with_resource(&world).await;
     let first = world
@@ -56,7 +56,7 @@ async fn a_secret_is_noted_once_and_one_that_is_set_again_was_rotated() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_none_is_a_mistake_in_the_request_and_a_value_is_kept_nowhere() {
+async fn a_malformed_name_is_a_validation_error_and_a_value_is_never_stored() {
     let world = World::new();
     let (platform, resource) = platform_with_resource(&world).await;
     let note = async |name: &str, body: Value| {
@@ -105,9 +105,9 @@ async fn the_secrets_of_a_deleted_resource_are_not_shown() {
     late.refused(404, "NOT_FOUND");
 }
 
-on_every_store! { of_first_notes_at_once_one_is_the_first }
+on_every_store! { of_concurrent_first_requests_one_creates_the_secret }
 
-async fn of_first_notes_at_once_one_is_the_first(world: World) {
+async fn of_concurrent_first_requests_one_creates_the_secret(world: World) {
     let (platform, resource) = platform_with_resource(&world).await;
     let path = at(&platform, &format!("/resources/{resource}/secrets/API_KEY"));
     let noted = (0..4).map(|_| {

@@ -1,4 +1,4 @@
-//! The main path, and requests at the same time: the same on every store.
+//! The main path and concurrent requests, with the same results on every store.
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{Caller, PlatformId};
@@ -14,12 +14,12 @@ use crate::world::{
 };
 
 on_every_store! {
-    a_platform_from_its_onboarding_to_its_removal,
-    of_requests_at_once_that_exclude_each_other_one_wins,
-    what_is_added_while_its_place_goes_is_refused_or_removed_with_it,
+    a_platform_works_from_its_onboarding_to_its_removal,
+    of_concurrent_conflicting_requests_one_succeeds,
+    a_record_added_during_a_deletion_is_refused_or_deleted_with_its_parent,
 }
 
-async fn a_platform_from_its_onboarding_to_its_removal(world: World) {
+async fn a_platform_works_from_its_onboarding_to_its_removal(world: World) {
     let person = world.sign_up("ada@example.org").await.caller();
     let start = json!({ "platformName": "Engines", "slug": "engines" });
     let path = "/api/v1/onboarding/start";
@@ -41,7 +41,7 @@ async fn a_platform_from_its_onboarding_to_its_removal(world: World) {
     let suspended = suspend(&caller).await.expect(200);
     assert_eq!(suspended.text("status"), "suspended");
     world.tick(1);
-    // The platform's callers are refused before their stored answers are looked for.
+    // The platform's callers are refused before their stored responses are looked up.
     suspend(&caller).await.refused(451, "PLATFORM_SUSPENDED");
     world.tick(1);
     for step in ["restore", "cancel"] {
@@ -105,7 +105,7 @@ async fn tree_and_resources(world: &World, platform: &str, caller: &Caller) {
     assert_eq!((first.total(), pages), (Some(7), [4, 3]));
 }
 
-/// The statuses of requests that are sent at the same time, sorted.
+/// Sends the requests concurrently and returns their sorted statuses.
 async fn statuses_at_once(
     world: &World,
     caller: &Caller,
@@ -125,7 +125,7 @@ async fn statuses_at_once(
     statuses
 }
 
-async fn of_requests_at_once_that_exclude_each_other_one_wins(world: World) {
+async fn of_concurrent_conflicting_requests_one_succeeds(world: World) {
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let resource = world.resource(&platform, &entity, "engines-db").await;
@@ -182,7 +182,7 @@ async fn of_requests_at_once_that_exclude_each_other_one_wins(world: World) {
     let moves = moves.map(|step| ("POST", of(&format!("/{step}")), Value::Null));
     statuses_at_once(&world, &operator(), moves.to_vec()).await;
     let records = world.registry.get(&operator(), &of("/lifecycle")).await;
-    // Whichever came first, the records tell what can have happened.
+    // The records match one of the possible orders of the requests.
     let mut told = records.each("toStatus");
     told.sort_unstable();
     let possible = ["active", "cancelled", "suspended"];
@@ -190,7 +190,7 @@ async fn of_requests_at_once_that_exclude_each_other_one_wins(world: World) {
     assert_eq!(world.status(&platform).await, "cancelled");
 }
 
-/// How many rows a platform has, deleted ones too.
+/// Returns the number of rows of a platform in each of seven tables, including deleted ones.
 async fn rows(world: &World, platform: &str) -> [u64; 7] {
     let id = PlatformId::parse(platform).unwrap();
     let within = Within::Platform(&id);
@@ -226,7 +226,7 @@ async fn rows(world: &World, platform: &str) -> [u64; 7] {
     counts.map(Result::unwrap)
 }
 
-async fn what_is_added_while_its_place_goes_is_refused_or_removed_with_it(world: World) {
+async fn a_record_added_during_a_deletion_is_refused_or_deleted_with_its_parent(world: World) {
     for round in 0..5 {
         let platform = world.platform(&format!("engines-{round}")).await;
         let of = |rest: &str| at(&platform, rest);

@@ -1,4 +1,4 @@
-//! Totals of lists that are too long to be counted each time.
+//! Totals of lists that are too long to be counted for every request.
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{EntityId, Name, PlatformId, Slug};
@@ -10,11 +10,11 @@ use crate::world::{World, at, on_every_store, operator, start};
 
 on_every_store! {
     a_long_list_has_the_right_total_after_every_change,
-    every_page_of_a_walk_says_the_total_that_its_first_page_found,
-    filtered_audit_lists_have_the_right_total_whatever_is_sealed,
+    every_page_of_a_walk_has_the_total_of_its_first_page,
+    filtered_audit_lists_have_the_right_total_before_and_after_sealing,
 }
 
-/// So many tenants as no commit of the suite made at once.
+/// Adds `count` tenants in one commit, more than any commit of the suite adds.
 async fn many_tenants(world: &World, platform: &str, count: usize) {
     use core_domain::kernel::Clock;
 
@@ -50,7 +50,7 @@ async fn a_long_list_has_the_right_total_after_every_change(world: World) {
     assert_eq!([total().await, total().await], [1_200, 1_200]);
     let made = world.tenant(&platform, "one-more").await;
     assert_eq!(total().await, 1_201);
-    // Sealing moves entries and changes nothing.
+    // Sealing moves entries and does not change the total.
     world.seal().await;
     assert_eq!(total().await, 1_201);
     let one = at(&platform, &format!("/entities/{made}"));
@@ -61,14 +61,14 @@ async fn a_long_list_has_the_right_total_after_every_change(world: World) {
     assert_eq!(total().await, 1_201);
     world.tenant(&other, "of-another").await;
     assert_eq!(total().await, 1_201);
-    // Nothing comes of what is refused.
+    // A refused request does not change the total.
     let refused = json!({ "name": "E", "slug": "one-more", "type": "nothing" });
     let answer = world.registry.post(&operator(), &path, refused).await;
     answer.refused(400, "VALIDATION_ERROR");
     assert_eq!(total().await, 1_201);
 }
 
-async fn every_page_of_a_walk_says_the_total_that_its_first_page_found(world: World) {
+async fn every_page_of_a_walk_has_the_total_of_its_first_page(world: World) {
     let platform = world.platform("engines").await;
     for slug in ["one", "two", "three"] {
         world.tenant(&platform, slug).await;
@@ -92,7 +92,7 @@ async fn every_page_of_a_walk_says_the_total_that_its_first_page_found(world: Wo
     assert_eq!(world.shown(&path).await.total(), Some(6));
 }
 
-async fn filtered_audit_lists_have_the_right_total_whatever_is_sealed(world: World) {
+async fn filtered_audit_lists_have_the_right_total_before_and_after_sealing(world: World) {
     let platform = world.platform("engines").await;
     let lists = [
         at(&platform, "/audit?action=entity.created"),

@@ -1,4 +1,4 @@
-//! Workspace stacks.
+//! Workspace stacks: creation, default stacks, and deletion with their entity.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ impl World {
         created
     }
 
-    /// The names of a tenant's default stacks.
+    /// Returns the names of a tenant's default stacks.
     async fn defaults(&self, platform: &str, tenant: &str) -> Vec<String> {
         let path = at(platform, &format!("/stacks?tenantId={tenant}"));
         let listed = self.shown(&path).await;
@@ -28,7 +28,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_stack_is_active_and_its_creation_answers_no_more_than_what_it_is() {
+async fn a_new_stack_is_active_and_its_creation_returns_a_summary() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let tenant = world.tenant(&platform, "tenant").await;
@@ -61,7 +61,7 @@ async fn a_stack_is_active_and_its_creation_answers_no_more_than_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_stack_is_made_for_an_entity_of_the_platform_that_is_in_use() {
+async fn a_stack_requires_an_active_entity_of_the_platform() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let other = world.platform("looms").await;
@@ -88,7 +88,7 @@ async fn a_stack_is_made_for_an_entity_of_the_platform_that_is_in_use() {
 }
 
 #[tokio::test]
-async fn a_name_and_a_default_are_those_of_one_entity() {
+async fn a_stack_name_and_the_default_stack_are_unique_per_entity() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let first = world.tenant(&platform, "first").await;
@@ -123,7 +123,7 @@ async fn a_name_and_a_default_are_those_of_one_entity() {
 }
 
 #[tokio::test]
-async fn an_entity_that_has_stacks_goes_with_them_or_not_at_all() {
+async fn an_entity_with_stacks_can_only_be_deleted_in_a_cascade() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let tenant = world.tenant(&platform, "tenant").await;
@@ -141,10 +141,10 @@ async fn an_entity_that_has_stacks_goes_with_them_or_not_at_all() {
     assert_eq!(world.audit("workspace_stack.deleted").await.len(), 1);
 }
 
-async fn of_new_defaults_at_once_one_is_left(world: World) {
+async fn of_concurrent_default_stacks_one_remains_the_default(world: World) {
     let platform = world.platform("engines").await;
     let tenant = world.tenant(&platform, "tenant").await;
-    // In the first round there is none whose place they take.
+    // In the first round there is no earlier default stack to replace.
     for round in 0..3 {
         let requests = ["a", "b", "c"].map(|name| {
             let (api, path) = (world.registry.clone(), at(&platform, "/stacks"));
@@ -160,4 +160,4 @@ async fn of_new_defaults_at_once_one_is_left(world: World) {
     }
 }
 
-on_every_store! { of_new_defaults_at_once_one_is_left }
+on_every_store! { of_concurrent_default_stacks_one_remains_the_default }

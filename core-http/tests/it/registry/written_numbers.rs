@@ -1,4 +1,4 @@
-//! Numbers in free-form values come back as they were written, of any size and precision.
+//! Numbers in free-form values are returned as they were written, with any size and precision.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use http::Request;
 
 use crate::world::{Answer, Api, World, at, on_every_store, operator, resource_body};
 
-on_every_store! { numbers_in_free_form_values_come_back_as_they_were_written }
+on_every_store! { numbers_in_free_form_values_are_returned_as_they_were_written }
 
-/// As a client may order and space it.
+/// A value with the field order and the white space of a client.
 const SENT: &str = r#"{ "c": 9007199254740993, "a": 18446744073709551616,
     "b": [0.1234567890123456789012, -0, 1.50, 1E2, 7.0, "1e2"] }"#;
 
-/// The same, as it is kept.
+/// The same value as it is stored.
 const KEPT: &str = r#"{"a":18446744073709551616,"b":[0.1234567890123456789012,-0,1.50,1E2,7.0,"1e2"],"c":9007199254740993}"#;
 
 async fn sent(api: &Api, caller: &Caller, to: (&str, &str), key: &str, body: String) -> Answer {
@@ -27,13 +27,13 @@ async fn sent(api: &Api, caller: &Caller, to: (&str, &str), key: &str, body: Str
     api.raw(request.body(bytes_body(body)).unwrap()).await
 }
 
-/// Expects a value under a name in the text of an answer.
+/// Asserts that the text of a response contains a field with exactly this value.
 fn holds(answer: &Answer, name: &str, value: &str) {
     let text = std::str::from_utf8(&answer.bytes).unwrap();
     assert!(text.contains(&format!("\"{name}\":{value}")), "{text}");
 }
 
-async fn numbers_in_free_form_values_come_back_as_they_were_written(world: World) {
+async fn numbers_in_free_form_values_are_returned_as_they_were_written(world: World) {
     let platform = world.platform("engines").await;
     let operator = operator();
     let path = at(&platform, "/config/features");

@@ -1,4 +1,4 @@
-//! Limits on connections: which connection makes room for another, and which never does.
+//! Limits on connections: connections that are closed in favour of new ones, and connections that never are.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::world::server::{Client, Server, get, lengths, options};
 
 const HALF_HEAD: &str = "GET / HTTP/1.1\r\nHo";
 
-/// An address that the tests do not use by default.
+/// A client address that the tests do not use by default.
 const OTHER: &str = "127.0.0.2";
 
-/// Requests to `/held` wait until [`Held::release`], after they have begun. The answer to `/stream` has no end.
+/// A service in which requests to `/held` wait for [`Held::release`], and the response to `/stream` is endless.
 #[derive(Clone)]
 struct Held {
     begun: Arc<Semaphore>,
@@ -52,7 +52,7 @@ impl Held {
         lengths(request).await
     }
 
-    /// A body that sends a comment for every release.
+    /// Returns a body that sends a comment after every release.
     fn stream(self) -> Body {
         let frames = futures_util::stream::unfold(self, |held| async move {
             held.begun.add_permits(1);
@@ -62,7 +62,7 @@ impl Held {
         Body::new(StreamBody::new(Box::pin(frames)))
     }
 
-    /// Sends a request that is in progress when this returns.
+    /// Sends a request and returns when the request is in progress.
     async fn begin(&self, client: &mut Client, path: &str) {
         client.write(&get(path)).await;
         self.begun.acquire().await.unwrap().forget();
@@ -94,7 +94,7 @@ fn assert_refused(answer: &str, limit: usize) {
 }
 
 #[tokio::test]
-async fn one_address_with_half_heads_does_not_keep_another_from_being_served() {
+async fn one_address_with_incomplete_heads_does_not_block_another() {
     let server = Server::start(service_fn(lengths), limited_to(200, 128)).await;
     let mut attackers = Vec::new();
     for _ in 0..250 {
@@ -103,7 +103,7 @@ async fn one_address_with_half_heads_does_not_keep_another_from_being_served() {
         attackers.push(client);
     }
     server.serves_others().await;
-    // The address has its newest 128 connections, and the listener room for others.
+    // The address keeps its newest 128 connections, so the listener has room for others.
     let mut other = server.connect().await;
     for _ in 0..3 {
         assert_eq!(other.ask("/").await, "200 fine");
@@ -119,7 +119,7 @@ async fn one_address_with_half_heads_does_not_keep_another_from_being_served() {
 }
 
 #[tokio::test]
-async fn at_the_cap_the_oldest_half_head_is_closed_and_the_new_connection_served() {
+async fn at_the_limit_the_oldest_incomplete_head_is_closed_for_a_new_connection() {
     let held = Held::new();
     let server = held.server(limited_to(3, 100)).await;
     let mut active = server.connect().await;
@@ -190,7 +190,7 @@ async fn a_request_and_a_stream_in_progress_are_never_closed_for_another_connect
 }
 
 #[tokio::test]
-async fn refused_connections_that_send_nothing_do_not_keep_the_listener_from_accepting() {
+async fn refused_connections_that_send_nothing_do_not_block_the_listener() {
     let held = Held::new();
     let server = held.server(limited_to(1, 100)).await;
     let mut active = server.connect().await;
@@ -205,7 +205,7 @@ async fn refused_connections_that_send_nothing_do_not_keep_the_listener_from_acc
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_has_no_limit_of_its_own() {
+async fn a_trusted_proxy_has_no_limit_per_address() {
     let held = Held::new();
     let server = held
         .server(ServeOptions {

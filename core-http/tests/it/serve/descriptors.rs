@@ -1,4 +1,4 @@
-//! Out of file descriptors: in a process of its own, which may open few files.
+//! A listener without free file descriptors. The test runs in a child process with a low limit of open files.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tower::service_fn;
 
 use crate::world::server::{Server, lengths, options};
 
-/// Set in the process that may open few files.
+/// The environment variable that is set in the child process.
 const BOUNDED: &str = "CORE_HTTP_TESTS_BOUNDED";
 
-/// Too many open files.
+/// The operating system's error code for too many open files.
 const EMFILE: i32 = 24;
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn with_few_file_descriptors() {
         }
     };
     assert_eq!(error.raw_os_error(), Some(EMFILE), "{error}");
-    // The listener has met the same limit by now: whoever waits in its backlog cannot be accepted.
+    // The listener has reached the same limit by now, so it cannot accept the connections in its backlog.
     tokio::time::sleep(Duration::from_millis(200)).await;
     clients.truncate(4);
     server.serves_others().await;

@@ -1,3 +1,5 @@
+//! The shutdown of a server: readiness, draining, and running requests.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use crate::world::World;
 use crate::world::server::{Client, Server, get, lengths, options, status};
 
 #[tokio::test]
-async fn requests_that_outlast_the_shutdown_are_cut_off() {
+async fn requests_that_outlast_the_drain_time_are_aborted() {
     let entered = Arc::new(Notify::new());
     let inside = Arc::clone(&entered);
     let service = service_fn(move |request: Request<IncomingBody>| {
@@ -41,7 +43,7 @@ async fn requests_that_outlast_the_shutdown_are_cut_off() {
 }
 
 #[tokio::test]
-async fn a_shutdown_lets_running_requests_finish_and_takes_no_more() {
+async fn a_shutdown_finishes_running_requests_and_accepts_no_new_ones() {
     let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (inside, may_leave) = (Arc::clone(&entered), Arc::clone(&leave));
     let service = service_fn(move |request: Request<IncomingBody>| {
@@ -83,7 +85,7 @@ async fn readiness_fails_first_while_the_listener_still_serves() {
             break;
         }
     }
-    // Connections from before end with their next answer, and new ones are accepted.
+    // Older connections end with their next response, and new ones are accepted.
     before.write(&get("/livez")).await;
     let answer = before.closed().await;
     assert_eq!(status(&answer), "200");
@@ -94,7 +96,7 @@ async fn readiness_fails_first_while_the_listener_still_serves() {
 }
 
 #[tokio::test]
-async fn after_the_drain_delay_the_listener_accepts_no_more() {
+async fn after_the_drain_delay_the_listener_accepts_no_connections() {
     let options = ServeOptions {
         drain_delay: Duration::from_millis(50),
         ..options()
@@ -106,7 +108,7 @@ async fn after_the_drain_delay_the_listener_accepts_no_more() {
     assert!(TcpStream::connect(server.address).await.is_err());
 }
 
-/// Sends bytes on a connection of their own, whose answer closes it.
+/// Sends bytes on a new connection, which closes after the response. Returns the response.
 async fn raw(address: std::net::SocketAddr, bytes: &str) -> String {
     let mut client = Client(TcpStream::connect(address).await.unwrap());
     let bytes = bytes.replace("Host: a\r\n", "Host: a\r\nConnection: close\r\n");

@@ -1,3 +1,5 @@
+//! The limit on the number of connections.
+
 use std::time::Duration;
 
 use core_http::ServeOptions;
@@ -13,14 +15,14 @@ fn at_most(connections: usize) -> ServeOptions {
 }
 
 #[tokio::test]
-async fn above_the_cap_the_longest_idle_connection_makes_room() {
+async fn above_the_limit_the_longest_idle_connection_is_closed() {
     let server = Server::start(service_fn(lengths), at_most(2)).await;
     let mut clients = Vec::new();
     for _ in 0..2 {
         let mut client = server.connect().await;
         assert_eq!(client.ask("/").await, "200 fine");
         clients.push(client);
-        // The order of two that are idle for the same millisecond is not told.
+        // Two connections that are idle since the same millisecond have no defined order.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let mut third = server.connect().await;
@@ -32,7 +34,7 @@ async fn above_the_cap_the_longest_idle_connection_makes_room() {
 }
 
 #[tokio::test]
-async fn clients_that_send_nothing_and_fill_the_cap_are_closed_and_others_served() {
+async fn silent_clients_that_reach_the_limit_are_closed_and_others_are_served() {
     let server = Server::start(service_fn(lengths), at_most(4)).await;
     let mut silent = Vec::new();
     for _ in 0..20 {
@@ -42,14 +44,14 @@ async fn clients_that_send_nothing_and_fill_the_cap_are_closed_and_others_served
 }
 
 #[tokio::test]
-async fn a_burst_of_clients_above_the_cap_leaves_the_listener_as_it_was() {
+async fn a_burst_of_clients_above_the_limit_does_not_affect_the_listener() {
     let server = Server::start(service_fn(lengths), at_most(4)).await;
     let clients = (0..40).map(|_| async {
         for _ in 0..5 {
             let mut client = server.connect().await;
             client.write(&get("/")).await;
             let answer = client.answer().await;
-            // Served, refused, or closed for a later one.
+            // Served, refused, or closed in favour of a later connection.
             let expected = ["200 fine", "503 ", "closed "];
             assert!(
                 expected.iter().any(|one| answer.starts_with(one)),

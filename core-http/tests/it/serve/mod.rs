@@ -1,4 +1,4 @@
-//! Connections over real sockets: what slow, silent and many clients may do, while others are served.
+//! Connections over real sockets: slow, silent and many clients do not prevent others from being served.
 
 mod crowded;
 mod descriptors;

@@ -1,3 +1,5 @@
+//! Clients that read their responses slowly or not at all.
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +20,7 @@ use crate::world::server::{Server, get, lengths, options};
 const SHORT: Duration = Duration::from_millis(200);
 const PIECE: &[u8] = &[b'x'; 64 * 1024];
 
-/// Tells when it is dropped.
+/// Sends a message when it is dropped.
 struct Dropped(mpsc::UnboundedSender<()>);
 
 impl Drop for Dropped {
@@ -27,7 +29,7 @@ impl Drop for Dropped {
     }
 }
 
-/// An answer of this many pieces.
+/// Returns a response body of this many pieces.
 fn large(pieces: usize, dropped: Dropped) -> Body {
     let stream = futures_util::stream::unfold((0, dropped), move |(n, dropped)| async move {
         let frame = Ok::<_, BoxError>(Frame::data(Bytes::from_static(PIECE)));
@@ -37,7 +39,7 @@ fn large(pieces: usize, dropped: Dropped) -> Body {
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_its_answer_is_cut_off_while_others_are_served() {
+async fn a_client_that_never_reads_is_disconnected_while_others_are_served() {
     let options = ServeOptions {
         write_idle_timeout: SHORT,
         ..options()
@@ -64,7 +66,7 @@ async fn a_client_that_never_reads_its_answer_is_cut_off_while_others_are_served
 }
 
 #[tokio::test]
-async fn a_client_that_reads_slowly_gets_all_of_its_answer() {
+async fn a_client_that_reads_slowly_gets_its_complete_response() {
     let options = ServeOptions {
         write_idle_timeout: SHORT * 8,
         ..options()
@@ -83,7 +85,7 @@ async fn a_client_that_reads_slowly_gets_all_of_its_answer() {
     let mut received = 0;
     let mut buffer = vec![0; 512 * 1024];
     loop {
-        // Slower than the time limit in all, and never slower between two reads.
+        // The total time exceeds the time limit, but the time between two reads does not.
         tokio::time::sleep(SHORT / 5).await;
         match client.0.read(&mut buffer).await.unwrap() {
             0 => break,
@@ -94,7 +96,7 @@ async fn a_client_that_reads_slowly_gets_all_of_its_answer() {
 }
 
 #[tokio::test]
-async fn a_stream_that_pauses_is_not_cut_off() {
+async fn a_stream_that_pauses_is_not_aborted() {
     let options = ServeOptions {
         header_timeout: SHORT,
         keep_alive_timeout: SHORT,
@@ -122,7 +124,7 @@ async fn a_stream_that_pauses_is_not_cut_off() {
     let server = Server::start(service, options).await;
     let mut client = server.connect().await;
     client.write(&get("/")).await;
-    // The time itself is what is tried here.
+    // The test needs real time, because it tests timeouts on a real socket.
     tokio::time::sleep(SHORT * 4).await;
     more.notify_one();
     tokio::time::sleep(SHORT * 2).await;
@@ -135,10 +137,10 @@ async fn a_stream_that_pauses_is_not_cut_off() {
 
 const MIB: usize = 1024 * 1024;
 
-/// The size of an answer that no socket buffers hold.
+/// The size of a response that exceeds all socket buffers, in bytes.
 const HUGE: usize = 16 * MIB;
 
-/// The memory of a huge answer. All answers share one buffer, so that the test itself needs little.
+/// The memory of a huge response. All responses share one buffer, so that the test itself needs little memory.
 struct HugeAnswer {
     bytes: Arc<Vec<u8>>,
     live: Arc<AtomicUsize>,
@@ -158,7 +160,7 @@ impl Drop for HugeAnswer {
     }
 }
 
-/// A server whose answers to `/huge` are counted while they are in memory.
+/// A server that counts its responses to `/huge` while they are in memory.
 struct HugeAnswers {
     server: Server,
     live: Arc<AtomicUsize>,
@@ -206,7 +208,7 @@ async fn within_20_seconds<T>(work: impl Future<Output = Option<T>>) -> Option<T
 }
 
 #[tokio::test]
-async fn answers_that_nobody_reads_are_dropped_above_the_limit_of_the_listener() {
+async fn unread_responses_above_the_limit_of_the_listener_are_dropped() {
     let options = ServeOptions {
         max_unread_bytes: 4 * HUGE,
         ..options()
@@ -224,13 +226,13 @@ async fn answers_that_nobody_reads_are_dropped_above_the_limit_of_the_listener()
     }
     assert_eq!(answers.live.load(Ordering::SeqCst), 4);
     answers.server.serves_others().await;
-    // Those that waited shortest are still served.
+    // The most recent responses are still sent.
     let mut last = clients.pop().unwrap();
     assert_eq!(last.answer().await.len(), "200 ".len() + HUGE);
 }
 
 #[tokio::test]
-async fn a_connection_waits_with_two_answers_at_most_however_many_requests_it_sent() {
+async fn a_connection_has_at_most_two_pending_responses_for_any_number_of_requests() {
     let answers = HugeAnswers::start(options()).await;
     let mut client = answers.server.connect().await;
     client.write(&get("/huge").repeat(64)).await;
@@ -239,6 +241,6 @@ async fn a_connection_waits_with_two_answers_at_most_however_many_requests_it_se
         let read = within_20_seconds(async { client.0.read(&mut buffer).await.ok() }).await;
         received += read.unwrap();
         let live = answers.live.load(Ordering::SeqCst);
-        assert!(live <= 2, "{live} answers wait");
+        assert!(live <= 2, "{live} responses are pending");
     }
 }

@@ -1,3 +1,5 @@
+//! Clients that send heads and bodies slowly or not at all.
+
 use std::time::Duration;
 
 use core_http::ServeOptions;
@@ -9,7 +11,7 @@ use crate::world::server::{Client, Server, get, lengths, options};
 
 const SHORT: Duration = Duration::from_millis(500);
 
-/// Sends a byte now and then until the server closes the connection.
+/// Sends single bytes with pauses until the server closes the connection. Returns the response.
 async fn trickle(mut client: Client, bytes: &str) -> String {
     for byte in bytes.as_bytes().iter().cycle() {
         let mut closed = [0_u8; 1];
@@ -22,7 +24,7 @@ async fn trickle(mut client: Client, bytes: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_to_its_end_is_closed_while_others_are_served() {
+async fn a_connection_with_an_incomplete_head_is_closed_while_others_are_served() {
     let options = ServeOptions {
         header_timeout: SHORT,
         ..options()
@@ -41,7 +43,7 @@ async fn a_head_that_does_not_come_to_its_end_is_closed_while_others_are_served(
 }
 
 #[tokio::test]
-async fn a_second_head_has_the_same_time_from_its_first_byte() {
+async fn a_second_head_has_the_same_timeout_from_its_first_byte() {
     let options = ServeOptions {
         header_timeout: SHORT,
         ..options()
@@ -54,7 +56,7 @@ async fn a_second_head_has_the_same_time_from_its_first_byte() {
 }
 
 #[tokio::test]
-async fn a_connection_may_wait_longer_for_its_next_request_than_a_head_may_take() {
+async fn a_connection_may_be_idle_longer_than_the_header_timeout() {
     let options = ServeOptions {
         header_timeout: SHORT,
         ..options()
@@ -62,13 +64,13 @@ async fn a_connection_may_wait_longer_for_its_next_request_than_a_head_may_take(
     let server = Server::start(service_fn(lengths), options).await;
     let mut client = server.connect().await;
     assert_eq!(client.ask("/").await, "200 fine");
-    // The time itself is what is tried here.
+    // The test needs real time, because it tests timeouts on a real socket.
     tokio::time::sleep(SHORT * 3).await;
     assert_eq!(client.ask("/").await, "200 fine");
 }
 
 #[tokio::test]
-async fn a_connection_without_a_next_request_is_closed() {
+async fn a_connection_without_another_request_is_closed_after_the_keep_alive_timeout() {
     let options = ServeOptions {
         keep_alive_timeout: SHORT,
         ..options()
@@ -109,7 +111,7 @@ async fn a_body_that_pauses_or_takes_too_long_is_refused_while_others_are_served
 }
 
 #[tokio::test]
-async fn a_body_that_keeps_coming_may_take_longer_than_one_pause() {
+async fn a_body_without_long_pauses_may_take_longer_than_the_idle_timeout() {
     let options = ServeOptions {
         body_times: BodyTimes {
             idle: SHORT * 4,
@@ -130,7 +132,7 @@ async fn a_body_that_keeps_coming_may_take_longer_than_one_pause() {
 }
 
 #[tokio::test]
-async fn requests_that_are_sent_ahead_are_all_answered() {
+async fn pipelined_requests_all_get_a_response() {
     let server = Server::start(service_fn(lengths), options()).await;
     let mut client = server.connect().await;
     client.write(&get("/").repeat(3)).await;

@@ -1,4 +1,4 @@
-//! What becomes of a connection when a service answers without reading the body.
+//! Connections on which a service responds without reading the request body.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 
 use crate::world::server::{Server, lengths, options};
 
-/// A server that answers 401 without reading the body below `/none`, after its first frame below `/some`; and what it tells
-/// before each of these answers.
+/// Starts a server that responds with 401: to `/none` without reading the body, to `/some` after the first frame. The
+/// returned `Notify` is notified before each of these responses.
 async fn server() -> (Server, Arc<Notify>) {
     let entered = Arc::new(Notify::new());
     let inside = Arc::clone(&entered);
@@ -40,7 +40,7 @@ fn head(path: &str, lines: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
 }
 
-/// Tells whether an answer is the 401, and says that the connection closes.
+/// Asserts that a response is the 401, and returns whether it announces that the connection closes.
 fn closes(answer: &str) -> bool {
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
     assert!(answer.ends_with("\r\n\r\nno"), "{answer}");
@@ -48,7 +48,7 @@ fn closes(answer: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_connection_goes_on_behind_a_small_body_that_no_service_reads() {
+async fn a_connection_is_reused_after_a_small_unread_body() {
     let (server, entered) = server().await;
     let mut client = server.connect().await;
     let large = "x".repeat(200_000);
@@ -62,7 +62,7 @@ async fn a_connection_goes_on_behind_a_small_body_that_no_service_reads() {
             client.write(&head(path, lines)).await;
             let (first, rest) = body.split_at(1);
             if path == "/none" {
-                // The body comes after the service has answered.
+                // The body is sent after the service has responded.
                 entered.notified().await;
             }
             client.write(first).await;
@@ -74,9 +74,9 @@ async fn a_connection_goes_on_behind_a_small_body_that_no_service_reads() {
 }
 
 #[tokio::test]
-async fn a_client_reads_an_answer_that_announces_the_end_behind_a_large_body() {
+async fn a_large_unread_body_gets_a_response_and_closes_the_connection() {
     let (server, _) = server().await;
-    // More than sockets hold, so that the client writes still when the answer is there.
+    // More than the socket buffers hold, so that the client is still writing when the response arrives.
     let large = "x".repeat(16_000_000);
     for path in ["/none", "/some"] {
         let mut client = server.connect().await;
@@ -88,7 +88,7 @@ async fn a_client_reads_an_answer_that_announces_the_end_behind_a_large_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_come_holds_an_answer_up_for_seconds_and_ends_the_connection() {
+async fn a_missing_body_delays_a_response_by_seconds_and_closes_the_connection() {
     let (server, _) = server().await;
     let mut client = server.connect().await;
     client.write(&head("/none", "Content-Length: 2\r\n")).await;
@@ -96,7 +96,7 @@ async fn a_body_that_does_not_come_holds_an_answer_up_for_seconds_and_ends_the_c
 }
 
 #[tokio::test]
-async fn a_client_that_waits_for_a_sign_to_send_its_body_gets_the_answer_instead() {
+async fn a_client_that_waits_for_100_continue_gets_the_response_instead() {
     let (server, _) = server().await;
     let lines = "Content-Length: 2\r\nExpect: 100-continue\r\n";
     assert!(closes(&server.raw(&head("/none", lines)).await));

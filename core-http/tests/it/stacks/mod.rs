@@ -1,4 +1,4 @@
-//! The stack registry: what it does with templates and versions, beyond what holds for every endpoint.
+//! The stack registry: templates and versions, beyond what the generated tests cover.
 
 mod templates;
 mod versions;

@@ -1,4 +1,4 @@
-//! Templates.
+//! Stack templates: creation, changes, and unique names.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn a_template_is_shown_and_listed_as_it_was_created() {
     assert_eq!(listed.json["data"][1], wanted);
 }
 
-async fn a_name_belongs_to_one_template_for_good(world: World) {
+async fn a_template_name_is_never_reused(world: World) {
     let caller = operator();
     let rivals = (0..4).map(|_| world.stacks.post(&caller, STACKS, template("web")));
     let answers = join_all(rivals).await;
@@ -46,10 +46,10 @@ async fn a_name_belongs_to_one_template_for_good(world: World) {
     again.refused(409, "CONFLICT");
 }
 
-on_every_store! { a_name_belongs_to_one_template_for_good }
+on_every_store! { a_template_name_is_never_reused }
 
 #[tokio::test]
-async fn a_change_changes_what_it_names_and_nothing_else() {
+async fn a_change_affects_only_the_given_fields() {
     let world = World::new();
     world.create_stack("web").await;
     let mut wanted = world.stack("/web").await.json["template"].clone();

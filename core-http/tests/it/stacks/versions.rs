@@ -1,4 +1,4 @@
-//! Versions of templates.
+//! Stack versions: publication, deprecation, and validation of definitions.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::world::{World, on_every_store, operator};
 
 #[tokio::test]
-async fn a_definition_is_kept_as_it_came_and_its_digest_is_the_entity_tag() {
+async fn a_definition_is_stored_unchanged_and_its_digest_is_the_entity_tag() {
     let world = World::new();
     for name in ["web", "api"] {
         world.create_stack(name).await;
@@ -26,7 +26,7 @@ async fn a_definition_is_kept_as_it_came_and_its_digest_is_the_entity_tag() {
     assert_eq!(shown.json, wanted);
     let tag = shown.header("etag");
     assert_eq!((tag, tag.len()), (published.header("etag"), 66));
-    // The order of the keys is no part of it.
+    // The digest does not depend on the order of the keys.
     let same = serde_json::from_str(r#"{"a":{"x":[1,2.5,"é"],"y":null},"b":9007199254740993}"#);
     let same = world.publish("api", "1.0.0", &same.unwrap()).await;
     assert_eq!(same.expect(201).header("etag"), tag);
@@ -39,7 +39,7 @@ async fn a_definition_is_kept_as_it_came_and_its_digest_is_the_entity_tag() {
 }
 
 #[tokio::test]
-async fn versions_are_listed_by_precedence_and_the_latest_is_settled_at_every_change() {
+async fn versions_are_listed_by_precedence_and_every_change_updates_the_latest() {
     let world = World::new();
     world.create_stack("web").await;
     let latest = async |wanted: &str| {
@@ -78,11 +78,15 @@ async fn versions_are_listed_by_precedence_and_the_latest_is_settled_at_every_ch
         tags.push(latest(wanted).await);
     }
     tags.dedup();
-    assert_eq!(tags.len(), 10, "what is shown of a template has a new tag");
+    assert_eq!(
+        tags.len(),
+        10,
+        "each change gives the template a new entity tag"
+    );
     assert_eq!(world.stack("/web/1.2.0").await.text("status"), "deprecated");
 }
 
-async fn a_version_is_published_once_however_it_is_spelled_and_whatever_became_of_it(world: World) {
+async fn a_version_is_published_once_in_any_spelling_even_after_its_deprecation(world: World) {
     world.create_stack("web").await;
     let definition = json!({});
     let rivals = (0..4).map(|_| world.publish("web", "1.0.0", &definition));
@@ -92,7 +96,7 @@ async fn a_version_is_published_once_however_it_is_spelled_and_whatever_became_o
     let refused = answers.iter().filter(|answer| answer.code() == "CONFLICT");
     assert_eq!(refused.count(), 3);
     assert_eq!(world.stack("/web/01.0.0").await.text("version"), "1.0.0");
-    // Twice is once.
+    // The second deprecation has no effect.
     for version in ["1.0.0", "01.0.0"] {
         world.deprecate("web", version).await;
         let again = world.publish("web", version, &definition).await;
@@ -103,10 +107,10 @@ async fn a_version_is_published_once_however_it_is_spelled_and_whatever_became_o
     }
 }
 
-on_every_store! { a_version_is_published_once_however_it_is_spelled_and_whatever_became_of_it }
+on_every_store! { a_version_is_published_once_in_any_spelling_even_after_its_deprecation }
 
 #[tokio::test]
-async fn a_deprecated_template_takes_no_versions_until_it_is_offered_again() {
+async fn a_deprecated_template_accepts_no_versions_until_it_is_active_again() {
     let world = World::new();
     world.create_stack("web").await;
     for (status, published) in [("deprecated", false), ("active", true)] {
@@ -128,7 +132,7 @@ async fn a_deprecated_template_takes_no_versions_until_it_is_offered_again() {
 }
 
 #[tokio::test]
-async fn the_known_keys_of_a_definition_are_checked_and_every_issue_has_its_path() {
+async fn the_known_keys_of_a_definition_are_validated_and_every_issue_has_a_path() {
     let world = World::new();
     world.create_stack("web").await;
     for (definition, issues) in [
@@ -174,7 +178,7 @@ async fn a_definition_has_at_most_256_kib() {
 }
 
 #[tokio::test]
-async fn large_versions_are_listed_on_pages_of_a_mebibyte() {
+async fn the_pages_of_a_list_of_large_versions_are_limited_to_about_a_mebibyte() {
     let world = World::new();
     world.create_stack("web").await;
     let definition = json!({ "text": "x".repeat(200 * 1024) });

@@ -1,4 +1,4 @@
-//! A service as tests talk to it: in process, as a gateway passes requests on.
+//! A client that calls a service in process, as a gateway does.
 
 use core_domain::kernel::Caller;
 use core_http::kernel::testing::{Answer, call_with, send};
@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub(crate) struct Api(pub(crate) Service);
 
-/// The answers to requests that are sent at the same time.
+/// Sends requests at the same time and returns their answers in the same order.
 pub(crate) async fn at_once<F>(requests: impl IntoIterator<Item = F>) -> Vec<Answer>
 where
     F: Future<Output = Answer> + Send + 'static,
@@ -48,7 +48,7 @@ impl Api {
         self.send(caller, "DELETE", path, &[], Value::Null).await
     }
 
-    /// A request as it comes over the network: who calls is found out from its headers.
+    /// Sends a request as over the network: the service identifies the caller by the headers.
     pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
         send(&self.0, request).await
     }

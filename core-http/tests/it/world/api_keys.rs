@@ -1,4 +1,4 @@
-//! What services learn of API keys.
+//! Validation of API keys, as services request it.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use super::{World, operator};
 pub(crate) const VALIDATE: &str = "/api/core/apikey/validate";
 
 impl World {
-    /// What services learn of a key.
+    /// Returns the validation result of a key, as a service receives it.
     pub(crate) async fn validated(&self, secret: &str) -> Value {
         let body = json!({ "key": secret });
         let answer = self.iam.post(&operator(), VALIDATE, body).await;
         answer.expect(200).json
     }
 
-    /// Whether a key is accepted, or else why not.
+    /// Returns `VALID` if a key is accepted, otherwise the code of the refusal.
     pub(crate) async fn verdict(&self, secret: &str) -> String {
         let found = self.validated(secret).await;
         match found["code"].as_str() {

@@ -1,4 +1,4 @@
-//! An archive format that tests can write by hand: the paths of its files, one a line; each has its own path as content.
+//! An archive format that tests write by hand: one file path per line. The content of each file is its path.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use core_domain::cli::SiteError;
 use core_domain::port::{ArchiveError, BlobReader, Site, SiteArchives};
 use core_domain::testing::MemorySite;
 
-/// A site in that format.
+/// A site archive in that format.
 pub(crate) const SITE: &[u8] = b"index.html\nstyle.css";
 
-/// What no client may see.
+/// An internal error text that must not reach a client.
 pub(crate) const SERVER_PATH: &str = "/srv/core-data/uploads/x: no space left";
 
-// A mock would not outlive the panic it is asked for.
+// This is not a mock, because a mock cannot be used after the panic that a test requests.
 #[derive(Debug)]
 struct ByHand;
 

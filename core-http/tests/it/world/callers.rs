@@ -1,4 +1,4 @@
-//! Who calls.
+//! The callers of the tests.
 
 use core_domain::kernel::{ApiKeyId, Caller, Role, SessionId, UserId};
 use core_http::kernel::testing::member;
@@ -17,12 +17,12 @@ pub(crate) fn plain_member(platform: &str) -> Caller {
     member("mary", platform, Role::MEMBER).unwrap()
 }
 
-/// A program with an API key of a platform's organization.
+/// Returns a program that calls with an API key of the platform's organization.
 pub(crate) fn api_key(platform: &str) -> Caller {
     api_key_named("key-1", platform)
 }
 
-/// As [`api_key`], with the id of the key.
+/// Like [`api_key`], with this key id.
 pub(crate) fn api_key_named(id: &str, platform: &str) -> Caller {
     Caller::ApiKey {
         key_id: ApiKeyId::parse(id).unwrap(),
@@ -31,7 +31,7 @@ pub(crate) fn api_key_named(id: &str, platform: &str) -> Caller {
     }
 }
 
-/// A signed-in person who acts for no organization.
+/// Returns a signed-in person who acts for no organization.
 pub(crate) fn user_without_organization() -> Caller {
     Caller::User {
         user_id: UserId::parse("leo").unwrap(),
@@ -41,7 +41,7 @@ pub(crate) fn user_without_organization() -> Caller {
     }
 }
 
-/// The same person, known by the word of a service and not by a session.
+/// Returns the same person, vouched for by the service `gateway`. The session id stays the same.
 pub(crate) fn vouched_for(mut person: Caller) -> Caller {
     if let Caller::User { service, .. } = &mut person {
         *service = Some("gateway".to_owned());

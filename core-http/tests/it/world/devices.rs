@@ -1,4 +1,4 @@
-//! Devices that people sign in with.
+//! Devices that sign in for people, such as the command-line client.
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::Caller;
@@ -10,7 +10,7 @@ use super::{Answer, Person, World};
 const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 impl World {
-    /// The codes of a device.
+    /// Requests the codes of a device login.
     pub(crate) async fn device_codes(&self) -> Answer {
         let body = json!({ "client_id": "core-cli" });
         let asked = self
@@ -19,14 +19,14 @@ impl World {
         asked.await.expect(200)
     }
 
-    /// What a person decides about the device with a code.
+    /// Approves or denies the device with this user code, as a person. `action` is `approve` or `deny`.
     pub(crate) async fn decide(&self, person: &Person, code: &str, action: &str) -> Answer {
         let body = json!({ "user_code": code, "action": action });
         let path = "/oauth/device/authorize";
         self.iam.post(&person.caller(), path, body).await
     }
 
-    /// A device asks for its tokens.
+    /// Polls for the tokens of a device.
     pub(crate) async fn poll(&self, device_code: &str) -> Answer {
         let body = json!({
             "grant_type": DEVICE_GRANT, "device_code": device_code, "client_id": "core-cli",
@@ -35,7 +35,7 @@ impl World {
         self.iam.post(&Caller::Anonymous, path, body).await
     }
 
-    /// Exchanges a refresh token.
+    /// Exchanges a refresh token for new tokens.
     pub(crate) async fn refresh(&self, token: &str) -> Answer {
         let body = json!({
             "grant_type": "refresh_token", "refresh_token": token, "client_id": "core-cli",
@@ -45,7 +45,7 @@ impl World {
             .await
     }
 
-    /// A device that a person has approved; answers its device code.
+    /// Requests codes for a device that the person then approves. Returns the device code.
     pub(crate) async fn approved(&self, person: &Person) -> String {
         let codes = self.device_codes().await;
         let approved = self
@@ -55,7 +55,7 @@ impl World {
         codes.text("device_code").to_owned()
     }
 
-    /// Marks a person as banned in the store, and leaves their sessions.
+    /// Marks a person as banned in the store. Their sessions stay.
     pub(crate) async fn keep_out(&self, person: &Person) {
         let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
         let now = uow.now().await.unwrap();
@@ -69,7 +69,7 @@ impl World {
         uow.commit().await.unwrap();
     }
 
-    /// A device that a person has signed in with; answers its tokens.
+    /// Signs in a device for a person. Returns the response with its tokens.
     pub(crate) async fn device_login(&self, person: &Person) -> Answer {
         let device_code = self.approved(person).await;
         self.poll(&device_code).await.expect(200)

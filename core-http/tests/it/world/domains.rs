@@ -1,4 +1,4 @@
-//! Workspace stacks, DNS records and custom domains, as tests need them before they begin.
+//! Creates the workspace stacks, DNS records and custom domains that tests start with.
 
 use core_domain::port::ResourceRef;
 use core_domain::registry::ResourceType;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{World, at, operator};
 
-/// What domains of tests have to lead to.
+/// The hostname that custom domains of tests must point to.
 pub(crate) const TARGET: &str = "platform.example.net";
 
-/// What a customer's hostname leads to. The provider in memory finds one by its owner alone.
+/// Returns the target of a customer's hostname. The in-memory provider ignores it and finds a hostname by its owner.
 pub(crate) fn any_target() -> ResourceRef {
     ResourceRef {
         resource_type: ResourceType::Worker,
@@ -19,7 +19,7 @@ pub(crate) fn any_target() -> ResourceRef {
 }
 
 impl World {
-    /// Asks for a DNS record. Time passes.
+    /// Requests a DNS record. Advances the clock by a second.
     pub(crate) async fn ask_for_dns_record(
         &self,
         platform: &str,
@@ -36,7 +36,7 @@ impl World {
         answer
     }
 
-    /// A DNS record; answers its id.
+    /// Creates a DNS record and returns its id.
     pub(crate) async fn dns_record(
         &self,
         platform: &str,
@@ -48,7 +48,7 @@ impl World {
         asked.await.expect(201).id()
     }
 
-    /// Asks for a custom domain. Time passes.
+    /// Requests a custom domain. Advances the clock by a second.
     pub(crate) async fn ask_for_domain(
         &self,
         platform: &str,
@@ -62,13 +62,13 @@ impl World {
         answer
     }
 
-    /// A custom domain; answers its id.
+    /// Creates a custom domain and returns its id.
     pub(crate) async fn domain(&self, platform: &str, dns_record: &str, hostname: &str) -> String {
         let asked = self.ask_for_domain(platform, dns_record, hostname);
         asked.await.expect(201).id()
     }
 
-    /// A platform with a DNS record; answers the ids of both.
+    /// Creates a platform with a DNS record. Returns the ids of both.
     pub(crate) async fn platform_with_dns(&self, slug: &str) -> (String, String) {
         let platform = self.platform(slug).await;
         let entity = self.tenant(&platform, "tenant").await;
@@ -83,7 +83,7 @@ impl World {
         (platform, record)
     }
 
-    /// A domain as its list shows it.
+    /// Returns a domain as the list of its platform shows it. Deleted domains are included.
     pub(crate) async fn shown_domain(&self, platform: &str, domain: &str) -> Value {
         let path = at(platform, "/domains?limit=100&includeDeleted=true");
         let listed = self.shown(&path).await;
@@ -91,14 +91,14 @@ impl World {
         listed.find(|one| one["id"] == domain).unwrap().clone()
     }
 
-    /// Time passes, and what is due is done.
+    /// Advances the clock, and runs the due timers and jobs.
     pub(crate) async fn pass(&self, seconds: u64) {
         self.tick(seconds);
         self.run_timers().await;
         self.run_jobs().await;
     }
 
-    /// Creates the records a domain lacks in the DNS.
+    /// Creates the DNS records that a domain is missing.
     pub(crate) async fn create_records(&self, platform: &str, domain: &str) {
         let shown = self.shown_domain(platform, domain).await;
         for record in shown["missingRecords"].as_array().unwrap() {

@@ -35,12 +35,13 @@ impl Follower {
         Self(answer.into_body())
     }
 
-    /// The text of the next event or sign of life; `None` at the end.
+    /// Returns the text of the next event or heartbeat; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<String> {
         let frame = self.0.frame().await?.unwrap();
         Some(String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap())
     }
 
+    /// Returns the type of the next event; empty for a heartbeat.
     pub(crate) async fn next_type(&mut self) -> String {
         let text = self.next().await.unwrap();
         let name = text.lines().find_map(|line| line.strip_prefix("event: "));

@@ -1,4 +1,4 @@
-//! Other limits than the usual ones, and what holds at every limit.
+//! Worlds with limits that differ from the defaults, and assertions about reached limits.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl World {
     }
 }
 
-/// Requires the refusal at a limit.
+/// Asserts that the answer refuses the request with 409 because this limit is reached.
 #[track_caller]
 pub(crate) fn assert_limit(answer: &Answer, limit: u64, context: &str) {
     let refusal = (answer.status.as_u16(), answer.code());
@@ -41,7 +41,8 @@ pub(crate) fn assert_limit(answer: &Answer, limit: u64, context: &str) {
     assert_eq!(details.unwrap()["limit"], limit, "{context}");
 }
 
-/// Sends requests one by one until there is room for two more, and then five at once: two succeed, three are refused.
+/// Sends requests one by one until there is room for two more, and then five at once. Asserts that two of those succeed
+/// and three are refused.
 pub(crate) async fn assert_room_at_once<F>(
     (room, limit): (usize, u64),
     context: &str,

@@ -1,4 +1,4 @@
-//! What an operator sees and does, in one call each.
+//! Single calls of an operator, and their results.
 
 use core_domain::kernel::Caller;
 use core_http::kernel::testing::{Answer, operator};
@@ -7,23 +7,24 @@ use serde_json::{Value, json};
 use super::{ORIGIN, PLATFORMS, Person, World, at, owner};
 
 impl World {
-    /// What the registry has there.
+    /// Returns the response of the registry to a `GET` of the operator, which must succeed.
     pub(crate) async fn shown(&self, path: &str) -> Answer {
         self.registry.get(&operator(), path).await.expect(200)
     }
 
-    /// Makes sure that the registry has nothing there.
+    /// Asserts that the registry has no record at this path.
     pub(crate) async fn missing(&self, path: &str) {
         let missing = self.registry.get(&operator(), path).await;
         missing.refused(404, "NOT_FOUND");
     }
 
-    /// Asks the registry for a change.
+    /// Sends a `PATCH` to the registry as the operator.
     pub(crate) async fn patched(&self, path: &str, body: Value) -> Answer {
         self.registry.patch(&operator(), path, body).await
     }
 
-    /// A `POST` below a platform (`suspend`, `restore`, `cancel`, `delete`), or `soft-delete`. Time passes.
+    /// Changes the lifecycle of a platform: a `POST` to `suspend`, `restore`, `cancel` or `delete`, or a `DELETE` for
+    /// `soft-delete`. Advances the clock by a second.
     pub(crate) async fn moved(&self, platform: &str, step: &str, caller: &Caller) -> Answer {
         let answer = if step == "soft-delete" {
             self.registry.delete(caller, &at(platform, "")).await
@@ -35,19 +36,19 @@ impl World {
         answer
     }
 
-    /// As [`World::moved`], by the operator, who is not refused.
+    /// Like [`World::moved`], as the operator. The change must succeed.
     pub(crate) async fn move_on(&self, platform: &str, step: &str) {
         let _ = self.moved(platform, step, &operator()).await.expect(200);
     }
 
-    /// Deletes a record as the operator. Time passes.
+    /// Deletes a record as the operator. Advances the clock by a second.
     pub(crate) async fn removed(&self, path: &str) {
         let deleted = self.registry.delete(&operator(), path).await.expect(200);
         assert_eq!(deleted.json, json!({ "success": true }));
         self.tick(1);
     }
 
-    /// As [`World::moved`], with `/internal/platform-status`, which other services call.
+    /// Sets the status of a platform with `/internal/platform-status`, a route for other services.
     pub(crate) async fn flag(&self, platform: &str, status: &str) {
         let body = json!({ "platformId": platform, "status": status });
         let path = "/internal/platform-status";
@@ -60,14 +61,14 @@ impl World {
         shown.text("status").to_owned()
     }
 
-    /// Whether the platform's callers are refused.
+    /// Returns whether the platform's callers are refused with 451.
     pub(crate) async fn is_suspended(&self, platform: &str) -> bool {
         let path = at(platform, "/entities");
         let answer = self.registry.get(&owner(platform), &path).await;
         answer.status == 451
     }
 
-    /// A job as operators see it.
+    /// Returns a job as operators see it.
     pub(crate) async fn job(&self, id: &str) -> Value {
         let path = format!("/api/v1/provision/jobs/{id}");
         self.provisioning
@@ -77,19 +78,19 @@ impl World {
             .json
     }
 
-    /// The jobs of a platform, newest first.
+    /// Returns the jobs of a platform, newest first.
     pub(crate) async fn jobs(&self, platform: &str) -> Vec<Value> {
         let path = format!("/api/v1/provision/jobs?platformId={platform}");
         let listed = self.provisioning.get(&operator(), &path).await.expect(200);
         listed.json["data"].as_array().unwrap().clone()
     }
 
-    /// How many records a list of the registry has.
+    /// Returns the number of records in a list of the registry.
     pub(crate) async fn count(&self, path: &str) -> u64 {
         self.shown(path).await.total().unwrap()
     }
 
-    /// Sets up an organization for a person; answers its platform.
+    /// Sets up an organization with a platform as this person, who sends their session cookie.
     pub(crate) async fn set_up(&self, person: &Person, slug: &str) -> Answer {
         let body = json!({ "name": "Engines", "slug": slug });
         let headers = [("cookie", person.cookie.as_str()), ("origin", ORIGIN)];
@@ -98,7 +99,7 @@ impl World {
         self.iam.send(&caller, "POST", path, &headers, body).await
     }
 
-    /// The platform that a person's session acts for.
+    /// Returns the id of the platform that a person's session acts for; `null` if there is none.
     pub(crate) async fn acts_for(&self, person: &Person) -> Value {
         let session = self.iam.get(&person.caller(), "/api/core/session").await;
         session.expect(200).json["platformId"].clone()
@@ -109,7 +110,7 @@ impl World {
         self.shown(&path).await.json["available"] == true
     }
 
-    /// How many platforms there are that are not deleted.
+    /// Returns the number of platforms that are not deleted.
     pub(crate) async fn platform_count(&self) -> u64 {
         self.count(PLATFORMS).await
     }

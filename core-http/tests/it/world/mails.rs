@@ -1,4 +1,4 @@
-//! The mails that wait to be sent.
+//! The queued mails, and the links and tokens in them.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use serde_json::json;
 use super::World;
 
 impl World {
-    /// Every mail that waits and will be sent, oldest first.
+    /// Returns every queued mail that will be sent, oldest first.
     pub(crate) async fn mails(&self) -> Vec<Mail> {
         self.waiting_mails().await.into_iter().flatten().collect()
     }
 
-    /// Every mail that waits, oldest first; `None` for one that will be dropped.
+    /// Returns every queued mail, oldest first. `None` marks a mail that will be dropped.
     pub(crate) async fn waiting_mails(&self) -> Vec<Option<Mail>> {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let now = uow.now().await.unwrap();
@@ -32,7 +32,7 @@ impl World {
             .collect()
     }
 
-    /// Returns the number of stored tokens of links to an address, of every purpose.
+    /// Returns the number of stored link tokens for an address, of every purpose.
     pub(crate) async fn verifications(&self, email: &str) -> usize {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let tomorrow = uow.now().await.unwrap().plus(Duration::from_secs(86_400));
@@ -43,7 +43,7 @@ impl World {
         all.await.unwrap().iter().filter(of).count()
     }
 
-    /// The audit, the outbox and the tokens of links, as they are stored.
+    /// Returns the stored audit entries, outbox messages and link tokens as text.
     pub(crate) async fn everything_stored(&self) -> String {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let now = uow.now().await.unwrap();
@@ -66,7 +66,7 @@ impl World {
         format!("{entries:?}{messages:?}{:?}", verifications.unwrap())
     }
 
-    /// The links in the mails to an address, the last one last.
+    /// Returns the links in the mails to an address, newest last.
     async fn mailed_links(&self, to: &str) -> std::vec::IntoIter<String> {
         let mails = self.mails().await.into_iter();
         let links = mails.filter(|mail| mail.to.as_str() == to).map(|mail| {
@@ -76,12 +76,12 @@ impl World {
         links.collect::<Vec<_>>().into_iter()
     }
 
-    /// The link in the last mail to an address.
+    /// Returns the link in the newest mail to an address.
     pub(crate) async fn mailed_link(&self, to: &str) -> String {
         self.mailed_links(to).await.next_back().unwrap()
     }
 
-    /// The token in the last mail to an address that has one.
+    /// Returns the token in the newest mail to an address that contains one.
     pub(crate) async fn mailed_token(&self, to: &str) -> String {
         let mut links = self.mailed_links(to).await;
         let link = links.rfind(|link| link.contains("token=")).unwrap();
@@ -89,7 +89,7 @@ impl World {
         token.split('&').next().unwrap().to_owned()
     }
 
-    /// The invitation in the last mail to an address that has one, as its link names it: `<id>.<secret>`.
+    /// Returns the reference in the newest invitation mail to an address: `<id>.<secret>`.
     pub(crate) async fn mailed_invitation(&self, to: &str) -> String {
         let mut links = self.mailed_links(to).await;
         let link = links.rfind(|link| link.contains("/accept-invitation?"));
@@ -98,7 +98,8 @@ impl World {
         name.to_owned()
     }
 
-    /// Tokens that were sent to an address: to sign in, for a new password, to confirm the address. Time passes.
+    /// Requests three links for an address and returns their tokens: to sign in, to set a new password, and to confirm
+    /// the address. Advances the clock by a second after each request.
     pub(crate) async fn link_tokens(&self, email: &str) -> [String; 3] {
         let mut tokens = Vec::new();
         for path in [

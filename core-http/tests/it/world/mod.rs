@@ -1,4 +1,4 @@
-//! The one world of these tests: every service over one store, a clock that is set, and a provider in memory.
+//! The shared test environment: every service over one store, with a manual clock and an in-memory provider.
 
 mod api;
 mod api_keys;
@@ -59,9 +59,10 @@ pub(crate) use second_factors::{Authenticator, waiting_cookie};
 pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};
 pub(crate) use webhooks::{WEBHOOKS, answered, webhooks_of};
 
-/// The address people reach IAM at.
+/// The base URL of IAM, and the origin of its pages.
 pub(crate) const ORIGIN: &str = "http://iam.test";
 
+/// The services under test, with their store, clock, provider and DNS.
 pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) app: Arc<App>,
@@ -73,35 +74,35 @@ pub(crate) struct World {
     pub(crate) provider: MemoryInfrastructure,
     pub(crate) dns: MemoryDns,
     pub(crate) store: Arc<ExchangeableStore>,
-    /// What is below the store, for what no use case does.
+    /// The rows below `store`, for changes that no use case makes.
     pub(crate) rows: Arc<dyn RowStore>,
     pub(crate) place: stores::Place,
     pub(crate) _keeps: Box<dyn Any + Send + Sync>,
 }
 
-/// What operators do to jobs.
+/// An intervention of an operator in a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum How {
     Retry,
     Cancel,
     ForceComplete,
-    /// Of the job's dead letter.
+    /// Replays the job's dead letter.
     Replay,
 }
 
-/// The clock of every test: it stands still until it is set.
+/// Returns the clock of every test, set to 2027-01-15T08:00:00Z. It moves only when a test advances it.
 pub(crate) fn start() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)))
 }
 
-/// What services are made of, over an empty store in memory, for rows that a test makes itself.
+/// Returns an application over an empty in-memory store, for tests that define their own endpoint rows.
 pub(crate) fn bare_app() -> (App, Arc<ManualClock>) {
     let clock = start();
     let store = stores::in_memory(clock.clone()).store;
     (app(store, clock.clone()), clock)
 }
 
-/// IAM's settings; its services and a gateway in the same process share them.
+/// Returns the settings of IAM. The IAM service and an in-process gateway share them.
 pub(crate) fn iam_config() -> IamConfig {
     IamConfig {
         secret: b"a secret of thirty-two bytes ...".to_vec(),
@@ -113,7 +114,7 @@ pub(crate) fn iam_config() -> IamConfig {
     }
 }
 
-/// Every service of an application, in the order of [`World::services`].
+/// Creates every service of an application, in the order of [`World::services`].
 fn services_of(app: &Arc<App>, provider: &MemoryInfrastructure, config: CliConfig) -> [Api; 5] {
     let shared = || Arc::clone(app);
     let provider = Arc::new(provider.clone());
@@ -127,23 +128,23 @@ fn services_of(app: &Arc<App>, provider: &MemoryInfrastructure, config: CliConfi
 }
 
 impl World {
-    /// In memory.
+    /// Creates a world over an empty in-memory store.
     pub(crate) fn new() -> Self {
         Self::with(|_| {})
     }
 
-    /// In memory, with other settings or ports.
+    /// Creates an in-memory world; `change` adjusts its settings or ports first.
     pub(crate) fn with(change: impl FnOnce(&mut App)) -> Self {
         Self::with_uploads(CliConfig::default(), change)
     }
 
-    /// As [`World::with`], with limits of uploads.
+    /// Like [`World::with`], with these settings of the CLI service, such as upload limits.
     pub(crate) fn with_uploads(config: CliConfig, change: impl FnOnce(&mut App)) -> Self {
         let clock = start();
         Self::over(stores::in_memory(clock.clone()), clock, config, change)
     }
 
-    /// In memory, with an engine whose calls fail when it is told to.
+    /// Creates an in-memory world whose store fails on demand, and the handle that makes it fail.
     pub(crate) fn faulty() -> (Self, FaultStore) {
         let clock = start();
         let (opened, faults) = stores::faulty(clock.clone());
@@ -151,7 +152,7 @@ impl World {
         (world, faults)
     }
 
-    /// With other settings of sign-ups and sign-ins.
+    /// Returns the same world with these options for sign-up and sign-in.
     pub(crate) fn with_iam(self, options: IamOptions) -> Self {
         self.with_iam_config(&IamConfig {
             options,
@@ -159,7 +160,7 @@ impl World {
         })
     }
 
-    /// With an application on another origin.
+    /// Returns the same world with a trusted application on another origin.
     pub(crate) fn with_trusted_origin(self, origin: &str) -> Self {
         self.with_iam_config(&IamConfig {
             trusted_origins: vec![origin.to_owned()],
@@ -167,7 +168,7 @@ impl World {
         })
     }
 
-    /// With nothing that registers and verifies passkeys.
+    /// Returns the same world with passkeys disabled.
     pub(crate) fn without_passkeys(self) -> Self {
         self.with_iam_config(&IamConfig {
             passkeys: None,
@@ -181,11 +182,12 @@ impl World {
         self
     }
 
+    /// Creates a world over an empty store of this backend.
     pub(crate) async fn on(backend: Backend) -> Self {
         Self::on_with(backend, |_| {}).await
     }
 
-    /// As [`World::on`], with other settings or ports.
+    /// Like [`World::on`]; `change` adjusts the settings or ports first.
     pub(crate) async fn on_with(backend: Backend, change: impl FnOnce(&mut App)) -> Self {
         let clock = start();
         let opened = backend.open(clock.clone()).await;
@@ -224,7 +226,7 @@ impl World {
         }
     }
 
-    /// The same services over an empty store in memory, with nothing at the provider and in the DNS.
+    /// Returns the same services over an empty in-memory store, with an empty provider and an empty DNS.
     pub(crate) fn emptied(mut self) -> Self {
         let opened = stores::in_memory(self.clock.clone());
         self.store.exchange(opened.store);
@@ -235,7 +237,7 @@ impl World {
         self
     }
 
-    /// Every service.
+    /// Returns every service.
     pub(crate) fn services(&self) -> [&Api; 5] {
         [
             &self.registry,
@@ -246,21 +248,22 @@ impl World {
         ]
     }
 
-    /// Now, in seconds since the epoch.
+    /// Returns the current time in seconds since the epoch.
     pub(crate) fn clock_seconds(&self) -> i64 {
         self.clock.now().seconds()
     }
 
+    /// Advances the clock by this many seconds.
     pub(crate) fn tick(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// Somebody who works on jobs.
+    /// Returns a worker that runs jobs on the in-memory provider.
     pub(crate) fn worker(&self) -> Worker {
         self.worker_on(Arc::new(self.provider.clone()))
     }
 
-    /// As [`World::worker`], with another provider.
+    /// Like [`World::worker`], with another provider.
     pub(crate) fn worker_on(&self, provider: Arc<dyn Infrastructure>) -> Worker {
         Worker::new(
             self.app.store.clone(),
@@ -271,13 +274,13 @@ impl World {
         )
     }
 
-    /// Works until nothing can be worked on.
+    /// Runs jobs until none is ready.
     pub(crate) async fn run_jobs(&self) {
         self.run_jobs_on(Arc::new(self.provider.clone())).await;
     }
 
-    /// Works on one job while the store fails a call: what that leaves of the job is the test's. Tells whether the call was
-    /// reached; from then on the store does not fail.
+    /// Runs one job while the store fails its `call`-th call, and ignores the outcome of the job. Returns whether that
+    /// call was reached. Afterwards the store no longer fails.
     pub(crate) async fn run_one_failing(&self, store: &FaultStore, call: u32) -> bool {
         store.fail_call(call);
         let _ = self.worker().run_one(&Unsupervised).await;
@@ -286,7 +289,7 @@ impl World {
         failed
     }
 
-    /// As [`World::run_jobs`], with another provider.
+    /// Like [`World::run_jobs`], with another provider.
     pub(crate) async fn run_jobs_on(&self, provider: Arc<dyn Infrastructure>) {
         let worker = self.worker_on(provider);
         for _ in 0..1000 {
@@ -294,10 +297,10 @@ impl World {
                 return;
             }
         }
-        panic!("jobs do not end");
+        panic!("jobs are still ready after 1000 runs");
     }
 
-    /// As [`World::run_jobs`], and time passes until nothing waits any more.
+    /// Runs jobs and timers 20 times, 6 seconds apart, so that waiting jobs end too.
     pub(crate) async fn settle_jobs(&self) {
         for _ in 0..20 {
             self.run_jobs().await;
@@ -338,7 +341,7 @@ impl World {
         done.await
     }
 
-    /// Changes the record of a job, as no use case does.
+    /// Changes the record of a job in the store, in a way that no use case does.
     pub(crate) async fn change_job(&self, id: &str, change: fn(&mut Job)) {
         let changed = transact(self.app.store.as_ref(), |uow, _| {
             Box::pin(async move {
@@ -352,7 +355,7 @@ impl World {
         changed.await.unwrap();
     }
 
-    /// What an operator calls use cases with.
+    /// Returns the context in which an operator calls use cases.
     pub(crate) fn cx(&self) -> Context {
         Context {
             caller: std::sync::Arc::new(operator()),

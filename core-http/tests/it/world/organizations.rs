@@ -1,4 +1,4 @@
-//! Organizations of people who signed up.
+//! Organizations that people create after they sign up.
 
 use core_domain::access::RecordKey;
 use core_domain::iam::Member;
@@ -9,29 +9,29 @@ use serde_json::{Value, json};
 
 use super::{Person, World};
 
-/// What people have with organizations.
+/// The ids of the organizations, memberships and invitations of a person.
 #[derive(Clone, Debug)]
 pub(crate) struct Organizations {
-    /// One that the person owns.
+    /// The organization that the person owns.
     pub(crate) own: String,
-    /// The membership of somebody else in it.
+    /// The membership of another person in `own`.
     pub(crate) member: String,
-    /// An invitation to it that waits.
+    /// A pending invitation to `own`.
     pub(crate) sent: String,
-    /// An invitation to the person that waits.
+    /// A pending invitation for the person.
     pub(crate) received: String,
-    /// One that the person has joined.
+    /// An organization that the person has joined.
     pub(crate) joined: String,
 }
 
 impl World {
-    /// A call of the organization plugin by a person.
+    /// Calls a route of the organization plugin as this person.
     pub(crate) async fn organization(&self, person: &Person, call: &str, body: Value) -> Answer {
         let path = format!("/api/auth/organization/{call}");
         self.iam.post(&person.caller(), &path, body).await
     }
 
-    /// An organization that a person creates; answers its id.
+    /// Creates an organization as this person and returns its id. Advances the clock by a second.
     pub(crate) async fn found(&self, person: &Person, slug: &str) -> String {
         let body = json!({ "name": slug, "slug": slug });
         let created = self.organization(person, "create", body).await;
@@ -39,7 +39,8 @@ impl World {
         created.expect(200).id()
     }
 
-    /// Invites an address to an organization of a person's; answers the id of the invitation.
+    /// Invites an address to an organization of this person. Returns the id of the invitation. Advances the clock by a
+    /// second.
     pub(crate) async fn invite(
         &self,
         person: &Person,
@@ -53,7 +54,7 @@ impl World {
         invited.expect(200).id()
     }
 
-    /// Invites somebody who accepts; answers the id of the membership.
+    /// Invites a person, who accepts. Returns the id of the membership. Advances the clock by two seconds.
     pub(crate) async fn join(
         &self,
         [inviter, person]: [&Person; 2],
@@ -86,14 +87,14 @@ impl World {
         uow.commit().await.unwrap();
     }
 
-    /// A member leaves an organization.
+    /// Ends the membership of a person, who leaves the organization.
     pub(crate) async fn leave(&self, person: &Person, organization: &str) {
         let body = json!({ "organizationId": organization });
         let left = self.organization(person, "leave", body).await;
         let _ = left.expect(200);
     }
 
-    /// Notes that an address is confirmed, or that it is not, without a link and without a mail.
+    /// Sets in the store whether the address of a person is confirmed. Sends no mail.
     pub(crate) async fn set_confirmed(&self, person: &Person, is_confirmed: bool) {
         let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
         let users = uow.repositories(RecordKey::for_tests()).users();
@@ -105,7 +106,7 @@ impl World {
         uow.commit().await.unwrap();
     }
 
-    /// Confirms the address of a person by a link.
+    /// Confirms the address of a person by a mailed link. Advances the clock by a second.
     pub(crate) async fn confirm(&self, person: &Person) {
         let body = json!({ "email": person.email });
         let path = "/api/auth/send-verification-email";
@@ -120,7 +121,7 @@ impl World {
         self.tick(1);
     }
 
-    /// Two people with organizations, as [`Organizations`] says of the first.
+    /// Creates organizations for two people. Returns those of the first, as [`Organizations`] describes.
     pub(crate) async fn organizations_of(&self, ada: &Person, eve: &Person) -> Organizations {
         let hers = self.found(eve, "eves").await;
         let joined = self.found(eve, "eves-second").await;

@@ -1,4 +1,4 @@
-//! Passkeys of people, with authenticators in software.
+//! Passkeys of people, with software authenticators.
 
 use core_domain::access::RecordKey;
 use core_domain::iam::{PASSKEY_CHALLENGE_LIFETIME, PasskeyChallenge, PasskeyChallengeQuery};
@@ -12,7 +12,7 @@ use super::{ORIGIN, Person, World};
 
 const COOKIE: &str = "better-auth.better-auth-passkey=";
 
-/// A ceremony that has begun, as the browser has it.
+/// A ceremony that has begun: its options, and the cookie of its challenge.
 #[derive(Clone, Debug)]
 pub(crate) struct Ceremony {
     pub(crate) options: Value,
@@ -20,7 +20,7 @@ pub(crate) struct Ceremony {
 }
 
 impl Ceremony {
-    /// What the challenge is recognised by.
+    /// Returns the token that identifies the challenge.
     pub(crate) fn token(&self) -> &str {
         let value = self.cookie.strip_prefix(COOKIE).unwrap();
         let (token, _signature) = value.split_once('.').unwrap();
@@ -41,12 +41,13 @@ impl Ceremony {
 }
 
 impl World {
-    /// An authenticator that has no passkey yet, in a browser that shows our page.
+    /// Returns an authenticator without a passkey, in a browser on an IAM page.
     pub(crate) fn authenticator(&self, seed: u8) -> SoftAuthenticator {
         SoftAuthenticator::new(seed, ORIGIN)
     }
 
-    /// A call of the routes of passkeys, with the cookie of a challenge.
+    /// Calls a passkey route with the cookie of a challenge, which may be empty. A `null` body sends a `GET`, any other
+    /// body a `POST`.
     pub(crate) async fn call_passkey(
         &self,
         caller: &Caller,
@@ -63,7 +64,7 @@ impl World {
         self.iam.send(caller, method, &path, &headers, body).await
     }
 
-    /// A person, whose address is confirmed from now on, begins to register a passkey.
+    /// Confirms the address of a person and begins the registration of a passkey.
     pub(crate) async fn begin_passkey(&self, person: &Person) -> Ceremony {
         self.set_confirmed(person, true).await;
         let call = "generate-register-options";
@@ -72,7 +73,7 @@ impl World {
         Ceremony::read(&begun.await.expect(200))
     }
 
-    /// A person sends what an authenticator has made.
+    /// Completes a registration with the credential that an authenticator made.
     pub(crate) async fn finish_passkey(
         &self,
         person: &Person,
@@ -87,14 +88,14 @@ impl World {
             .await
     }
 
-    /// A passkey that a person has registered.
+    /// Registers a passkey for a person and returns its authenticator.
     pub(crate) async fn passkey(&self, person: &Person, seed: u8) -> SoftAuthenticator {
         let mut authenticator = self.authenticator(seed);
         self.register_passkey(person, &mut authenticator).await;
         authenticator
     }
 
-    /// A person registers the passkey that this authenticator makes.
+    /// Registers the passkey that this authenticator makes for a person.
     pub(crate) async fn register_passkey(
         &self,
         person: &Person,
@@ -106,14 +107,14 @@ impl World {
         let _ = registered.expect(200);
     }
 
-    /// Somebody begins to sign in by a passkey.
+    /// Begins a sign-in by passkey.
     pub(crate) async fn ask_for_passkey(&self) -> Ceremony {
         let call = "generate-authenticate-options";
         let begun = self.call_passkey(&Caller::Anonymous, call, "", Value::Null);
         Ceremony::read(&begun.await.expect(200))
     }
 
-    /// Sends what an authenticator has shown.
+    /// Completes a sign-in by passkey, or a fresh proof, with the signature of an authenticator.
     pub(crate) async fn show_passkey(
         &self,
         caller: &Caller,
@@ -124,7 +125,7 @@ impl World {
         self.call_passkey(caller, call, cookie, body).await
     }
 
-    /// A whole sign-in by a passkey.
+    /// Signs in by passkey.
     pub(crate) async fn sign_in_by_passkey(&self, authenticator: &mut SoftAuthenticator) -> Answer {
         let asked = self.ask_for_passkey().await;
         let shown = authenticator.get(&asked.options);
@@ -132,7 +133,7 @@ impl World {
             .await
     }
 
-    /// The passkeys that a person is shown.
+    /// Returns the passkeys in the list of a person.
     pub(crate) async fn passkeys_of(&self, person: &Person) -> Vec<Value> {
         let call = "list-user-passkeys";
         let caller = person.caller();
@@ -140,7 +141,7 @@ impl World {
         listed.await.expect(200).json.as_array().unwrap().clone()
     }
 
-    /// The challenges that are stored, the first to expire first.
+    /// Returns the stored challenges, in the order in which they expire.
     pub(crate) async fn passkey_challenges(&self) -> Vec<Stored<PasskeyChallenge>> {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let later = uow.now().await.unwrap().plus(PASSKEY_CHALLENGE_LIFETIME);

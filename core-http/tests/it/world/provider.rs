@@ -1,4 +1,4 @@
-//! The provider in memory, with something that happens at its calls.
+//! The in-memory provider with a hook that runs before its calls.
 
 use async_trait::async_trait;
 use core_domain::port::{
@@ -8,12 +8,13 @@ use core_domain::port::{
 use core_domain::registry::ResourceType;
 use core_domain::testing::MemoryInfrastructure;
 
-/// What happens at a call, by the name of the call and of what it is about; an error is its answer.
+/// A hook that receives the name of a call and of its object. If it fails, the call returns its error.
 type Event = dyn Fn(&str, &str) -> Result<(), ProviderError> + Send + Sync;
 
+/// The in-memory provider with such a hook. Calls for site deployments skip the hook.
 pub(crate) struct Disturbed {
     provider: MemoryInfrastructure,
-    /// Before what the call does.
+    /// The hook that runs before a call.
     before: Box<Event>,
 }
 
@@ -35,7 +36,7 @@ impl std::fmt::Debug for Disturbed {
     }
 }
 
-/// A provider that does not answer.
+/// Returns the error of a provider that does not answer.
 pub(crate) fn silent() -> ProviderError {
     ProviderError::OutcomeUnknown("no answer".into())
 }

@@ -1,4 +1,4 @@
-//! What tests need to be there before they begin.
+//! Creates the records that tests start with.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use core_http::kernel::{Body, bytes_body, testing::SERVICE_KEY};
 pub(crate) const PLATFORMS: &str = "/api/v1/platforms";
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
-/// A path below a platform.
+/// Returns the path of a platform, followed by `rest`.
 pub(crate) fn at(platform: &str, rest: &str) -> String {
     format!("{PLATFORMS}/{platform}{rest}")
 }
@@ -34,14 +34,14 @@ pub(crate) fn resource_body(cf_name: &str) -> Value {
     })
 }
 
-/// Somebody who has signed up, with their session.
+/// A person who has signed up, with their session.
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
     pub(crate) user_id: String,
     pub(crate) email: String,
     pub(crate) session_id: String,
     pub(crate) token: String,
-    /// What a browser sends back.
+    /// The session cookie, as a browser sends it back.
     pub(crate) cookie: String,
 }
 
@@ -60,12 +60,12 @@ impl Person {
         }
     }
 
-    /// As a gateway passes them on, acting for no organization.
+    /// Returns the caller that a gateway passes on for this person, who acts for no organization.
     pub(crate) fn caller(&self) -> Caller {
         self.acting(None)
     }
 
-    /// As a gateway passes them on, with a role in the organization of a platform.
+    /// Returns the caller that a gateway passes on for this person, with a role in the organization of a platform.
     pub(crate) fn member_of(&self, platform: &str, role: Role) -> Caller {
         let known = core_http::kernel::testing::member(&self.user_id, platform, role);
         self.acting(known.unwrap().membership().cloned())
@@ -82,12 +82,13 @@ impl Person {
 }
 
 impl World {
-    /// Creates a platform as the operator; answers its id. Time passes, so that the newest is known.
+    /// Creates a platform as the operator and returns its id. Advances the clock by a second, so that platforms differ
+    /// in age.
     pub(crate) async fn platform(&self, slug: &str) -> String {
         self.platform_by(&operator(), slug).await
     }
 
-    /// As [`World::platform`], by somebody: it belongs to the organization they act for.
+    /// Like [`World::platform`], as this caller. The platform belongs to the organization that the caller acts for.
     pub(crate) async fn platform_by(&self, caller: &Caller, slug: &str) -> String {
         let body = json!({ "name": "Engines", "slug": slug });
         let created = self.registry.post(caller, PLATFORMS, body).await;
@@ -127,7 +128,7 @@ impl World {
         created.expect(201).id()
     }
 
-    /// Sets a key of a platform's configuration.
+    /// Sets a key of the configuration of a platform. Advances the clock by a second.
     pub(crate) async fn set_config(&self, platform: &str, key: &str, body: Value) -> Answer {
         let path = at(platform, &format!("/config/{key}"));
         let caller = operator();
@@ -136,7 +137,7 @@ impl World {
         set
     }
 
-    /// Asks for a feature in production; answers the job's id. Time passes.
+    /// Requests the activation of a feature in `prod` and returns the id of the job. Advances the clock by a second.
     pub(crate) async fn feature(&self, platform: &str, entity: &str, feature: &str) -> String {
         let path = at(platform, &format!("/entities/{entity}/features/activate"));
         let body = json!({ "featureId": feature, "version": "1.0.0", "environment": "prod" });
@@ -145,7 +146,7 @@ impl World {
         asked.expect(202).text("provisionJobId").to_owned()
     }
 
-    /// Notes where a secret of a resource stands. Time passes.
+    /// Records the status of a secret of a resource. Advances the clock by a second.
     pub(crate) async fn secret(
         &self,
         platform: &str,
@@ -163,7 +164,7 @@ impl World {
         noted
     }
 
-    /// Gives a platform its organization, with the members that [`super::callers`] are.
+    /// Creates the organization of a platform and returns its id. Its members are the people in [`super::callers`].
     pub(crate) async fn organization_of(&self, platform: &str) -> String {
         let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
         let mut now = uow.now().await.unwrap();
@@ -204,7 +205,7 @@ impl World {
         id.to_string()
     }
 
-    /// Grants a member a permission; answers the id of the grant.
+    /// Grants a permission to a member. Returns the id of the grant.
     pub(crate) async fn grant_in(
         &self,
         organization: &str,
@@ -219,7 +220,7 @@ impl World {
         granted.expect(201).id()
     }
 
-    /// Invites an address by the suite's own route; answers the id of the invitation.
+    /// Invites an address with the suite's own route. Returns the id of the invitation. Advances the clock by a second.
     pub(crate) async fn invite_as_operator(&self, organization: &str, email: &str) -> String {
         let path = format!("/api/core/organizations/{organization}/invitations");
         let body = json!({ "email": email, "inviterId": "olga" });
@@ -228,7 +229,7 @@ impl World {
         invited.expect(201).id()
     }
 
-    /// Maps a role of the organization and grants a member something; answers the role and the id of the grant.
+    /// Maps a role of the organization and grants a permission to a member. Returns the role and the id of the grant.
     pub(crate) async fn role_and_grant_in(&self, organization: &str) -> (String, String) {
         let mapping =
             json!({ "orgId": organization, "role": "auditor", "permissions": ["audit:read"] });
@@ -238,13 +239,13 @@ impl World {
         ("auditor".to_owned(), grant)
     }
 
-    /// Makes an API key.
+    /// Creates an API key as this caller.
     pub(crate) async fn make_key(&self, caller: &Caller, body: Value) -> Answer {
         let path = "/api/auth/api-key/create";
         self.iam.post(caller, path, body).await
     }
 
-    /// Queues the job that gives a platform its infrastructure; answers the job's id.
+    /// Queues the job that creates the infrastructure of a platform. Returns the id of the job.
     pub(crate) async fn provision(&self, platform: &str) -> String {
         let body = json!({
             "platformId": platform, "planTier": "starter", "billingEmail": "ada@example.org",
@@ -254,7 +255,8 @@ impl World {
         queued.expect(202).text("jobId").to_owned()
     }
 
-    /// A job whose provider refused it, and its dead letter. Everything else that is queued fails as well.
+    /// Runs a job that the provider refuses. Returns the ids of the job and of its dead letter. Every other queued job
+    /// fails too.
     pub(crate) async fn dead_letter(&self, platform: &str) -> (String, String) {
         let job = self.provision(platform).await;
         self.provider.refuse(true);
@@ -264,14 +266,14 @@ impl World {
         (job, entry.as_str().unwrap().to_owned())
     }
 
-    /// Asks for a hold on jobs; answers its id.
+    /// Creates a hold on jobs and returns its id.
     pub(crate) async fn hold_on(&self, body: Value) -> String {
         let path = "/api/v1/provision/holds";
         let set = self.provisioning.post(&operator(), path, body).await;
         set.expect(201).id()
     }
 
-    /// Creates a template with version 1.0.0.
+    /// Creates a stack template with version 1.0.0.
     pub(crate) async fn template(&self, name: &str) {
         let body = json!({ "name": name, "displayName": "Web", "description": "A web shop" });
         let created = self.stacks.post(&operator(), "/api/v1/stacks", body).await;
@@ -284,7 +286,7 @@ impl World {
         let _ = published.expect(201);
     }
 
-    /// Asks for a deployment of a site; answers its id.
+    /// Starts a deployment of a site and returns its id.
     pub(crate) async fn deployment(&self, platform: &str, caller: &Caller) -> String {
         let path = at(platform, "/deploy");
         let deployed = self.deploy(&path, caller, &[]).await;
@@ -300,7 +302,7 @@ impl World {
         self.upload(path, caller, headers, bytes_body(SITE)).await
     }
 
-    /// As [`World::deploy`], with any body.
+    /// Like [`World::deploy`], with any body.
     pub(crate) async fn upload(
         &self,
         path: &str,
@@ -334,7 +336,7 @@ impl World {
         found.json["session"]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Asks as the holder of the service key, over the network.
+    /// Sends a request to IAM with the service key, as over the network.
     pub(crate) async fn as_service(&self, path: &str, body: &Value) -> Answer {
         let request = http::Request::post(path)
             .header("authorization", format!("Bearer {SERVICE_KEY}"))
@@ -343,7 +345,8 @@ impl World {
         self.iam.raw(request).await
     }
 
-    /// The entries of an action, newest first; `audit.read` has a stream of its own.
+    /// Returns the newest 100 audit entries of an action, newest first. Entries of `audit.read` have a stream of their
+    /// own.
     pub(crate) async fn audit(&self, action: &str) -> Vec<AuditEntry> {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let stream = match action {

@@ -1,4 +1,4 @@
-//! Sealing the audit, and doing to it what nobody may.
+//! Seals the audit log, and tampers with it in ways that no use case allows.
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{AuditId, Caller, Context, JsonText, PlatformId, TextValue};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::World;
 
 impl World {
-    /// Seals what waits; tells how many entries.
+    /// Seals every unsealed audit entry. Returns the number of sealed entries.
     pub(crate) async fn seal(&self) -> usize {
         let (cx, key) = (
             Context::system(self.app.entropy.clone()),
@@ -28,7 +28,7 @@ impl World {
         }
     }
 
-    /// Seals what waits, and an hour later signs where the chains stand; tells how many.
+    /// Seals every unsealed entry, and signs the due checkpoints an hour later. Returns their number.
     pub(crate) async fn sign_checkpoints(&self) -> usize {
         self.seal().await;
         self.tick(60 * 60);
@@ -40,7 +40,8 @@ impl World {
         signed.await.unwrap()
     }
 
-    /// Seals what waits, and an hour later signs a checkpoint of the installation. Returns whether one was due.
+    /// Seals every unsealed entry, and signs a checkpoint of the installation an hour later. Returns whether one was
+    /// due.
     pub(crate) async fn sign_installation(&self) -> bool {
         self.seal().await;
         self.tick(60 * 60);
@@ -50,7 +51,7 @@ impl World {
         signed.unwrap()
     }
 
-    /// All seals, in the order of their positions.
+    /// Returns all seals, in the order of their positions.
     pub(crate) async fn seals(&self) -> Vec<AuditSeal> {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let seals = uow.repositories(RecordKey::for_tests()).audit_seals();
@@ -62,13 +63,13 @@ impl World {
             .collect()
     }
 
-    /// What a verification says.
+    /// Returns the result of a verification that this caller requests.
     pub(crate) async fn verify(&self, caller: &Caller, query: &str) -> Value {
         let path = format!("/api/v1/audit/verify?{query}");
         self.registry.get(caller, &path).await.expect(200).json
     }
 
-    /// Writes entries as they are.
+    /// Inserts audit entries unchanged.
     pub(crate) async fn write_entries(&self, entries: &[AuditEntry]) {
         for entries in entries.chunks(500) {
             let written = transact(self.app.store.as_ref(), |uow, _| {
@@ -83,7 +84,7 @@ impl World {
         }
     }
 
-    /// Changes rows past every rule; tells how many.
+    /// Changes rows directly, bypassing the protection of append-only tables. Returns the number of changed rows.
     pub(crate) async fn tamper<R: Tabular>(
         &self,
         filter: Filter,
@@ -96,7 +97,7 @@ impl World {
         changed
     }
 
-    /// Deletes rows past every rule; tells how many.
+    /// Deletes rows directly, bypassing the protection of append-only tables. Returns the number of deleted rows.
     pub(crate) async fn erase<R: Tabular>(&self, filter: Filter) -> u64 {
         self.place.drop_guards().await;
         let mut tx = self.rows.begin(Mode::Write).await.unwrap();
@@ -105,7 +106,7 @@ impl World {
         erased
     }
 
-    /// Adds a record that no use case wrote.
+    /// Inserts a record that no use case wrote.
     pub(crate) async fn forge<R: Tabular>(&self, record: &R) {
         let mut row: Row = record.to_row();
         row.push(Column::Int(1));
@@ -115,7 +116,7 @@ impl World {
     }
 }
 
-/// The table of a record as if its rows could be changed.
+/// Returns the table of a record without its append-only protection.
 fn unprotected<R: Tabular>() -> &'static Table {
     let table = R::TABLE;
     Box::leak(Box::new(Table {
@@ -128,10 +129,11 @@ fn unprotected<R: Tabular>() -> &'static Table {
     }))
 }
 
-/// A version nobody wrote.
+/// A row version that differs from the 1 of a newly inserted row.
 pub(crate) const OTHER_VERSION: (&str, Column) = (VERSION, Column::Int(2));
 
-/// An entry of what was done; the n-th of a platform, if it is one's.
+/// Returns the `n`-th entry of the change stream, for this action. It belongs to the installation if `platform` is
+/// `None`.
 pub(crate) fn entry(n: i64, platform: Option<&str>, action: &str) -> AuditEntry {
     AuditEntry {
         id: AuditId::from_text(&format!("entry-{n:06}")).unwrap(),

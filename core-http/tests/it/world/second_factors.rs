@@ -1,4 +1,4 @@
-//! Second factors of people, and sessions that are there for real.
+//! Second factors of people, and sessions that exist in the store.
 
 use core_domain::access::RecordKey;
 use core_domain::iam::{Session, TokenHash, TotpSecret, TwoFactorQuery};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{ORIGIN, PASSWORD, Person, World};
 
-/// What a person has of their second factor.
+/// An authenticator app of a person, and their recovery codes.
 #[derive(Clone, Debug)]
 pub(crate) struct Authenticator {
     pub(crate) secret: TotpSecret,
@@ -18,7 +18,7 @@ pub(crate) struct Authenticator {
 }
 
 impl Authenticator {
-    /// Reads the answer to a set-up, as an app reads the picture of it.
+    /// Reads the response to a set-up, as an app reads its QR code.
     fn read(answer: &Answer) -> Self {
         let codes = answer.json["backupCodes"].as_array().unwrap().iter();
         Self {
@@ -27,20 +27,20 @@ impl Authenticator {
         }
     }
 
-    /// The code it shows now.
+    /// Returns the code that the authenticator shows now.
     pub(crate) fn code(&self, world: &World) -> String {
         self.secret.code_at(world.clock.now())
     }
 }
 
 impl World {
-    /// A call of the second factor's routes by a person within their session.
+    /// Calls a two-factor route as this person, within their session.
     pub(crate) async fn two_factor(&self, person: &Person, call: &str, body: Value) -> Answer {
         let path = format!("/api/auth/two-factor/{call}");
         self.iam.post(&person.caller(), &path, body).await
     }
 
-    /// A second factor that was set up and not confirmed, of a person whose address is confirmed from now on.
+    /// Sets up a second factor and leaves it unconfirmed. Confirms the address of the person first.
     pub(crate) async fn set_up_second_factor(&self, person: &Person) -> Authenticator {
         self.set_confirmed(person, true).await;
         let body = json!({ "password": PASSWORD });
@@ -48,7 +48,8 @@ impl World {
         Authenticator::read(&set_up.expect(200))
     }
 
-    /// A second factor that is asked for. Time passes, so that the code it shows was not used.
+    /// Sets up a second factor and confirms it with a code. Then advances the clock by 30 seconds, so that the
+    /// authenticator shows an unused code.
     pub(crate) async fn second_factor(&self, person: &Person) -> Authenticator {
         let authenticator = self.set_up_second_factor(person).await;
         let body = json!({ "code": authenticator.code(self) });
@@ -58,7 +59,7 @@ impl World {
         authenticator
     }
 
-    /// The cookie of a sign-in that waits for its second factor.
+    /// Signs in with the password and returns the cookie of the pending sign-in, which needs the second factor.
     pub(crate) async fn half_sign_in(&self, email: &str) -> String {
         let body = json!({ "email": email, "password": PASSWORD });
         let path = "/api/auth/sign-in/email";
@@ -68,7 +69,7 @@ impl World {
         waiting_cookie(&asked)
     }
 
-    /// Shows a code with the cookie of a sign-in that waits.
+    /// Sends a code with the cookie of a pending sign-in. `call` names the two-factor route.
     pub(crate) async fn complete(&self, cookie: &str, call: &str, code: &str) -> Answer {
         let path = format!("/api/auth/two-factor/{call}");
         let headers = [("cookie", cookie), ("origin", ORIGIN)];
@@ -76,7 +77,7 @@ impl World {
         self.iam.send(&nobody, "POST", &path, &headers, body).await
     }
 
-    /// What is stored of second factors and of sign-ins that wait.
+    /// Returns the stored second factors as text.
     pub(crate) async fn two_factor_records(&self) -> String {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let found = uow.repositories(RecordKey::for_tests()).two_factors();
@@ -84,7 +85,7 @@ impl World {
         format!("{:?}", found.await.unwrap())
     }
 
-    /// Makes the session of a caller whom a test made up, so that it was begun just now.
+    /// Stores the session of a caller that a test made up. It begins now, and its authentication is fresh.
     pub(crate) async fn begin_session_of(&self, caller: &Caller) {
         let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
         let now = uow.now().await.unwrap();
@@ -111,7 +112,7 @@ impl World {
     }
 }
 
-/// The cookie that an answer to a first factor sets, and no other.
+/// Returns the cookie of a pending sign-in, which must be the only cookie that the response sets.
 pub(crate) fn waiting_cookie(answer: &Answer) -> String {
     let cookies = answer.headers.get_all("set-cookie").iter();
     let cookies: Vec<&str> = cookies.map(|cookie| cookie.to_str().unwrap()).collect();

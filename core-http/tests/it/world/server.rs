@@ -1,4 +1,4 @@
-//! A server of a test's own, and raw connections to it.
+//! A server on a socket of its own, and raw connections to it.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Far longer than anything here takes; what lasts that long never happens.
+/// The timeout of reads. It is far longer than any step takes, so a test that reaches it fails.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Server {
@@ -48,7 +48,7 @@ impl Server {
         Client(TcpStream::connect(self.address).await.unwrap())
     }
 
-    /// A client at another address of the loopback network, such as `127.0.0.2`.
+    /// Connects from another address of the loopback network, such as `127.0.0.2`.
     pub(crate) async fn connect_from(&self, address: &str) -> Client {
         let socket = TcpSocket::new_v4().unwrap();
         let local = SocketAddr::new(address.parse().unwrap(), 0);
@@ -56,21 +56,21 @@ impl Server {
         Client(socket.connect(self.address).await.unwrap())
     }
 
-    /// Sends bytes on a connection of their own, and reads until the server closes it.
+    /// Sends bytes on a new connection, and returns everything read until the server closes it.
     pub(crate) async fn raw(&self, bytes: &str) -> String {
         let mut client = self.connect().await;
         client.write(bytes).await;
         client.closed().await
     }
 
-    /// A request of somebody else, on a connection of its own.
+    /// Asserts that the server answers another client on a new connection.
     pub(crate) async fn serves_others(&self) {
         let mut client = self.connect().await;
         assert_eq!(client.ask("/").await, "200 fine");
     }
 }
 
-/// Answers with the body's length, or `fine` when it has none; 400 when it cannot be read.
+/// Responds with the length of the body, or with `fine` if it is empty. Responds with 400 if the body cannot be read.
 pub(crate) async fn lengths(request: Request<IncomingBody>) -> Result<Response<Body>, Infallible> {
     let read = read_body(Body::new(request.into_body()), usize::MAX).await;
     let mut response = match read {
@@ -95,13 +95,13 @@ impl Client {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// Sends a request and reads its answer: status and body.
+    /// Sends a `GET` request and returns the status and body of the response.
     pub(crate) async fn ask(&mut self, path: &str) -> String {
         self.write(&get(path)).await;
         self.answer().await
     }
 
-    /// Reads an answer with a length: its status and body.
+    /// Reads a response with a `Content-Length`. Returns its status and body.
     pub(crate) async fn answer(&mut self) -> String {
         let mut text = String::new();
         loop {
@@ -126,7 +126,7 @@ impl Client {
         }
     }
 
-    /// Reads up to this text, and not beyond it.
+    /// Reads up to and including this text.
     pub(crate) async fn reads(&mut self, text: &str) {
         let mut read = Vec::new();
         while !read.ends_with(text.as_bytes()) {
@@ -135,17 +135,17 @@ impl Client {
         }
     }
 
-    /// Reads until the server closes the connection.
+    /// Reads until the server closes the connection. Returns everything read.
     pub(crate) async fn closed(mut self) -> String {
         let mut bytes = Vec::new();
         let read = tokio::time::timeout(READ_TIMEOUT, self.0.read_to_end(&mut bytes));
-        // A reset is an end as well.
+        // A connection reset counts as closed.
         let _ = read.await.unwrap();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-/// The status of a raw answer.
+/// Returns the status of a raw response, or `closed` if it has none.
 pub(crate) fn status(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap_or("closed")
 }
@@ -154,7 +154,7 @@ pub(crate) fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
 }
 
-/// Limits that nothing here reaches unless a test lowers them.
+/// Returns options with timeouts that no test reaches unless it lowers them.
 pub(crate) fn options() -> ServeOptions {
     ServeOptions {
         header_timeout: READ_TIMEOUT * 2,

@@ -21,7 +21,7 @@ pub(crate) enum Backend {
     Postgres,
 }
 
-/// Where the rows are.
+/// The location of the rows.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Process,
@@ -30,7 +30,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Lets rows be changed that are only added.
+    /// Removes the guards of the database that keep append-only rows unchanged.
     pub(crate) async fn drop_guards(&self) {
         match self {
             Self::Process => {}
@@ -43,12 +43,13 @@ impl Place {
     }
 }
 
-/// A store, and what must live as long as it is used.
+/// An open store, and everything that must live as long as the store.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
-    /// The same below the records, for what no use case does.
+    /// The rows below `store`, for changes that no use case makes.
     pub(crate) rows: Arc<dyn RowStore>,
     pub(crate) place: Place,
+    /// The resources of the store, such as a temporary folder. They are freed on drop.
     pub(crate) keeps: Box<dyn Any + Send + Sync>,
 }
 
@@ -91,14 +92,15 @@ pub(crate) fn in_memory(clock: Arc<ManualClock>) -> Opened {
     Opened::over(memory::rows(clock), Place::Process, ())
 }
 
+/// Returns an in-memory store that fails on demand, and the handle that makes it fail.
 pub(crate) fn faulty(clock: Arc<ManualClock>) -> (Opened, FaultStore) {
     let faults = FaultStore::new(memory::rows(clock));
     let opened = Opened::over(Arc::new(faults.clone()), Place::Process, ());
     (opened, faults)
 }
 
-/// A store that can be exchanged for an empty one, because building the services takes longer than most tests. It counts the
-/// units of work that can write.
+/// A store that can be replaced by an empty one, because building the services takes longer than most tests. It also
+/// counts the units of work that can write.
 #[derive(Debug)]
 pub(crate) struct ExchangeableStore {
     current: RwLock<Arc<dyn Store>>,
@@ -117,7 +119,7 @@ impl ExchangeableStore {
         *self.current.write().unwrap() = store;
     }
 
-    /// Returns the number of units of work so far that could write.
+    /// Returns the number of units of work begun so far that can write.
     pub(crate) fn write_units(&self) -> usize {
         self.write_units.load(Ordering::Relaxed)
     }
@@ -141,7 +143,7 @@ impl Store for ExchangeableStore {
     }
 }
 
-/// The same test on every store: `on_every_store! { the_main_path }` for an `async fn the_main_path(world: World)`.
+/// Runs a test on every store. `on_every_store! { main_path }` needs an `async fn main_path(world: World)`.
 macro_rules! on_every_store {
     ($($test:ident),+ $(,)?) => {$(
         mod $test {

@@ -1,4 +1,4 @@
-//! Webhooks, and a dispatcher that sends to receivers a test makes up.
+//! Webhooks, and a dispatcher that sends to receivers of the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,17 @@ use super::World;
 use super::callers::operator;
 use super::records::at;
 
-/// Those of the installation.
+/// The path of the installation's webhooks.
 pub(crate) const WEBHOOKS: &str = "/api/v1/webhooks";
 
-/// What a receiver makes of a request.
+/// The reply of a receiver to a request.
 pub(crate) type Reply = Result<WebhookAnswer, WebhookSendError>;
 
 pub(crate) fn webhooks_of(platform: &str) -> String {
     at(platform, "/webhooks")
 }
 
-/// An answer with nothing but a status.
+/// Returns a reply with this status and an empty body.
 pub(crate) fn answered(status: u16) -> Reply {
     Ok(WebhookAnswer {
         status,
@@ -33,7 +33,8 @@ pub(crate) fn answered(status: u16) -> Reply {
 }
 
 impl World {
-    /// Creates a webhook for everything; answers it with its secret. Time passes.
+    /// Creates a webhook for all events at the path `all`, and returns it with its secret. Advances the clock by a
+    /// second.
     pub(crate) async fn webhook(&self, all: &str, name: &str) -> Value {
         let url = format!("https://hooks.example.org/{name}");
         let body = json!({ "url": url, "eventTypes": ["*"] });
@@ -42,7 +43,8 @@ impl World {
         created.expect(201).json
     }
 
-    /// Two webhooks, the second with two messages that were given up; answers its id and that of a message.
+    /// Creates two webhooks, the second with two messages whose delivery has failed for good. Returns the ids of the
+    /// second webhook and of its first message.
     pub(crate) async fn webhook_with_messages(&self, all: &str) -> [String; 2] {
         self.webhook(all, "first").await;
         let webhook = self.webhook(all, "second").await;
@@ -63,7 +65,7 @@ impl World {
         ]
     }
 
-    /// Tells webhooks of changes, as the sealer does.
+    /// Queues changes for delivery to webhooks, as the sealer does.
     pub(crate) async fn tell(&self, events: &[ChangeEvent]) {
         let cx = &self.cx();
         let told = transact(self.app.store.as_ref(), |uow, _| {
@@ -72,7 +74,7 @@ impl World {
         told.await.unwrap();
     }
 
-    /// The changes in the audit with this action, at these positions on.
+    /// Returns the audited changes with this action, with positions that count up from `first`.
     pub(crate) async fn changes(&self, action: &str, first: i64) -> Vec<ChangeEvent> {
         let entries: Vec<AuditEntry> = self.audit(action).await;
         let numbered = (first..).zip(&entries);
@@ -81,7 +83,7 @@ impl World {
             .collect()
     }
 
-    /// Sends what is due to receivers that answer so; answers the requests, in the order of their ids.
+    /// Sends the due deliveries to receivers that answer with `reply`. Returns the requests, sorted by id.
     pub(crate) async fn dispatch(
         &self,
         reply: impl Fn(&WebhookRequest) -> Reply,

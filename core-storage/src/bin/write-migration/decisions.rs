@@ -1,4 +1,5 @@
-//! What the difference alone does not tell: the values that existing rows get in columns that must not be NULL.
+//! Decisions that the difference of two schemas does not contain: the values of existing rows in columns that must not
+//! be NULL.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use core_storage::{Column, Table, Type, Value};
 
 use crate::error::WriteError;
 
-/// The values given on the command line, by table and column, and everything that is left undecided.
+/// The values given on the command line, by table and column, and the problems found.
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
     given: BTreeMap<(String, String), String>,
@@ -15,10 +16,10 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    /// Adds `table.column=value`.
+    /// Adds a default in the form `table.column=value`.
     ///
     /// # Errors
-    /// [`WriteError::Usage`] when the text has another form or names a column twice.
+    /// [`WriteError::Usage`] if the text has another form or the column already has a default.
     pub(crate) fn add_default(&mut self, text: &str) -> Result<(), WriteError> {
         let parts = text.split_once('=').and_then(|(column, value)| {
             let (table, column) = column.split_once('.')?;
@@ -37,8 +38,8 @@ impl Decisions {
         }
     }
 
-    /// The value for the existing rows of a column: the one given, `false` for a boolean, else a problem is noted. No
-    /// number or text is right for every column: 0 may be an instant, and a text may be an id or a status.
+    /// Returns the value of existing rows in the column: the given one, or `false` for a boolean. Otherwise records a
+    /// problem. No number or text suits every column: 0 may be a time, and a text may be an id or a status.
     pub(crate) fn take_default(&mut self, table: &Table, column: &Column) -> Value {
         let name = (table.name.to_owned(), column.name.to_owned());
         let value = match self.given.remove(&name) {
@@ -61,15 +62,15 @@ impl Decisions {
         })
     }
 
-    /// Notes why a difference cannot be written.
+    /// Records why a difference cannot be migrated.
     pub(crate) fn refuse(&mut self, problem: String) {
         self.problems.push(problem);
     }
 
-    /// Checks that every value was found and used.
+    /// Checks that no value is missing and that every given value was used.
     ///
     /// # Errors
-    /// [`WriteError::Undecided`] lists what is missing and what was given in vain.
+    /// [`WriteError::Undecided`] with all problems.
     pub(crate) fn finish(mut self) -> Result<(), WriteError> {
         for (table, column) in self.given.keys() {
             self.problems.push(format!(
@@ -97,7 +98,7 @@ fn parse(kind: Type, text: &str) -> Option<Value> {
     kind.accepts(&value).then_some(value)
 }
 
-/// A value as a literal of SQL.
+/// Returns the value as an SQL literal.
 pub(crate) fn literal(value: &Value, dialect: Dialect) -> String {
     match (value, dialect) {
         (Value::Null, _) => "NULL".to_owned(),

@@ -9,7 +9,7 @@ use core_storage::{Column, Table, Type, Value};
 use crate::decisions::Decisions;
 use crate::schema::{ExistingColumn, ExistingTable, Schema, normalized};
 
-/// What must happen to one table.
+/// The change of one table.
 #[derive(Debug)]
 pub(crate) enum Change {
     Drop(String),
@@ -17,38 +17,38 @@ pub(crate) enum Change {
     Create(&'static Table),
 }
 
-/// What must happen to a table that exists and is described.
+/// The change of a table that exists and is described.
 #[derive(Debug)]
 pub(crate) struct Alteration {
     pub(crate) table: &'static Table,
-    /// Indexes that are not described, or not like this.
+    /// Indexes that are not described, or that are described differently.
     pub(crate) dropped_indexes: Vec<String>,
     pub(crate) dropped_columns: Vec<String>,
     pub(crate) added_columns: Vec<AddedColumn>,
     pub(crate) changed_columns: Vec<ChangedColumn>,
     pub(crate) created_indexes: Vec<Index>,
-    /// What becomes of its guards.
+    /// The change of the triggers that protect append-only rows.
     pub(crate) guards: Guards,
-    /// Whether SQLite's table has properties that no column shows: it is not `STRICT`, or a column has a default.
+    /// Whether the SQLite table is not `STRICT` or has a column with a default.
     pub(crate) sqlite_differs: bool,
 }
 
-/// What must happen to the triggers that keep rows as they are.
+/// The change of the triggers that protect append-only rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guards {
-    /// Nothing.
+    /// The triggers stay as they are.
     Stay,
-    /// They are created, in the place of what has their names.
+    /// The triggers are created, and replace triggers with the same names.
     Create,
-    /// They are dropped.
+    /// The triggers are dropped.
     Drop,
 }
 
-/// A column that is described and missing.
+/// A column that is described and does not exist.
 #[derive(Debug)]
 pub(crate) struct AddedColumn {
     pub(crate) column: &'static Column,
-    /// What existing rows get, unless the column is nullable.
+    /// The value of existing rows; `None` if the column is nullable.
     pub(crate) default: Option<Value>,
 }
 
@@ -58,11 +58,11 @@ pub(crate) struct ChangedColumn {
     pub(crate) column: &'static Column,
     pub(crate) from: Type,
     pub(crate) was_nullable: bool,
-    /// What replaces NULLs, when they are no longer allowed.
+    /// The value that replaces NULLs if they are no longer allowed.
     pub(crate) default: Option<Value>,
 }
 
-/// What leads from the schema to the descriptions: first what is dropped, then what is altered, then what is new.
+/// Returns the changes from the schema to the descriptions: dropped tables, then altered ones, then new ones.
 pub(crate) fn diff(
     described: &[&'static Table],
     schema: &Schema,
@@ -109,7 +109,7 @@ fn alteration(
     let is_guard = |name: &String| guards.iter().any(|guard| guard.name == *name);
     if !existing.triggers.keys().all(is_guard) {
         decisions.refuse(format!(
-            "{} has triggers, which this command does not know: write its migration by hand",
+            "{} has other triggers, which this command does not support: write its migration by hand",
             table.name
         ));
     }
@@ -121,7 +121,7 @@ fn compare_key(table: &Table, existing: &ExistingTable, decisions: &mut Decision
     let keys: Vec<&str> = keys.map(|column| column.name.as_str()).collect();
     if keys != [table.key()] {
         decisions.refuse(format!(
-            "{}: the key changed from {} to {}; a table with another key is another table",
+            "{}: the key changed from {} to {}; describe a new table instead",
             table.name,
             keys.join(", "),
             table.key()
@@ -204,7 +204,7 @@ fn same(index: &Index, sql: &str) -> bool {
     normalized(&index.create(false)) == sql
 }
 
-/// The type a database knows: JSON is stored as text.
+/// Returns the type in the database, where JSON is stored as text.
 pub(crate) const fn stored_type(kind: Type) -> Type {
     match kind {
         Type::Json => Type::Text,
@@ -225,7 +225,7 @@ impl Alteration {
 }
 
 impl Change {
-    /// What is lost with it, if anything is.
+    /// Returns descriptions of the data that the change deletes.
     pub(crate) fn lost(&self) -> Vec<String> {
         match self {
             Self::Drop(table) => vec![format!("the rows of {table}")],
@@ -271,11 +271,11 @@ impl fmt::Display for Alteration {
         }
         match self.guards {
             Guards::Stay => {}
-            Guards::Create => f.write_str("; rows are only added from now on")?,
-            Guards::Drop => f.write_str("; rows may be changed from now on")?,
+            Guards::Create => f.write_str("; becomes append-only")?,
+            Guards::Drop => f.write_str("; is no longer append-only")?,
         }
         if self.sqlite_differs {
-            f.write_str("; rebuilt in SQLite: not STRICT, or a column with a default")?;
+            f.write_str("; rebuilt in SQLite, because it is not STRICT or has a column default")?;
         }
         Ok(())
     }

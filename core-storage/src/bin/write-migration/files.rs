@@ -1,4 +1,5 @@
-//! The migration files: `<dialect>/NNNN_<name>.sql`, the same names for every dialect. Also part of the build script.
+//! The migration files: `<dialect>/NNNN_<name>.sql`, with the same names for every dialect. The build script also uses
+//! this module.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,10 +8,11 @@ use std::path::Path;
 /// The folder of each dialect.
 pub(crate) const DIALECTS: [&str; 2] = ["sqlite", "postgres"];
 
-/// The names of all migrations, without `.sql`, in the order they run in.
+/// Returns the names of all migrations without `.sql`, in the order in which they run.
 ///
 /// # Errors
-/// A text for whoever added the files: a dialect lacks one, two have one number, or a file has another form of name.
+/// A message for the developer who added the files: a dialect lacks a file, two migrations have the same number, or a
+/// name is invalid.
 pub(crate) fn migration_names(folder: &Path) -> Result<Vec<String>, String> {
     let [first, second] = DIALECTS.map(|dialect| names_in(&folder.join(dialect)));
     let (first, second) = (first?, second?);
@@ -20,14 +22,14 @@ pub(crate) fn migration_names(folder: &Path) -> Result<Vec<String>, String> {
     ] {
         if let Some(missing) = others.difference(names).next() {
             return Err(format!(
-                "{dialect}/{missing}.sql is missing: a migration has a file for every dialect"
+                "{dialect}/{missing}.sql is missing: a migration must have a file for every dialect"
             ));
         }
     }
     let names: Vec<String> = first.into_iter().collect();
     if let Some(pair) = names.windows(2).find(|pair| pair[0][..4] == pair[1][..4]) {
         return Err(format!(
-            "{} and {} have the same number: the order of migrations must be clear",
+            "{} and {} have the same number: every migration needs a unique number",
             pair[0], pair[1]
         ));
     }
@@ -43,7 +45,7 @@ fn names_in(folder: &Path) -> Result<BTreeSet<String>, String> {
         let name = file.strip_suffix(".sql").filter(|name| is_migration(name));
         let Some(name) = name else {
             return Err(format!(
-                "{}: a migration is named NNNN_name.sql, in small letters, digits and _",
+                "{}: a migration must be named NNNN_name.sql, with lower-case letters, digits and _",
                 folder.join(&*file).display()
             ));
         };
@@ -59,7 +61,7 @@ fn is_migration(name: &str) -> bool {
     number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit()) && is_name(words)
 }
 
-/// Tells whether a text can follow the number in the name of a migration.
+/// Returns whether the text can follow the number in the name of a migration.
 pub(crate) fn is_name(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     (1..=60).contains(&text.len()) && text.bytes().all(allowed)

@@ -1,13 +1,13 @@
-//! Writes the migration that leads from the migrations that exist to the tables as they are described:
+//! Writes the migration from the existing migrations to the described tables:
 //!
 //! ```text
 //! cargo run -p core-storage --features sqlite --bin write-migration -- add_seats --default entities.seats=1
 //! ```
 //!
-//! It runs all migrations on a SQLite database in memory, compares its schema with [`core_storage::tables::all`], and
-//! writes the difference as the next file for every dialect. The text for SQLite is run as well before it is written; the
-//! tests run both texts. What the file does can be read and edited before it is committed; once released it never
-//! changes.
+//! The command runs all migrations on a SQLite database in memory, and compares its schema with
+//! [`core_storage::tables::all`]. It writes the difference as the next file for every dialect. It also runs the new
+//! SQLite text before it writes the files; the tests run both texts. Review and edit the files before you commit them.
+//! A released file must never change.
 
 mod decisions;
 mod diff;
@@ -30,11 +30,11 @@ use crate::error::WriteError;
 
 const USAGE: &str = "\
 usage: write-migration <name> [--default <table>.<column>=<value>]... [--folder <migrations>]
-  <name>      what the migration does: small letters, digits and _
-  --default   what existing rows get in a column that must not be NULL; a boolean gets false without it
-  --folder    the folder of the migrations, if it is not that of the sources";
+  <name>      the name of the migration: 1 to 60 lower-case letters, digits and _
+  --default   the value of existing rows in a column that must not be NULL; booleans default to false
+  --folder    the folder of the migrations; defaults to the one in the sources of this crate";
 
-/// The command line.
+/// The arguments of the command line.
 #[derive(Debug)]
 struct Args {
     name: String,
@@ -57,16 +57,16 @@ impl Args {
                 "--default" => decisions.add_default(&value()?)?,
                 "--folder" => folder = PathBuf::from(value()?),
                 option if option.starts_with('-') => {
-                    return Err(usage(format!("there is no option {option}")));
+                    return Err(usage(format!("unknown option {option}")));
                 }
-                _ if name.is_some() => return Err(usage(format!("one name too many: {word}"))),
+                _ if name.is_some() => return Err(usage(format!("unexpected argument: {word}"))),
                 _ => name = Some(word),
             }
         }
         let name = name.ok_or_else(|| usage("the name is missing".to_owned()))?;
         if !files::is_name(&name) {
             return Err(usage(format!(
-                "{name} is no name: 1 to 60 small letters, digits and _"
+                "{name} is not a valid name: use 1 to 60 lower-case letters, digits and _"
             )));
         }
         Ok(Self {
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes the files; answers what to tell.
+/// Writes the files. Returns the report for the user.
 fn write_migration(args: Args) -> Result<String, WriteError> {
     let database = write::migrated(&args.folder)?;
     let plan = write::plan(&database, &tables::all(), args.decisions)?;

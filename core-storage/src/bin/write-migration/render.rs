@@ -1,4 +1,4 @@
-//! Changes as SQL.
+//! Renders changes as SQL.
 
 use core_storage::sql::ddl::{
     Dialect, check, column_definition, create, create_table, guards, guards_of, indexes, quoted,
@@ -8,7 +8,7 @@ use core_storage::{Column, Type};
 use crate::decisions::literal;
 use crate::diff::{AddedColumn, Alteration, Change, ChangedColumn, Guards, stored_type};
 
-/// The text of a migration: the changes in their order, an empty line between them.
+/// Returns the text of a migration: the changes in order, separated by empty lines.
 pub(crate) fn render(changes: &[Change], dialect: Dialect) -> String {
     let texts = changes.iter().map(|change| render_change(change, dialect));
     let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
@@ -26,7 +26,8 @@ fn render_change(change: &Change, dialect: Dialect) -> String {
     }
 }
 
-/// `ALTER TABLE`: everything in Postgres, and in SQLite what [`Alteration::needs_rebuild`] leaves.
+/// Renders `ALTER TABLE` statements: for all changes in Postgres, and in SQLite for those that need no rebuild, see
+/// [`Alteration::needs_rebuild`].
 fn alter(alteration: &Alteration, dialect: Dialect) -> String {
     let table = quoted(alteration.table.name);
     let mut text = String::new();
@@ -50,7 +51,7 @@ fn alter(alteration: &Alteration, dialect: Dialect) -> String {
     }
     let table = alteration.table;
     let guards = guards_of(table.name, dialect);
-    // An update of rows would be refused.
+    // The triggers would refuse an update of the rows.
     let updates = alteration
         .changed_columns
         .iter()
@@ -79,7 +80,7 @@ fn add_column(table: &str, added: &AddedColumn, dialect: Dialect) -> String {
     )
 }
 
-/// Changes type and nullability of a column of Postgres.
+/// Renders a change of the type and nullability of a column in Postgres.
 fn change_column(table: &str, changed: &ChangedColumn) -> String {
     let column = changed.column;
     let name = quoted(column.name);
@@ -106,9 +107,9 @@ fn change_column(table: &str, changed: &ChangedColumn) -> String {
     text
 }
 
-/// Replaces a table that SQLite cannot alter by a new one with the same rows: the procedure of
-/// <https://sqlite.org/lang_altertable.html#otheralter>. Its steps about foreign keys and views fall away:
-/// there are none. The transaction is that of the migrations.
+/// Replaces a table that SQLite cannot alter by a new table with the same rows. Follows the procedure of
+/// <https://sqlite.org/lang_altertable.html#otheralter>, without the steps for foreign keys and views, which do not
+/// exist here. It runs in the transaction of the migrations.
 fn rebuild(alteration: &Alteration) -> String {
     let table = alteration.table;
     let new_name = format!("new_{}", table.name);
@@ -133,7 +134,7 @@ fn rebuild(alteration: &Alteration) -> String {
     text
 }
 
-/// What an existing row gets in a column of the new table.
+/// Returns the expression for the value of an existing row in a column of the new table.
 fn rebuilt_value(alteration: &Alteration, column: &Column) -> String {
     let mut added = alteration.added_columns.iter();
     if let Some(added) = added.find(|added| added.column == column) {
@@ -151,8 +152,8 @@ fn rebuilt_value(alteration: &Alteration, column: &Column) -> String {
     }
 }
 
-/// The value of a changed column in its new type. NULL stays NULL; text that is no value of the new type makes the
-/// migration fail: in SQLite because a `STRICT` column accepts no such value.
+/// Returns the expression that converts a changed column to its new type. NULL stays NULL. Text that is not a value of
+/// the new type makes the migration fail. In SQLite it fails because a `STRICT` column rejects the value.
 fn convert(changed: &ChangedColumn, dialect: Dialect) -> String {
     let name = quoted(changed.column.name);
     let to = stored_type(changed.column.kind);
@@ -182,7 +183,8 @@ impl ChangedColumn {
 }
 
 impl Alteration {
-    /// Tells whether SQLite's `ALTER TABLE` cannot do it: it changes no column, and leaves the default of one it adds.
+    /// Returns whether the change exceeds SQLite's `ALTER TABLE`, which cannot change a column and keeps the default of
+    /// an added one.
     fn needs_rebuild(&self) -> bool {
         self.sqlite_differs
             || !self.changed_columns.is_empty()

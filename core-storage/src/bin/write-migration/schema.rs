@@ -1,4 +1,4 @@
-//! The schema of a SQLite database, as far as descriptions of tables say anything about it.
+//! The schema of a SQLite database, limited to the properties that table descriptions have.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row};
 /// The tables of a database by name.
 pub(crate) type Schema = BTreeMap<String, ExistingTable>;
 
-/// A table.
+/// A table in the database.
 #[derive(Debug)]
 pub(crate) struct ExistingTable {
     pub(crate) columns: Vec<ExistingColumn>,
@@ -19,11 +19,11 @@ pub(crate) struct ExistingTable {
     pub(crate) triggers: BTreeMap<String, String>,
 }
 
-/// A column.
+/// A column in the database.
 #[derive(Debug)]
 pub(crate) struct ExistingColumn {
     pub(crate) name: String,
-    /// Its type; `Json` counts as `Text`, and `None` is one that no description has.
+    /// The type of the column. `Json` is reported as `Text`; `None` is a type that no description has.
     pub(crate) kind: Option<Type>,
     pub(crate) nullable: bool,
     pub(crate) is_key: bool,
@@ -31,7 +31,7 @@ pub(crate) struct ExistingColumn {
 }
 
 impl ExistingTable {
-    /// The column of this name.
+    /// Returns the column with this name.
     pub(crate) fn column(&self, name: &str) -> Option<&ExistingColumn> {
         self.columns.iter().find(|column| column.name == name)
     }
@@ -40,7 +40,7 @@ impl ExistingTable {
 /// Reads the schema of the database.
 ///
 /// # Errors
-/// The driver's.
+/// The error of the driver if a query fails.
 pub(crate) fn read_schema(database: &Connection) -> Result<Schema, rusqlite::Error> {
     let mut statement = database.prepare(
         "SELECT s.name, s.sql, l.strict \
@@ -106,7 +106,7 @@ fn read_statements(
     statement.query_map([kind, table], named)?.collect()
 }
 
-/// A statement with single spaces and without the semicolon, to be compared.
+/// Normalizes a statement for a comparison: single spaces, no semicolon.
 pub(crate) fn normalized(sql: &str) -> String {
     let words: Vec<&str> = sql.split_whitespace().collect();
     words.join(" ").trim_end_matches(';').to_owned()

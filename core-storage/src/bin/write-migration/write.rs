@@ -1,4 +1,4 @@
-//! From the difference to the files.
+//! Plans a migration and writes its files.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::files::{DIALECTS, migration_names};
 use crate::render::render;
 use crate::schema::read_schema;
 
-/// What a migration does, and its text for each dialect.
+/// The changes of a migration, and its text for each dialect.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
@@ -24,7 +24,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The text for a dialect.
+    /// Returns the text for the dialect.
     pub(crate) fn text(&self, dialect: Dialect) -> &str {
         match dialect {
             Dialect::Sqlite => &self.sqlite,
@@ -33,12 +33,12 @@ impl Plan {
     }
 }
 
-/// Plans what leads from the schema of the database to the described tables, and runs it there; `None` when there is
-/// nothing to do.
+/// Plans the migration from the schema of the database to the described tables, and runs it on the database. Returns
+/// `None` if they already agree.
 ///
 /// # Errors
-/// [`WriteError::Undecided`] when a value or a decision is missing; [`WriteError::Sql`] or [`WriteError::Incomplete`]
-/// when the text does not lead there.
+/// [`WriteError::Undecided`] if a value or a decision is missing. [`WriteError::Sql`] if the text fails.
+/// [`WriteError::Incomplete`] if it does not lead to the described tables.
 pub(crate) fn plan(
     database: &Connection,
     described: &[&'static Table],
@@ -66,10 +66,10 @@ pub(crate) fn plan(
     Err(WriteError::Incomplete(left.join(", ")))
 }
 
-/// An empty database on which all migrations of the folder have run.
+/// Creates an empty database and runs all migrations of the folder on it.
 ///
 /// # Errors
-/// [`WriteError::Files`] when the files are not in order, [`WriteError::Sql`] when one does not run.
+/// [`WriteError::Files`] if the files are invalid or incomplete. [`WriteError::Sql`] if a migration fails.
 pub(crate) fn migrated(folder: &Path) -> Result<Connection, WriteError> {
     let opening = WriteError::sql("a database in memory");
     let database = Connection::open_in_memory().map_err(opening)?;
@@ -85,10 +85,11 @@ fn run(database: &Connection, what: &str, text: &str) -> Result<(), WriteError> 
     database.execute_batch(text).map_err(WriteError::sql(what))
 }
 
-/// Writes the plan as the next migration, a file for each dialect; answers their paths.
+/// Writes the plan as the next migration, with a file for each dialect. Returns the paths.
 ///
 /// # Errors
-/// [`WriteError::Files`] when the existing files are not in order, [`WriteError::Io`] when a file cannot be written.
+/// [`WriteError::Files`] if the existing files are invalid or incomplete. [`WriteError::Io`] if a file cannot be
+/// written.
 pub(crate) fn write(folder: &Path, name: &str, plan: &Plan) -> Result<Vec<PathBuf>, WriteError> {
     let name = next_name(folder, name)?;
     let mut written = Vec::new();
@@ -96,7 +97,7 @@ pub(crate) fn write(folder: &Path, name: &str, plan: &Plan) -> Result<Vec<PathBu
         let path = file(folder, folder_name, &name);
         let outcome = create(&path, plan.text(dialect));
         if let Err(error) = outcome {
-            // Half a migration would break the build.
+            // A migration without a file for every dialect would break the build.
             for path in &written {
                 let _ = fs::remove_file(path);
             }

@@ -1,11 +1,12 @@
-//! How much of a server's certificate is checked.
+//! The extent to which a server's certificate is checked.
 
-/// What is checked of the server's certificate.
+/// The checks of the server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checks {
+    /// Accepts any certificate.
     Nothing,
-    /// Who has signed it.
+    /// Checks the issuer of the certificate.
     Issuer,
-    /// As well that it belongs to the name of the server.
+    /// Checks the issuer, and that the certificate is for the name of the server.
     IssuerAndName,
 }

@@ -1,4 +1,4 @@
-//! TLS to the server.
+//! TLS connections to the server.
 
 mod checks;
 #[cfg(not(feature = "postgres-tls"))]

@@ -1,4 +1,4 @@
-//! What stands for TLS without the feature: a server that insists on it is not reached.
+//! Replaces TLS in builds without the feature. Servers that require TLS cannot be reached.
 
 use std::path::Path;
 
@@ -12,13 +12,15 @@ use super::checks::Checks;
 pub(crate) type Tls = NoTls;
 pub(crate) type TlsStream = NoTlsStream;
 
+/// Returns a connector without TLS.
+///
 /// # Errors
-/// [`StoreError::Backend`] when TLS is demanded.
+/// [`StoreError::Backend`] if the URL requires TLS.
 pub(crate) fn connector(mode: SslMode, _: Checks, _: Option<&Path>) -> Result<Tls, StoreError> {
     match mode {
         SslMode::Disable | SslMode::Prefer => Ok(NoTls),
         _ => Err(StoreError::backend(
-            "the database address asks for TLS, which this program was built without",
+            "the database URL requires TLS, but this program was built without it",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! TLS by rustls.
+//! TLS with rustls.
 
 use std::io;
 use std::path::Path;
@@ -22,12 +22,14 @@ use tokio_rustls::TlsConnector;
 use super::checks::Checks;
 use super::verify::LenientVerifier;
 
-/// Speaks TLS with servers, where the mode says so.
+/// Connects to servers over TLS if the `sslmode` requires or prefers it.
 #[derive(Clone)]
 pub(crate) struct Tls(Arc<ClientConfig>);
 
+/// Returns a connector that checks certificates as requested.
+///
 /// # Errors
-/// [`StoreError::Backend`] when the certificates cannot be read or there is none.
+/// [`StoreError::Backend`] if the root certificates cannot be read or there are none.
 pub(crate) fn connector(
     _: SslMode,
     checks: Checks,
@@ -61,7 +63,7 @@ fn verifier(
     })
 }
 
-/// The certificates of the file, else those of the system.
+/// Returns the root certificates of the file, or of the operating system if no file is given.
 fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
     let certificates = match file {
         Some(path) => {
@@ -69,14 +71,14 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
             let certificates: Result<Vec<_>, _> = certificates.collect();
             certificates.map_err(StoreError::backend)?
         }
-        // Those that cannot be read are left out.
+        // Certificates of the system that cannot be read are skipped.
         None => rustls_native_certs::load_native_certs().certs,
     };
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates);
     if roots.is_empty() {
         return Err(StoreError::backend(
-            "there is no root certificate to check the database's certificate with",
+            "no root certificate was found to verify the database's certificate",
         ));
     }
     Ok(roots)
@@ -94,7 +96,7 @@ impl MakeTlsConnect<Socket> for Tls {
     }
 }
 
-/// One handshake to be.
+/// A TLS handshake that has not started yet.
 pub(crate) struct Connect {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
@@ -111,7 +113,7 @@ impl TlsConnect<Socket> for Connect {
     }
 }
 
-/// A connection under TLS.
+/// A TLS connection to a server.
 pub(crate) struct TlsStream(Box<tokio_rustls::client::TlsStream<Socket>>);
 
 impl tokio_postgres::tls::TlsStream for TlsStream {

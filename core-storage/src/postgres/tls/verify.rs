@@ -1,4 +1,4 @@
-//! A check of a server's certificate that is weaker than that of rustls, because the address of the database says so.
+//! A certificate check that is weaker than the default of rustls, for `sslmode` values below `verify-full`.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes any certificate, or any of a trusted issuer, whatever name it is for.
+/// Accepts any certificate, or any certificate of a trusted issuer. The server's name is not checked.
 #[derive(Debug)]
 pub(super) struct LenientVerifier {
     provider: Arc<CryptoProvider>,
-    /// What checks the issuer, for `verify-ca`; `require` asks for a secret conversation, not with whom.
+    /// Checks the issuer for `verify-ca`. `None` for the modes that only encrypt the connection.
     issuer: Option<Arc<WebPkiServerVerifier>>,
 }
 
@@ -39,7 +39,7 @@ impl ServerCertVerifier for LenientVerifier {
         };
         let verified = issuer.verify_server_cert(certificate, intermediates, name, ocsp, now);
         match verified {
-            // The name is the last thing that is checked.
+            // The name is checked last, so this error means that all other checks passed.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

@@ -1,4 +1,4 @@
-//! Builds.
+//! The table of builds.
 
 use core_domain::registry::{Build, BuildQuery};
 

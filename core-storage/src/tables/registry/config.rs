@@ -1,4 +1,4 @@
-//! Configuration of platforms, and its versions.
+//! The tables of platform configurations and their versions.
 
 use core_domain::registry::{
     ConfigVersion, ConfigVersionQuery, PlatformConfig, PlatformConfigQuery,

@@ -1,4 +1,4 @@
-//! Deployment records.
+//! The table of deployments.
 
 use core_domain::registry::{Deployment, DeploymentQuery, DeploymentStatus};
 

@@ -1,4 +1,4 @@
-//! DNS records.
+//! The table of DNS records.
 
 use core_domain::registry::{DnsRecord, DnsRecordQuery, DnsRecordStatus};
 

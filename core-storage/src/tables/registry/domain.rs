@@ -1,4 +1,4 @@
-//! Custom domains.
+//! The table of custom domains.
 
 use core_domain::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus};
 

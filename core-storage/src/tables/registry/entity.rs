@@ -1,4 +1,4 @@
-//! Entities.
+//! The table of entities.
 
 use core_domain::registry::{Entity, EntityQuery};
 
@@ -23,7 +23,8 @@ table! {
         deleted_at: Opt<Time>,
     }
     computed {
-        // Those at the top are siblings too, and a unique index does not cover rows with a NULL in it.
+        // Root entities are siblings of each other. A unique index does not cover rows with a NULL, so this column is
+        // empty for them.
         siblings: Text = |entity| entity.parent_id.as_ref().map_or_else(String::new, ToString::to_string),
     }
     unique { slug: [platform_id, siblings, slug] where [NOT_DELETED] }

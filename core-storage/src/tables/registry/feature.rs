@@ -1,4 +1,4 @@
-//! Features of entities.
+//! The table of feature activations.
 
 use core_domain::registry::{FeatureActivation, FeatureActivationQuery, FeatureStatus};
 

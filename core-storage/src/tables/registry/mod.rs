@@ -1,4 +1,4 @@
-//! Tables of the registry, named as the modules of its use cases.
+//! The tables of the registry. The files have the names of its use case modules.
 
 mod build;
 mod config;
@@ -22,7 +22,7 @@ fn not_deleted() -> Filter {
     Filter::IsNull("deleted_at")
 }
 
-/// Hides deleted rows unless `deleted` asks for them too.
+/// Returns a filter that hides deleted rows, unless `deleted` is true.
 fn hide_deleted(deleted: bool) -> Option<Filter> {
     (!deleted).then(not_deleted)
 }

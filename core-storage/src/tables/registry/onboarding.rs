@@ -1,4 +1,4 @@
-//! Onboardings.
+//! The table of onboardings.
 
 use core_domain::registry::{Onboarding, OnboardingQuery, OnboardingStatus};
 

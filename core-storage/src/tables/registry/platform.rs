@@ -1,4 +1,4 @@
-//! Platforms and their life.
+//! The tables of platforms and of their lifecycle changes.
 
 use core_domain::registry::{LifecycleQuery, LifecycleRecord, Platform, PlatformQuery};
 

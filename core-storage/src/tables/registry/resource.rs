@@ -1,4 +1,4 @@
-//! Resources.
+//! The table of resources.
 
 use core_domain::registry::{Resource, ResourceQuery};
 
@@ -31,7 +31,7 @@ table! {
         deleted_at: Opt<Time>,
     }
     computed {
-        // A unique index does not cover rows with a NULL in it.
+        // A unique index does not cover rows with a NULL, so this column is empty for resources without an account.
         account: Text = |resource| resource.cf_account_id.as_ref().map_or_else(String::new, ToString::to_string),
     }
     unique { name: [account, resource_type, cf_name] where [NOT_DELETED] }

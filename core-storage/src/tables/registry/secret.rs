@@ -1,4 +1,4 @@
-//! Secrets of resources.
+//! The table of resource secrets.
 
 use core_domain::registry::{ResourceSecret, ResourceSecretQuery};
 

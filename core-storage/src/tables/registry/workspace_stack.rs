@@ -1,4 +1,4 @@
-//! Workspace stacks.
+//! The table of workspace stacks.
 
 use core_domain::registry::{WorkspaceStack, WorkspaceStackQuery};
 

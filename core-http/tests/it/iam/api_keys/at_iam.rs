@@ -1,4 +1,4 @@
-//! A key that is shown to IAM itself.
+//! Keys that call IAM itself.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::iam::{CORE_SESSION, GET_SESSION, ORG_SETUP, SESSIONS, SIGN_OUT};
 use crate::world::World;
 
 #[tokio::test]
-async fn a_key_is_no_session_and_manages_neither_keys_nor_sessions() {
+async fn a_key_is_not_a_session_and_cannot_manage_keys_or_sessions() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (id, secret) = ada.key(&world, json!({})).await;
@@ -38,13 +38,13 @@ async fn a_key_is_no_session_and_manages_neither_keys_nor_sessions() {
     let validate = json!({ "key": secret });
     let refused = world.with_key(&secret, "POST", VALIDATE, validate).await;
     refused.refused(403, "FORBIDDEN");
-    // Ada's session goes on.
+    // Ada's session is still valid.
     let _ = ada.sees(&world, CORE_SESSION).await.expect(200);
     assert_eq!(world.verdict(&secret).await, "VALID");
 }
 
 #[tokio::test]
-async fn the_rows_a_key_may_use_know_it_and_its_entries_carry_its_id() {
+async fn routes_for_keys_enforce_their_scopes_and_audit_the_key_id() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (id, secret) = ada
@@ -59,7 +59,7 @@ async fn the_rows_a_key_may_use_know_it_and_its_entries_carry_its_id() {
         .with_key(&reader, "POST", ROLES, map("role:read"))
         .await;
     refused.refused(403, "FORBIDDEN");
-    // Nobody gives what they lack, though their owner has it.
+    // A key cannot give a permission that it lacks, even if its owner has it.
     let refused = world
         .with_key(&secret, "POST", ROLES, map("entity:write"))
         .await;
@@ -78,7 +78,7 @@ async fn the_rows_a_key_may_use_know_it_and_its_entries_carry_its_id() {
 }
 
 #[tokio::test]
-async fn of_bearer_key_and_cookie_the_first_decides_and_a_bad_one_is_nobody() {
+async fn the_first_of_bearer_token_key_and_cookie_decides_even_if_it_is_invalid() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (_, secret) = ada.key(&world, json!({ "scopes": ["job:read"] })).await;
@@ -106,7 +106,7 @@ async fn of_bearer_key_and_cookie_the_first_decides_and_a_bad_one_is_nobody() {
 }
 
 #[tokio::test]
-async fn wrong_keys_of_a_client_that_comes_without_a_gateway_count_as_failed_authentications() {
+async fn wrong_keys_sent_to_iam_without_a_gateway_count_as_failed_authentications() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (_, secret) = ada.key(&world, json!({})).await;

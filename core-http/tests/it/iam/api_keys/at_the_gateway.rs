@@ -1,4 +1,4 @@
-//! A key that is shown to a gateway in the same process: resolved, cached, and voided key by key.
+//! Keys at a gateway in the same process: resolution, caching, and invalidation of single keys.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +20,7 @@ use super::{Ada, DAY, DELETE, ROTATE, UPDATE, by_key};
 use crate::iam::EVE;
 use crate::world::{Answer, World, at, iam_config};
 
-/// Voids what a gateway remembers, as the suite does.
+/// Invalidates the cache of a gateway after commits, as the suite does.
 #[derive(Debug, Default)]
 struct Voiding(OnceLock<Invalidate>);
 
@@ -65,7 +65,7 @@ impl Front {
         };
         let config = GatewayConfig {
             service_key: Some(Secret::new(SERVICE_KEY)),
-            // So that only what is voided is asked again.
+            // Long enough that only invalidated keys are resolved again.
             session_cache: std::time::Duration::from_secs(5),
             ..GatewayConfig::default()
         };
@@ -83,14 +83,14 @@ impl Front {
         Answer::of(self.gateway.clone().oneshot(request).await.unwrap()).await
     }
 
-    /// The status with which the key's platform is shown.
+    /// Returns the status of a request with this key for a platform.
     async fn shown(&self, secret: &str, platform: &str) -> u16 {
         self.get(secret, &at(platform, "")).await.status.as_u16()
     }
 }
 
 #[tokio::test]
-async fn what_becomes_of_a_key_counts_from_the_next_request_on() {
+async fn changes_of_a_key_apply_from_the_next_request() {
     let front = Front::new();
     let world = &front.world;
     let ada = Ada::in_(world).await;
@@ -108,7 +108,7 @@ async fn what_becomes_of_a_key_counts_from_the_next_request_on() {
     for (enabled, status) in [(false, 401), (true, 200)] {
         let body = json!({ "keyId": id, "enabled": enabled });
         let _ = ada.asks(world, UPDATE, body).await.expect(200);
-        // A refusal has no key by which it could be voided; it is forgotten after a second at most.
+        // A cached refusal has no key id and cannot be invalidated. It expires after at most a second.
         if enabled {
             front.gateway.invalidate().all();
         }
@@ -140,7 +140,7 @@ async fn what_becomes_of_a_key_counts_from_the_next_request_on() {
 }
 
 #[tokio::test]
-async fn a_key_reaches_its_own_platform_within_its_scopes_and_no_other() {
+async fn a_key_reaches_only_its_own_platform_within_its_scopes() {
     let front = Front::new();
     let world = &front.world;
     let ada = Ada::in_(world).await;
@@ -160,7 +160,7 @@ async fn a_key_reaches_its_own_platform_within_its_scopes_and_no_other() {
 }
 
 #[tokio::test]
-async fn the_authority_tells_key_owner_limit_suspension_and_the_earliest_end() {
+async fn the_authority_reports_key_owner_limit_suspension_and_expiry() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (id, secret) = ada

@@ -1,4 +1,4 @@
-//! The limit of a key where it is shown to IAM itself.
+//! The rate limit of a key that calls IAM itself.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Ada, ROLES};
 use crate::world::World;
 
 #[tokio::test]
-async fn uses_at_iam_and_validations_count_together_until_the_minute_ends() {
+async fn calls_to_iam_and_validations_share_one_limit_per_minute() {
     let world = World::with(|app| {
         let minute = Duration::from_secs(60);
         app.options

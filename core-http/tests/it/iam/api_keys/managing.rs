@@ -1,4 +1,4 @@
-//! Making, listing, changing and deleting keys.
+//! Creating, listing, changing and deleting keys.
 
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::iam::EVE;
 use crate::world::{World, operator};
 
 #[tokio::test]
-async fn a_key_is_shown_once_as_better_auth_shows_it() {
+async fn a_new_key_has_the_format_of_better_auth_and_shows_its_secret_once() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let body = json!({
@@ -46,7 +46,7 @@ async fn a_key_is_shown_once_as_better_auth_shows_it() {
 }
 
 #[tokio::test]
-async fn what_better_auth_refuses_is_refused_in_its_words() {
+async fn invalid_requests_get_the_codes_of_better_auth() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (id, _) = ada.key(&world, json!({})).await;
@@ -136,7 +136,7 @@ async fn what_better_auth_refuses_is_refused_in_its_words() {
 }
 
 #[tokio::test]
-async fn a_key_of_an_organization_needs_one_of_its_maker_that_has_a_platform() {
+async fn an_organization_key_requires_a_membership_and_a_platform() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;
@@ -159,7 +159,7 @@ async fn a_key_of_an_organization_needs_one_of_its_maker_that_has_a_platform() {
 }
 
 #[tokio::test]
-async fn somebody_elses_key_is_not_found_whatever_is_done_with_it() {
+async fn another_persons_key_is_not_found_by_any_route() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;
@@ -188,7 +188,7 @@ async fn somebody_elses_key_is_not_found_whatever_is_done_with_it() {
 }
 
 #[tokio::test]
-async fn an_organizations_keys_are_seen_by_its_members_and_changed_by_those_who_may() {
+async fn members_see_organization_keys_and_change_them_only_with_permission() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let [eve, bob] = [
@@ -198,7 +198,7 @@ async fn an_organizations_keys_are_seen_by_its_members_and_changed_by_those_who_
     let _ = world.join([&ada.person, &eve], &ada.org, "admin").await;
     let _ = world.join([&ada.person, &bob], &ada.org, "member").await;
     let body = |scopes: Value| json!({ "organizationId": ada.org, "organizationOwned": true, "scopes": scopes });
-    // Nobody gives what they lack.
+    // A caller cannot give scopes that they lack.
     for (person, scopes, status) in [
         (&bob, json!(["job:read"]), 403),
         (&eve, json!(["job:read"]), 200),
@@ -229,7 +229,7 @@ async fn an_organizations_keys_are_seen_by_its_members_and_changed_by_those_who_
         (&bob, ROTATE, of(narrow), 403),
         (&bob, DELETE, of(narrow), 403),
         (&eve, UPDATE, renamed, 200),
-        // Whoever rotates a key has it then.
+        // A rotation reveals the secret, so the caller needs every permission of the key.
         (&eve, ROTATE, of(everything), 403),
         (&eve, ROTATE, of(narrow), 200),
         (&eve, DELETE, of(everything), 200),
@@ -245,7 +245,7 @@ async fn an_organizations_keys_are_seen_by_its_members_and_changed_by_those_who_
 }
 
 #[tokio::test]
-async fn only_owners_and_operators_set_the_limit_of_a_key() {
+async fn owners_set_the_rate_limit_of_a_key_and_admins_cannot() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;
@@ -268,7 +268,7 @@ async fn only_owners_and_operators_set_the_limit_of_a_key() {
 }
 
 #[tokio::test]
-async fn keys_are_disabled_enabled_and_deleted_for_good_each_with_its_entry() {
+async fn disabling_enabling_and_deleting_a_key_is_audited() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (id, secret) = ada.key(&world, json!({})).await;
@@ -306,7 +306,7 @@ async fn keys_are_disabled_enabled_and_deleted_for_good_each_with_its_entry() {
 }
 
 #[tokio::test]
-async fn an_owner_has_a_hundred_keys_at_most_and_those_long_over_make_room() {
+async fn an_owner_has_at_most_a_hundred_keys_and_deleted_ones_do_not_count() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (first, secret) = ada.key(&world, json!({ "expiresIn": DAY })).await;
@@ -336,7 +336,7 @@ async fn an_owner_has_a_hundred_keys_at_most_and_those_long_over_make_room() {
 }
 
 #[tokio::test]
-async fn a_list_is_cut_and_sorted_as_it_is_asked_for() {
+async fn lists_are_paged_and_sorted_as_requested() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     for name in ["b", "c", "a"] {
@@ -384,7 +384,7 @@ async fn a_list_is_cut_and_sorted_as_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_gets_the_same_secret_which_is_stored_encrypted() {
+async fn a_repeated_request_returns_the_same_secret() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let bearer = format!("Bearer {}", ada.person.token);

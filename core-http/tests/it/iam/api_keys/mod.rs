@@ -1,4 +1,4 @@
-//! API keys: made, used, rotated, refused.
+//! API keys: creation, use, rotation and refusal.
 
 mod at_iam;
 mod at_the_gateway;
@@ -43,7 +43,7 @@ impl Ada {
         }
     }
 
-    /// A key of hers; answers its id and secret.
+    /// Creates a key of Ada. Returns its id and secret.
     pub(super) async fn key(&self, world: &World, body: Value) -> (String, String) {
         let made = world.as_person(&self.person, "POST", CREATE, body).await;
         let made = made.expect(200);
@@ -54,7 +54,7 @@ impl Ada {
         world.as_person(&self.person, "POST", path, body).await
     }
 
-    /// Shows her password once more: what cannot be undone asks for that.
+    /// Proves her identity with her password, which sensitive actions require.
     async fn proves_who_she_is(&self, world: &World) {
         let path = "/api/auth/verify-password";
         let body = json!({ "password": PASSWORD });
@@ -72,7 +72,7 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
     value.map_or("", |value| value.to_str().unwrap())
 }
 
-/// A program that a gateway has identified.
+/// Returns the key id of a program that a gateway has identified.
 fn by_key(caller: &Caller) -> &str {
     caller.api_key_id().unwrap().as_str()
 }

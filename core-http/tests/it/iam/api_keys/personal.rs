@@ -1,4 +1,4 @@
-//! Personal keys: they act for their owner alone, in no organization.
+//! Personal keys, which act for their owner alone, in no organization.
 
 use core_domain::kernel::{ApiKeyId, Caller, UserId};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::world::{World, at, on_every_store, operator};
 
 const PROFILE: &str = "/api/auth/profile";
 
-/// What services learn of a personal key of this person.
+/// Returns the expected validation result of a personal key.
 fn valid(id: &str, user: &str) -> Value {
     json!({
         "valid": true, "keyId": id, "platformId": null, "organizationId": null, "userId": user,
@@ -19,10 +19,10 @@ fn valid(id: &str, user: &str) -> Value {
 }
 
 on_every_store! {
-    who_is_in_no_organization_makes_a_key_for_themselves,
+    people_without_an_organization_create_personal_keys,
 }
 
-async fn who_is_in_no_organization_makes_a_key_for_themselves(world: World) {
+async fn people_without_an_organization_create_personal_keys(world: World) {
     let eve = world.sign_up(EVE).await;
     let made = world
         .make_key(&eve.caller(), json!({ "name": "mine" }))
@@ -43,10 +43,10 @@ async fn who_is_in_no_organization_makes_a_key_for_themselves(world: World) {
 }
 
 #[tokio::test]
-async fn a_personal_key_of_an_owner_has_no_right_in_their_organization() {
+async fn a_personal_key_of_an_owner_has_no_rights_in_the_organization() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
-    // An organization is active: only who says so gets a key for none.
+    // An organization is active, so only an explicit `null` creates a personal key.
     let (_, of_organization) = ada.key(&world, json!({})).await;
     let (id, secret) = ada.key(&world, json!({ "organizationId": null })).await;
     let roles = format!("{ROLES}?orgId={}", ada.org);
@@ -57,7 +57,7 @@ async fn a_personal_key_of_an_owner_has_no_right_in_their_organization() {
         let refused = world.with_key(&secret, method, path, body).await;
         refused.refused(404, "NOT_FOUND");
     }
-    // At another service, as a gateway passes it on.
+    // Another service gets the key as a gateway passes it on.
     let caller = Caller::ApiKey {
         key_id: ApiKeyId::parse(&id).unwrap(),
         user_id: UserId::parse(&ada.person.user_id),
@@ -73,7 +73,7 @@ async fn a_personal_key_of_an_owner_has_no_right_in_their_organization() {
         .post(&caller, "/api/v1/onboarding/start", onboarding)
         .await;
     assert!(!onboarded.is_good(), "{}", onboarded.json);
-    // It is no session either.
+    // The key is not a session either.
     let set_up = json!({ "name": "A", "slug": "abc" });
     let of_key = json!({ "keyId": id });
     let renamed = json!({ "keyId": id, "name": "other" });
@@ -94,13 +94,13 @@ async fn a_personal_key_of_an_owner_has_no_right_in_their_organization() {
             refused.json
         );
     }
-    // The profile is the person's, not of programs of the organization.
+    // The profile belongs to the person. Keys of the organization cannot read it.
     let refused = world.with_key(&of_organization, "GET", PROFILE, Value::Null);
     refused.await.refused(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]
-async fn a_personal_key_is_narrowed_to_nothing_and_belongs_to_no_organization() {
+async fn a_personal_key_takes_no_scopes_no_rate_limit_and_no_organization() {
     let world = World::new();
     let eve = world.sign_up(EVE).await;
     for (body, status, code) in [
@@ -118,7 +118,7 @@ async fn a_personal_key_is_narrowed_to_nothing_and_belongs_to_no_organization() 
 }
 
 #[tokio::test]
-async fn a_personal_key_outlives_memberships_and_suspensions_and_ends_with_its_owner() {
+async fn a_personal_key_outlives_memberships_and_suspensions_until_its_owner_is_banned() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;

@@ -1,4 +1,4 @@
-//! Rotation: a new secret, while the former one goes on for a while.
+//! Rotation: a key gets a new secret, while the former one stays valid for an overlap.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{Ada, DAY, ROTATE, UPDATE};
 use crate::world::World;
 
 #[tokio::test]
-async fn the_former_secret_goes_on_until_the_overlap_ends() {
+async fn the_former_secret_stays_valid_until_the_overlap_ends() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (id, first) = ada.key(&world, json!({ "prefix": "x-" })).await;
@@ -24,7 +24,7 @@ async fn the_former_secret_goes_on_until_the_overlap_ends() {
         assert_eq!(world.verdict(&first).await, verdict);
         assert_eq!(world.verdict(&second).await, "VALID");
     }
-    // After another rotation nobody knows the first one any more.
+    // Another rotation removes the first secret.
     ada.proves_who_she_is(&world).await;
     let again = ada.asks(&world, ROTATE, json!({ "keyId": id })).await;
     let again = again.expect(200);
@@ -35,7 +35,7 @@ async fn the_former_secret_goes_on_until_the_overlap_ends() {
 }
 
 #[tokio::test]
-async fn there_is_one_overlap_at_a_time_and_none_ends_every_former_secret_at_once() {
+async fn a_second_overlap_is_refused_and_a_zero_overlap_ends_all_former_secrets() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (id, first) = ada.key(&world, json!({})).await;
@@ -54,7 +54,7 @@ async fn there_is_one_overlap_at_a_time_and_none_ends_every_former_secret_at_onc
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_in_use_is_not_rotated() {
+async fn disabled_and_expired_keys_cannot_be_rotated() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (disabled, _) = ada.key(&world, json!({})).await;

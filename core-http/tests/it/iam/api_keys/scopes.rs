@@ -1,4 +1,4 @@
-//! What a key may: what its owner may at the moment, within its scopes.
+//! The permissions of a key: the current permissions of its owner, limited by its scopes.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ async fn permissions(world: &World, secret: &str) -> Value {
 }
 
 #[tokio::test]
-async fn scopes_narrow_what_the_owner_may_and_never_widen_it() {
+async fn scopes_limit_the_owners_permissions_and_never_extend_them() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;
@@ -41,7 +41,7 @@ async fn scopes_narrow_what_the_owner_may_and_never_widen_it() {
         "{all}"
     );
 
-    // What becomes of the owner becomes of the key.
+    // Changes to the permissions of the owner apply to the key.
     let denied = json!({
         "orgId": ada.org, "userId": eve.user_id, "permission": "job:*",
         "granted": false, "grantedBy": ada.person.user_id,
@@ -77,7 +77,7 @@ async fn scopes_narrow_what_the_owner_may_and_never_widen_it() {
 }
 
 #[tokio::test]
-async fn an_organizations_key_may_what_its_scopes_say_and_has_the_least_role() {
+async fn an_organization_key_has_exactly_its_scopes_and_the_member_role() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     for (scopes, expected) in [
@@ -96,7 +96,7 @@ async fn an_organizations_key_may_what_its_scopes_say_and_has_the_least_role() {
 }
 
 #[tokio::test]
-async fn a_key_operates_nothing_and_reaches_no_other_organization_of_its_owner() {
+async fn a_key_reaches_no_other_organization_of_its_owner() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (_, secret) = ada.key(&world, json!({})).await;

@@ -1,4 +1,4 @@
-//! Keys on every store.
+//! API keys on every store.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use super::{Ada, DAY, DELETE, GET, LIST, ROTATE, UPDATE};
 use crate::world::{World, on_every_store};
 
 on_every_store! {
-    a_key_lives_and_dies,
-    two_rotations_at_once_give_one_successor,
-    keys_used_while_they_change_are_found_or_refused,
+    keys_are_valid_until_rotation_deletion_or_expiry,
+    concurrent_rotations_create_one_successor,
+    keys_stay_valid_while_they_are_changed,
 }
 
-async fn a_key_lives_and_dies(world: World) {
+async fn keys_are_valid_until_rotation_deletion_or_expiry(world: World) {
     let ada = Ada::in_(&world).await;
     let (id, first) = ada
         .key(&world, json!({ "scopes": ["job:read"], "name": "one" }))
@@ -48,7 +48,7 @@ async fn a_key_lives_and_dies(world: World) {
     assert_eq!(world.verdict(&of_organization).await, "EXPIRED");
 }
 
-async fn two_rotations_at_once_give_one_successor(world: World) {
+async fn concurrent_rotations_create_one_successor(world: World) {
     let ada = Ada::in_(&world).await;
     let (id, first) = ada.key(&world, json!({})).await;
     let rotations = (0..4).map(|_| ada.asks(&world, ROTATE, json!({ "keyId": id })));
@@ -68,10 +68,10 @@ async fn two_rotations_at_once_give_one_successor(world: World) {
     assert_eq!(world.audit("api_key.rotated").await.len(), 1);
 }
 
-async fn keys_used_while_they_change_are_found_or_refused(world: World) {
+async fn keys_stay_valid_while_they_are_changed(world: World) {
     let ada = Ada::in_(&world).await;
     let (id, secret) = ada.key(&world, json!({})).await;
-    // Each look-up notes the use, and each change must get through nevertheless.
+    // Each validation records a use of the key. Concurrent changes must succeed nevertheless.
     for round in 0..5 {
         world.tick(61);
         let uses = join_all((0..4).map(|_| world.verdict(&secret)));

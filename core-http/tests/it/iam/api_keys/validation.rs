@@ -1,4 +1,4 @@
-//! What services learn of a key.
+//! Validation of keys for services.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::iam::EVE;
 use crate::world::{World, owner};
 
 #[tokio::test]
-async fn services_learn_who_is_behind_a_key_and_nobody_else_may_ask() {
+async fn only_services_can_validate_a_key_and_see_its_owner() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (id, secret) = ada.key(&world, json!({ "expiresIn": DAY })).await;
@@ -44,7 +44,7 @@ async fn services_learn_who_is_behind_a_key_and_nobody_else_may_ask() {
 }
 
 #[tokio::test]
-async fn each_reason_has_its_code() {
+async fn every_reason_for_a_refusal_has_its_code() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (id, deleted) = ada.key(&world, json!({})).await;
@@ -72,7 +72,7 @@ async fn each_reason_has_its_code() {
 }
 
 #[tokio::test]
-async fn a_members_key_ends_with_the_membership_and_a_new_one_does_not_bring_it_back() {
+async fn a_members_key_ends_with_the_membership_even_if_they_join_again() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;
@@ -88,7 +88,7 @@ async fn a_members_key_ends_with_the_membership_and_a_new_one_does_not_bring_it_
     assert_eq!(listed().await, 1);
     world.leave(&eve, &ada.org).await;
     assert_eq!(world.verdict(secret).await, "NOT_FOUND");
-    // Until the same address may be invited again.
+    // The same address may be invited again after 300 seconds.
     world.tick(300);
     let _ = world.join([&ada.person, &eve], &ada.org, "member").await;
     assert_eq!(world.verdict(secret).await, "NOT_FOUND");
@@ -96,7 +96,7 @@ async fn a_members_key_ends_with_the_membership_and_a_new_one_does_not_bring_it_
 }
 
 #[tokio::test]
-async fn a_key_goes_with_its_platform() {
+async fn deleting_a_platform_deletes_its_keys() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (_, secret) = ada.key(&world, json!({})).await;
@@ -111,7 +111,7 @@ async fn a_key_goes_with_its_platform() {
 }
 
 #[tokio::test]
-async fn use_is_noted_to_the_minute() {
+async fn the_last_use_is_recorded_at_most_once_per_minute() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let (_, secret) = ada.key(&world, json!({})).await;

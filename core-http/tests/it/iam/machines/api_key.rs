@@ -1,4 +1,4 @@
-//! API keys: made, renewed while the former secret goes on, disabled, over, deleted, and used too often.
+//! The life of API keys: creation, rotation with an overlap, disabling, expiry, deletion and rate limits.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::harness::{Model, Subject, Visit, machine};
 use crate::iam::DAY;
 use crate::world::{Answer, Person, World};
 
-machine! { keys_are_accepted_as_a_plain_list_of_them_says of Keys }
+machine! { api_keys_behave_like_their_model of Keys }
 
-/// How often a key with a limit may be used in a minute.
+/// Maximum number of requests per minute for a key with a limit.
 const LIMIT: usize = 3;
 
-/// Keys that are over are forgotten later than this.
+/// Upper bound of the time in a run, in seconds. Expired keys are deleted only later.
 const LONGEST: u64 = 25 * DAY;
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ enum Step {
         enabled: bool,
     },
     Delete(usize),
-    /// Presents the secret that is so many before the last.
+    /// Presents a secret of the key. `back` counts from the current secret, which is 0, to former ones.
     Present {
         key: usize,
         back: usize,
@@ -42,14 +42,14 @@ enum Step {
 
 #[derive(Clone, Debug)]
 struct Known {
-    /// How many secrets it has had.
+    /// The number of secrets that the key has had.
     secrets: usize,
     overlap_until: u64,
     until: Option<u64>,
     enabled: bool,
     deleted: bool,
     limited: bool,
-    /// Uses since time has passed.
+    /// The number of uses since the clock last moved.
     used: usize,
 }
 
@@ -174,12 +174,12 @@ struct Keys {
     world: Arc<World>,
     ada: Person,
     organization: String,
-    /// Ids, and secrets from the first on.
+    /// The id of each key, and its secrets, oldest first.
     keys: Vec<(String, Vec<String>)>,
 }
 
 impl Keys {
-    /// A call by Ada, who has just signed in.
+    /// Calls a route as Ada, in a new session.
     async fn call(&self, call: &str, body: Value) -> Answer {
         let visit = Visit::of(&self.world, &self.ada).await;
         let path = format!("/api/auth/api-key/{call}");
@@ -213,7 +213,7 @@ impl Keys {
                 self.call("delete", json!({ "keyId": self.keys[*key].0 }))
                     .await
             }
-            Step::Present { .. } | Step::Wait(_) => unreachable!("no call of hers"),
+            Step::Present { .. } | Step::Wait(_) => unreachable!("not a request"),
         }
     }
 

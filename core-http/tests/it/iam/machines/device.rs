@@ -1,4 +1,4 @@
-//! Device logins: asked for, polled, decided, over, and had once.
+//! Device logins: requests, polls, decisions, expiry and a single redemption.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use serde_json::json;
 use super::harness::{Model, Subject, listed_sessions, machine};
 use crate::world::{Person, World};
 
-machine! { devices_are_told_what_a_plain_record_of_them_says of Devices }
+machine! { device_logins_behave_like_their_model of Devices }
 
 #[derive(Clone, Debug)]
 enum Step {
     Ask,
     Poll(usize),
-    /// The first or the second person lets the device sign in, or refuses it.
+    /// The first or the second person approves or denies the device.
     Decide {
         device: usize,
         second: bool,
@@ -25,7 +25,7 @@ enum Step {
     EndSessions {
         second: bool,
     },
-    /// In tenths of a second.
+    /// The time to wait, in tenths of a second.
     Wait(u64),
 }
 
@@ -41,7 +41,7 @@ enum Status {
     Redeemed {
         second: bool,
     },
-    /// Redeemed, and the session that began so is over.
+    /// Redeemed, and the session of the device has ended.
     SignedOut,
 }
 
@@ -55,10 +55,10 @@ struct Device {
 
 #[derive(Clone, Debug, Default)]
 struct Record {
-    /// In tenths of a second.
+    /// The time since the start of the run, in tenths of a second.
     now: u64,
     devices: Vec<Device>,
-    /// The code of the last answer; empty for a success.
+    /// The expected error code of the last step; empty for a success.
     told: &'static str,
 }
 
@@ -79,7 +79,7 @@ impl Record {
                 ""
             }
             Status::Pending => {
-                // Half a second may be lost on the way.
+                // A poll may come half a second early, because the network may delay the one before.
                 let early = device
                     .polled
                     .is_some_and(|last| now - last + 5 < device.interval);
@@ -177,9 +177,9 @@ impl Model for Record {
 struct Devices {
     world: Arc<World>,
     people: [Person; 2],
-    /// Device codes and user codes.
+    /// The device code and the user code of each device.
     codes: Vec<(String, String)>,
-    /// Sessions of the devices that have redeemed their code, by the device.
+    /// The session ids of the devices that have redeemed their code, by device.
     sessions: BTreeMap<usize, String>,
 }
 
@@ -246,7 +246,7 @@ impl Subject for Devices {
         }
     }
 
-    /// Each person has the session they began with and those of the devices that they have let sign in.
+    /// Asserts that each person has their first session and those of the devices that redeemed their approval.
     async fn check_state(&self, model: &Record) {
         for (second, person) in [false, true].into_iter().zip(&self.people) {
             let redeemed = model.devices.iter().enumerate();

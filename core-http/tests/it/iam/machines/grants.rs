@@ -1,4 +1,4 @@
-//! What a member may, while roles are mapped, permissions granted and denied, and time passes.
+//! The permissions of a member while roles are mapped, permissions are granted and denied, and time passes.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::harness::{Model, Subject, Visit, machine};
 use crate::world::{Answer, Person, World, operator};
 
-machine! { a_member_may_what_a_plain_reading_of_the_rules_says of Member }
+machine! { member_permissions_behave_like_their_model of Member }
 
-/// What is asked for after each step, and whether a member and an admin may it where nothing else is said.
+/// The permissions checked after each step, and whether the built-in roles `member` and `admin` have them.
 const ASKED: [(&str, bool, bool); 8] = [
     ("platform:read", true, true),
     ("platform:update", false, true),
@@ -33,10 +33,10 @@ const PATTERNS: [&str; 8] = [
     "*:delete",
 ];
 
-/// The roles of the member.
+/// The roles that the member can have.
 const ROLES: [&str; 4] = ["member", "admin", "auditor", "member,auditor"];
 
-/// Roles that are mapped.
+/// The roles that can be mapped.
 const MAPPED: [&str; 2] = ["member", "auditor"];
 
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ struct Rules {
     good: bool,
 }
 
-/// Whether a pattern stands for a permission, word for word.
+/// Returns whether a pattern matches a permission, word by word.
 fn matches(pattern: &str, permission: &str) -> bool {
     let mut words = pattern.split(':').zip(permission.split(':'));
     words.all(|(pattern, word)| pattern == "*" || pattern == word)
@@ -117,7 +117,7 @@ impl Rules {
         {
             return false;
         }
-        // One whose time is over makes room for its like.
+        // An expired grant is replaced by an equal new one.
         for given in self.given.iter_mut().filter(|given| same(given)) {
             given.gone = true;
         }
@@ -242,7 +242,7 @@ impl Member {
             }
             Step::Become(_) | Step::Wait(_) => {
                 let Step::Become(role) = step else {
-                    unreachable!("time passes without a request")
+                    unreachable!("a wait is not a request")
                 };
                 let roles: Vec<&str> = ROLES[*role].split(',').collect();
                 let body = json!({
@@ -256,7 +256,7 @@ impl Member {
         }
     }
 
-    /// What the rules say of a permission, asked one by one.
+    /// Returns whether IAM allows a single permission, as its explanation says.
     async fn explained(&self, permission: &str) -> bool {
         let path = format!(
             "/api/core/grants?orgId={}&explain=true&userId={}&permission={permission}",

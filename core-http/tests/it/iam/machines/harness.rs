@@ -1,4 +1,4 @@
-//! Drives a model and the services through the same steps, on one store.
+//! Applies the same steps to a model and to the services, on one store.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -15,32 +15,34 @@ use proptest_state_machine::ReferenceStateMachine;
 use crate::iam::{DAY, SIGN_OUT};
 use crate::world::{Answer, Backend, PASSWORD, Person, World};
 
-/// What should be: a value that steps change. Knows nothing of how it is done.
+/// The expected state: a value that steps change. It does not know the implementation.
 pub(super) trait Model: Clone + Debug + Default + 'static {
     type Step: Clone + Debug + 'static;
 
-    /// Steps that make sense now.
+    /// Returns the steps that make sense in this state.
     fn steps(&self) -> BoxedStrategy<Self::Step>;
 
-    /// Whether a step still makes sense, now that others before it were left out.
+    /// Returns whether a step still makes sense after steps before it were left out.
     fn allows(&self, step: &Self::Step) -> bool;
 
+    /// Applies a step to the expected state.
     fn apply(&mut self, step: &Self::Step);
 }
 
-/// What is: the services, and the people of one case.
+/// The actual state: the services, and the people of one test case.
 pub(super) trait Subject: Sized {
     type Model: Model;
 
-    /// Whether the quotas of mails are those of an installation; they have tests of their own.
+    /// Whether the default mail quotas apply. Default: no, because other tests cover them.
     const LIMITS_MAILS: bool = false;
 
+    /// Creates the people and records of the test case with this number.
     async fn begin(world: Arc<World>, case: u32) -> Self;
 
-    /// Takes the step, whose outcome must be what the model says, which has taken it already.
+    /// Takes the step and asserts that its outcome is the one in the model, which has taken it already.
     async fn step(&mut self, step: &<Self::Model as Model>::Step, model: &Self::Model);
 
-    /// Compares everything there is with the model.
+    /// Asserts that the state of the services equals the model.
     async fn check_state(&self, model: &Self::Model);
 }
 
@@ -68,13 +70,13 @@ impl<M: Model> ReferenceStateMachine for Reference<M> {
     }
 }
 
-/// The longest run of steps.
+/// Maximum number of steps in a run.
 const STEPS: usize = 30;
 
-/// How far the clock is set forward before each case, in seconds, so that no limit of one case is met by the next.
+/// The seconds by which the clock advances before each case, so that the limits of one case do not affect the next.
 const PAUSE: u64 = 3 * DAY;
 
-/// Few cases on the stores that take longer.
+/// Returns the number of cases, which is smaller on slower stores.
 fn config(backend: Backend) -> ProptestConfig {
     ProptestConfig::with_cases(cases(match backend {
         Backend::Memory => 24,
@@ -83,6 +85,7 @@ fn config(backend: Backend) -> ProptestConfig {
     }))
 }
 
+/// Runs random sequences of steps on a store of this backend.
 pub(super) fn run<S: Subject>(backend: Backend) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -105,7 +108,7 @@ pub(super) fn run<S: Subject>(backend: Backend) {
         runtime.block_on(async {
             let mut subject = S::begin(Arc::clone(&world), count.get()).await;
             for step in &steps {
-                // Steps that were never reached are left out first when a failing run is made shorter.
+                // When proptest shrinks a failing run, it removes the steps that were never reached first.
                 if let Some(seen) = &seen {
                     seen.fetch_add(1, Ordering::SeqCst);
                 }
@@ -122,7 +125,7 @@ pub(super) fn run<S: Subject>(backend: Backend) {
     runtime.block_on(async { drop(world) });
 }
 
-/// What somebody does who has just signed in, so that nobody asks them for a fresh proof, and signs out again.
+/// A visit of a person in a new session, so that no fresh proof is required. It ends with a sign-out.
 pub(super) struct Visit<'w> {
     world: &'w World,
     pub(super) person: Person,
@@ -147,13 +150,13 @@ impl<'w> Visit<'w> {
     }
 }
 
-/// The sessions of a person, as they are shown them.
+/// Returns the sessions in the list of a person.
 pub(super) async fn listed_sessions(world: &World, person: &Person) -> Answer {
     let listed = world.iam.get(&person.caller(), "/api/sessions").await;
     listed.expect(200)
 }
 
-/// The same machine on every store.
+/// Runs the same state machine on every store.
 macro_rules! machine {
     ($name:ident of $subject:ident) => {
         mod $name {

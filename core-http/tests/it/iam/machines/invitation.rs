@@ -1,4 +1,4 @@
-//! Invitations and memberships: who may invite whom, who answers, who leaves, and that somebody always owns.
+//! Invitations and memberships: inviting, answering and leaving. An organization always has an owner.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::harness::{Model, Subject, Visit, machine};
 use crate::world::{Answer, Person, World};
 
-machine! { an_organization_is_as_a_plain_record_of_it_says of Organization }
+machine! { organizations_behave_like_their_model of Organization }
 
 const HOUR: u64 = 3_600;
 
@@ -192,7 +192,7 @@ impl Model for Record {
             return prop_oneof![8 => invite, 1 => remove, 1 => leave].boxed();
         }
         let answer = (0..PEOPLE, 0..self.invitations.len());
-        // Most answers are those of who was invited last.
+        // Most answers come from the person who was invited last.
         let last = self.invitations.len() - 1;
         let to = self.invitations[last].to;
         prop_oneof![
@@ -246,7 +246,7 @@ struct Organization {
 }
 
 impl Organization {
-    /// A call by somebody who has just signed in.
+    /// Calls a route as a person, in a new session. The prefix `get ` sends a `GET`.
     async fn call(&self, by: usize, call: &str, body: Value) -> Answer {
         let visit = Visit::of(&self.world, &self.people[by]).await;
         let answer = match call.strip_prefix("get ") {

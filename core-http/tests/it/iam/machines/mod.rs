@@ -1,4 +1,4 @@
-//! What IAM promises over time, as machines: steps in any order, against a plain model of what each of them leads to.
+//! State machine tests of IAM: steps in random order, each compared with a simple model.
 
 mod account_rights;
 mod api_key;

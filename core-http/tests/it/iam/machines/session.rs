@@ -1,4 +1,4 @@
-//! Sessions: begun, used, extended, ended one by one and all at once, by their owner, by time and by operators.
+//! The life of sessions: begin, use, extension, and their end by the owner, by expiry or by operators.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use super::harness::{Model, Subject, listed_sessions, machine};
 use crate::iam::DAY;
 use crate::world::{Answer, Person, World, operator};
 
-machine! { sessions_are_as_a_plain_list_of_them_says of Sessions }
+machine! { sessions_behave_like_their_model of Sessions }
 
-/// More than this are not begun in a run.
+/// Maximum number of sessions in a run.
 const MOST: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ enum Step {
         right: bool,
         renew: bool,
     },
-    /// Asks for a session, which extends it when that is due.
+    /// Looks up a session, which extends it if an extension is due.
     Use(usize),
     Ban,
     Unban,
@@ -53,7 +53,7 @@ struct List {
     now: u64,
     sessions: Vec<Known>,
     banned: bool,
-    /// How often the password was changed.
+    /// The number of password changes.
     password: usize,
     wrong: usize,
     /// Whether the last step was allowed.
@@ -125,7 +125,7 @@ impl Model for List {
     fn allows(&self, step: &Step) -> bool {
         let there = |at: &usize| *at < self.sessions.len();
         match step {
-            // Who goes on with wrong passwords is kept waiting, which other tests are about.
+            // Further wrong passwords are throttled, which other tests cover.
             Step::SignIn { right: false, .. } => self.wrong < 2,
             Step::SignIn { .. } => self.sessions.len() < MOST,
             Step::ChangePassword { by, right, renew } => {
@@ -164,7 +164,7 @@ impl Model for List {
                     self.wrong = 0;
                 }
             }
-            // Whoever signs out is out, whether they were in or not.
+            // A sign-out always succeeds, even if the session is no longer valid.
             Step::SignOut(at) => {
                 self.sessions[at].ended = true;
                 self.good = true;
@@ -193,7 +193,7 @@ impl Model for List {
 struct Sessions {
     world: Arc<World>,
     person: Person,
-    /// Tokens and ids, as the model counts the sessions.
+    /// The token and id of each session, in the order of the model.
     known: Vec<(String, String)>,
     passwords: usize,
 }

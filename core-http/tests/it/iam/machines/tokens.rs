@@ -1,4 +1,4 @@
-//! The tokens of a program: exchanged, shown twice in time and too late, revoked, over.
+//! The token family of a program: exchange, repetition in time, late reuse, revocation and expiry.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use super::harness::{Model, Subject, listed_sessions, machine};
 use crate::iam::DAY;
 use crate::world::{Person, World, operator};
 
-machine! { a_family_of_tokens_is_as_a_plain_list_of_them_says of Family }
+machine! { token_families_behave_like_their_model of Family }
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A device login, when there is none.
+    /// A device login, if the person has no token family.
     LogIn,
-    /// Shows the token that is so many before the last.
+    /// Exchanges a refresh token. The number counts from the newest one, which is 0, to former ones.
     Refresh(usize),
-    /// The person ends the session in their list.
+    /// The person ends the session from their list.
     Revoke,
     Ban,
     Unban,
     Wait(u64),
 }
 
-/// Tokens by when they were issued; each was exchanged when the next was issued.
+/// A token family: the time at which each token was issued. A token was exchanged when the next was issued.
 #[derive(Clone, Debug, Default)]
 struct Chain {
     now: u64,
@@ -33,7 +33,7 @@ struct Chain {
     ended: bool,
     banned: bool,
     good: bool,
-    /// Whether the answer is the one that was given before.
+    /// Whether the expected response repeats the one before.
     same: bool,
 }
 
@@ -132,12 +132,12 @@ struct Family {
     world: Arc<World>,
     person: Person,
     session: String,
-    /// Refresh and access tokens, as the model counts them.
+    /// The refresh token and the access token of each exchange, in the order of the model.
     tokens: Vec<(String, String)>,
 }
 
 impl Family {
-    /// Somebody signs in to decide about the device: their first session may be over.
+    /// Signs the person in and approves a device. A new session is needed, because the first one may have expired.
     async fn log_in(&mut self, good: bool) {
         let signed_in = self
             .world

@@ -1,4 +1,4 @@
-//! Access tokens: what they open, how long, and what ends them.
+//! Access tokens: the routes that accept them, their lifetime and their end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn gateway(world: &World) -> SessionAuthority {
 }
 
 #[tokio::test]
-async fn an_access_token_is_known_wherever_sessions_are_for_fifteen_minutes() {
+async fn access_tokens_work_like_sessions_for_fifteen_minutes() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let made = world.set_up(&ada, "engines").await.expect(201);
@@ -65,7 +65,7 @@ async fn an_access_token_is_known_wherever_sessions_are_for_fifteen_minutes() {
         .held(token, "GET", CORE_SESSION)
         .await
         .refused(401, "UNAUTHORIZED");
-    // The session goes on.
+    // The session itself is still valid.
     let fresh = world
         .refresh(tokens.text("refresh_token"))
         .await
@@ -77,7 +77,7 @@ async fn an_access_token_is_known_wherever_sessions_are_for_fifteen_minutes() {
 }
 
 #[tokio::test]
-async fn signing_out_and_revoking_end_a_device_at_once() {
+async fn signing_out_or_revoking_ends_a_device_session_at_once() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     for by_itself in [true, false] {
@@ -103,7 +103,7 @@ async fn signing_out_and_revoking_end_a_device_at_once() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_and_a_device_code_open_nothing() {
+async fn refresh_tokens_and_device_codes_are_not_accepted_as_credentials() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let tokens = world.device_login(&ada).await;

@@ -1,4 +1,4 @@
-//! Device login: codes, decisions, polls.
+//! Device login: codes, decisions and polls.
 
 use core_domain::kernel::Caller;
 use futures_util::future::join_all;
@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::iam::{ADA, EVE, NEW};
 use crate::world::{PASSWORD, World, api_key, on_every_store, operator};
 
-on_every_store! { a_device_signs_in_once_with_the_code_a_person_approves }
+on_every_store! { an_approved_device_code_signs_in_once }
 
-async fn a_device_signs_in_once_with_the_code_a_person_approves(world: World) {
+async fn an_approved_device_code_signs_in_once(world: World) {
     let ada = world.sign_up(ADA).await;
     let codes = world.device_codes().await;
     assert_eq!(codes.header("cache-control"), "no-store");
@@ -34,7 +34,7 @@ async fn a_device_signs_in_once_with_the_code_a_person_approves(world: World) {
         let decided = world.decide(&ada, &written, "approve").await.expect(200);
         assert_eq!(decided.json, json!({ "ok": true }));
     }
-    // Whoever polls does not wait longer than for the decision.
+    // After the decision the polling interval no longer applies.
     let polls = join_all((0..4).map(|_| world.poll(device_code))).await;
     let (granted, refused): (Vec<_>, Vec<_>) =
         polls.into_iter().partition(|poll| poll.status == 200);
@@ -61,7 +61,7 @@ async fn a_device_signs_in_once_with_the_code_a_person_approves(world: World) {
 }
 
 #[tokio::test]
-async fn a_device_that_asks_too_often_waits_five_seconds_longer_for_good() {
+async fn polling_too_often_lengthens_the_interval_by_five_seconds() {
     let world = World::new();
     let codes = world.device_codes().await;
     let device_code = codes.text("device_code");
@@ -79,7 +79,7 @@ async fn a_device_that_asks_too_often_waits_five_seconds_longer_for_good() {
 }
 
 #[tokio::test]
-async fn a_refused_device_and_one_that_is_too_late_get_no_tokens() {
+async fn denied_and_expired_devices_get_no_tokens() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let codes = world.device_codes().await;
@@ -103,9 +103,9 @@ async fn a_refused_device_and_one_that_is_too_late_get_no_tokens() {
     world.poll("unknown").await.refused(400, "invalid_grant");
 }
 
-on_every_store! { an_approval_that_no_device_has_used_ends_with_the_persons_sessions }
+on_every_store! { ending_a_persons_sessions_revokes_their_unused_approvals }
 
-async fn an_approval_that_no_device_has_used_ends_with_the_persons_sessions(world: World) {
+async fn ending_a_persons_sessions_revokes_their_unused_approvals(world: World) {
     let ada = world.sign_up(ADA).await;
     let eve = world.sign_up(EVE).await;
     let kept = world.approved(&eve).await;
@@ -128,7 +128,7 @@ async fn an_approval_that_no_device_has_used_ends_with_the_persons_sessions(worl
 }
 
 #[tokio::test]
-async fn a_device_acts_for_the_organization_the_person_acted_for_when_they_approved() {
+async fn a_device_acts_for_the_organization_active_at_approval() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let before = world.approved(&ada).await;
@@ -148,7 +148,7 @@ async fn a_device_acts_for_the_organization_the_person_acted_for_when_they_appro
 }
 
 #[tokio::test]
-async fn after_five_wrong_codes_a_session_and_its_address_wait_and_right_codes_count_for_nothing() {
+async fn five_wrong_user_codes_block_the_session_and_address_and_right_codes_do_not_count() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     for _ in 0..8 {
@@ -177,7 +177,7 @@ async fn after_five_wrong_codes_a_session_and_its_address_wait_and_right_codes_c
 }
 
 #[tokio::test]
-async fn nobody_approves_but_a_person_with_a_session_of_a_browser() {
+async fn only_a_person_with_a_browser_session_approves_a_device() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let codes = world.device_codes().await;
@@ -201,7 +201,7 @@ async fn nobody_approves_but_a_person_with_a_session_of_a_browser() {
 }
 
 #[tokio::test]
-async fn unknown_codes_and_tokens_are_refused_without_a_unit_of_work_that_can_write() {
+async fn unknown_codes_and_tokens_are_refused_without_a_write_transaction() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let device_code = world.approved(&ada).await;

@@ -1,4 +1,4 @@
-//! JSON callers get our envelope, form callers what RFC 6749 says; nothing is cached.
+//! OAuth responses: JSON callers get the error envelope, form callers the errors of RFC 6749. Nothing is cached.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::world::{ORIGIN, World, operator};
 const GRANT: &str = "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code";
 
 #[tokio::test]
-async fn form_callers_are_refused_in_the_words_of_the_rfc_and_json_callers_with_the_envelope() {
+async fn form_callers_get_rfc_6749_errors_and_json_callers_the_envelope() {
     let world = World::new();
     let codes = world.device_codes().await;
     let pending = codes.text("device_code");
@@ -66,7 +66,7 @@ async fn form_callers_are_refused_in_the_words_of_the_rfc_and_json_callers_with_
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_form_is_an_invalid_request_and_is_named() {
+async fn invalid_forms_get_invalid_request_and_the_name_of_the_field() {
     let world = World::new();
     for (path, form, field) in [
         ("/oauth/device/code", "", "client_id"),
@@ -93,7 +93,7 @@ async fn what_is_wrong_with_a_form_is_an_invalid_request_and_is_named() {
 }
 
 #[tokio::test]
-async fn the_token_endpoint_takes_both_grants_as_forms() {
+async fn the_token_endpoint_accepts_both_grant_types_as_forms() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let approved = world.approved(&ada).await;
@@ -113,7 +113,7 @@ async fn the_token_endpoint_takes_both_grants_as_forms() {
 }
 
 #[tokio::test]
-async fn clients_discover_where_everything_is() {
+async fn the_authorization_server_metadata_lists_the_endpoints() {
     let world = World::new();
     let path = "/.well-known/oauth-authorization-server";
     let told = world.ask("GET", path, &[], Value::Null).await.expect(200);
@@ -132,7 +132,7 @@ async fn clients_discover_where_everything_is() {
 }
 
 #[tokio::test]
-async fn somebody_who_is_kept_out_gets_no_tokens_and_the_words_of_the_rfc_in_both_encodings() {
+async fn banned_people_get_no_tokens_and_an_rfc_error_code_in_both_encodings() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let login = world.device_login(&ada).await;
@@ -170,7 +170,7 @@ async fn somebody_who_is_kept_out_gets_no_tokens_and_the_words_of_the_rfc_in_bot
 }
 
 #[tokio::test]
-async fn a_session_that_is_left_of_somebody_who_is_kept_out_approves_and_refreshes_nothing() {
+async fn remaining_sessions_of_banned_people_approve_and_refresh_nothing() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let login = world.device_login(&ada).await;
@@ -187,7 +187,7 @@ async fn a_session_that_is_left_of_somebody_who_is_kept_out_approves_and_refresh
     ];
     let path = "/oauth/device/authorize";
     let denied = world.post_with(path, &headers, &form).await;
-    // Their cookie is nobody's.
+    // The cookie of a banned person identifies no caller.
     assert_eq!(denied.expect(401).json["error"], "access_denied");
     let refreshed = world.refresh(login.text("refresh_token")).await;
     refreshed.refused(400, "invalid_grant");

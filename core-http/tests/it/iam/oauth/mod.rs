@@ -1,4 +1,4 @@
-//! Signing in from a program, and service tokens.
+//! Sign-in of programs with OAuth tokens, and service tokens.
 
 mod access_tokens;
 mod device;

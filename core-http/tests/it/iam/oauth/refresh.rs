@@ -1,4 +1,4 @@
-//! Refresh tokens: exchanged once, repeated for a moment, and the end of their family when they are used again.
+//! Refresh tokens: a single exchange, its repetition for ten seconds, and the end of the family after reuse.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::iam::{ADA, DAY, SESSIONS};
 use crate::world::{Answer, Api, World, iam_config, on_every_store};
 
 on_every_store! {
-    fifty_exchanges_of_one_token_at_once_get_the_same_tokens,
-    a_token_that_is_used_again_ends_its_family_at_once,
-    an_exchange_at_the_same_time_as_a_revocation_brings_nothing_back,
-    used_again_fifty_times_at_once_a_family_ends_once,
+    fifty_concurrent_exchanges_of_one_token_return_the_same_tokens,
+    reuse_of_a_refresh_token_ends_its_family_at_once,
+    an_exchange_during_a_revocation_returns_no_usable_tokens,
+    fifty_concurrent_reuses_end_a_family_once,
 }
 
 fn pair(answer: &Answer) -> [String; 2] {
     ["access_token", "refresh_token"].map(|field| answer.text(field).to_owned())
 }
 
-async fn fifty_exchanges_of_one_token_at_once_get_the_same_tokens(world: World) {
+async fn fifty_concurrent_exchanges_of_one_token_return_the_same_tokens(world: World) {
     let ada = world.sign_up(ADA).await;
     let first = world.device_login(&ada).await;
     let token = first.text("refresh_token");
@@ -36,9 +36,9 @@ async fn fifty_exchanges_of_one_token_at_once_get_the_same_tokens(world: World) 
     assert_eq!(world.ends_of_sessions(&ada.token).await.len(), 2);
 }
 
-async fn a_token_that_is_used_again_ends_its_family_at_once(world: World) {
+async fn reuse_of_a_refresh_token_ends_its_family_at_once(world: World) {
     let ada = world.sign_up(ADA).await;
-    // Too late; and at once, but after its successor was used.
+    // The reuse comes too late, or in time but after the use of the successor.
     for successor_is_used in [false, true] {
         let first = world.device_login(&ada).await;
         let second = world.refresh(first.text("refresh_token")).await.expect(200);
@@ -69,7 +69,7 @@ async fn a_token_that_is_used_again_ends_its_family_at_once(world: World) {
     assert!(entries.iter().all(|entry| entry.actor_id == ada.user_id));
 }
 
-async fn used_again_fifty_times_at_once_a_family_ends_once(world: World) {
+async fn fifty_concurrent_reuses_end_a_family_once(world: World) {
     let ada = world.sign_up(ADA).await;
     let first = world.device_login(&ada).await;
     let token = first.text("refresh_token");
@@ -85,7 +85,7 @@ async fn used_again_fifty_times_at_once_a_family_ends_once(world: World) {
     assert_eq!(world.audit("token.reuse_detected").await.len(), 1);
 }
 
-async fn an_exchange_at_the_same_time_as_a_revocation_brings_nothing_back(world: World) {
+async fn an_exchange_during_a_revocation_returns_no_usable_tokens(world: World) {
     let ada = world.sign_up(ADA).await;
     for _ in 0..5 {
         let first = world.device_login(&ada).await;
@@ -115,7 +115,7 @@ async fn an_exchange_at_the_same_time_as_a_revocation_brings_nothing_back(world:
 }
 
 #[tokio::test]
-async fn after_a_restart_a_lost_answer_is_given_again() {
+async fn a_lost_response_can_be_repeated_after_a_restart() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let first = world.device_login(&ada).await;
@@ -131,7 +131,7 @@ async fn after_a_restart_a_lost_answer_is_given_again() {
 }
 
 #[tokio::test]
-async fn a_family_lasts_thirty_days_without_use_and_ninety_with() {
+async fn a_token_family_lasts_thirty_days_unused_and_ninety_days_in_use() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let unused = world.device_login(&ada).await;
@@ -166,7 +166,7 @@ async fn a_family_lasts_thirty_days_without_use_and_ninety_with() {
 }
 
 #[tokio::test]
-async fn tokens_are_stored_as_hashes_and_secrets_alone() {
+async fn tokens_are_stored_only_hashed_or_encrypted() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let first = world.device_login(&ada).await;
@@ -181,13 +181,13 @@ async fn tokens_are_stored_as_hashes_and_secrets_alone() {
         .refresh(second.text("refresh_token"))
         .await
         .expect(200);
-    // Only the newest answer can be given again.
+    // Only the newest response can be repeated.
     let sealed = world.stored_refresh_tokens().await;
     assert_eq!(sealed.matches("sealed_successor: Some").count(), 1);
 }
 
 impl World {
-    /// Days since the beginning.
+    /// Returns the number of days since the start of the test.
     fn clock_day(&self) -> u64 {
         use core_domain::kernel::Clock;
         let began = crate::world::start().now();

@@ -1,4 +1,4 @@
-//! Service tokens: issued, published, believed, and signed with keys that change by themselves.
+//! Service tokens: their issue, their verification by services, and the rotation of signing keys.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::world::{Answer, Api, World, iam_config, on_every_store, plain_member}
 const ISSUE: &str = "/api/core/service-token";
 const JWKS: &str = "/.well-known/jwks.json";
 
-on_every_store! { nodes_that_make_a_key_at_once_make_one }
+on_every_store! { nodes_that_create_a_signing_key_at_once_create_one }
 
 impl World {
     async fn service_token(&self, service: &str, target: &str) -> Answer {
@@ -35,7 +35,7 @@ impl World {
     }
 }
 
-/// The header and the claims of a token.
+/// Returns the header and the claims of a token.
 fn parts(token: &str) -> (Value, Value) {
     let mut parts = token.split('.').map(|part| {
         let bytes = base64url(part);
@@ -51,7 +51,7 @@ fn base64url(text: &str) -> Vec<u8> {
         .unwrap()
 }
 
-/// A request over the network with a credential.
+/// Sends a `GET` over the network with this credential and further headers.
 async fn asked(api: &Api, path: &str, token: &str, more: &[(&str, &str)]) -> Answer {
     let mut request = Request::get(path).header("authorization", format!("Bearer {token}"));
     for (name, value) in more {
@@ -61,7 +61,7 @@ async fn asked(api: &Api, path: &str, token: &str, more: &[(&str, &str)]) -> Ans
 }
 
 #[tokio::test]
-async fn a_token_says_who_calls_whom_for_five_minutes_and_is_signed_with_a_published_key() {
+async fn service_tokens_name_both_services_last_five_minutes_and_use_a_published_key() {
     let world = World::new();
     let issued = world.service_token("gateway", "registry").await.expect(200);
     assert_eq!(issued.header("cache-control"), "no-store");
@@ -90,7 +90,7 @@ async fn a_token_says_who_calls_whom_for_five_minutes_and_is_signed_with_a_publi
 }
 
 #[tokio::test]
-async fn tokens_are_for_services_that_call_each_other_and_given_to_holders_of_the_key() {
+async fn service_tokens_require_the_service_key_and_an_allowed_pair_of_services() {
     let world = World::new();
     for (service, target) in [
         ("registry", "registry"),
@@ -111,7 +111,7 @@ async fn tokens_are_for_services_that_call_each_other_and_given_to_holders_of_th
 }
 
 #[tokio::test]
-async fn a_service_believes_a_token_that_is_for_it_and_what_it_says_of_the_user() {
+async fn services_accept_only_tokens_for_themselves_and_act_for_the_named_user() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let path = "/api/v1/platforms";
@@ -128,7 +128,7 @@ async fn a_service_believes_a_token_that_is_for_it_and_what_it_says_of_the_user(
     ];
     let none = asked(&world.registry, path, token, &user).await.expect(200);
     assert!(none.each("id").is_empty());
-    // In the header of a gateway that forwards the client's own credential.
+    // The token is in the header of a gateway that forwards the client's own credential.
     let hop = [
         ("x-core-service-key", token),
         ("x-core-client-ip", "203.0.113.9"),
@@ -159,7 +159,7 @@ async fn a_service_believes_a_token_that_is_for_it_and_what_it_says_of_the_user(
 }
 
 #[tokio::test]
-async fn a_token_of_a_session_is_good_for_its_user_alone_and_as_long_as_the_session() {
+async fn a_session_bound_token_is_valid_only_for_its_user_and_while_the_session_lasts() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let body = json!({
@@ -174,7 +174,7 @@ async fn a_token_of_a_session_is_good_for_its_user_alone_and_as_long_as_the_sess
     let of_ada = [("x-core-user-id", &*ada.user_id)];
     let of_eve = [("x-core-user-id", &*eve.user_id)];
     let _ = platforms(&of_ada).await.expect(200);
-    // It never stands for the service itself, nor for a program.
+    // The token never represents the service itself or a program.
     let of_key = [of_ada[0], ("x-core-api-key-id", "k-1")];
     for headers in [&of_eve[..], &[], &of_key] {
         platforms(headers).await.refused(401, "UNAUTHORIZED");
@@ -184,7 +184,7 @@ async fn a_token_of_a_session_is_good_for_its_user_alone_and_as_long_as_the_sess
 }
 
 #[tokio::test]
-async fn the_next_key_is_published_a_day_before_and_the_last_one_a_day_after() {
+async fn signing_keys_are_published_a_day_before_and_a_day_after_their_use() {
     let world = World::new();
     let signed_by = async || {
         let issued = world.service_token("gateway", "registry").await.expect(200);
@@ -215,7 +215,7 @@ async fn the_next_key_is_published_a_day_before_and_the_last_one_a_day_after() {
 }
 
 #[tokio::test]
-async fn with_another_key_to_encrypt_with_tokens_are_signed_with_a_new_key_and_old_ones_believed() {
+async fn a_new_encryption_key_creates_a_signing_key_and_keeps_old_tokens_valid() {
     let world = World::new();
     let old = world.service_token("gateway", "registry").await.expect(200);
     let mut app = world.app.as_ref().clone();
@@ -239,7 +239,7 @@ async fn with_another_key_to_encrypt_with_tokens_are_signed_with_a_new_key_and_o
     assert_eq!(world.key_names().await.len(), 2);
 }
 
-async fn nodes_that_make_a_key_at_once_make_one(world: World) {
+async fn nodes_that_create_a_signing_key_at_once_create_one(world: World) {
     let asked = (0..12).map(|_| world.key_names());
     let mut names = join_all(asked).await;
     names.dedup();

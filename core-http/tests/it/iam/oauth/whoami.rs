@@ -1,4 +1,4 @@
-//! Whom a token acts for.
+//! The person, platform and role that a token acts for.
 
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::iam::ADA;
 use crate::world::{World, api_key, operator};
 
 #[tokio::test]
-async fn a_bearer_learns_whom_it_acts_for_and_until_when() {
+async fn whoami_reports_the_person_platform_role_and_expiry() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let made = world.set_up(&ada, "engines").await.expect(201);
@@ -26,7 +26,7 @@ async fn a_bearer_learns_whom_it_acts_for_and_until_when() {
 }
 
 #[tokio::test]
-async fn whoever_has_no_bearer_is_refused_without_details() {
+async fn whoami_refuses_callers_without_a_bearer_token_and_sends_no_details() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let cookie = [

@@ -1,9 +1,9 @@
-//! A person's sessions.
+//! The account page with the sessions and devices of a person.
 
 use super::{ADA, EVE, PASSWORD, World, location, text};
 
 #[tokio::test]
-async fn a_person_sees_their_sessions_and_devices_and_ends_them() {
+async fn the_account_page_lists_and_ends_sessions_and_devices() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     let other = world.sign_in(ADA, PASSWORD).await.expect(200);
@@ -21,7 +21,7 @@ async fn a_person_sees_their_sessions_and_devices_and_ends_them() {
         let ended = world.form_of(person, path, &[("session", session)]).await;
         location(&ended).to_owned()
     };
-    // Somebody else's is not touched.
+    // The session of another person stays.
     assert_eq!(
         end(&ada, &eve.session_id).await,
         "/account?notice=session-ended"

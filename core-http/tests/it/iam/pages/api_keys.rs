@@ -1,4 +1,4 @@
-//! A person's API keys.
+//! The page with the API keys of a person.
 
 use super::{ADA, EVE, PASSWORD, World, location, text};
 use crate::world::Person;
@@ -6,7 +6,7 @@ use crate::world::Person;
 const KEYS: &str = "/account/api-keys";
 const CONFIRM: &str = "/account/confirm";
 
-/// The fields of a key that reads, for 30 days.
+/// Returns the form fields of a read-only key that lasts 30 days.
 fn new_key<'a>(name: &'a str, organization: &'a str) -> [(&'static str, &'a str); 4] {
     [
         ("name", name),
@@ -16,12 +16,13 @@ fn new_key<'a>(name: &'a str, organization: &'a str) -> [(&'static str, &'a str)
     ]
 }
 
-/// The id of the only key of a page.
+/// Returns the id of the only key on a page.
 fn key_of(page: &str) -> String {
     let (_, after) = page.split_once("name=\"key\" value=\"").unwrap();
     after.split('"').next().unwrap().to_owned()
 }
 
+/// Creates Ada with an organization. Returns her and the id of the organization.
 async fn owner(world: &World) -> (Person, String) {
     let ada = world.sign_up(ADA).await;
     let made = world.set_up(&ada, "engines").await.expect(201);
@@ -30,7 +31,7 @@ async fn owner(world: &World) -> (Person, String) {
 }
 
 #[tokio::test]
-async fn a_person_makes_a_key_that_is_shown_once_and_deletes_it() {
+async fn people_create_a_key_see_its_secret_once_and_delete_it() {
     let world = World::new();
     let (ada, organization) = owner(&world).await;
     let new = new_key("Nightly build", &organization);
@@ -43,7 +44,7 @@ async fn a_person_makes_a_key_that_is_shown_once_and_deletes_it() {
     let page = text(&world.page_of(&ada, KEYS).await, 200);
     assert!(!page.contains(secret) && page.contains(&secret[..12]));
     assert!(page.contains("Nightly build") && page.contains("may *:read"));
-    // Another person's form does not reach it.
+    // Another person cannot delete the key.
     let eve = world.sign_up(EVE).await;
     let key = key_of(&page);
     let delete = "/account/api-keys/delete";
@@ -57,7 +58,7 @@ async fn a_person_makes_a_key_that_is_shown_once_and_deletes_it() {
 }
 
 #[tokio::test]
-async fn who_is_in_no_organization_makes_a_key_for_themselves_alone() {
+async fn people_without_an_organization_create_personal_keys() {
     let world = World::new();
     let eve = world.sign_up(EVE).await;
     let page = text(&world.page_of(&eve, KEYS).await, 200);
@@ -73,7 +74,7 @@ async fn who_is_in_no_organization_makes_a_key_for_themselves_alone() {
 }
 
 #[tokio::test]
-async fn a_member_makes_a_key_that_reads_what_members_read() {
+async fn a_read_only_key_of_a_member_has_the_read_permissions_of_members() {
     let world = World::new();
     let (ada, organization) = owner(&world).await;
     let eve = world.sign_up(EVE).await;
@@ -89,7 +90,7 @@ async fn a_member_makes_a_key_that_reads_what_members_read() {
 }
 
 #[tokio::test]
-async fn whoever_has_left_the_organization_of_a_new_key_is_told_so() {
+async fn creating_a_key_requires_a_membership_in_its_organization() {
     let world = World::new();
     let (_, organization) = owner(&world).await;
     let eve = world.sign_up(EVE).await;
@@ -99,7 +100,7 @@ async fn whoever_has_left_the_organization_of_a_new_key_is_told_so() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_new_key_is_said_beside_its_field_and_what_was_entered_stays() {
+async fn errors_of_a_new_key_appear_beside_their_field_and_the_input_is_kept() {
     let world = World::new();
     let (ada, organization) = owner(&world).await;
     let long = "x".repeat(33);
@@ -112,7 +113,7 @@ async fn what_is_wrong_with_a_new_key_is_said_beside_its_field_and_what_was_ente
 }
 
 #[tokio::test]
-async fn whoever_has_not_shown_lately_who_they_are_does_so_before_they_make_a_key() {
+async fn creating_a_key_requires_a_fresh_proof() {
     let world = World::new();
     let (ada, organization) = owner(&world).await;
     world.tick(11 * 60);
@@ -139,7 +140,7 @@ async fn whoever_has_not_shown_lately_who_they_are_does_so_before_they_make_a_ke
 }
 
 #[tokio::test]
-async fn a_code_confirms_for_who_has_a_second_factor_and_a_password_alone_does_not() {
+async fn with_a_second_factor_only_a_code_is_a_fresh_proof() {
     let world = World::new();
     let (ada, _) = owner(&world).await;
     let authenticator = world.second_factor(&ada).await;

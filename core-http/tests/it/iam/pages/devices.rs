@@ -1,9 +1,9 @@
-//! Deciding about devices.
+//! The page that approves and denies devices.
 
 use super::{ADA, World, location, text};
 
 #[tokio::test]
-async fn a_person_sees_what_asks_and_approves_or_denies_it() {
+async fn the_device_page_shows_the_client_and_approves_or_denies_it() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     for (action, done, polled) in [("approve", "approved", 200), ("deny", "denied", 400)] {
@@ -28,7 +28,7 @@ async fn a_person_sees_what_asks_and_approves_or_denies_it() {
 }
 
 #[tokio::test]
-async fn codes_are_not_found_by_trying() {
+async fn guessing_user_codes_is_limited() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut statuses = Vec::new();

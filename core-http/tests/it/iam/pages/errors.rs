@@ -1,11 +1,11 @@
-//! Errors of pages are pages, where a browser asks.
+//! Error pages for browsers, and JSON errors for programs.
 
 use serde_json::Value;
 
 use super::{HTML, OWN, World, text};
 
 #[tokio::test]
-async fn a_browser_is_told_of_errors_on_pages_and_a_program_in_json() {
+async fn browsers_get_error_pages_and_programs_get_json() {
     let world = World::new();
     for (method, path, status, title) in [
         ("GET", "/nothing/here", 404, "Not found"),
@@ -32,14 +32,14 @@ async fn a_browser_is_told_of_errors_on_pages_and_a_program_in_json() {
 }
 
 #[tokio::test]
-async fn a_route_of_the_interface_that_is_missing_is_refused_in_json() {
+async fn missing_api_routes_are_refused_in_json_even_for_browsers() {
     let world = World::new();
     let answer = world.page("/api/auth/nothing", &[]).await;
     answer.refused(404, "NOT_FOUND");
 }
 
 #[tokio::test]
-async fn whoever_tries_too_often_is_told_so_on_a_page() {
+async fn too_many_attempts_show_an_error_page() {
     let world = World::new();
     let fields = [("email", "ada@example.org"), ("password", "wrong horse")];
     let mut last = None;

@@ -1,4 +1,4 @@
-//! Signing up, in and out by forms.
+//! Sign-up, sign-in and sign-out with forms.
 
 use core_http::iam::IamOptions;
 
@@ -7,7 +7,7 @@ use super::{ADA, EVE, HTML, ORIGIN, OWN, PASSWORD, World, cookies, location, tex
 const GOOD: [(&str, &str); 2] = [("email", ADA), ("password", PASSWORD)];
 
 #[tokio::test]
-async fn a_form_signs_up_or_in_sets_the_cookie_and_leads_on_with_303() {
+async fn forms_sign_up_and_in_set_the_cookie_and_redirect_with_303() {
     let world = World::new();
     let new = [
         ("name", "Ada"),
@@ -43,7 +43,7 @@ async fn a_form_signs_up_or_in_sets_the_cookie_and_leads_on_with_303() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_beside_its_field_and_nothing_entered_is_lost_but_passwords() {
+async fn errors_appear_beside_their_field_and_all_input_but_passwords_is_kept() {
     let world = World::new();
     world.sign_up(ADA).await;
     let beside = |field: &str, page: &str| {
@@ -140,7 +140,7 @@ async fn a_name_with_a_web_address_is_refused_beside_its_field() {
 }
 
 #[tokio::test]
-async fn a_form_of_our_page_is_known_by_what_the_browser_says_of_its_site_too() {
+async fn same_origin_in_sec_fetch_site_replaces_the_origin_header() {
     let world = World::new();
     world.sign_up(ADA).await;
     let same = [("sec-fetch-site", "same-origin")];
@@ -149,7 +149,7 @@ async fn a_form_of_our_page_is_known_by_what_the_browser_says_of_its_site_too() 
 }
 
 #[tokio::test]
-async fn nobody_is_led_to_a_foreign_address() {
+async fn redirects_to_untrusted_addresses_are_refused() {
     let world = World::new();
     world.sign_up(ADA).await;
     for next in ["https://evil.test/", "//evil.test", "/\\evil.test"] {
@@ -174,13 +174,13 @@ async fn nobody_is_led_to_a_foreign_address() {
 }
 
 #[tokio::test]
-async fn where_addresses_must_be_confirmed_the_pages_say_what_to_do() {
+async fn if_addresses_must_be_confirmed_the_pages_say_what_to_do() {
     let world = World::new().with_iam(IamOptions {
         require_email_verification: true,
         ..IamOptions::default()
     });
     let new = [("name", "Ada"), GOOD[0], GOOD[1]];
-    // The second one is told that she has an account by mail.
+    // The second sign-up sends a mail that reports the existing account.
     for _ in 0..2 {
         let up = world.form("/sign-up", &new, &[OWN]).await;
         assert_eq!(location(&up), "/sign-up/sent");

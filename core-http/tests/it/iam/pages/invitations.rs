@@ -1,9 +1,9 @@
-//! Answering invitations.
+//! The page that answers invitations.
 
 use super::{ADA, EVE, ORIGIN, OWN, PASSWORD, World, cookies, location, text};
 
 #[tokio::test]
-async fn an_invitation_is_shown_to_its_recipient_and_accepted_or_declined() {
+async fn only_the_recipient_sees_accepts_and_declines_an_invitation() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     for (slug, action, notice) in [
@@ -38,7 +38,7 @@ async fn an_invitation_is_shown_to_its_recipient_and_accepted_or_declined() {
 }
 
 #[tokio::test]
-async fn the_link_leads_through_sign_up_back_to_the_invitation_with_its_secret() {
+async fn a_sign_up_from_the_link_returns_to_the_invitation_with_its_secret() {
     let world = World::new();
     let eve = world.sign_up(EVE).await;
     let organization = world.found(&eve, "looms").await;
@@ -76,7 +76,7 @@ async fn the_link_leads_through_sign_up_back_to_the_invitation_with_its_secret()
 }
 
 #[tokio::test]
-async fn without_the_secret_the_page_says_how_to_confirm_the_address_and_leads_back() {
+async fn without_the_secret_the_page_offers_to_confirm_the_address_and_returns() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     let organization = world.found(&eve, "looms").await;

@@ -1,11 +1,11 @@
-//! What the pages name.
+//! Files that the pages link to.
 
 use serde_json::Value;
 
 use super::{World, text};
 
 #[tokio::test]
-async fn the_stylesheet_of_a_page_is_ours_and_is_not_sent_twice() {
+async fn the_stylesheet_is_our_own_and_is_revalidated_by_its_etag() {
     let world = World::new();
     let page = text(&world.page("/sign-in", &[]).await, 200);
     let href = page.split("rel=\"stylesheet\" href=\"").nth(1).unwrap();

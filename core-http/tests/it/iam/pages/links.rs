@@ -1,4 +1,4 @@
-//! Links that are sent by mail: to sign in, and for a new password.
+//! Pages of mailed links: to sign in, and to set a new password.
 
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
@@ -7,15 +7,15 @@ use super::{ADA, EVE, Headers, OWN, PASSWORD, World, cookies, location, text};
 use crate::iam::NEW;
 use crate::world::{Answer, ORIGIN, waiting_cookie};
 
-/// Where the form of a link that signs in is sent to.
+/// The target of the form on the page of a sign-in link.
 const SIGN_IN: &str = "/magic-link/sign-in";
 
-/// The path and query of a link.
+/// Returns the path and query of a link.
 fn path(link: &str) -> &str {
     link.strip_prefix(ORIGIN).unwrap()
 }
 
-/// The hidden fields of the form of a page that a link leads to, without script.
+/// Returns the hidden fields of the form on the page of a link.
 fn hidden_fields(page: &str) -> Vec<(String, String)> {
     let tags = page.split("<input type=\"hidden\" ").skip(1);
     let fields = tags.map(|tag| {
@@ -29,7 +29,7 @@ fn hidden_fields(page: &str) -> Vec<(String, String)> {
 }
 
 impl World {
-    /// Presses the button of the page that a link leads to.
+    /// Opens the page of a link and presses its button.
     pub(super) async fn press(&self, link: &str, action: &str, headers: Headers<'_>) -> Answer {
         let page = text(&self.page(path(link), headers).await, 200);
         assert!(page.contains(&format!("action=\"{action}\"")), "{page}");
@@ -49,7 +49,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_link_signs_in_once_and_the_page_says_when_it_is_good_for_nothing() {
+async fn a_sign_in_link_works_once_and_the_page_reports_an_invalid_link() {
     let world = World::new();
     world.sign_up(ADA).await;
     let fields = [("email", ADA), ("next", "/device?user_code=BCDF-GHJK")];
@@ -71,7 +71,7 @@ async fn a_link_signs_in_once_and_the_page_says_when_it_is_good_for_nothing() {
 }
 
 #[tokio::test]
-async fn a_scanner_that_opens_the_links_of_mails_changes_nothing_and_uses_none_of_them_up() {
+async fn opening_a_link_without_its_button_changes_nothing_and_keeps_it_valid() {
     let world = World::new();
     world.sign_up(ADA).await;
     let magic = world.magic_link(json!({ "email": ADA })).await;
@@ -104,7 +104,7 @@ async fn a_scanner_that_opens_the_links_of_mails_changes_nothing_and_uses_none_o
 }
 
 #[tokio::test]
-async fn a_link_leads_somebody_new_somebody_known_and_a_refusal_to_their_own_targets() {
+async fn sign_in_links_have_targets_for_new_users_known_users_and_errors() {
     let world = World::new();
     let body = json!({
         "email": ADA, "callbackURL": "/known", "newUserCallbackURL": "/new", "errorCallbackURL": "/failed",
@@ -116,7 +116,7 @@ async fn a_link_leads_somebody_new_somebody_known_and_a_refusal_to_their_own_tar
         let failed = "http://iam.test/failed?error=INVALID_TOKEN";
         assert_eq!(location(&world.page(path(&link), &[]).await), failed);
     }
-    // Without a target, the page that asks people to sign in says it.
+    // Without a target, the sign-in page shows the error.
     let bare = world.page("/magic-link?token=nonsense", &[]).await;
     assert_eq!(location(&bare), "http://iam.test/?error=INVALID_TOKEN");
     let home = world.page("/?error=INVALID_TOKEN", &[]).await;
@@ -133,14 +133,14 @@ async fn a_link_leads_somebody_new_somebody_known_and_a_refusal_to_their_own_tar
 }
 
 #[tokio::test]
-async fn the_form_of_a_link_may_lead_to_a_trusted_origin_and_no_other() {
+async fn the_page_of_a_link_redirects_only_to_trusted_origins() {
     let world = World::new().with_trusted_origin("https://app.example.org");
     let target = "https://app.example.org/dash";
     let link = world
         .magic_link(json!({ "email": ADA, "callbackURL": target }))
         .await;
     let page = world.page(path(&link), &[]).await;
-    // Browsers hold redirections that follow a form to the policy as well.
+    // Browsers apply the policy also to redirects after a form.
     let policy = page.header("content-security-policy");
     assert!(
         policy.ends_with("form-action 'self' https://app.example.org"),
@@ -157,7 +157,7 @@ async fn the_form_of_a_link_may_lead_to_a_trusted_origin_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_link_on_an_account_with_a_passkey_alone_asks_for_it() {
+async fn a_sign_in_link_asks_for_the_passkey_if_it_is_the_only_factor() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut authenticator = world.passkey(&ada, 1).await;
@@ -173,7 +173,7 @@ async fn a_link_on_an_account_with_a_passkey_alone_asks_for_it() {
     assert!(page.contains("Sign in with a passkey") && !page.contains("name=\"code\""));
     let code = world.complete(&cookie, "verify-totp", "123456").await;
     code.refused(400, "TOTP_NOT_ENABLED");
-    // So does a password that a link has set, until the passkey was shown.
+    // A password that a link has set also asks for it, until the passkey was used.
     let _ = world.reset_password(ADA, NEW).await.expect(200);
     let body = json!({ "email": ADA, "password": NEW });
     let asked = world.post(super::super::SIGN_IN, body.clone()).await;
@@ -185,7 +185,7 @@ async fn a_link_on_an_account_with_a_passkey_alone_asks_for_it() {
 }
 
 #[tokio::test]
-async fn people_ask_on_their_page_for_the_link_that_confirms_their_address() {
+async fn the_account_page_sends_a_confirmation_link() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let page = text(&world.page_of(&ada, "/account").await, 200);
@@ -205,7 +205,7 @@ async fn people_ask_on_their_page_for_the_link_that_confirms_their_address() {
 }
 
 #[tokio::test]
-async fn a_new_password_by_mail_leaves_the_api_keys_unless_they_are_to_be_deleted() {
+async fn a_password_reset_deletes_api_keys_only_on_request() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.set_confirmed(&ada, true).await;
@@ -225,7 +225,7 @@ async fn a_new_password_by_mail_leaves_the_api_keys_unless_they_are_to_be_delete
         let fields = [("token", token.as_str()), ("password", NEW)];
         let fields = [&fields[..], ticked.as_slice()].concat();
         let done = world.form("/reset-password/new", &fields, &[OWN]).await;
-        // The page that shows what else can act for them comes after the sign-in.
+        // After the sign-in comes the page that lists everything with access to the account.
         let target = "/sign-in?notice=password-changed&next=%2Faccount%2Fsecurity";
         assert_eq!(location(&done), target);
         assert_eq!(world.verdict(key).await, verdict);
@@ -234,7 +234,7 @@ async fn a_new_password_by_mail_leaves_the_api_keys_unless_they_are_to_be_delete
 }
 
 #[tokio::test]
-async fn a_link_sets_a_new_password_once_and_nobody_learns_who_has_an_account() {
+async fn a_reset_link_works_once_and_requests_do_not_reveal_accounts() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     for email in [EVE, ADA] {

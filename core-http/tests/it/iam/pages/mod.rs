@@ -1,4 +1,4 @@
-//! The pages, as a browser without script uses them.
+//! The pages, as a browser without JavaScript uses them.
 
 mod account;
 mod api_keys;
@@ -22,7 +22,7 @@ pub(super) const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xm
 pub(super) const OWN: (&str, &str) = ("origin", ORIGIN);
 
 impl World {
-    /// A page, as a browser asks for it.
+    /// Requests a page as a browser does.
     pub(super) async fn page(&self, path: &str, headers: Headers<'_>) -> Answer {
         let headers = [&[HTML], headers].concat();
         let nobody = Caller::Anonymous;
@@ -31,12 +31,12 @@ impl World {
             .await
     }
 
-    /// A page, for a person who is signed in.
+    /// Requests a page with the session cookie of a person.
     pub(super) async fn page_of(&self, person: &Person, path: &str) -> Answer {
         self.page(path, &[("cookie", &person.cookie)]).await
     }
 
-    /// A form as a browser posts it, with whatever headers it sends.
+    /// Posts a form as a browser does, with these additional headers.
     pub(super) async fn form(
         &self,
         path: &str,
@@ -48,7 +48,7 @@ impl World {
         self.post_with(path, &headers, &text).await
     }
 
-    /// A form of our page, of a person who is signed in.
+    /// Posts a form of our own page with the session cookie of a person.
     pub(super) async fn form_of(
         &self,
         person: &Person,
@@ -60,7 +60,7 @@ impl World {
     }
 }
 
-/// The text of a page with this status.
+/// Returns the text of a page, which must have this status.
 #[track_caller]
 pub(super) fn text(answer: &Answer, status: u16) -> String {
     let text = String::from_utf8(answer.bytes.to_vec()).unwrap();
@@ -69,7 +69,7 @@ pub(super) fn text(answer: &Answer, status: u16) -> String {
     text
 }
 
-/// Where an answer sends the browser on to.
+/// Returns the target of a redirect with status 303.
 #[track_caller]
 pub(super) fn location(answer: &Answer) -> &str {
     let text = String::from_utf8_lossy(&answer.bytes);

@@ -1,4 +1,4 @@
-//! Passkeys on the pages; what needs script is tried in a browser.
+//! Passkeys on the pages. Browser tests cover the parts that need JavaScript.
 
 use super::{ADA, EVE, World, location, text};
 
@@ -7,7 +7,7 @@ fn policy(answer: &super::Answer) -> &str {
 }
 
 #[tokio::test]
-async fn pages_with_passkeys_run_the_script_of_ours_and_the_others_none() {
+async fn only_pages_with_passkeys_allow_our_script() {
     let world = World::new();
     let page = world.page("/sign-in", &[]).await;
     assert!(policy(&page).contains("script-src 'self';"));
@@ -19,7 +19,7 @@ async fn pages_with_passkeys_run_the_script_of_ours_and_the_others_none() {
         1
     );
     let html = text(&page, 200);
-    // Without script nobody sees the button.
+    // The button is hidden without JavaScript.
     assert!(
         html.contains("<div class=\"passkey\" hidden data-passkey=\"signIn\""),
         "{html}"
@@ -40,7 +40,7 @@ async fn pages_with_passkeys_run_the_script_of_ours_and_the_others_none() {
 }
 
 #[tokio::test]
-async fn where_passkeys_are_disabled_no_page_offers_one_or_runs_script() {
+async fn with_passkeys_disabled_no_page_offers_one_or_allows_scripts() {
     let world = World::new().without_passkeys();
     let ada = world.sign_up(ADA).await;
     for (path, cookie) in [
@@ -56,7 +56,7 @@ async fn where_passkeys_are_disabled_no_page_offers_one_or_runs_script() {
 }
 
 #[tokio::test]
-async fn a_person_sees_names_and_removes_their_passkeys() {
+async fn the_account_page_lists_renames_and_removes_passkeys() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
     world.passkey(&ada, 1).await;
@@ -92,7 +92,7 @@ async fn a_person_sees_names_and_removes_their_passkeys() {
 }
 
 #[tokio::test]
-async fn whoever_has_a_passkey_alone_is_asked_for_it_and_not_for_the_password() {
+async fn the_confirm_page_asks_only_for_a_passkey_that_is_the_only_factor() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.passkey(&ada, 1).await;

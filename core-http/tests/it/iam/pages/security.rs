@@ -1,4 +1,4 @@
-//! The page that shows people everything that can act for them, and ends it.
+//! The security page, which lists everything with access to an account and revokes it.
 
 use serde_json::json;
 
@@ -10,13 +10,13 @@ use crate::world::{Answer, Authenticator, ORIGIN};
 const PAGE: &str = "/account/security";
 const ENDED: &str = "/account/security?notice=ended";
 
-/// What somebody has.
+/// Everything with access to Ada's account.
 struct Owned {
     ada: Person,
     authenticator: Authenticator,
-    /// The session of another browser.
+    /// The session token of another browser.
     other: String,
-    /// The code of a device that she has approved.
+    /// The device code of a device that she has approved.
     device_code: String,
     /// The cookie of a device that she trusts.
     trusted: String,
@@ -24,7 +24,7 @@ struct Owned {
 }
 
 impl World {
-    /// Signs in with the second factor, from a browser that is trusted from then on.
+    /// Signs in with the second factor from a browser, which is trusted afterwards.
     async fn trust(&self, authenticator: &Authenticator) -> Answer {
         self.tick(30);
         let cookie = self.half_sign_in(ADA).await;
@@ -38,6 +38,7 @@ impl World {
         self.ask("POST", path, &headers, body).await.expect(200)
     }
 
+    /// Creates Ada's account with one of each kind of access.
     async fn owned(&self) -> Owned {
         let ada = self.sign_up(ADA).await;
         let headers = [("cookie", ada.cookie.as_str()), ("origin", ORIGIN)];
@@ -62,6 +63,7 @@ impl World {
         }
     }
 
+    /// Returns the values of the checkboxes on the page.
     async fn boxes(&self, person: &Person) -> Vec<String> {
         let page = text(&self.page_of(person, PAGE).await, 200);
         let boxes = page
@@ -82,7 +84,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn people_see_everything_that_can_act_for_them() {
+async fn the_security_page_lists_everything_with_access() {
     let world = World::new();
     let Owned { ada, .. } = world.owned().await;
     let page = text(&world.page_of(&ada, PAGE).await, 200);
@@ -106,7 +108,7 @@ async fn people_see_everything_that_can_act_for_them() {
     let kinds: Vec<_> = kinds
         .map(|item| item.split(':').next().unwrap().to_owned())
         .collect();
-    // The session of the browser has no box.
+    // The current session has no checkbox.
     let expected = [
         "session",
         "approved",
@@ -121,12 +123,12 @@ async fn people_see_everything_that_can_act_for_them() {
 }
 
 #[tokio::test]
-async fn what_is_ticked_ends_and_nothing_else_does() {
+async fn only_ticked_items_are_revoked() {
     let world = World::new();
     let owned = world.owned().await;
     let ada = &owned.ada;
     let boxes = world.boxes(ada).await;
-    // A trusted device that signs in meanwhile has another token.
+    // The sign-in on the trusted device replaces its token.
     let signed_in = sign_in(&world, ADA, PASSWORD, &owned.trusted).await;
     let device = device_of(&signed_in).unwrap();
     for (ticked, verdict) in [("trusted", "VALID"), ("key", "REVOKED")] {
@@ -149,7 +151,7 @@ async fn what_is_ticked_ends_and_nothing_else_does() {
     assert!(world.passkeys_of(ada).await.is_empty());
     assert!(world.is_signed_in(&ada.token).await);
     let cookie = world.half_sign_in(ADA).await;
-    assert!(!cookie.is_empty(), "the authenticator is still asked for");
+    assert!(!cookie.is_empty(), "the authenticator is still required");
     assert_eq!(world.end(ada, &[("item", "authenticator:")]).await, ENDED);
     let signed_in = world.sign_in(ADA, PASSWORD).await.expect(200);
     assert!(signed_in.json["token"].is_string());
@@ -161,7 +163,7 @@ async fn what_is_ticked_ends_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn everything_ends_but_the_session_of_the_browser_and_the_authenticator() {
+async fn revoking_everything_keeps_the_current_session_and_the_authenticator() {
     let world = World::new();
     let owned = world.owned().await;
     let ada = &owned.ada;
@@ -179,7 +181,7 @@ async fn everything_ends_but_the_session_of_the_browser_and_the_authenticator() 
 }
 
 #[tokio::test]
-async fn ending_needs_a_fresh_proof_by_the_second_factor() {
+async fn revoking_requires_a_fresh_proof_by_the_second_factor() {
     let world = World::new();
     let owned = world.owned().await;
     let ada = &owned.ada;
@@ -206,7 +208,7 @@ async fn ending_needs_a_fresh_proof_by_the_second_factor() {
 }
 
 #[tokio::test]
-async fn nobody_ends_what_is_somebody_elses() {
+async fn people_cannot_revoke_the_access_of_others() {
     let world = World::new();
     let owned = world.owned().await;
     let items = world.boxes(&owned.ada).await;
@@ -225,7 +227,7 @@ async fn nobody_ends_what_is_somebody_elses() {
 }
 
 #[tokio::test]
-async fn whoever_is_signed_out_signs_in_first_and_is_led_back() {
+async fn the_security_page_requires_a_sign_in_that_then_returns() {
     let world = World::new();
     world.sign_up(ADA).await;
     let sign_in = "/sign-in?next=%2Faccount%2Fsecurity";

@@ -1,4 +1,4 @@
-//! The second factor on its page.
+//! The page that asks for the second factor.
 
 use super::{ADA, OWN, text};
 use crate::world::{PASSWORD, World, waiting_cookie};
@@ -6,7 +6,7 @@ use crate::world::{PASSWORD, World, waiting_cookie};
 const PAGE: &str = "/two-factor?next=%2Fdevice";
 
 #[tokio::test]
-async fn a_sign_in_by_form_asks_for_the_second_factor_and_leads_on_with_it() {
+async fn a_form_sign_in_asks_for_the_second_factor_and_then_redirects() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
@@ -19,7 +19,7 @@ async fn a_sign_in_by_form_asks_for_the_second_factor_and_leads_on_with_it() {
     let cookie = waiting_cookie(&asked);
     let waiting = [OWN, ("cookie", cookie.as_str())];
     assert!(text(&world.page(PAGE, &waiting).await, 200).contains("one-time-code"));
-    // Whoever is sent to sign in by a link is asked here.
+    // The sign-in page sends a pending sign-in to this page.
     let signing_in = world.page("/sign-in?next=%2Fdevice", &waiting).await;
     assert_eq!(signing_in.header("location"), PAGE);
     let wrong = world
@@ -42,7 +42,7 @@ async fn a_sign_in_by_form_asks_for_the_second_factor_and_leads_on_with_it() {
 }
 
 #[tokio::test]
-async fn a_recovery_code_completes_a_sign_in_and_nobody_is_asked_without_one_that_waits() {
+async fn a_recovery_code_completes_a_pending_sign_in_and_others_start_again() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;

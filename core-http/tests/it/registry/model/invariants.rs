@@ -1,4 +1,4 @@
-//! What holds of everything the registry keeps, whatever happened and in whatever order.
+//! The invariants of the registry's records, which hold after any sequence of operations.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use core_domain::registry::{
 
 use super::state::State;
 
-/// Checks all of them.
+/// Asserts all invariants.
 #[track_caller]
 pub(super) fn invariants_hold(state: &State) {
     let platforms = by_key(&state.platforms);
@@ -110,7 +110,7 @@ fn trees_are_whole(
             assert_eq!((entity.depth, entity.entity_type), (1, EntityType::Tenant));
             continue;
         };
-        // One less deep each time: there is no way back to where one was.
+        // The depth grows by one at each level, so there is no cycle.
         let parent = entities[parent.as_str()];
         assert_eq!(parent.platform_id, entity.platform_id);
         assert_eq!(parent.depth + 1, entity.depth);
@@ -154,7 +154,7 @@ fn not_deleted_domains(state: &State) -> impl Iterator<Item = &Stored<CustomDoma
     domains.filter(|domain| domain.status != CustomDomainStatus::Deleted)
 }
 
-/// What leads to something does so to something that is there, of the same platform.
+/// Asserts that every reference points to an existing record of the same platform.
 fn everything_leads_somewhere(state: &State, entities: &HashMap<&str, &Entity>) {
     let resources = by_key(&state.resources);
     let (stacks, records) = (by_key(&state.stacks), by_key(&state.dns));
@@ -186,7 +186,7 @@ fn everything_leads_somewhere(state: &State, entities: &HashMap<&str, &Entity>) 
     }
 }
 
-/// A key's versions are 1, 2, 3 .. up to the one in force, whose value it has.
+/// Asserts that the versions of a key are numbered from 1 without gaps, and that the newest has the current value.
 fn versions_have_no_gap(state: &State) {
     for config in &state.configs {
         let versions = state.config_versions.iter().filter(|version| {
@@ -200,7 +200,7 @@ fn versions_have_no_gap(state: &State) {
     }
 }
 
-/// A deployment that has ended never moves.
+/// Asserts that a deployment that has ended never changes.
 pub(super) fn what_has_ended_stays(before: &State, after: &State) {
     let deployments = by_key(&after.deployments);
     for ended in before.deployments.iter().filter(|d| d.status.is_terminal()) {
@@ -210,7 +210,8 @@ pub(super) fn what_has_ended_stays(before: &State, after: &State) {
     }
 }
 
-/// What a platform came to, it left again, but for where it stands. Records of one millisecond have no order.
+/// Asserts that a platform has left every status that it entered, except its current one. The check ignores the order,
+/// because records of the same millisecond have none.
 fn lifecycles_have_no_gap(state: &State) {
     for platform in &state.platforms {
         let records = state.lifecycle.iter();
@@ -227,11 +228,12 @@ fn lifecycles_have_no_gap(state: &State) {
     }
 }
 
-/// A record's version is the number of its entries: one for its creation and one for each change.
+/// Asserts that the version of a record is the number of its audit entries: one for its creation and one for each
+/// change.
 fn every_change_is_in_the_audit(state: &State) {
     let mut changes: BTreeMap<&str, i64> = BTreeMap::new();
     for entry in &state.audit {
-        // Something that only happened has no record before or after it.
+        // An entry about an event that changed no record has no snapshot of a record.
         let after = entry.after.as_ref().map(JsonText::value);
         let created = entry.action.ends_with(".created")
             || after.is_some_and(|after| after["id"] == *entry.entity_id);

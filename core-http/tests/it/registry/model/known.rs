@@ -1,6 +1,6 @@
-//! What was made so far, as whoever asks knows it.
+//! The records created so far, as a client knows them.
 
-/// What rows make.
+/// The kinds of records that operations create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thing {
     Platform,
@@ -10,19 +10,19 @@ pub(super) enum Thing {
     DnsRecord,
     Domain,
     Deployment,
-    /// Of a resource; whoever asks gives it its name.
+    /// A secret of a resource. The client chooses its name.
     Secret,
-    /// There from the beginning.
+    /// A configuration key. Every key exists from the start.
     ConfigKey,
 }
 
-/// A thing that was made, and its platform.
+/// A created record and its platform.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     thing: Thing,
     pub(super) id: String,
     pub(super) platform: String,
-    /// The id of what it stands below in paths, if it stands below anything but its platform.
+    /// The id of the record above it in paths; `None` if it is directly below its platform.
     parent: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Known {
         });
     }
 
-    /// A thing of the kind; one that never was when there is none.
+    /// Returns a record of the kind, chosen by `pick`. If there is none, returns a record that does not exist.
     pub(super) fn made(&self, thing: Thing, pick: usize) -> Made {
         let of_kind: Vec<&Made> = self.0.iter().filter(|made| made.thing == thing).collect();
         let Some(count) = std::num::NonZero::new(of_kind.len()) else {
@@ -65,12 +65,12 @@ impl Known {
         }
     }
 
-    /// The id of a thing of the kind.
+    /// Returns the id of a record of the kind, chosen by `pick`.
     pub(super) fn pick(&self, thing: Thing, pick: usize) -> String {
         self.made(thing, pick).id
     }
 
-    /// What a thing stands below, or now and then something else of that kind.
+    /// Returns the id of the parent of a record, and for some values of `pick` that of any record of the parent's kind.
     pub(super) fn parent_of(&self, kind: Thing, id: &str, pick: usize) -> String {
         let parent = self.0.iter().find(|made| made.id == id);
         match parent.and_then(|made| made.parent.clone()) {

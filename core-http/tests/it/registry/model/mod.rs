@@ -1,5 +1,5 @@
-//! Any sequence of operations on the registry, one after the other and at once: it stays whole, every store and every
-//! surface (HTTP, use cases) answers alike and ends in the same state.
+//! Random sequences of operations on the registry, sequential and concurrent. The invariants hold, and every store and
+//! every surface (HTTP, use cases) returns the same results and ends in the same state.
 
 mod invariants;
 mod known;
@@ -22,17 +22,17 @@ use known::Known;
 use operation::{Ask, Operation, Request, Row, operation};
 use state::State;
 
-/// How operations are asked for.
+/// The interface through which operations are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Surface {
     Http,
     UseCases,
 }
 
-/// Of every request, so that no id is drawn for one.
+/// The id of every request, so that no id is generated for one.
 const REQUEST_ID: &str = "model";
 
-/// What was answered: the body, or the code of the refusal.
+/// The body of the response, or the code of the error.
 type Outcome = Result<Value, String>;
 
 async fn over_http(world: &World, row: &Row, ask: &Ask) -> Outcome {
@@ -77,7 +77,7 @@ fn remember(known: &mut Known, request: &Request, ask: &Ask, outcome: &Outcome) 
     known.add(thing, made["id"].as_str().unwrap(), &ask.path);
 }
 
-/// Runs the operations one after the other; answers what was answered, and what is there at the end.
+/// Runs the operations in sequence. Returns their outcomes and the final state.
 async fn run(
     backend: Backend,
     surface: Surface,
@@ -85,7 +85,7 @@ async fn run(
 ) -> (Vec<Outcome>, State) {
     let world = World::on(backend).await;
     let mut known = Known::default();
-    // Of what is no request: nothing.
+    // Operations that are not requests have the outcome `null`.
     let mut outcomes = vec![Ok(Value::Null); operations.len()];
     for (operation, outcome) in operations.iter().zip(&mut outcomes) {
         match operation {
@@ -97,7 +97,7 @@ async fn run(
             Operation::RunJobs => run_jobs(&world).await,
             Operation::Tick(seconds) => world.tick(*seconds),
         }
-        // No two rows of a list are as old as each other.
+        // Gives the rows of a list different creation times.
         world.tick(1);
     }
     let state = State::of(&world).await;
@@ -117,7 +117,7 @@ fn assert_alike(
     assert_eq!(state, other_state);
 }
 
-/// As [`run`], with several of them at once.
+/// Runs the operations in groups of four concurrent ones, and checks the invariants after each group.
 async fn race(backend: Backend, operations: &[Operation]) {
     let world = World::on(backend).await;
     let mut known = Known::default();
@@ -173,7 +173,7 @@ fn any_operations(cases: u32, most: usize, check: impl AsyncFn(&[Operation])) {
 }
 
 #[test]
-fn any_sequence_is_answered_alike_over_http_and_by_use_cases() {
+fn any_sequence_has_the_same_results_over_http_and_with_use_cases() {
     any_operations(40, 120, async |operations| {
         let over_http = run(Backend::Memory, Surface::Http, operations).await;
         let by_use_cases = run(Backend::Memory, Surface::UseCases, operations).await;
@@ -182,7 +182,7 @@ fn any_sequence_is_answered_alike_over_http_and_by_use_cases() {
 }
 
 #[test]
-fn any_sequence_is_answered_alike_on_the_three_stores() {
+fn any_sequence_has_the_same_results_on_all_three_stores() {
     any_operations(6, 80, async |operations| {
         let in_memory = run(Backend::Memory, Surface::Http, operations).await;
         for backend in [Backend::Sqlite, Backend::Postgres] {
@@ -193,29 +193,29 @@ fn any_sequence_is_answered_alike_on_the_three_stores() {
 }
 
 #[test]
-fn operations_at_once_leave_the_registry_whole_in_memory() {
+fn concurrent_operations_keep_the_invariants_in_memory() {
     any_operations(20, 80, async |operations| {
         race(Backend::Memory, operations).await
     });
 }
 
 #[test]
-fn operations_at_once_leave_the_registry_whole_on_sqlite() {
+fn concurrent_operations_keep_the_invariants_on_sqlite() {
     any_operations(5, 60, async |operations| {
         race(Backend::Sqlite, operations).await
     });
 }
 
 #[test]
-fn operations_at_once_leave_the_registry_whole_on_postgres() {
+fn concurrent_operations_keep_the_invariants_on_postgres() {
     any_operations(5, 60, async |operations| {
         race(Backend::Postgres, operations).await
     });
 }
 
-/// Refusals alone would leave everything whole.
+/// Ensures that the sequences do more than cause refusals, which would keep every invariant.
 #[test]
-fn every_row_of_the_alphabet_succeeds_in_some_sequence() {
+fn every_operation_succeeds_in_some_sequence() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut runner = TestRunner::deterministic();
     let mut refused_always: BTreeSet<&str> = operation::rows().map(|row| row.operation).collect();

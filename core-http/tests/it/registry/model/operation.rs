@@ -1,4 +1,4 @@
-//! The alphabet: requests to rows of the registry on things that were made before, jobs at work, and time that passes.
+//! The random operations: requests to endpoints of the registry about created records, running jobs, and passing time.
 
 use std::fmt::Debug;
 
@@ -10,23 +10,23 @@ use super::known::{Known, Thing};
 use crate::world::{operator, owner, plain_member};
 use Thing::{ConfigKey, Deployment, DnsRecord, Domain, Entity, Platform, Resource, Secret, Stack};
 
-/// One operation. The numbers choose among what there is.
+/// One operation. Its numbers choose among the created records.
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     Request(Request),
-    /// Workers do all they can.
+    /// Runs all jobs that can run.
     RunJobs,
     Tick(u64),
 }
 
-/// A request to a row.
+/// A request to an endpoint.
 #[derive(Clone)]
 pub(super) struct Request {
     pub(super) row: &'static Row,
     who: Who,
-    /// Which things the path and the body name.
+    /// Choose the records that the path and the body refer to.
     picks: [usize; 3],
-    /// Which of the bodies there are.
+    /// Chooses one of the possible bodies.
     variant: usize,
 }
 
@@ -44,17 +44,17 @@ impl Debug for Request {
 #[derive(Clone, Copy, Debug)]
 enum Who {
     Operator,
-    /// Of the platform that is named, or of another one.
+    /// The owner of the platform in the path, or of any platform if the path has none.
     Owner,
     OtherOwner,
     Member,
 }
 
-/// What is asked of a row.
+/// A request with its concrete caller, path and body.
 #[derive(Debug)]
 pub(super) struct Ask {
     pub(super) caller: Caller,
-    /// Path parameters, in order.
+    /// The path parameters, in order.
     pub(super) path: Vec<String>,
     pub(super) query: &'static str,
     pub(super) body: Value,
@@ -68,16 +68,16 @@ impl Debug for Row {
 
 type BodyOf = fn(&Known, &Request) -> Value;
 
-/// A row of the alphabet.
+/// An endpoint that random requests call.
 pub(super) struct Row {
     weight: u32,
     /// The operation id of the endpoint table.
     pub(super) operation: &'static str,
-    /// What the path names, in order.
+    /// The kinds of the records in the path, in order.
     path: &'static [Thing],
     body: BodyOf,
     query: &'static str,
-    /// What a success makes.
+    /// The kind of the record that a successful request creates.
     pub(super) makes: Option<Thing>,
 }
 
@@ -114,7 +114,7 @@ fn slug(request: &Request) -> String {
 
 const ONE: &[Thing] = &[Platform];
 
-/// Every row there is to ask.
+/// All endpoints that random requests call.
 static ROWS: &[Row] = &[
     row(
         4,
@@ -220,12 +220,12 @@ static ROWS: &[Row] = &[
 ];
 
 impl Request {
-    /// One of these, by the variant.
+    /// Returns the text that the variant chooses.
     fn any<'t>(&self, texts: &[&'t str]) -> &'t str {
         texts[self.variant % texts.len()]
     }
 
-    /// What is asked, of things that are known by now.
+    /// Returns the concrete request for the records created so far.
     pub(super) fn ask(&self, known: &Known) -> Ask {
         let path = self.path(known);
         Ask {
@@ -236,7 +236,7 @@ impl Request {
         }
     }
 
-    /// Path parameters; now and then those of things that do not belong together.
+    /// Returns the path parameters. For some values of the picks they belong to different platforms.
     fn path(&self, known: &Known) -> Vec<String> {
         let [first, second, other] = self.picks;
         let (of, word) = match self.row.path {

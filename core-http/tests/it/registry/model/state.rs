@@ -1,4 +1,4 @@
-//! Everything the registry keeps, read past every scope.
+//! All records of the registry, read directly from the store.
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{JsonText, PageRequest, Record, Stored};
@@ -92,7 +92,7 @@ impl State {
     }
 }
 
-/// The request behind an entry has an address when it came over HTTP.
+/// Removes the request metadata of audit entries, because only requests over HTTP have an address.
 fn without_request(mut entries: Vec<Stored<AuditEntry>>) -> Vec<Stored<AuditEntry>> {
     for entry in &mut entries {
         let mut bare = entry.edit();

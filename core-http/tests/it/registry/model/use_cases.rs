@@ -1,4 +1,4 @@
-//! The rows of the alphabet as an embedder asks for them: use cases, without HTTP.
+//! The random requests as calls of use cases without HTTP, as in an embedding program.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::REQUEST_ID;
 use super::operation::{Ask, Row};
 use crate::world::World;
 
-/// Asks in a unit of work of its own.
+/// Runs a request in its own unit of work.
 pub(super) async fn ask(world: &World, row: &Row, ask: &Ask) -> Result<Value> {
     let cx = Context {
         caller: Arc::new(ask.caller.clone()),
@@ -236,7 +236,7 @@ impl Unit<'_> {
         }
     }
 
-    /// Workspace stacks, DNS records, and the secrets of resources.
+    /// Runs a request about workspace stacks, DNS records, or secrets of resources.
     async fn workspace(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
         let Self { cx, ask, .. } = self;
         let stack = || StackId::parse(&ask.path[1]).unwrap();

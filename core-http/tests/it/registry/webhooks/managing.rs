@@ -1,9 +1,9 @@
-//! Webhooks and their secrets, and receivers that take nothing.
+//! Managing webhooks and their secrets, and receivers that accept nothing.
 
 use super::*;
 
 #[tokio::test]
-async fn a_secret_is_shown_when_it_is_made_and_nowhere_else() {
+async fn a_secret_is_returned_only_when_it_is_created() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let all = webhooks_of(&platform);
@@ -88,7 +88,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
 }
 
 #[tokio::test]
-async fn receivers_are_public_and_have_tls_unless_the_installation_allows_others() {
+async fn receivers_must_be_public_and_use_tls_unless_the_installation_allows_others() {
     let world = World::new();
     let create = async |world: &World, url: &str| {
         let body = json!({ "url": url, "eventTypes": ["*"] });
@@ -118,7 +118,7 @@ async fn receivers_are_public_and_have_tls_unless_the_installation_allows_others
             );
         }
     }
-    // Patterns cannot count.
+    // A pattern cannot check the range of the numbers in an address.
     create(&world, "https://1.2.3.256/")
         .await
         .refused(400, "VALIDATION_ERROR");
@@ -134,7 +134,7 @@ async fn receivers_are_public_and_have_tls_unless_the_installation_allows_others
 }
 
 #[tokio::test]
-async fn a_platform_has_twenty_webhooks_and_the_installation_as_many_besides() {
+async fn a_platform_and_the_installation_have_at_most_twenty_webhooks_each() {
     let world = World::new();
     let platform = world.platform("engines").await;
     for all in [webhooks_of(&platform), WEBHOOKS.to_owned()] {
@@ -159,7 +159,7 @@ async fn a_platform_has_twenty_webhooks_and_the_installation_as_many_besides() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_another_webhook_or_platform_is_not_found() {
+async fn webhooks_and_deliveries_are_not_found_below_another_webhook_or_platform() {
     let world = World::new();
     let (platform, other) = (
         world.platform("engines").await,
@@ -187,7 +187,7 @@ async fn what_belongs_to_another_webhook_or_platform_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_gone_or_silent_for_five_days_is_disabled_until_its_owner_enables_it() {
+async fn a_webhook_is_disabled_after_410_or_five_days_of_failures_until_it_is_enabled() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let all = webhooks_of(&platform);
@@ -270,7 +270,7 @@ async fn a_receiver_that_is_gone_or_silent_for_five_days_is_disabled_until_its_o
 }
 
 #[tokio::test]
-async fn a_receiver_may_ask_for_time_and_its_answer_is_kept_to_be_looked_at() {
+async fn a_receiver_can_delay_the_next_attempt_and_its_responses_are_logged() {
     let world = World::new();
     let one = format!("{WEBHOOKS}/{}", id(&world.webhook(WEBHOOKS, "in").await));
     let message = world.test_webhook(&one).await.expect(202).id();

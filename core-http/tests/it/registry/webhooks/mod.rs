@@ -1,4 +1,4 @@
-//! Webhooks: who is told what, how often, and what becomes of messages nobody takes.
+//! Webhooks: their management, and the delivery of messages to their receivers.
 
 mod managing;
 mod sending;
@@ -29,7 +29,7 @@ fn secret(issued: &Value) -> WebhookSecret {
     WebhookSecret::parse(issued["secret"].as_str().unwrap()).unwrap()
 }
 
-/// The signature of a request with a secret.
+/// Returns the signature of a request, made with a secret.
 fn signature(request: &WebhookRequest, secret: &WebhookSecret) -> String {
     let at = Timestamp::from_seconds(request.timestamp.parse().unwrap());
     secret.sign(&request.id, at, &request.body)

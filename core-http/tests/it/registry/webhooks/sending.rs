@@ -1,16 +1,16 @@
-//! Messages on their way, the same on every store.
+//! The delivery of messages to webhooks, with the same results on every store.
 
 use super::*;
 
 on_every_store! {
-    a_change_is_told_once_to_each_webhook_that_asked_for_it,
-    a_message_that_is_not_taken_is_tried_ten_times_and_then_given_up_until_it_is_replayed,
-    dispatchers_at_once_send_each_message_once,
-    a_receiver_with_many_messages_leaves_places_to_others,
-    the_messages_of_a_suspended_platform_wait_and_those_of_a_deleted_one_end,
+    an_event_is_sent_once_to_each_subscribed_webhook,
+    a_message_is_tried_ten_times_and_fails_until_it_is_replayed,
+    concurrent_dispatchers_send_each_message_once,
+    a_receiver_with_many_messages_does_not_block_others,
+    messages_of_a_suspended_platform_wait_and_those_of_a_deleted_one_fail,
 }
 
-async fn a_change_is_told_once_to_each_webhook_that_asked_for_it(world: World) {
+async fn an_event_is_sent_once_to_each_subscribed_webhook(world: World) {
     let (platform, other) = (
         world.platform("engines").await,
         world.platform("looms").await,
@@ -41,7 +41,7 @@ async fn a_change_is_told_once_to_each_webhook_that_asked_for_it(world: World) {
         .await
         .expect(200);
 
-    // Newest first; sealed together, and once more after a crash, with one that is new.
+    // Two events that were sealed together, newest first. They are announced again with a new one, as after a crash.
     let mut events = world.changes("platform.created", 1).await;
     assert_eq!(events.len(), 2);
     world.tell(&events).await;
@@ -91,9 +91,7 @@ async fn a_change_is_told_once_to_each_webhook_that_asked_for_it(world: World) {
     assert!(world.dispatch(|_| answered(204)).await.is_empty());
 }
 
-async fn a_message_that_is_not_taken_is_tried_ten_times_and_then_given_up_until_it_is_replayed(
-    world: World,
-) {
+async fn a_message_is_tried_ten_times_and_fails_until_it_is_replayed(world: World) {
     let platform = world.platform("engines").await;
     let webhook = world.webhook(&webhooks_of(&platform), "in").await;
     let one = format!("{}/{}", webhooks_of(&platform), id(&webhook));
@@ -181,7 +179,7 @@ async fn a_message_that_is_not_taken_is_tried_ten_times_and_then_given_up_until_
     assert_eq!(world.remove_ended().await, 1);
 }
 
-async fn dispatchers_at_once_send_each_message_once(world: World) {
+async fn concurrent_dispatchers_send_each_message_once(world: World) {
     let platform = world.platform("engines").await;
     let mut queued = Vec::new();
     for name in ["one", "two"] {
@@ -196,7 +194,7 @@ async fn dispatchers_at_once_send_each_message_once(world: World) {
         let world = Arc::clone(&world);
         tokio::spawn(async move {
             let mut sent = Vec::new();
-            // One that finds all that is due claimed by the others has nothing to do.
+            // A dispatcher has nothing to do if the others have claimed all due messages.
             for claimed in world
                 .claim(5, 3)
                 .await
@@ -228,7 +226,7 @@ async fn dispatchers_at_once_send_each_message_once(world: World) {
     assert_eq!(sent, queued);
 }
 
-async fn a_receiver_with_many_messages_leaves_places_to_others(world: World) {
+async fn a_receiver_with_many_messages_does_not_block_others(world: World) {
     let mut webhooks = Vec::new();
     for (name, messages) in [("many", 9), ("few", 2), ("one", 1)] {
         let webhook = id(&world.webhook(WEBHOOKS, name).await);
@@ -249,7 +247,8 @@ async fn a_receiver_with_many_messages_leaves_places_to_others(world: World) {
             .count()
     };
     assert_eq!(webhooks.iter().map(to).collect::<Vec<_>>(), [3, 2, 1]);
-    // What is given back was not tried; what its dispatcher dies with comes again a minute later, and cannot be settled then.
+    // A released message does not count as tried. A message whose dispatcher dies is claimed again after a minute, and
+    // the late result is ignored.
     let store = world.app.store.as_ref();
     settle_delivery(&world.cx(), store, &claimed[5], &DeliveryResult::Released)
         .await
@@ -277,7 +276,7 @@ async fn a_receiver_with_many_messages_leaves_places_to_others(world: World) {
     assert_eq!(attempts, [1, 1, 1, 1, 1, 2, 2, 2, 2]);
 }
 
-async fn the_messages_of_a_suspended_platform_wait_and_those_of_a_deleted_one_end(world: World) {
+async fn messages_of_a_suspended_platform_wait_and_those_of_a_deleted_one_fail(world: World) {
     let platform = world.platform("engines").await;
     let all = webhooks_of(&platform);
     let one = format!("{all}/{}", id(&world.webhook(&all, "in").await));
@@ -300,7 +299,7 @@ async fn the_messages_of_a_suspended_platform_wait_and_those_of_a_deleted_one_en
     world.move_on(&platform, "delete").await;
     world.run_jobs().await;
     world.missing(&one).await;
-    // Nothing of it is left: neither to send, nor to sweep.
+    // Nothing is left to send or to remove.
     world.tick(40 * DAY);
     assert_eq!(
         (

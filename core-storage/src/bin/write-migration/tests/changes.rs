@@ -1,4 +1,4 @@
-//! Each kind of change.
+//! Tests of each kind of change.
 
 use core_storage::Type::{Bool, Int, Json, Text};
 use core_storage::{Column, Index, IndexPredicate, Table, Unique};
@@ -11,7 +11,7 @@ const INSERT: &str =
 const READ: &str = "SELECT id || ':' || name || ':' || row_version FROM things ORDER BY id";
 const ROWS: &[&str] = &["a:A:1", "b:B:2"];
 
-/// Checks a change of the indexes of a table whose rows stay.
+/// Checks a change of the indexes of a table that keeps its rows.
 async fn check_indexes(before: &'static Table, after: &'static Table) {
     let change = Change {
         before: &[before],
@@ -91,7 +91,7 @@ async fn nullable_columns_are_added_as_null() {
 }
 
 #[tokio::test]
-async fn required_columns_are_added_with_their_default_and_a_boolean_with_false() {
+async fn required_columns_are_added_with_their_default_which_is_false_for_booleans() {
     let after = things(
         &[
             NAME,
@@ -142,7 +142,7 @@ async fn columns_are_dropped_with_their_indexes() {
 }
 
 #[tokio::test]
-async fn a_column_that_becomes_required_gets_its_default_where_it_was_null() {
+async fn a_column_that_becomes_required_has_its_nulls_replaced_by_the_default() {
     let change = Change {
         before: &[things(
             &[optional("note", Text), optional("flag", Bool)],
@@ -328,7 +328,7 @@ async fn several_tables_change_in_one_migration() {
 }
 
 #[tokio::test]
-async fn the_rows_of_a_table_are_guarded_from_when_they_are_only_added_until_they_are_not() {
+async fn triggers_protect_the_rows_of_a_table_while_it_is_append_only() {
     let with = |append_only, columns| -> &'static Table {
         Box::leak(Box::new(Table {
             append_only,
@@ -339,7 +339,7 @@ async fn the_rows_of_a_table_are_guarded_from_when_they_are_only_added_until_the
     for (before, after, given) in [
         (with(false, &[NAME]), with(true, &[NAME]), &[][..]),
         (with(true, &[NAME]), with(false, &[NAME]), &[]),
-        // Rebuilt in SQLite, updated in Postgres.
+        // The change rebuilds the table in SQLite and updates rows in Postgres.
         (
             with(true, &nullable),
             with(true, &[NAME]),

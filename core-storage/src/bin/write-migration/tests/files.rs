@@ -1,4 +1,4 @@
-//! The files: their names, numbers and pairs.
+//! Tests of the files: their names, numbers and dialects.
 
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn two_migrations_with_one_number_are_refused() {
 }
 
 #[test]
-fn a_file_that_is_named_otherwise_is_refused() {
+fn a_file_with_an_invalid_name_is_refused() {
     for name in [
         "1_a.sql",
         "0001_A.sql",
@@ -100,7 +100,7 @@ fn a_written_migration_has_the_next_number_and_runs_with_the_others() {
 }
 
 #[test]
-fn nothing_is_written_beside_files_that_are_not_in_order() {
+fn nothing_is_written_if_the_existing_files_are_invalid() {
     let folder = folder_with(&["sqlite/0001_a.sql"]);
     let table = things(&[], &[], &[]);
     let planned = plan_between(&[], &[table], &[]).unwrap().unwrap();
@@ -113,7 +113,7 @@ fn nothing_is_written_beside_files_that_are_not_in_order() {
 }
 
 #[test]
-fn a_migration_that_does_not_run_is_named() {
+fn the_error_names_a_migration_that_does_not_run() {
     let folder = folder_with(&["postgres/0001_broken.sql"]);
     let file = folder.path().join("sqlite/0001_broken.sql");
     fs::write(file, "CREATE TABEL x").unwrap();

@@ -1,4 +1,4 @@
-//! The written text leads to exactly the described schema, in both dialects, and keeps the rows.
+//! Tests that the written text leads to exactly the described schema in both dialects, and keeps the rows.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What is not written, and why.
+//! Tests of the changes that are refused.
 
 use core_storage::Type::{Bool, Int, Json, Text};
 use core_storage::sql::ddl::Dialect;
@@ -27,7 +27,7 @@ fn equal_schemas_need_no_migration() {
 }
 
 #[test]
-fn required_columns_without_a_default_are_all_named() {
+fn the_error_names_all_required_columns_without_a_default() {
     let before = things(&[optional("note", Text)], &[], &[]);
     let columns = [
         required("size", Int),
@@ -73,7 +73,7 @@ fn a_default_that_no_column_needs_is_refused() {
 }
 
 #[test]
-fn a_default_of_another_form_is_refused() {
+fn a_malformed_default_is_refused() {
     let mut decisions = decisions(&["a.b=c=d.e"]);
     for text in ["a.b", "a=b.c", "", "a.b=twice"] {
         let added = decisions.add_default(text);
@@ -82,7 +82,7 @@ fn a_default_of_another_form_is_refused() {
 }
 
 #[test]
-fn another_key_is_refused() {
+fn a_change_of_the_key_is_refused() {
     let before = things(&[required("name", Text)], &[], &[]);
     let after: &'static Table = Box::leak(Box::new(Table {
         name: "things",
@@ -100,7 +100,7 @@ fn another_key_is_refused() {
 }
 
 #[test]
-fn triggers_and_foreign_types_are_refused() {
+fn unknown_triggers_and_column_types_are_refused() {
     let table = things(&[required("name", Text)], &[], &[]);
     let trigger = "CREATE TRIGGER t AFTER DELETE ON things BEGIN DELETE FROM things; END";
     let database = sqlite(&[table]);
@@ -141,7 +141,7 @@ fn a_table_that_is_not_strict_or_has_a_default_is_rebuilt_in_sqlite() {
 }
 
 #[tokio::test]
-async fn text_that_is_no_value_of_the_new_type_fails_the_migration_and_keeps_the_rows() {
+async fn text_that_cannot_be_converted_fails_the_migration_and_keeps_the_rows() {
     for kind in [Int, Bool] {
         let before = things(&[required("value", Text)], &[], &[]);
         let after = things(&[required("value", kind)], &[], &[]);

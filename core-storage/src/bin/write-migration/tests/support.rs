@@ -1,4 +1,4 @@
-//! Tables to be changed, and databases to run the text on.
+//! Helpers: tables to change, and databases to run the text on.
 
 use core_storage::sql::ddl::{Dialect, create};
 use core_storage::testing::{self, postgres_schema, sqlite_schema};
@@ -42,7 +42,7 @@ pub(super) const fn unique(
     }
 }
 
-/// A table named `things`; the test's process keeps it.
+/// Returns a table named `things`. It is leaked, so it lives as long as the test process.
 pub(super) fn things(
     columns: &[Column],
     uniques: &[Unique],
@@ -79,7 +79,7 @@ fn described(tables: &[&'static Table], dialect: Dialect) -> String {
     texts.collect()
 }
 
-/// A SQLite database with the tables.
+/// Creates a SQLite database with the tables.
 pub(super) fn sqlite(tables: &[&'static Table]) -> Sqlite {
     let database = Sqlite::open_in_memory().unwrap();
     let created = described(tables, Dialect::Sqlite);
@@ -87,7 +87,7 @@ pub(super) fn sqlite(tables: &[&'static Table]) -> Sqlite {
     database
 }
 
-/// What leads from one list of tables to another.
+/// Plans the migration from one list of tables to another.
 pub(super) fn plan_between(
     before: &[&'static Table],
     after: &[&'static Table],
@@ -96,14 +96,14 @@ pub(super) fn plan_between(
     plan(&sqlite(before), after, decisions(given))
 }
 
-/// A change of tables, with rows that must be kept.
+/// A change of tables, and rows that must be kept.
 pub(super) struct Change<'a> {
     pub(super) before: &'a [&'static Table],
     pub(super) after: &'a [&'static Table],
     pub(super) given: &'a [&'a str],
-    /// Inserts rows before the change.
+    /// The statement that inserts rows before the change.
     pub(super) insert: &'a str,
-    /// Reads the rows after it: one text a row.
+    /// The query that reads the rows after the change, each as one text.
     pub(super) read: &'a str,
     pub(super) rows: &'a [&'a str],
 }
@@ -120,7 +120,7 @@ impl Change<'_> {
     fn check_sqlite(&self, text: &str) {
         let (mut changed, fresh) = (sqlite(self.before), sqlite(self.after));
         changed.execute_batch(self.insert).unwrap();
-        // As the store does: in a transaction, with foreign keys enforced.
+        // Like the store: in a transaction, with foreign keys enforced.
         let transaction = changed.transaction().unwrap();
         transaction.execute_batch(text).unwrap();
         transaction.commit().unwrap();

@@ -1,4 +1,4 @@
-//! What holds after each step.
+//! Invariants that hold after each step.
 
 use core_domain::access::RecordKey;
 use core_domain::iam::TwoFactorQuery;
@@ -11,7 +11,7 @@ use super::steps::{HOUR, Party};
 use crate::iam::DAY;
 
 impl Shared {
-    /// Nobody but who was let in is a member.
+    /// Asserts that the only member besides Ada is the account that accepted an invitation, with its role.
     pub(super) async fn check_members(&self) {
         let visit = Visit::of(&self.world, &self.ada).await;
         let path = format!(
@@ -35,7 +35,7 @@ impl Shared {
         assert_eq!(roles, self.account.role.as_slice());
     }
 
-    /// A session of the stranger lives only while nobody has confirmed the address.
+    /// Asserts that the stranger has no valid session and no password once the address is confirmed.
     pub(super) async fn check_stranger(&self) {
         let Some(held) = &self.account.stranger else {
             return;
@@ -43,7 +43,7 @@ impl Shared {
         if self.account.is_confirmed && self.account.password_of != Some(Party::Stranger) {
             assert!(
                 !self.is_live(&held.person).await,
-                "the stranger's session goes on"
+                "the stranger's session is still valid"
             );
         }
         if self.account.is_confirmed {
@@ -51,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// The second factor is there exactly if it was enrolled and not disabled with a fresh proof.
+    /// Asserts that the second factor exists exactly if it was enrolled and not disabled with a fresh proof.
     pub(super) async fn check_factor(&self) {
         let mut uow = self.world.app.store.begin(Mode::Read).await.unwrap();
         let factors = uow.repositories(RecordKey::for_tests()).two_factors();
@@ -71,7 +71,8 @@ impl Shared {
         assert_eq!(enrolled, self.account.factor.is_some());
     }
 
-    /// Counts the new mails: five links of a kind in an hour to an address, three invitations in an hour and ten in a day.
+    /// Counts the new mails and asserts the limits for an address: five links of a kind per hour, and three invitations
+    /// per hour and ten per day.
     pub(super) async fn check_mails(&mut self, now: u64) {
         let mails = self.world.mails().await;
         for mail in &mails[self.mails_read..] {

@@ -1,5 +1,5 @@
-//! Two parties use one address: its owner, who reads the mail, and a stranger, who does not. Whatever both do in any order, the
-//! stranger gains no right, no second factor is lost or skipped, and no limit of mails is passed.
+//! Two parties use one address: its owner, who reads the mail, and a stranger, who does not. In any order of their
+//! steps, the stranger gains no right, no second factor is lost or skipped, and no mail limit is exceeded.
 
 mod checks;
 mod steps;
@@ -15,23 +15,23 @@ use super::harness::{Subject, Visit, machine};
 use crate::iam::{GET_SESSION, NEW, SIGN_IN, SIGN_UP, trusted_devices};
 use crate::world::{Answer, Authenticator, ORIGIN, Person, World, waiting_cookie};
 
-machine! { whatever_two_parties_do_with_one_address_nobody_gains_a_right of Shared }
+machine! { no_order_of_steps_gives_a_stranger_rights of Shared }
 
-/// A session that a party has been given.
+/// A session of a party.
 #[derive(Clone, Debug)]
 struct Held {
     person: Person,
-    /// When it proved the second factor last, in seconds of the clock.
+    /// The time at which the session last proved the second factor, in seconds since the epoch; `None` if never.
     factor_at: Option<i64>,
 }
 
-/// A request whose answer was stored under a key.
+/// A request whose response was stored under an idempotency key.
 struct Keyed {
     person: Person,
     body: Value,
 }
 
-/// What has been seen of the account at the address.
+/// The observed state of the account at the address.
 #[derive(Default)]
 struct Account {
     exists: bool,
@@ -54,10 +54,10 @@ impl Account {
     }
 }
 
-/// The invitation that was mailed last and is pending.
+/// The pending invitation that was mailed last.
 struct Pending {
     id: String,
-    /// As the mailed link names it, with its secret.
+    /// The reference in the mailed link, including the secret.
     name: String,
     role: &'static str,
 }
@@ -74,7 +74,7 @@ struct Shared {
     invitation: Option<Pending>,
     keyed: Option<Keyed>,
     keys: usize,
-    /// The times of the mails to each address, by what they are about.
+    /// The times of the sent mails, by address and subject.
     sent: BTreeMap<(String, String), VecDeque<u64>>,
     mails_read: usize,
 }
@@ -114,7 +114,7 @@ impl Shared {
         session.expect(200).json.is_object()
     }
 
-    /// The party's session, if it is still live.
+    /// Returns the session of a party if it is still valid, and forgets it otherwise.
     async fn live(&mut self, party: Party) -> Option<Held> {
         let held = self.account.session_of(party).clone()?;
         if self.is_live(&held.person).await {
@@ -154,7 +154,7 @@ impl Shared {
         assert_eq!(
             self.account.password_of,
             Some(party),
-            "signed in by another password"
+            "signed in with the other party's password"
         );
         let token = answer.json["token"].as_str();
         if self.account.factor.is_some() && device.is_none() {
@@ -196,7 +196,8 @@ impl Shared {
         }
     }
 
-    /// The token of a link of this kind, if one was mailed; the answer is the same if not.
+    /// Requests a link of this kind and returns its token. Returns `None` if no mail was sent, which the response does
+    /// not reveal.
     async fn mailed(&mut self, kind: usize) -> Option<String> {
         let before = self.mails_to_address().await;
         let path = format!("/api/auth/{}", LINKS[kind]);
@@ -219,7 +220,8 @@ impl Shared {
             .count()
     }
 
-    /// The owner has shown that they read the mail of an address that nobody had confirmed.
+    /// Records that the owner proved access to the mail of the address. `password_of` is the party that knows the
+    /// password now.
     fn take_over(&mut self, password_of: Option<Party>) {
         self.account.is_confirmed = true;
         self.account.exists = true;
@@ -237,7 +239,7 @@ impl Shared {
         } else if self.account.factor.is_some() {
             assert_eq!(
                 answer.json["twoFactorRedirect"], true,
-                "a link skipped the factor"
+                "a link skipped the second factor"
             );
             return;
         }
@@ -470,12 +472,12 @@ impl Shared {
         if answer.is_good() {
             assert!(
                 manages,
-                "a replay after the loss of the right: {}",
+                "a replay succeeded after the loss of the right: {}",
                 answer.json
             );
             assert!(
                 !self.is_suspended,
-                "a replay while the platform is suspended"
+                "a replay succeeded while the platform was suspended"
             );
             assert!(self.is_live(&keyed.person).await);
         }

@@ -1,4 +1,4 @@
-//! What the two parties do.
+//! The steps of the two parties.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::world::PASSWORD;
 
 pub(super) const HOUR: u64 = 3_600;
 
-/// How long a proof by the second factor is fresh, in seconds.
+/// The time for which a proof by the second factor is fresh, in seconds.
 pub(super) const FRESH: u64 = 600;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Party {
     }
 }
 
-/// How a mailed link that confirms the address is used.
+/// The proof that accompanies a mailed confirmation link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Proof {
     Session,
@@ -55,11 +55,11 @@ pub(super) enum Step {
     ResetPassword,
     FollowConfirmation(Proof),
     Invite(&'static str),
-    /// The address is invited, and the stranger signs up with it and accepts.
+    /// The address is invited. The stranger signs up with it and accepts by the id.
     Intrude,
-    /// The password alone signs in on the trusted device, and a factor is changed there.
+    /// The owner signs in on the trusted device with the password alone, and changes a factor there.
     ChangeOnDevice(&'static str),
-    /// A keyed request is made as a member and repeated after the membership has ended.
+    /// A member sends a request with an idempotency key, and repeats it after the membership has ended.
     ReplayAfterDemotion,
     /// The owner is invited, signs in by a link and accepts.
     Join,
@@ -82,14 +82,14 @@ pub(super) enum Step {
     Wait(u64),
 }
 
-/// The kinds of links, as their routes are named.
+/// The kinds of mailed links, as the names of their routes.
 pub(super) const LINKS: [&str; 3] = [
     "sign-in/magic-link",
     "request-password-reset",
     "send-verification-email",
 ];
 
-/// Predicts nothing: the subject compares each outcome with what it has seen before.
+/// A model without predictions: the subject compares each outcome with its own observations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AnyOrder;
 

@@ -1,0 +1,131 @@
+//! CORS: what the gateway and the services share, and the policy of a service.
+
+use core_domain::gateway::{PREFLIGHT_METHODS, PageRequest};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+
+use crate::kernel::{Body, empty_body};
+
+/// The request headers that a page may send (`Access-Control-Allow-Headers`).
+pub(crate) const ALLOWED_HEADERS: &str = "Content-Type, Authorization, X-Request-Id";
+
+/// The answer's headers that a page may read (`Access-Control-Expose-Headers`).
+pub(crate) const EXPOSED_HEADERS: HeaderValue =
+    HeaderValue::from_static("X-Request-Id, Retry-After, ETag, RateLimit, RateLimit-Policy");
+
+/// How long a browser may cache a preflight's answer, in seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+
+/// Whether this is a preflight.
+pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+    method == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The method of a request; of a preflight, that of the request it asks about.
+pub(crate) fn intended_method(method: &Method, headers: &HeaderMap) -> Method {
+    let requested = headers
+        .get(ACCESS_CONTROL_REQUEST_METHOD)
+        .filter(|_| is_preflight(method, headers))
+        .and_then(|name| Method::from_bytes(name.as_bytes()).ok());
+    requested.unwrap_or_else(|| method.clone())
+}
+
+/// The answer to a preflight; the headers are those an allowed origin may send, `None` for other origins.
+pub(crate) fn preflight(allowed_headers: Option<HeaderValue>) -> Response<Body> {
+    let mut response = Response::new(empty_body());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let Some(allowed_headers) = allowed_headers else {
+        return response;
+    };
+    let headers = response.headers_mut();
+    let methods = HeaderValue::from_static(PREFLIGHT_METHODS);
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers);
+    headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    response
+}
+
+/// Adds `Vary: Origin`, also without an origin: a cache must not serve one origin's answer to another.
+pub(crate) fn vary_by_origin(headers: &mut HeaderMap) {
+    let named = headers
+        .get_all(VARY)
+        .iter()
+        .flat_map(|line| line.as_bytes().split(|b| *b == b','))
+        .any(|name| name.trim_ascii().eq_ignore_ascii_case(b"origin"));
+    if !named {
+        headers.append(VARY, HeaderValue::from_static("Origin"));
+    }
+}
+
+/// Whether a browser sent the request for a page that is neither of the same nor of an allowed origin.
+pub(crate) fn is_cross_origin(
+    method: &Method,
+    headers: &HeaderMap,
+    host: Option<&str>,
+    is_allowed: impl Fn(&[u8]) -> bool,
+) -> bool {
+    let said = |name: &str, value: &str| headers.get(name).is_some_and(|v| v == value);
+    let safe = matches!(*method, Method::GET | Method::HEAD);
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let origin = match (origins.next(), origins.next()) {
+        (origin, None) => origin.map(HeaderValue::as_bytes),
+        // No browser sends two lines; an empty origin is never allowed.
+        (_, Some(_)) => Some(&b""[..]),
+    };
+    let page = PageRequest {
+        origin,
+        fetch_site: headers.get("sec-fetch-site").map(HeaderValue::as_bytes),
+        is_navigation: safe
+            && said("sec-fetch-mode", "navigate")
+            && said("sec-fetch-dest", "document"),
+        host,
+    };
+    page.is_cross_origin(is_allowed)
+}
+
+/// The origins whose pages may call a service, cookies included, as browsers write them. Without any, no CORS headers are
+/// sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CorsPolicy(pub(crate) Vec<String>);
+
+impl CorsPolicy {
+    /// Whether pages of this origin may call.
+    pub(crate) fn allows(&self, origin: &[u8]) -> bool {
+        self.0.iter().any(|allowed| allowed.as_bytes() == origin)
+    }
+
+    /// The origin of the request, if it is allowed.
+    pub(crate) fn allowed_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let mut lines = headers.get_all(ORIGIN).iter();
+        let (origin, second) = (lines.next()?, lines.next());
+        (self.allows(origin.as_bytes()) && second.is_none()).then(|| origin.clone())
+    }
+
+    /// The answer to a preflight; `None` for any other request.
+    pub(crate) fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
+        if self.0.is_empty() || !is_preflight(method, headers) {
+            return None;
+        }
+        let allowed = HeaderValue::from_static(ALLOWED_HEADERS);
+        Some(preflight(self.allowed_origin(headers).map(|_| allowed)))
+    }
+
+    /// Adds the CORS headers that let a page of this origin read the answer.
+    pub(crate) fn expose(&self, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
+        if self.0.is_empty() {
+            return;
+        }
+        vary_by_origin(headers);
+        let Some(origin) = origin else { return };
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        let yes = HeaderValue::from_static("true");
+        headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, yes);
+        headers.append(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
+    }
+}

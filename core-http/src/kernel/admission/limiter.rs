@@ -1,0 +1,302 @@
+//! The in-memory rate limiter.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::task::Poll;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use core_domain::gateway::{RateKey, RatePolicy, Usage, Windows};
+use core_domain::iam::{AttemptRefusal, FailedAttempts};
+use core_domain::kernel::{Clock, Timestamp};
+use core_domain::port::{RateLimiter, RateLimiterError};
+use moka::future::Cache;
+use moka::ops::compute::Op;
+
+use crate::kernel::App;
+
+/// The default capacity of a policy's table, in keys.
+const CAPACITY: usize = 100_000;
+
+/// The shards of a table, each with a lock, to keep contention low.
+const SHARDS: usize = 16;
+
+/// The keys of one policy.
+#[derive(Debug)]
+struct Table {
+    shards: Vec<Mutex<Windows>>,
+}
+
+impl Table {
+    fn new(capacity: usize) -> Self {
+        let shard = || Mutex::new(Windows::new(capacity / SHARDS));
+        Self {
+            shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
+        }
+    }
+
+    fn with<T>(&self, key: &RateKey, work: impl FnOnce(&mut Windows) -> T) -> T {
+        let at = usize::from(key.as_bytes()[0]) % SHARDS;
+        work(
+            &mut self.shards[at]
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+}
+
+/// Counts in memory, with a table of bounded size for each policy; a full table evicts the keys that were idle longest.
+/// Clones share their state. Never fails.
+#[derive(Clone, Debug)]
+pub struct MemoryRateLimiter {
+    /// By the policy's name. Policies come from the settings, so there are few.
+    tables: Arc<RwLock<HashMap<String, Arc<Table>>>>,
+    attempts: Cache<RateKey, FailedAttempts>,
+    capacity: usize,
+}
+
+impl MemoryRateLimiter {
+    /// A limiter of at most 100,000 keys a policy, about 6 MiB each when full.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
+
+    /// As [`Self::new`], with another capacity in keys a policy.
+    #[must_use]
+    pub fn with_capacity(keys: usize) -> Self {
+        Self {
+            tables: Arc::default(),
+            attempts: Cache::new(keys as u64),
+            capacity: keys,
+        }
+    }
+
+    /// Counts a request, see [`RateLimiter::take`].
+    #[must_use]
+    pub fn count(&self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
+        let table = self.table(policy);
+        table.with(&key, |windows| windows.take(key, policy, now))
+    }
+
+    /// The usage of a key, without counting a request.
+    #[must_use]
+    pub fn peek(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
+        let table = self.table(policy);
+        table.with(key, |windows| windows.peek(key, policy, now))
+    }
+
+    /// Marks the quota of a key as exhausted for this long, as another limiter reported.
+    pub fn exhaust(&self, key: RateKey, policy: &RatePolicy, left: Duration, now: Timestamp) {
+        let table = self.table(policy);
+        table.with(&key, |windows| windows.exhaust(key, policy, left, now));
+    }
+
+    /// Takes a counted request back, see [`RateLimiter::give_back`].
+    pub fn take_back(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
+        let table = self.table(policy);
+        table.with(key, |windows| windows.give_back(key, policy, now))
+    }
+
+    /// Counts an attempt as failed, see [`RateLimiter::begin_attempt`].
+    pub async fn count_attempt(&self, key: RateKey, now: Timestamp) -> Option<AttemptRefusal> {
+        let mut refusal = None;
+        let attempts = self.attempts.entry(key).and_compute_with(|known| {
+            let known = known.map(moka::Entry::into_value);
+            let (next, refused) = FailedAttempts::begin(known, now);
+            refusal = refused;
+            std::future::ready(Op::Put(next))
+        });
+        attempts.await;
+        refusal
+    }
+
+    /// Forgets the failed attempts of a key.
+    pub async fn forget(&self, key: &RateKey) {
+        self.attempts.invalidate(key).await;
+    }
+
+    fn table(&self, policy: &RatePolicy) -> Arc<Table> {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = tables.get(policy.name()) {
+            return Arc::clone(table);
+        }
+        drop(tables);
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let table = tables.entry(policy.name().to_owned());
+        Arc::clone(table.or_insert_with(|| Arc::new(Table::new(self.capacity))))
+    }
+}
+
+impl Default for MemoryRateLimiter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl RateLimiter for MemoryRateLimiter {
+    async fn take(
+        &self,
+        key: RateKey,
+        policy: &RatePolicy,
+        now: Timestamp,
+    ) -> Result<Usage, RateLimiterError> {
+        Ok(self.count(key, policy, now))
+    }
+
+    async fn give_back(
+        &self,
+        key: RateKey,
+        policy: &RatePolicy,
+        now: Timestamp,
+    ) -> Result<bool, RateLimiterError> {
+        Ok(self.take_back(&key, policy, now))
+    }
+
+    async fn begin_attempt(
+        &self,
+        key: RateKey,
+        now: Timestamp,
+    ) -> Result<Option<AttemptRefusal>, RateLimiterError> {
+        Ok(self.count_attempt(key, now).await)
+    }
+
+    async fn forget_attempts(&self, key: RateKey) -> Result<(), RateLimiterError> {
+        self.forget(&key).await;
+        Ok(())
+    }
+}
+
+/// How long a limiter that failed is not used.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Counts with a limiter, and in memory while that fails or is slow. Never fails.
+#[derive(Debug)]
+pub(crate) struct SharedLimiter {
+    limiter: Arc<dyn RateLimiter>,
+    fallback: MemoryRateLimiter,
+    /// The longest wait for an answer of the limiter.
+    timeout: Duration,
+    clock: Arc<dyn Clock>,
+    /// Until when a limiter that failed is not used, in milliseconds of the clock.
+    disabled_until: AtomicI64,
+}
+
+impl SharedLimiter {
+    /// Counts with the limiter, and in memory when it fails or takes longer than `timeout`.
+    pub(crate) fn new(
+        limiter: Arc<dyn RateLimiter>,
+        timeout: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            limiter,
+            fallback: MemoryRateLimiter::new(),
+            timeout,
+            clock,
+            disabled_until: AtomicI64::new(0),
+        }
+    }
+
+    /// Counts with the limiter of an app.
+    pub(crate) fn of(app: &App) -> Self {
+        let limiter = Arc::clone(&app.limiter);
+        Self::new(limiter, app.options.limiter_timeout, Arc::clone(&app.clock))
+    }
+
+    /// Counts a request, see [`RateLimiter::take`].
+    pub(crate) async fn take(&self, key: RateKey, policy: &RatePolicy) -> Usage {
+        let now = self.clock.now();
+        match self.ask(self.limiter.take(key, policy, now)).await {
+            Some(usage) => usage,
+            None => self.fallback.count(key, policy, now),
+        }
+    }
+
+    /// Takes a counted request back, see [`RateLimiter::give_back`].
+    pub(crate) async fn give_back(&self, key: RateKey, policy: &RatePolicy) -> bool {
+        let now = self.clock.now();
+        match self.ask(self.limiter.give_back(key, policy, now)).await {
+            Some(had_one) => had_one,
+            None => self.fallback.take_back(&key, policy, now),
+        }
+    }
+
+    /// Counts an attempt as failed, see [`RateLimiter::begin_attempt`].
+    pub(crate) async fn begin_attempt(&self, key: RateKey) -> Option<AttemptRefusal> {
+        let now = self.clock.now();
+        match self.ask(self.limiter.begin_attempt(key, now)).await {
+            Some(refusal) => refusal,
+            None => self.fallback.count_attempt(key, now).await,
+        }
+    }
+
+    /// Forgets the failed attempts of a key, those counted in memory too.
+    pub(crate) async fn forget_attempts(&self, key: RateKey) {
+        self.fallback.forget(&key).await;
+        self.ask(self.limiter.forget_attempts(key)).await;
+    }
+
+    /// The answer of the limiter; `None` when it failed, is late, or has failed less than a second ago.
+    async fn ask<T>(&self, asked: impl Future<Output = Result<T, RateLimiterError>>) -> Option<T> {
+        let now = self.clock.now();
+        if now.millis() < self.disabled_until.load(Ordering::Relaxed) {
+            return None;
+        }
+        match self.answer(asked).await {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                tracing::warn!(
+                    target: "core::rate_limit",
+                    error = ?error,
+                    "the rate limiter failed; counting in memory"
+                );
+                let until = now.plus(RETRY_INTERVAL).millis();
+                self.disabled_until.store(until, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    async fn answer<T>(
+        &self,
+        asked: impl Future<Output = Result<T, RateLimiterError>>,
+    ) -> Result<T, RateLimiterError> {
+        let mut asked = std::pin::pin!(asked);
+        // No timer is needed when the answer is ready at once.
+        if let Poll::Ready(answer) = futures_util::poll!(asked.as_mut()) {
+            return answer;
+        }
+        tokio::time::timeout(self.timeout, asked)
+            .await
+            .unwrap_or_else(|late| Err(RateLimiterError::Unavailable(Box::new(late))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::gateway::RateSubject;
+
+    use super::*;
+
+    fn policy(name: &str) -> RatePolicy {
+        RatePolicy::new(name, 1, Duration::from_secs(60)).unwrap()
+    }
+
+    #[test]
+    fn a_flood_of_keys_of_one_policy_does_not_evict_those_of_another() {
+        let limiter = MemoryRateLimiter::with_capacity(1_000);
+        let (strict, default) = (policy("strict"), policy("default"));
+        let client = "192.0.2.1".parse().unwrap();
+        let key = RateKey::new(&strict, client, RateSubject::Everything);
+        assert!(limiter.count(key, &strict, Timestamp::EPOCH).allowed);
+        for n in 0..10_000 {
+            let path = format!("/{n}");
+            let flood = RateKey::new(&default, client, RateSubject::Path(&path));
+            assert!(limiter.count(flood, &default, Timestamp::EPOCH).allowed);
+        }
+        assert!(!limiter.count(key, &strict, Timestamp::EPOCH).allowed);
+    }
+}

@@ -1,0 +1,122 @@
+//! Admission of requests to a service: rate limits and cross-origin policy for those that did not come through a gateway, and
+//! the time limits of the body for all.
+
+use core_domain::gateway::{RateKind, RateSubject};
+use core_domain::kernel::{Code, Error};
+use http::header::HOST;
+use http::request::Parts;
+use http::{HeaderName, Request, Response, StatusCode};
+use http_body::Body as _;
+
+use super::cors::{intended_method, is_cross_origin};
+use super::identify::check_service_key;
+use super::rate_limit::Counted;
+use super::rate_limit::locked_out;
+use crate::kernel::endpoint::definition::Endpoint;
+use crate::kernel::endpoint::health;
+use crate::kernel::endpoint::pipeline;
+use crate::kernel::endpoint::service::Inner;
+use crate::kernel::request::body::Body;
+use crate::kernel::request::body::TimedBody;
+use crate::kernel::request::client::{is_from_proxy, is_via_gateway, peer_client};
+use crate::kernel::request::header_names;
+
+/// Answers a request, or refuses it.
+pub(crate) async fn answer(service: &Inner, request: Request<Body>) -> Response<Body> {
+    let (mut parts, body) = request.into_parts();
+    if let Some(counted) = locked_out(service, &parts) {
+        let request = Request::from_parts(parts, body);
+        let mut response = pipeline::answer(service, request, Some(counted.error())).await;
+        counted.write(response.headers_mut());
+        return response;
+    }
+    check_service_key(&service.app, service.name, &mut parts).await;
+    if is_via_gateway(&service.app, &parts) {
+        let body = timed(service, &parts, body);
+        return pipeline::answer(service, Request::from_parts(parts, body), None).await;
+    }
+    let counted = count(service, &parts).await;
+    let refusal = counted
+        .as_ref()
+        .and_then(Counted::refusal)
+        .or_else(|| cross_origin(service, &parts));
+    let body = timed(service, &parts, body);
+    let request = Request::from_parts(parts, body);
+    let mut response = pipeline::answer(service, request, refusal).await;
+    if let Some(counted) = counted {
+        // A 429 of the handler has a `Retry-After` of its own policy.
+        let refused_by_handler = response.status() == StatusCode::TOO_MANY_REQUESTS;
+        if !counted.usage.allowed || !refused_by_handler {
+            counted.write(response.headers_mut());
+        }
+    }
+    response
+}
+
+/// The row that the request, or the preflight of the request, is for.
+fn endpoint_of<'s>(service: &'s Inner, parts: &Parts) -> Option<&'s Endpoint> {
+    let route = service.route(parts)?;
+    service.endpoint(&route, &intended_method(&parts.method, &parts.headers))
+}
+
+/// The body with the time limits of an ordinary request. Uploads have limits of their own.
+fn timed(service: &Inner, parts: &Parts, body: Body) -> Body {
+    if body.is_whole()
+        || body.is_end_stream()
+        || endpoint_of(service, parts).is_some_and(Endpoint::takes_uploads)
+    {
+        return body;
+    }
+    Body::new(TimedBody::new(body, service.app.options.body_times))
+}
+
+async fn count<'s>(service: &'s Inner, parts: &Parts) -> Option<Counted<'s>> {
+    if health::is_probe(parts.uri.path()) {
+        return None;
+    }
+    let client = peer_client(parts, &service.proxies)?;
+    let (kind, subject) = match endpoint_of(service, parts) {
+        Some(endpoint) => {
+            let subject = RateSubject::Endpoint {
+                service: service.name,
+                endpoint: endpoint.operation(),
+            };
+            (RateKind::from(endpoint.rate_class()), subject)
+        }
+        None => (RateKind::Default, RateSubject::UnknownRoutes),
+    };
+    Some(service.rates.count(client, kind, subject).await)
+}
+
+/// Without a service key no credential is required, so any web page could send requests through a browser on this machine.
+fn cross_origin(service: &Inner, parts: &Parts) -> Option<Error> {
+    if service.app.service_key.is_some() || health::is_probe(parts.uri.path()) {
+        return None;
+    }
+    let options = &service.app.options;
+    let allowed = |origin: &[u8]| {
+        service.cors.allows(origin) || options.allowed_origins.find(origin).is_some()
+    };
+    let host = host(parts, is_from_proxy(parts, &service.proxies));
+    is_cross_origin(&parts.method, &parts.headers, host, allowed).then(cross_origin_error)
+}
+
+/// The refusal of a cross-origin request.
+pub(crate) fn cross_origin_error() -> Error {
+    Error::refused(
+        Code::InvalidOrigin,
+        "Without a service key, cross-origin requests are refused.",
+    )
+}
+
+/// The host the client sent the request to.
+fn host(parts: &Parts, from_proxy: bool) -> Option<&str> {
+    let text = |name: &HeaderName| {
+        let value: &http::HeaderValue = parts.headers.get(name)?;
+        value.to_str().ok()
+    };
+    let forwarded = text(&header_names::FORWARDED_HOST).filter(|_| from_proxy);
+    forwarded
+        .or_else(|| text(&HOST))
+        .or_else(|| parts.uri.authority().map(|authority| authority.as_str()))
+}

@@ -1,0 +1,273 @@
+//! Applying a rate plan: shared by the gateway and the services that are reached directly.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use core_domain::gateway::{RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Usage};
+use core_domain::kernel::{ApiKeyId, Caller, Clock, Code, Error, Result};
+use core_domain::port::RateLimiter;
+use http::header::RETRY_AFTER;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+
+use super::identify::{bearer, hop_key, is_trusted_hop, presented_api_key};
+use super::limiter::SharedLimiter;
+use crate::kernel::endpoint::service::Inner;
+use crate::kernel::request::client::{ViaGateway, peer_client};
+use crate::kernel::{App, MemoryRateLimiter, own_value};
+
+static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// The capacity of the tables of rejected credentials, in keys.
+const REJECTED_CAPACITY: usize = 10_000;
+
+/// The name of the policies of API keys. Each key has its own quota.
+const API_KEY: &str = "api-key";
+
+/// The window of those policies.
+pub(crate) const API_KEY_WINDOW: Duration = Duration::from_secs(60);
+
+/// The client in what is counted whoever the client is.
+const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The name of the policy that counts each rejected credential once a window.
+const CREDENTIAL: &str = "credential";
+
+/// A request that was counted, and how its window stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted<'p> {
+    pub(crate) policy: &'p RatePolicy,
+    /// The value of `RateLimit-Policy`.
+    policy_header: &'p HeaderValue,
+    pub(crate) usage: Usage,
+}
+
+impl Counted<'_> {
+    /// The refusal, when the request may not go on.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        (!self.usage.allowed).then(|| self.error())
+    }
+
+    /// The error of a request that exceeds the policy.
+    pub(crate) fn error(&self) -> Error {
+        too_many(&self.usage)
+    }
+
+    /// Adds the `RateLimit` headers, unless an inner policy that refused the request has added its own.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        if headers.contains_key(&RATE_LIMIT) {
+            return;
+        }
+        headers.insert(RATE_LIMIT_POLICY.clone(), self.policy_header.clone());
+        let usage = own_value(self.usage.to_header(self.policy));
+        headers.insert(RATE_LIMIT.clone(), usage);
+        if !self.usage.allowed {
+            headers.insert(RETRY_AFTER, HeaderValue::from(self.usage.reset_after));
+        }
+    }
+}
+
+/// A use of an API key that was counted, and how the key's own limit stands.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiKeyUsage {
+    policy: RatePolicy,
+    pub(crate) usage: Usage,
+}
+
+impl ApiKeyUsage {
+    /// The refusal, when the key was used too often.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        (!self.usage.allowed).then(|| too_many(&self.usage))
+    }
+
+    /// Adds the `RateLimit` headers of a refusal.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        let policy = own_value(self.policy.to_header());
+        headers.insert(RATE_LIMIT_POLICY.clone(), policy);
+        let usage = own_value(self.usage.to_header(&self.policy));
+        headers.insert(RATE_LIMIT.clone(), usage);
+        headers.insert(RETRY_AFTER, HeaderValue::from(self.usage.reset_after));
+    }
+}
+
+fn too_many(usage: &Usage) -> Error {
+    Error::Refused {
+        code: Code::RateLimited,
+        message: "Too many requests; try again later.".to_owned(),
+        details: json!({ "retryAfter": usage.reset_after }),
+    }
+}
+
+/// Counts requests and rejected credentials under a plan. Never fails: it falls back to counting in memory.
+#[derive(Debug)]
+pub(crate) struct RateLimits {
+    plan: RatePlan,
+    /// The values of `RateLimit-Policy`, by kind.
+    policy_headers: [HeaderValue; RateKind::ALL.len()],
+    limiter: SharedLimiter,
+    /// The clients that are locked out, and the rejected credentials that were counted already.
+    rejected: MemoryRateLimiter,
+    clock: Arc<dyn Clock>,
+    /// When the last lockout ends, in milliseconds of the clock.
+    last_lockout_ends: AtomicI64,
+}
+
+impl RateLimits {
+    /// Counts with the limiter, and in memory when it fails or takes longer than `timeout`.
+    pub(crate) fn new(
+        plan: RatePlan,
+        limiter: Arc<dyn RateLimiter>,
+        timeout: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let policy_header = |kind| own_value(plan.policy(kind).to_header());
+        Self {
+            policy_headers: std::array::from_fn(|kind| policy_header(RateKind::ALL[kind])),
+            plan,
+            limiter: SharedLimiter::new(limiter, timeout, Arc::clone(&clock)),
+            rejected: MemoryRateLimiter::with_capacity(REJECTED_CAPACITY),
+            clock,
+            last_lockout_ends: AtomicI64::new(0),
+        }
+    }
+
+    /// As the services of an app count.
+    pub(crate) fn of(app: &App) -> Self {
+        let options = &app.options;
+        let limiter = Arc::clone(&app.limiter);
+        let clock = Arc::clone(&app.clock);
+        Self::new(
+            options.rates.clone(),
+            limiter,
+            options.limiter_timeout,
+            clock,
+        )
+    }
+
+    /// Counts a request against the client's overall limit, and then against the policy of its subject. A client beyond its
+    /// overall limit creates no more keys.
+    pub(crate) async fn count(
+        &self,
+        client: IpAddr,
+        kind: RateKind,
+        subject: RateSubject<'_>,
+    ) -> Counted<'_> {
+        let all = self
+            .take(RateKind::Client, client, RateSubject::Everything)
+            .await;
+        if !all.usage.allowed {
+            return all;
+        }
+        self.take(kind, client, subject).await
+    }
+
+    /// Counts a request against the policy of its subject alone.
+    pub(crate) async fn take(
+        &self,
+        kind: RateKind,
+        client: IpAddr,
+        subject: RateSubject<'_>,
+    ) -> Counted<'_> {
+        let policy = self.plan.policy(kind);
+        let key = RateKey::new(policy, client, subject);
+        let usage = self.limiter.take(key, policy).await;
+        self.counted(kind, usage)
+    }
+
+    /// Counts a use of an API key against the key's own limit, whatever client it comes from.
+    pub(crate) async fn use_api_key(&self, key: &ApiKeyId, per_minute: u32) -> ApiKeyUsage {
+        let policy = RatePolicy::new(API_KEY, per_minute, API_KEY_WINDOW);
+        // No key has a limit of zero; one that had would be as good as unusable.
+        let policy = policy.unwrap_or_else(|_| {
+            let any = self.plan.policy(RateKind::Default);
+            any.once_per_window(API_KEY)
+        });
+        let subject = RateSubject::Text(key.as_str());
+        let key = RateKey::new(&policy, NO_ADDRESS, subject);
+        let usage = self.limiter.take(key, &policy).await;
+        ApiKeyUsage { policy, usage }
+    }
+
+    /// The window that keeps the client from authenticating, after too many of its credentials were rejected. Counts nothing.
+    pub(crate) fn lockout(&self, client: IpAddr) -> Option<Counted<'_>> {
+        let now = self.clock.now();
+        // No key is made while no client at all is locked out.
+        if now.millis() >= self.last_lockout_ends.load(Ordering::Relaxed) {
+            return None;
+        }
+        let policy = self.plan.policy(RateKind::FailedAuthentications);
+        let key = RateKey::new(policy, client, RateSubject::Everything);
+        let usage = self.rejected.peek(&key, policy, now);
+        (!usage.allowed).then(|| self.counted(RateKind::FailedAuthentications, usage))
+    }
+
+    fn counted(&self, kind: RateKind, usage: Usage) -> Counted<'_> {
+        Counted {
+            policy: self.plan.policy(kind),
+            policy_header: &self.policy_headers[kind as usize],
+            usage,
+        }
+    }
+
+    /// Counts a rejected credential. The same one is counted once a window: repeating it is not another guess.
+    pub(crate) async fn failed_authentication(&self, client: IpAddr, credential: &str) {
+        let policy = self.plan.policy(RateKind::FailedAuthentications);
+        let once = policy.once_per_window(CREDENTIAL);
+        let shown = RateKey::new(&once, client, RateSubject::Text(credential));
+        let now = self.clock.now();
+        if !self.rejected.count(shown, &once, now).allowed {
+            return;
+        }
+        let key = RateKey::new(policy, client, RateSubject::Everything);
+        let usage = self.limiter.take(key, policy).await;
+        if usage.remaining == 0 {
+            let left = Duration::from_secs(usage.reset_after);
+            self.rejected.exhaust(key, policy, left, now);
+            let end = now.plus(left).millis();
+            self.last_lockout_ends.fetch_max(end, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The refusal of a request with a credential, when too many credentials of its client were rejected. To be asked before
+/// the credential is checked in any way, so that the answer does not tell whether the next guess is right.
+pub(crate) fn locked_out<'s>(service: &'s Inner, parts: &Parts) -> Option<Counted<'s>> {
+    let credential = bearer(&parts.headers)
+        .or_else(|| presented_api_key(&parts.headers))
+        .or_else(|| hop_key(&parts.headers));
+    if credential.is_none() || !is_limited(&service.app, parts) {
+        return None;
+    }
+    service.rates.lockout(peer_client(parts, &service.proxies)?)
+}
+
+/// Without a service key there is nothing to guess, and a gateway in this process has its own limit.
+fn is_limited(app: &App, parts: &Parts) -> bool {
+    app.service_key.is_some() && parts.extensions.get::<ViaGateway>().is_none()
+}
+
+/// The caller behind a request; counts a credential that is rejected.
+pub(crate) async fn identify(service: &Inner, parts: &mut Parts) -> Result<Arc<Caller>> {
+    let app = &service.app;
+    let identified = service.identify.identify(app, parts).await;
+    if !is_limited(app, parts) || is_trusted_hop(app, parts) {
+        return identified;
+    }
+    let anonymous = match &identified {
+        Ok(caller) => caller.is_anonymous(),
+        Err(error) => matches!(error, Error::Unauthorized),
+    };
+    let presented = bearer(&parts.headers).or_else(|| presented_api_key(&parts.headers));
+    let rejected = hop_key(&parts.headers).or_else(|| presented.filter(|_| anonymous));
+    if let Some(credential) = rejected
+        && let Some(client) = peer_client(parts, &service.proxies)
+    {
+        let rejected = service.rates.failed_authentication(client, credential);
+        rejected.await;
+    }
+    identified
+}

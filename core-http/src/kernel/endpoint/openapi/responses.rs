@@ -1,0 +1,208 @@
+//! Responses of operations: every status with its codes.
+
+use std::collections::BTreeMap;
+
+use core_domain::access::Requirement;
+use core_domain::kernel::Code;
+use http::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::components::{
+    Components, ERROR, ERROR_OF_OAUTH, ERROR_WITH_CODE, ERROR_WITHOUT_DETAILS,
+};
+use crate::kernel::answer::envelope::ErrorStyle;
+use crate::kernel::answer::media::{EVENT_STREAM, HTML};
+use crate::kernel::answer::reply::JSON;
+use crate::kernel::endpoint::definition::Endpoint;
+use crate::kernel::endpoint::service::ServiceError;
+
+pub(super) fn of(endpoint: &Endpoint, components: &mut Components) -> Result<Value, ServiceError> {
+    let mut responses = Map::new();
+    let mut success = success(endpoint, components)?;
+    for status in endpoint.success() {
+        success["description"] = status.canonical_reason().unwrap_or("Success").into();
+        let mut response = success.clone();
+        if *status == StatusCode::FOUND
+            && let Some(response) = response.as_object_mut()
+        {
+            response.remove("content");
+        }
+        responses.insert(status.as_str().to_owned(), response);
+    }
+    if endpoint.shapes()?.answer.etag && endpoint.method() == Method::GET {
+        let unchanged = json!({ "description": "What the client has is what there is." });
+        responses.insert(StatusCode::NOT_MODIFIED.as_str().to_owned(), unchanged);
+    }
+    for (status, codes) in refusals(endpoint)? {
+        responses.insert(
+            status.as_str().to_owned(),
+            refusal(endpoint, status, &codes),
+        );
+    }
+    Ok(Value::Object(responses))
+}
+
+fn success(endpoint: &Endpoint, components: &mut Components) -> Result<Value, ServiceError> {
+    let answer = endpoint.shapes()?.answer;
+    let mut response = json!({});
+    if let Some(describe) = answer.schema {
+        let schema = components.output(describe);
+        response["content"] = match answer.content_type {
+            Some(stream) if stream != JSON => json!({ stream: events_of(&schema) }),
+            _ => json!({ JSON: { "schema": schema } }),
+        };
+        if let Some(describe) = answer.events {
+            response["content"][EVENT_STREAM] = events_of(&components.output(describe));
+        }
+    } else {
+        let bytes = json!({ "schema": { "type": "string" } });
+        let content = endpoint.content_types().iter();
+        let content: Map<String, Value> =
+            content.map(|t| ((*t).to_owned(), bytes.clone())).collect();
+        if !content.is_empty() {
+            response["content"] = Value::Object(content);
+        }
+    }
+    let mut headers = Map::new();
+    if answer.etag {
+        let description = "The entity tag of the record, for If-Match and If-None-Match.";
+        headers.insert("ETag".into(), described_header(description));
+    }
+    if endpoint.takes_idempotency_keys() {
+        let description = "`true` on the answer to a request that was answered before.";
+        headers.insert("Idempotency-Replayed".into(), described_header(description));
+    }
+    if !headers.is_empty() {
+        response["headers"] = Value::Object(headers);
+    }
+    Ok(response)
+}
+
+/// Events whose data is of this schema.
+fn events_of(schema: &Value) -> Value {
+    json!({ "schema": {
+        "type": "string", "contentMediaType": JSON, "contentSchema": schema,
+        "description": "Events, whose data is of this type.",
+    } })
+}
+
+fn described_header(description: &str) -> Value {
+    json!({ "description": description, "schema": { "type": "string" } })
+}
+
+fn refusal(endpoint: &Endpoint, status: StatusCode, codes: &[Code]) -> Value {
+    let schemas: &[&str] = match endpoint.row.style {
+        ErrorStyle::Envelope | ErrorStyle::Page | ErrorStyle::Html => &[ERROR],
+        ErrorStyle::TopLevelCode => &[ERROR_WITH_CODE],
+        ErrorStyle::WithoutDetails => &[ERROR_WITHOUT_DETAILS],
+        ErrorStyle::OAuth | ErrorStyle::OAuthForm => &[ERROR, ERROR_OF_OAUTH],
+    };
+    let codes: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+    let reference = |schema: &&str| json!({ "$ref": format!("#/components/schemas/{schema}") });
+    let schema = match schemas {
+        [one] => reference(one),
+        any => json!({ "anyOf": any.iter().map(reference).collect::<Vec<_>>() }),
+    };
+    let mut response = json!({
+        "description": codes.join(", "),
+        "content": { JSON: { "schema": schema } },
+        "x-codes": codes,
+    });
+    if matches!(endpoint.row.style, ErrorStyle::Page | ErrorStyle::Html) {
+        response["content"][HTML] = json!({ "schema": { "type": "string" } });
+    }
+    let retry_later = matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    );
+    if retry_later {
+        let seconds = json!({ "type": "integer", "minimum": 0 });
+        let header =
+            json!({ "description": "In how many seconds to try again.", "schema": seconds });
+        response["headers"] = json!({ "Retry-After": header });
+    }
+    response
+}
+
+/// What the row can refuse with: its own codes, and those that follow from what it takes and demands.
+fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, ServiceError> {
+    let row = &endpoint.row;
+    let shapes = endpoint.shapes()?;
+    let requirement = endpoint.requirement();
+    let mut codes = row.refuses.clone();
+    codes.extend([
+        Code::BadRequest,
+        Code::NotAcceptable,
+        Code::RateLimited,
+        Code::InternalError,
+        Code::ServiceUnavailable,
+    ]);
+    if shapes.body.is_some() {
+        codes.extend([
+            Code::MalformedJson,
+            Code::PayloadTooLarge,
+            Code::UnsupportedMediaType,
+        ]);
+    }
+    if shapes.body.is_some() || shapes.query.is_some() {
+        codes.push(Code::ValidationError);
+    }
+    if takes_cursor(endpoint)? {
+        codes.push(Code::InvalidCursor);
+    }
+    if shapes.params > 0 {
+        codes.push(Code::NotFound);
+    }
+    if !endpoint.method().is_safe() {
+        // Only where no service key is set.
+        codes.extend([Code::InvalidOrigin, Code::UnsupportedMediaType]);
+    }
+    if requirement != Requirement::Public {
+        codes.push(Code::Unauthorized);
+    }
+    let asks_role = !matches!(
+        requirement,
+        Requirement::Public
+            | Requirement::Person
+            | Requirement::Account
+            | Requirement::Session
+            | Requirement::SignedIn
+    );
+    if asks_role {
+        codes.push(Code::Forbidden);
+    }
+    if matches!(
+        requirement,
+        Requirement::SignedIn
+            | Requirement::NewOrganization
+            | Requirement::Permission(_)
+            | Requirement::SessionPermission(_)
+    ) {
+        codes.push(Code::PlatformSuspended);
+    }
+    if endpoint.takes_idempotency_keys() {
+        codes.extend([
+            Code::ValidationError,
+            Code::IdempotencyKeyReused,
+            Code::IdempotencyInProgress,
+        ]);
+    }
+    if endpoint.obeys_if_match() || endpoint.row.if_none_match {
+        codes.push(Code::VersionConflict);
+    }
+    let mut refusals: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
+    for code in codes {
+        let code = row.reworded(code);
+        let of_status = refusals.entry(row.status_of(code)).or_default();
+        if !of_status.contains(&code) {
+            of_status.push(code);
+        }
+    }
+    Ok(refusals)
+}
+
+fn takes_cursor(endpoint: &Endpoint) -> Result<bool, ServiceError> {
+    let query = endpoint.shapes()?.query.as_ref();
+    let cursor = query.and_then(|checker| checker.schema().pointer("/properties/cursor"));
+    Ok(cursor.is_some())
+}

@@ -1,0 +1,446 @@
+//! The way of a request: route, identify, check, run, answer. The same for every endpoint of every service.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use core_domain::access::AuditEvent;
+use core_domain::kernel::{
+    Caller, Code, Context, Error, IfMatch, RequestInfo, Result, StoreError, canonical_json,
+};
+use core_domain::port::{Mode, transact, transact_if};
+use core_domain::use_case::shared::record_dry_run;
+use futures_util::FutureExt;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+
+use super::context::Cx;
+use super::definition::{Endpoint, Handler, Seen, UnitRun};
+use super::health;
+use super::service::Inner;
+use crate::kernel::admission::idempotency::Progress;
+use crate::kernel::admission::idempotency::{Claim, KeyScope, key_of};
+use crate::kernel::admission::rate_limit::identify;
+use crate::kernel::answer::envelope::as_page;
+use crate::kernel::answer::envelope::status_of;
+use crate::kernel::answer::envelope::{ErrorStyle, error_body, error_response};
+use crate::kernel::answer::long_poll::{Wait, look_until};
+use crate::kernel::answer::reply::{Content, JSON, Reply, reply};
+use crate::kernel::request::body::{Body, bytes_body, empty_body};
+use crate::kernel::request::check_request::{check, check_query, refuse};
+use crate::kernel::request::client::client_ip;
+use crate::kernel::request::client::request_id;
+use crate::kernel::request::header_names;
+use crate::kernel::request::parse::Parsed;
+
+/// How much of a `User-Agent` is kept, in bytes.
+const MOST_OF_USER_AGENT: usize = 512;
+
+/// Answers a request, whatever happens; with the refusal, when there is one already.
+pub(crate) async fn answer(
+    service: &Inner,
+    request: Request<Body>,
+    refusal: Option<Error>,
+) -> Response<Body> {
+    let id = request_id(&service.app, request.headers());
+    let is_head = request.method() == Method::HEAD;
+    let origin = service.cors.allowed_origin(request.headers());
+    let preflight = service.cors.preflight(request.method(), request.headers());
+    let style = default_style(service, &request);
+    let mut response = match (preflight, refusal) {
+        (Some(response), _) => response,
+        (None, Some(error)) => {
+            let style = refusal_style(service, request, style);
+            failed(service, &error, text(&id), style, None)
+        }
+        (None, None) => handled(service, request, text(&id), style).await,
+    };
+    let headers = response.headers_mut();
+    service.cors.expose(origin, headers);
+    headers.insert(header_names::REQUEST_ID.clone(), id);
+    if is_head {
+        without_body(response)
+    } else {
+        response
+    }
+}
+
+/// A request id is always text.
+fn text(id: &HeaderValue) -> &str {
+    id.to_str().unwrap_or("")
+}
+
+async fn handled(
+    service: &Inner,
+    request: Request<Body>,
+    id: &str,
+    mut style: ErrorStyle,
+) -> Response<Body> {
+    let cookies = service.better_auth_cookies(request.headers(), style);
+    let mut row = None;
+    let outcome = AssertUnwindSafe(handle(service, request, id, &mut style, &mut row))
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned())));
+    outcome.unwrap_or_else(|error| {
+        let status = row.map(|row: &Endpoint| row.row.status_of(error.code()));
+        let mut response = failed(service, &error, id, style, status);
+        if matches!(error, Error::Unauthorized) {
+            service
+                .identify
+                .clear_cookies(&cookies, response.headers_mut());
+        }
+        response
+    })
+}
+
+/// The answer to a request that failed: a page where the style wants one.
+fn failed(
+    service: &Inner,
+    error: &Error,
+    id: &str,
+    style: ErrorStyle,
+    status: Option<StatusCode>,
+) -> Response<Body> {
+    let response = error_response(error, id, style, status);
+    match &service.error_pages {
+        Some(pages) if style == ErrorStyle::Html => as_page(pages.as_ref(), response, id),
+        _ => response,
+    }
+}
+
+/// The style where no row says another one.
+fn default_style(service: &Inner, request: &Request<Body>) -> ErrorStyle {
+    match service.better_auth {
+        Some(below) if request.uri().path().starts_with(below) => ErrorStyle::TopLevelCode,
+        _ if service.error_pages.is_some() => ErrorStyle::Page.for_request(request.headers()),
+        _ => ErrorStyle::Envelope,
+    }
+}
+
+/// The style of a refusal that comes before the row is looked for.
+fn refusal_style(service: &Inner, request: Request<Body>, default: ErrorStyle) -> ErrorStyle {
+    let (parts, _) = request.into_parts();
+    let route = service.route(&parts);
+    let endpoint = route.and_then(|route| service.endpoint(&route, &parts.method));
+    endpoint.map_or(default, |endpoint| style_of(endpoint, &parts, default))
+}
+
+/// The style of a row's errors for a request.
+fn style_of(endpoint: &Endpoint, parts: &Parts, default: ErrorStyle) -> ErrorStyle {
+    match endpoint.row.style {
+        ErrorStyle::Envelope if default == ErrorStyle::TopLevelCode => default,
+        style => style.for_request(&parts.headers),
+    }
+}
+
+fn without_body(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    if let Some(length) = http_body::Body::size_hint(&body).exact() {
+        parts
+            .headers
+            .insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    Response::from_parts(parts, empty_body())
+}
+
+async fn handle<'s>(
+    service: &'s Inner,
+    request: Request<Body>,
+    id: &str,
+    style: &mut ErrorStyle,
+    row: &mut Option<&'s Endpoint>,
+) -> Result<Response<Body>> {
+    let (mut parts, body) = request.into_parts();
+    let Some(route) = service.route(&parts) else {
+        return Box::pin(built_in(service, &parts)).await;
+    };
+    let Some(endpoint) = service.endpoint(&route, &parts.method) else {
+        return Ok(wrong_method(service, &route.allow(), id, *style));
+    };
+    *row = Some(endpoint);
+    *style = style_of(endpoint, &parts, *style);
+    let params = route.into_params();
+    let caller = identify(service, &mut parts).await?;
+    let allowed = endpoint.requirement().check(&caller);
+    allowed.map_err(|refusal| endpoint.row.worded(refusal))?;
+    let mut parsed = Parsed {
+        path: params.ok_or(Error::NotFound("resource"))?,
+        ..Parsed::default()
+    };
+    let mut cx = context(service, endpoint, &mut parts, caller, id);
+    cx.ensure_acceptable(endpoint.content_types())?;
+    if let Handler::Upload(run) = &endpoint.handler {
+        check_query(endpoint, &cx, &mut parsed).and_then(refuse)?;
+        return answered(endpoint, &cx, run(&cx, &parsed, body).await?);
+    }
+    check(endpoint, &cx, body, &mut parsed).await?;
+    cx.claim = claim(service, endpoint, &cx, &parsed)?;
+    let reply = run(endpoint, &cx, &parsed).await?;
+    answered(endpoint, &cx, reply)
+}
+
+/// `/health` and its like, for any service that has no row of its own for them.
+async fn built_in(service: &Inner, parts: &Parts) -> Result<Response<Body>> {
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        return Err(Error::NotFound("route"));
+    }
+    if parts.uri.path() == "/openapi.json" {
+        let mut response = Response::new(bytes_body(service.openapi.clone()));
+        let json = HeaderValue::from_static(JSON);
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        return Ok(response);
+    }
+    let (app, path) = (&service.app, parts.uri.path());
+    health::answer(app, service.name, path, &parts.extensions)
+        .await
+        .map(Reply::into_response)
+        .ok_or(Error::NotFound("route"))
+}
+
+fn wrong_method(service: &Inner, allow: &str, id: &str, style: ErrorStyle) -> Response<Body> {
+    let error = Error::refused(
+        Code::MethodNotAllowed,
+        "The route does not know this method.",
+    );
+    let mut response = failed(service, &error, id, style, None);
+    if let Ok(value) = HeaderValue::from_str(allow) {
+        response.headers_mut().insert(header::ALLOW, value);
+    }
+    response
+}
+
+fn context(
+    service: &Inner,
+    endpoint: &Endpoint,
+    parts: &mut Parts,
+    caller: Arc<Caller>,
+    id: &str,
+) -> Cx {
+    let text = |name: &HeaderName| parts.headers.get(name)?.to_str().ok();
+    // Several lines are one list; a line that is no text has the tag of nothing.
+    let tags = |name: &HeaderName| {
+        let lines = parts.headers.get_all(name).iter();
+        let lines: Vec<_> = lines.map(|l| l.to_str().unwrap_or_default()).collect();
+        (!lines.is_empty()).then(|| lines.join(","))
+    };
+    let request = RequestInfo {
+        request_id: id.to_owned(),
+        trace_id: text(&header_names::TRACE_ID).map(str::to_owned),
+        ip: client_ip(&service.app, &service.proxies, parts),
+        user_agent: text(&header::USER_AGENT).map(shortened),
+    };
+    Cx {
+        domain: Context {
+            caller,
+            request,
+            entropy: Arc::clone(&service.app.entropy),
+            limits: Arc::clone(&service.app.options.limits),
+            if_match: tags(&header::IF_MATCH)
+                .filter(|_| endpoint.obeys_if_match())
+                .map(|list| IfMatch::strong(&list)),
+            if_none_match: tags(&header::IF_NONE_MATCH)
+                .filter(|_| endpoint.row.if_none_match)
+                .map(|list| IfMatch::weak(&list)),
+        },
+        app: Arc::clone(&service.app),
+        method: parts.method.clone(),
+        uri: std::mem::take(&mut parts.uri),
+        headers: std::mem::take(&mut parts.headers),
+        extensions: std::mem::take(&mut parts.extensions),
+        claim: None,
+        ends_access: endpoint.row.ends_access,
+        not_found: endpoint.row.reworded(Code::NotFound),
+        success: endpoint.first_success(),
+    }
+}
+
+/// The beginning of a client's own text that is kept with every session and in the audit.
+fn shortened(text: &str) -> String {
+    // A header that is text is ASCII.
+    text.get(..MOST_OF_USER_AGENT).unwrap_or(text).to_owned()
+}
+
+/// The documented path with its parameters filled in.
+fn documented_path(pattern: &str, params: &[String]) -> String {
+    let mut params = params.iter();
+    let segments = pattern.split('/').map(|segment| {
+        if segment.starts_with('{') {
+            params.next().map_or("", String::as_str)
+        } else {
+            segment
+        }
+    });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+/// Claims the idempotency key of the request, if the row takes keys and there is one.
+fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Option<Claim>> {
+    if !endpoint.takes_idempotency_keys() {
+        return Ok(None);
+    }
+    let Some(key) = key_of(&cx.headers)? else {
+        return Ok(None);
+    };
+    let path = documented_path(endpoint.path(), &parsed.path);
+    let scope = KeyScope {
+        service: service.name,
+        caller: &cx.caller,
+    };
+    let body = canonical_json(&parsed.body);
+    let query = cx.uri.query().unwrap_or_default();
+    let request = [cx.method.as_str(), &path, query, &body];
+    let cipher = endpoint.row.secret_answer.then(|| cx.app.cipher.clone());
+    Claim::of(&cx.app.in_flight, &scope, key, &request, cipher).map(Some)
+}
+
+async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
+    let outcome = match &endpoint.handler {
+        Handler::Unit(Mode::Write, handler) => {
+            Box::pin(write(endpoint, cx, parsed, handler.as_ref())).await
+        }
+        Handler::Unit(mode, handler) => {
+            let seen = look(cx, parsed, *mode, handler.as_ref()).await;
+            seen.map(|seen| seen.reply)
+        }
+        // Boxed, so that what few requests need does not make the future of every request larger.
+        Handler::Waits(handler) => Box::pin(wait(cx, parsed, handler.as_ref())).await,
+        Handler::Plain(handler) => handler(cx, parsed).await,
+        Handler::Upload(_) => Err(Error::Internal(
+            "uploads have a way of their own".to_owned(),
+        )),
+    };
+    outcome.map_err(|error| endpoint.row.worded(error))
+}
+
+/// Runs a handler that writes, and stores its answer under the idempotency key of the request, if it has one.
+async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
+    let store = cx.app.store.as_ref();
+    let progress = &Progress::default();
+    let seen = transact_if(store, Seen::has_happened, |uow, _| {
+        progress.reset();
+        Box::pin(async move {
+            let seen = handler(cx, uow, parsed, progress).await?;
+            if let Some(claim) = cx.claim.as_ref().filter(|_| seen.has_happened()) {
+                let answer = claim.record(&seen.reply, progress.needs_proof())?;
+                claim.store(uow, answer).await?;
+            }
+            Ok(seen)
+        })
+    });
+    let outcome = match seen.await {
+        Ok(Seen {
+            reply,
+            dry_run: Some(event),
+            ..
+        }) => answer_dry_run(cx, reply, &event, progress).await,
+        Ok(seen) => Ok(seen.reply),
+        Err(error) => Err(endpoint.row.worded(error)),
+    };
+    if let (Err(error), Some(claim)) = (&outcome, &cx.claim)
+        && progress.was_let_in()
+        && is_final(error)
+    {
+        store_refusal(endpoint, cx, claim, error, progress).await?;
+    }
+    outcome
+}
+
+/// Writes that it was asked what would happen, and keeps the answer under the idempotency key of the request.
+async fn answer_dry_run(
+    cx: &Cx,
+    reply: Reply,
+    event: &AuditEvent,
+    progress: &Progress,
+) -> Result<Reply> {
+    let record = |claim: &Claim| claim.record(&reply, progress.needs_proof());
+    let answer = cx.claim.as_ref().map(record);
+    let answer = &answer.transpose()?;
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(async move {
+            record_dry_run(cx, uow, event).await?;
+            match (&cx.claim, answer) {
+                (Some(claim), Some(answer)) => claim.store(uow, answer.clone()).await,
+                _ => Ok(()),
+            }
+        })
+    })
+    .await?;
+    Ok(reply)
+}
+
+/// Runs a handler that reads, in a unit of its own.
+async fn look(cx: &Cx, parsed: &Parsed, mode: Mode, handler: &UnitRun) -> Result<Seen> {
+    let mut uow = cx.app.store.begin(mode).await?;
+    let seen = handler(cx, uow.as_mut(), parsed, &Progress::default()).await;
+    uow.rollback().await;
+    seen
+}
+
+/// Looks until what the request waits for has happened.
+async fn wait(cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
+    let wait = parsed.query.get("wait").and_then(serde_json::Value::as_u64);
+    let look = || look(cx, parsed, Mode::Read, handler);
+    let seen = look_until(wait.map(Wait), look, |seen| seen.ended).await?;
+    Ok(seen.reply)
+}
+
+/// Tells whether the same request would be refused again for what is stored, not for how it was sent or for bad luck.
+fn is_final(error: &Error) -> bool {
+    match error {
+        Error::NotFound(_)
+        | Error::InvalidState { .. }
+        | Error::VersionConflict
+        | Error::Store(StoreError::Conflict { .. }) => true,
+        Error::Refused { code, .. } => {
+            *code != Code::LimitReached
+                && *code != Code::IdempotencyInProgress
+                && *code != Code::IdempotencyKeyReused
+                && matches!(
+                    status_of(*code),
+                    StatusCode::NOT_FOUND
+                        | StatusCode::CONFLICT
+                        | StatusCode::PRECONDITION_FAILED
+                        | StatusCode::UNPROCESSABLE_ENTITY
+                )
+        }
+        _ => false,
+    }
+}
+
+/// A refusal is an answer as well.
+async fn store_refusal(
+    endpoint: &Endpoint,
+    cx: &Cx,
+    claim: &Claim,
+    error: &Error,
+    progress: &Progress,
+) -> Result<()> {
+    let body = error_body(error, &cx.request.request_id, endpoint.row.style);
+    let refusal = reply(status_of(error.code()), Content::Json(body));
+    let refusal = &claim.record(&refusal, progress.needs_proof())?;
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(claim.store_refusal(uow, refusal.clone()))
+    })
+    .await
+}
+
+/// 304 for who has it already.
+fn answered(endpoint: &Endpoint, cx: &Cx, mut reply: Reply) -> Result<Response<Body>> {
+    let content_type = reply.content.content_type();
+    // The stored refusal of a write is JSON, whatever the row answers.
+    let undescribed = |given| !endpoint.content_types().contains(&given);
+    if reply.status.is_success() && content_type.is_some_and(undescribed) {
+        let what = format!("{} answered {content_type:?}", endpoint.operation());
+        return Err(Error::Internal(what));
+    }
+    let reading = matches!(cx.method, Method::GET | Method::HEAD);
+    let known = reply
+        .etag
+        .as_deref()
+        .is_some_and(|etag| cx.if_none_match(etag));
+    if reading && known && reply.status == StatusCode::OK {
+        reply.status = StatusCode::NOT_MODIFIED;
+        reply.content = Content::Empty;
+    }
+    Ok(reply.into_response())
+}

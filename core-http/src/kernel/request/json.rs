@@ -1,0 +1,190 @@
+//! Strict JSON: what two readers could understand differently is refused.
+
+use std::fmt;
+
+use core_domain::kernel::{Code, Error, Result, written_number};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::parse::WrittenNumbers;
+
+/// How deep arrays and objects may be nested.
+const MAX_DEPTH: usize = 64;
+
+/// With what the names begin that mean something of its own to `serde_json`: an object that has one would be read as
+/// something else later.
+const RESERVED: &str = "$serde_json::private::";
+
+/// Reads one JSON text. Refuses duplicate keys, trailing bytes, NUL characters and nesting deeper than 64, numbers beyond
+/// those a double can be near to, and the names that `serde_json` keeps for itself.
+///
+/// Numbers that the value would show otherwise than they were written are what [`written_number`] makes of them.
+///
+/// # Errors
+/// `MALFORMED_JSON` says what is wrong with it.
+pub fn parse_strict(bytes: &[u8]) -> Result<Value> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let numbers = WrittenNumbers::of(bytes);
+    let strict = Strict {
+        depth: 0,
+        numbers: &numbers,
+    };
+    strict
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| {
+            Error::refused(
+                Code::MalformedJson,
+                format!("The body is not acceptable JSON: {error}."),
+            )
+        })
+}
+
+#[derive(Clone, Copy)]
+struct Strict<'t> {
+    depth: usize,
+    /// In the order in which they are visited.
+    numbers: &'t WrittenNumbers<'t>,
+}
+
+impl Strict<'_> {
+    fn deeper<E: serde::de::Error>(self) -> std::result::Result<Self, E> {
+        if self.depth == MAX_DEPTH {
+            return Err(E::custom("nested too deep"));
+        }
+        Ok(Self {
+            depth: self.depth + 1,
+            ..self
+        })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> std::result::Result<Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> std::result::Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> std::result::Result<Value, E> {
+        self.numbers.next();
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> std::result::Result<Value, E> {
+        self.numbers.next();
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> std::result::Result<Value, E> {
+        let written = self.numbers.next().unwrap_or_default();
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("a number out of range"))?;
+        if number.to_string() == written {
+            return Ok(Value::Number(number));
+        }
+        Ok(written_number(written))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> std::result::Result<Value, E> {
+        text(value).map(|text| Value::String(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Value, A::Error> {
+        let inside = self.deeper()?;
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(inside)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Value, A::Error> {
+        let inside = self.deeper()?;
+        let mut fields = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            text::<A::Error>(&key)?;
+            if key.starts_with(RESERVED) {
+                return Err(A::Error::custom("a name that is reserved"));
+            }
+            if fields.contains_key(&key) {
+                return Err(A::Error::custom("a key is there twice"));
+            }
+            let value = map.next_value_seed(inside)?;
+            fields.insert(key, value);
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+/// A NUL is valid JSON, but no store keeps it in text.
+fn text<E: serde::de::Error>(text: &str) -> std::result::Result<&str, E> {
+    if text.contains('\0') {
+        Err(E::custom("a NUL character"))
+    } else {
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::kernel::JsonText;
+
+    use super::*;
+
+    #[test]
+    fn what_is_ambiguous_is_refused() {
+        let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
+        for bad in [
+            "",
+            "{",
+            "{} x",
+            r#"{"a":1,"a":2}"#,
+            r#"{"a":{"b":1,"b":1}}"#,
+            r#""\u0000""#,
+            r#""\ud800""#,
+            "NaN",
+            "1e999",
+            r#"[{"$serde_json::private::RawValue":"1"}]"#,
+            r#"{"a":1,"$serde_json::private::Number":"1"}"#,
+            &deep,
+        ] {
+            let error = parse_strict(bad.as_bytes()).unwrap_err();
+            assert_eq!(error.code(), Code::MalformedJson, "{bad}");
+        }
+        assert!(parse_strict(b"\xff").is_err());
+        let as_deep_as_allowed = format!("{}{}", "[".repeat(64), "]".repeat(64));
+        assert!(parse_strict(as_deep_as_allowed.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn numbers_are_kept_as_they_were_written() {
+        let exact = r#"[9007199254740993,18446744073709551615,-9223372036854775808,0.1,7.0]"#;
+        let parsed = parse_strict(exact.as_bytes()).unwrap();
+        assert_eq!(parsed.to_string(), exact);
+        let text = concat!(
+            r#"{"-1\"2\\":["3e4",-0,-0.0,1.50,1E2],"a":18446744073709551616,"#,
+            r#""b":{"4":0.1234567890123456789012,"c":-9223372036854775809},"d":5}"#,
+        );
+        for spaced in [text.to_owned(), text.replace(',', " ,\n\t")] {
+            let parsed = parse_strict(spaced.as_bytes()).unwrap();
+            let kept: JsonText = serde_json::from_value(parsed).unwrap();
+            assert_eq!(kept.as_str(), text);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! From the text of a request to the values its shapes describe.
+
+use std::any::TypeId;
+use std::cell::Cell;
+
+use core_domain::kernel::{Code, Error, Issue, Result};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::kernel::request::check::Checker;
+use crate::kernel::{Input, PathParams, parse_strict};
+
+/// A request that was checked against the schemas of its row. May be read any number of times.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    pub(crate) path: Vec<String>,
+    pub(crate) query: Value,
+    pub(crate) body: Value,
+}
+
+impl Parsed {
+    pub(crate) fn path<P: PathParams>(&self) -> Result<P> {
+        P::parse(&self.path).ok_or(Error::NotFound("resource"))
+    }
+
+    pub(crate) fn query<Q: DeserializeOwned + 'static>(&self) -> Result<Q> {
+        read(&self.query)
+    }
+
+    pub(crate) fn input<P, Q, B>(&self) -> Result<Input<P, Q, B>>
+    where
+        P: PathParams,
+        Q: DeserializeOwned + 'static,
+        B: DeserializeOwned + 'static,
+    {
+        Ok(Input {
+            path: self.path()?,
+            query: self.query()?,
+            body: read(&self.body)?,
+        })
+    }
+}
+
+/// The domain's types may be stricter than what a schema can say.
+fn read<T: DeserializeOwned + 'static>(value: &Value) -> Result<T> {
+    let none = Value::Null;
+    let value = if is_unit::<T>() { &none } else { value };
+    T::deserialize(value).map_err(|error| {
+        Error::Invalid(vec![Issue {
+            path: Vec::new(),
+            code: "invalid",
+            message: error.to_string(),
+        }])
+    })
+}
+
+/// Tells whether the type stands for "none".
+pub(crate) fn is_unit<T: 'static>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<()>()
+}
+
+/// A JSON body; no body at all is an empty object.
+pub(crate) fn json_body(content_type: Option<&str>, bytes: &[u8]) -> Result<Value> {
+    if bytes.is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    require_json(content_type)?;
+    parse_strict(bytes)
+}
+
+/// Refuses a body that is not said to be JSON. One of no type is refused as well: a page of another site may send it
+/// without being asked, which it may not with JSON.
+pub(crate) fn require_json(content_type: Option<&str>) -> Result<()> {
+    if content_type.is_some_and(is_json) {
+        return Ok(());
+    }
+    Err(Error::refused(
+        Code::UnsupportedMediaType,
+        "Bodies are application/json.",
+    ))
+}
+
+fn is_json(content_type: &str) -> bool {
+    let kind = media_type(content_type);
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// Tells whether the content type is that of HTML forms.
+pub(crate) fn is_form(content_type: Option<&str>) -> bool {
+    content_type.is_some_and(|t| media_type(t) == "application/x-www-form-urlencoded")
+}
+
+fn media_type(content_type: &str) -> String {
+    let kind = content_type.split(';').next().unwrap_or_default();
+    kind.trim().to_ascii_lowercase()
+}
+
+/// A query string or form as an object; values become what the schema wants them to be, where that is possible.
+/// Of a name given twice the last value counts, unless the schema wants a list.
+pub(crate) fn form_object(text: &[u8], checker: &Checker) -> Result<Value> {
+    let pairs: Vec<(String, String)> = serde_urlencoded::from_bytes(text).map_err(|_| {
+        Error::refused(
+            Code::BadRequest,
+            "The parameters are not percent-encoded UTF-8.",
+        )
+    })?;
+    let mut object = Map::new();
+    for (name, value) in pairs {
+        if name.contains('\0') || value.contains('\0') {
+            return Err(Error::invalid(
+                name.trim_matches('\0'),
+                "pattern",
+                "must not hold a NUL character",
+            ));
+        }
+        let Some(property) = checker.schema().pointer(&format!(
+            "/properties/{}",
+            name.replace('~', "~0").replace('/', "~1")
+        )) else {
+            continue;
+        };
+        if allows(property, "array") {
+            let item = property
+                .get("items")
+                .map_or_else(|| Value::String(value.clone()), |i| coerced(&value, i));
+            match object
+                .entry(name)
+                .or_insert_with(|| Value::Array(Vec::new()))
+            {
+                Value::Array(items) => items.push(item),
+                other => *other = item,
+            }
+        } else {
+            object.insert(name, coerced(&value, property));
+        }
+    }
+    Ok(Value::Object(object))
+}
+
+fn coerced(text: &str, schema: &Value) -> Value {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let whole = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if allows(schema, "integer") && whole {
+        let end = if text.starts_with('-') {
+            i64::MIN
+        } else {
+            i64::MAX
+        };
+        return Value::from(text.parse::<i64>().unwrap_or(end));
+    }
+    if allows(schema, "boolean") && matches!(text, "true" | "false") {
+        return Value::Bool(text == "true");
+    }
+    Value::String(text.to_owned())
+}
+
+/// Tells whether a schema allows a type, by name or in one of its branches.
+fn allows(schema: &Value, kind: &str) -> bool {
+    let named = match schema.get("type") {
+        Some(Value::String(name)) => name == kind,
+        Some(Value::Array(names)) => names.iter().any(|n| n == kind),
+        _ => false,
+    };
+    let branches = schema.get("anyOf").and_then(Value::as_array);
+    named || branches.is_some_and(|all| all.iter().any(|branch| allows(branch, kind)))
+}
+
+/// Goes through the numbers of a JSON text in the order in which they stand in it. Of a text that is no JSON, up to where it
+/// stops being some.
+pub(crate) struct WrittenNumbers<'t> {
+    text: &'t [u8],
+    at: Cell<usize>,
+}
+
+impl<'t> WrittenNumbers<'t> {
+    pub(crate) const fn of(text: &'t [u8]) -> Self {
+        Self {
+            text,
+            at: Cell::new(0),
+        }
+    }
+
+    /// The next one.
+    pub(crate) fn next(&self) -> Option<&'t str> {
+        let mut at = self.at.get();
+        loop {
+            match self.text.get(at)? {
+                b'"' => at = self.end_of_string(at),
+                b'-' | b'0'..=b'9' => break,
+                _ => at += 1,
+            }
+        }
+        let rest = self.text.get(at..)?;
+        let end = rest.iter().position(|byte| !is_of_number(*byte));
+        let number = rest.get(..end.unwrap_or(rest.len()))?;
+        self.at.set(at + number.len());
+        std::str::from_utf8(number).ok()
+    }
+
+    /// Where the text goes on after the string that begins here.
+    fn end_of_string(&self, start: usize) -> usize {
+        let mut at = start + 1;
+        loop {
+            match self.text.get(at) {
+                Some(b'\\') => at += 2,
+                Some(b'"') | None => return at + 1,
+                Some(_) => at += 1,
+            }
+        }
+    }
+}
+
+const fn is_of_number(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')
+}
