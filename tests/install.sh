@@ -1,4 +1,4 @@
-# How the scripts of this folder install what is missing on a Debian-like machine. To be sourced.
+# Functions that install missing programs on a Debian-like machine. To be sourced by the scripts of this folder.
 
 say() { printf '\n== %s\n' "$*"; }
 die() { printf '%s: %s\n' "$0" "$*" >&2; exit 1; }
@@ -8,7 +8,7 @@ as_root() {
 }
 
 apt_updated=
-install() { # what a missing package is needed for, then its Debian names
+install() { # arguments: a description of the missing program, then the names of its Debian packages
     local why=$1
     shift
     command -v apt-get >/dev/null || die "$why is missing and there is no apt-get; install: $*"

@@ -1,5 +1,6 @@
-# How the scripts of this folder choose a port for a server that cannot choose one itself. To be sourced.
+# Chooses a port for a server that cannot choose one itself. To be sourced by the scripts of this folder.
 
-# A port below those that the system gives to connections: a server cannot have one of these although nobody listens there.
-# Another server may have it, so whoever starts one looks whether it could start, and takes another port if not.
+# Prints a port below the range that the system uses for outgoing connections. A port of that range can be in use although no
+# server listens on it. Another server may already use the port, so the caller must check whether its server has started, and
+# try another port if not.
 any_port() { echo $((20000 + RANDOM % 12000)); }

@@ -1,4 +1,4 @@
-# How the scripts of this folder start a throw-away PostgreSQL. To be sourced, after install.sh and port.sh.
+# Functions that start a temporary PostgreSQL server. To be sourced by the scripts of this folder, after install.sh and port.sh.
 
 postgres_bin() {
     for candidate in "$(command -v initdb 2>/dev/null || true)" $(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | sort -rV); do
@@ -10,7 +10,7 @@ postgres_bin() {
 install_postgres() { # sets pg_bin
     pg_bin=$(postgres_bin)
     if [ -z "$pg_bin" ]; then
-        install "the Postgres store's server" postgresql
+        install "the PostgreSQL server" postgresql
         pg_bin=$(postgres_bin)
         [ -n "$pg_bin" ] || die "PostgreSQL was installed but its programs were not found"
     fi
@@ -21,13 +21,13 @@ as_postgres() {
     if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
 }
 
-start_on() { # a port
+start_on() { # argument: a port
     as_postgres "$pg_bin/pg_ctl" -D "$pg_data" -w -t 60 -l "$pg_data/log" \
         -o "-h 127.0.0.1 -p $1 -k $pg_data -c fsync=off -c max_connections=200" start >/dev/null
 }
 
-start_postgres() { # below the folder $work; sets CORE_TEST_POSTGRES_URL
-    say "starting a throw-away PostgreSQL"
+start_postgres() { # uses the folder $work; sets CORE_TEST_POSTGRES_URL
+    say "starting a temporary PostgreSQL server"
     local port
     pg_data=$work/postgres
     mkdir "$pg_data"
@@ -43,7 +43,7 @@ start_postgres() { # below the folder $work; sets CORE_TEST_POSTGRES_URL
             export CORE_TEST_POSTGRES_URL="postgres://core@127.0.0.1:$port/postgres"
             return
         fi
-        # Only the server itself can tell whether it may have a port.
+        # Only the server can detect that its port is in use; other errors are final.
         grep -q "Address already in use" "$pg_data/log" || break
     done
     cat "$work/pg_ctl.log" "$pg_data/log" || true

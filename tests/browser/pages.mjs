@@ -1,4 +1,5 @@
-// What people do with the pages, in a browser without script (and with, where passkeys are); each page is inspected by axe-core, in light and dark.
+// Typical uses of the pages, in a browser without JavaScript (or with it, for passkeys). axe-core inspects each page in light and
+// dark mode.
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
@@ -20,7 +21,7 @@ const browser = await chromium.launch({
 });
 if (SCREENSHOTS) fs.mkdirSync(SCREENSHOTS, { recursive: true });
 
-/** A page in a browser of somebody's own. What the policy of a page forbids is told on the console. */
+/** Opens a page in a new browser context. Violations of a page's content security policy are collected from the console. */
 async function newPage(options) {
     const context = await browser.newContext({ baseURL: IAM, ...options });
     const page = await context.newPage();
@@ -32,10 +33,10 @@ async function newPage(options) {
     return page;
 }
 
-/** A browser without script, as a stranger's would be at worst. */
+/** Opens a page in a browser without JavaScript. */
 const visitor = () => newPage({ javaScriptEnabled: false });
 
-/** A browser that runs script and has an authenticator built in, which verifies its user. */
+/** Opens a page in a browser with JavaScript and a virtual authenticator that verifies its user. */
 async function visitorWithPasskeys() {
     const page = await newPage();
     const client = await page.context().newCDPSession(page);
@@ -52,8 +53,8 @@ const problems = [];
 const inspected = new Set();
 
 /**
- * Looks at a page: axe-core in light and dark, and a narrow picture. The page is opened once more for it, by its text, in a
- * context that runs script but is not signed in anywhere.
+ * Inspects a page with axe-core in light and dark mode, and at the width of a phone. A copy of the page's HTML is inspected in
+ * another context, which runs JavaScript but has no session.
  */
 async function inspect(page, name) {
     if (inspected.has(name)) return;
@@ -75,7 +76,7 @@ async function inspect(page, name) {
             problems.push(`${name} (${colorScheme}): ${id}: ${help}: ${nodes.map(node => node.html).join(' ')}`);
         }
         if (SCREENSHOTS) await copy.screenshot({ path: path.join(SCREENSHOTS, `${name}-${colorScheme}.png`), fullPage: true });
-        // Nothing is wider than a small phone.
+        // The page must not be wider than a small phone.
         await copy.setViewportSize({ width: 320, height: 640 });
         const width = await copy.evaluate(() => document.documentElement.scrollWidth);
         if (width > 320) problems.push(`${name} (${colorScheme}): ${width} px wide on a phone of 320`);
@@ -84,7 +85,7 @@ async function inspect(page, name) {
     }
 }
 
-/** The link of the last mail to an address, once it is there. */
+/** Waits for a mail to an address. Returns the link in the newest one. */
 async function mailedLink(to) {
     for (const end = Date.now() + 20_000; Date.now() < end;) {
         const files = fs.existsSync(OUTBOX) ? fs.readdirSync(OUTBOX).filter(name => name.endsWith('.eml')) : [];
@@ -109,7 +110,7 @@ const at = (page, where) => assert.equal(page.url().slice(IAM.length), where);
 const press = (page, name) => leads(page, () => page.getByRole('button', { name, exact: true }).click());
 const follow = (page, name) => leads(page, () => page.getByRole('link', { name, exact: true }).click());
 
-/** Does what leads to another page, and waits until that is there. */
+/** Runs an action that leads to another page, and waits until that page is loaded. */
 async function leads(page, act) {
     const loaded = page.waitForEvent('load');
     await act();
@@ -120,7 +121,7 @@ async function fill(page, fields) {
     for (const [label, value] of Object.entries(fields)) await page.getByLabel(label, { exact: true }).fill(value);
 }
 
-/** Tabs until the element with the focus is one of this name. */
+/** Presses Tab until the element with this role and name has the focus. */
 async function tabTo(page, role, name) {
     for (let presses = 0; presses < 20; presses += 1) {
         await page.keyboard.press('Tab');
@@ -130,7 +131,7 @@ async function tabTo(page, role, name) {
     throw new Error(`the keyboard does not reach ${name}`);
 }
 
-/** The code that an authenticator shows, some steps ahead of now (RFC 6238: SHA-1, 6 digits, steps of 30 seconds). */
+/** Returns the code of an authenticator app, `ahead` steps from now (RFC 6238: SHA-1, 6 digits, steps of 30 seconds). */
 function totp(uri, ahead) {
     const bits = [...new URL(uri).searchParams.get('secret')]
         .map(letter => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('');
@@ -152,7 +153,7 @@ async function signUp(name, email) {
     return page;
 }
 
-/** Confirms the address of somebody who is signed in and has had no mail yet. */
+/** Confirms the address of a signed-in user who has not been sent a mail yet. */
 async function confirmAddress(page, email) {
     await page.goto('/account');
     await press(page, 'Send a link that confirms it');
@@ -164,7 +165,7 @@ async function confirmAddress(page, email) {
 }
 
 const flows = {
-    async 'somebody signs up, sees their session and signs out'() {
+    async 'a user signs up, sees the session and signs out'() {
         const page = await signUp('Ada', 'ada@example.org');
         await inspect(page, 'account');
         assert.match(await page.locator('main').innerText(), /Chrome on Linux\s+This session/);
@@ -175,7 +176,7 @@ const flows = {
         at(page, '/sign-in');
     },
 
-    async 'somebody makes an API key for a program, and deletes it'() {
+    async 'a user creates an API key for a program and deletes it'() {
         const page = await signUp('Edsger', 'edsger@example.org');
         await follow(page, 'Keys of your programs');
         at(page, '/account/api-keys');
@@ -200,7 +201,7 @@ const flows = {
         assert.equal(await works(), false);
     },
 
-    async 'a wrong password is said beside its field, and the right one signs in, by keyboard alone'() {
+    async 'a wrong password is reported next to its field, and signing in works with the keyboard alone'() {
         const page = await visitor();
         await page.goto('/sign-in?next=%2Fdevice');
         await inspect(page, 'sign-in');
@@ -214,7 +215,7 @@ const flows = {
         assert.equal(await password.getAttribute('aria-invalid'), 'true');
         const about = await password.getAttribute('aria-describedby');
         assert.match(await page.locator(`#${about}`).innerText(), /wrong/);
-        assert.ok(await password.evaluate(element => element === document.activeElement), 'the field has the focus');
+        assert.ok(await password.evaluate(element => element === document.activeElement), 'the field must have the focus');
         await page.keyboard.type(PASSWORD);
         await tabTo(page, 'checkbox', 'Keep me signed in on this device');
         await page.keyboard.press('Space');
@@ -224,7 +225,7 @@ const flows = {
         await page.context().close();
     },
 
-    async 'a link by mail signs in once'() {
+    async 'a mailed link signs in once'() {
         const page = await visitor();
         await page.goto('/sign-in');
         await follow(page, 'Sign in with a link by mail');
@@ -246,7 +247,7 @@ const flows = {
         await inspect(other, 'magic-link-refused');
     },
 
-    async 'a forgotten password is set anew'() {
+    async 'a forgotten password can be reset'() {
         const page = await visitor();
         await page.goto('/sign-in');
         await follow(page, 'Forgot your password?');
@@ -271,7 +272,7 @@ const flows = {
         await inspect(page, 'account-security-ended');
     },
 
-    async 'an invitation is followed through signing up, and accepted'() {
+    async 'an invited person signs up and accepts the invitation'() {
         const inviter = await signUp('Grace', 'grace@example.org');
         const call = async (name, data) => {
             const headers = { origin: IAM };
@@ -300,7 +301,7 @@ const flows = {
         assert.match(await page.getByRole('alert').innerText(), /not open/);
     },
 
-    async 'a device is approved by its code, and ended on the account page'() {
+    async 'a device is approved by its code, and its session is ended on the account page'() {
         const page = await signUp('Dora', 'dora@example.org');
         const device = async () => {
             const answer = await fetch(`${IAM}/oauth/device/code`, {
@@ -331,7 +332,7 @@ const flows = {
         await press(page, 'Approve');
         at(page, '/device/approved');
         await inspect(page, 'device-approved');
-        assert.ok((await poll(codes)).access_token, 'the device has its token');
+        assert.ok((await poll(codes)).access_token, 'the device must get its token');
         const second = await device();
         await page.goto(second.verification_uri_complete);
         await press(page, 'Deny');
@@ -346,7 +347,7 @@ const flows = {
         assert.equal(await ends.count(), 0);
     },
 
-    async 'a passkey is added, signs in, and is removed; without verification it does not'() {
+    async 'a passkey is added, signs in only with user verification, and is removed'() {
         const { page, verifies } = await visitorWithPasskeys();
         await page.goto('/sign-up');
         await fill(page, { 'Your name': 'Pat', 'E-mail address': 'pat@example.org', 'Password': PASSWORD });
@@ -380,14 +381,14 @@ const flows = {
         await press(page, 'Confirm with a passkey');
         at(page, '/account');
         assert.match(await page.locator('main').innerText(), /This session/);
-        assert.equal(await page.locator('section[aria-labelledby="sessions"] h3').count(), 1, 'the session was renewed');
+        assert.equal(await page.locator('section[aria-labelledby="sessions"] h3').count(), 1, 'the session must have been renewed');
         await press(page, 'Remove passkey: Laptop at home');
         at(page, '/account?notice=passkey-removed');
         assert.match(await page.locator('main').innerText(), /You have no passkeys/);
         await press(page, 'Sign out');
         await page.getByRole('button', { name: 'Sign in with a passkey', exact: true }).click();
         await page.getByText('This passkey is not known here any more.').waitFor();
-        // Without script there is no button, and the rest is there.
+        // Without JavaScript only the passkey button is missing.
         const plain = await visitor();
         await plain.goto('/sign-in');
         assert.equal(await plain.getByRole('button', { name: 'Sign in with a passkey' }).count(), 0);
@@ -395,7 +396,7 @@ const flows = {
         await page.context().close();
     },
 
-    async 'a second factor is asked for at sign-in, and a code completes it'() {
+    async 'a sign-in with a second factor requires a code'() {
         const page = await signUp('Tony', 'tony@example.org');
         const call = async (name, data) => {
             const answer = await page.request.post(`/api/auth/two-factor/${name}`, { data, headers: { origin: IAM } });
@@ -421,7 +422,7 @@ const flows = {
         await inspect(page, 'two-factor-refused');
         await page.goto('/account');
         at(page, '/two-factor');
-        // A code is good once, and one step ahead is allowed.
+        // A code is valid once, and a code that is one step ahead is accepted.
         await fill(page, { Code: totp(totpURI, 1) });
         await page.getByLabel('Do not ask for a code on this device for 30 days', { exact: true }).check();
         await press(page, 'Sign in');
@@ -431,14 +432,14 @@ const flows = {
         await page.context().close();
     },
 
-    async 'whoever has to confirm their address first is told of the mail'() {
+    async 'a user who must confirm the address first is told about the mail'() {
         const page = await visitor();
         await page.goto('/sign-up/sent');
         assert.equal(await heading(page), 'Look into your mail');
         await inspect(page, 'sign-up-sent');
     },
 
-    async 'an account that a stranger made is taken over by the link that was to confirm it'() {
+    async 'the owner of an address takes over an account that someone else created with it'() {
         const stranger = await signUp('Mallory', 'vera@example.org');
         await press(stranger, 'Send a link that confirms it');
         const page = await visitor();
@@ -455,7 +456,7 @@ const flows = {
         at(stranger, '/sign-in');
     },
 
-    async 'a session is ended from another one, and the error pages are pages'() {
+    async 'a session is ended from another one, and errors are shown as HTML pages'() {
         const page = await visitor();
         await page.goto('/sign-in');
         await fill(page, { 'E-mail address': 'dora@example.org', 'Password': PASSWORD });

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use crate::world::Backend;
 
-/// Records announcements, and runs the rest of commits on the runtime.
+/// Records announcements, and completes commits on the runtime.
 #[derive(Debug)]
 struct Listener {
     announced: Mutex<Vec<Effects>>,
@@ -69,7 +69,7 @@ async fn messages(store: &dyn Store) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_whose_caller_is_dropped_at_any_moment_is_finished_and_then_announced() {
+async fn a_commit_whose_caller_is_dropped_is_completed_and_announced() {
     for backend in [Backend::Memory, Backend::Sqlite, Backend::Postgres] {
         let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
         let (store, _keeps) = backend.open(clock).await;
@@ -79,7 +79,7 @@ async fn a_commit_whose_caller_is_dropped_at_any_moment_is_finished_and_then_ann
             runtime: Handle::current(),
         });
         let store = AnnouncingStore::new(store, listener.clone());
-        // Dropped after so many polls; the store goes on in between.
+        // The commit is dropped after this many polls. The store continues in between.
         for polls in 1..=4 {
             let mut commit = unit(&store, polls).await.commit();
             for _ in 0..polls {
@@ -93,7 +93,7 @@ async fn a_commit_whose_caller_is_dropped_at_any_moment_is_finished_and_then_ann
             let heard = tokio::time::timeout(Duration::from_secs(60), listener.heard.notified());
             heard.await.expect("the commit is announced");
             let expected = usize::try_from(polls).unwrap();
-            // The listener finds the committed message.
+            // The listener was notified, so the committed message is visible.
             assert_eq!(messages(&store).await, expected, "{backend:?}");
             let announced = listener.announced.lock().unwrap();
             assert_eq!(announced.len(), expected);

@@ -1,15 +1,16 @@
-//! `kill -9` in the middle of a provisioning job: what was acknowledged is there, the job ends, nothing exists twice.
+//! `kill -9` in the middle of a provisioning job. Acknowledged changes remain, the job completes, and no resource
+//! exists twice.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed, sign_up};
 
-/// Long enough to be caught in the middle of, on each side of a step's effect.
+/// The latency before and after a step's effect, long enough to kill the server in the middle of a step.
 const SLOW: &[&str] = &["--local-latency-ms", "600"];
 
-/// Asks until the job has finished this many steps and works on the next one. Asks the service itself: the gateway
-/// would find so many questions too many.
+/// Polls until the job has finished this many steps and works on the next one. Calls the service directly, because the
+/// gateway would limit the rate of polls.
 async fn reach_step(server: &Server, job: &str, finished: u64) {
     let question = Call::get(format!("/api/v1/provision/jobs/{job}")).bearer(SERVICE_KEY);
     loop {
@@ -38,7 +39,7 @@ async fn check_everything_is_there_once(server: &Server, person: &Signed, job: &
     assert_eq!(resources.each("status")[0], "active");
 }
 
-/// How many objects of the provider have names that begin like this, wherever they lie.
+/// Counts the objects of the provider, of all types, whose names start with the prefix.
 pub(crate) fn provider_objects(folder: &Path, prefix: &str) -> usize {
     let entries = |folder: &Path| std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let kinds = entries(folder).map(|kind| kind.path());

@@ -1,11 +1,11 @@
-//! What a server leaves on the disk of its machine.
+//! The permissions of the server's data folder.
 
 use std::os::unix::fs::PermissionsExt;
 
 use crate::world::Server;
 
 #[tokio::test]
-async fn the_server_makes_its_data_folder_for_its_own_user_alone() {
+async fn the_data_folder_of_a_server_is_accessible_to_its_owner_only() {
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("new/data");
     let server = Server::start(&data, &[]).await;

@@ -1,4 +1,4 @@
-//! Many deployments asked for at once, on every store.
+//! Concurrent deployments, on every store.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::world::{Fresh, Signed, on_every_store, sign_up, site_archive};
 
 const AT_ONCE: usize = 10;
 
-on_every_store! { Fresh: of_many_deployments_at_once_one_is_new }
+on_every_store! { Fresh: concurrent_equal_deployments_create_one_deployment }
 
 async fn at_once(suite: &Suite, person: &Signed, headers: &[(&str, &str)]) -> Vec<Answer> {
     let mut call = person.deployment(site_archive());
@@ -36,7 +36,7 @@ fn one_is_new(answers: &[Answer]) {
     assert_eq!(ids.collect::<BTreeSet<_>>().len(), 1);
 }
 
-async fn of_many_deployments_at_once_one_is_new(fresh: Fresh) {
+async fn concurrent_equal_deployments_create_one_deployment(fresh: Fresh) {
     let suite = fresh.suite().await;
     let person = sign_up(&suite, "engines", "Analytical Engines").await;
     let (first, second) = (("x-core-deploy-branch", "a"), ("x-core-deploy-branch", "b"));

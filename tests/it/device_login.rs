@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::world::{Call, Fresh, Installation, SERVICE_KEY, on_every_store, sign_up};
 
-on_every_store! { Fresh: a_device_that_is_signed_in_acts_through_the_gateway_until_it_is_revoked }
+on_every_store! { Fresh: a_signed_in_device_can_use_the_gateway_until_its_session_is_revoked }
 
 const WHOAMI: &str = "/api/v1/cli/whoami";
 
-/// Tokens of a device that a person approves.
+/// Signs a device in with the approval of a user. Returns its tokens.
 async fn logged_in(suite: &Suite, person: &str) -> Value {
     let client = json!({ "client_id": "core-cli" });
     let path = "/api/v1/iam/oauth/device/code";
@@ -26,7 +26,7 @@ async fn logged_in(suite: &Suite, person: &str) -> Value {
     suite.post(SERVICE_KEY, path, poll).await.expect(200).json
 }
 
-async fn a_device_that_is_signed_in_acts_through_the_gateway_until_it_is_revoked(fresh: Fresh) {
+async fn a_signed_in_device_can_use_the_gateway_until_its_session_is_revoked(fresh: Fresh) {
     let suite = fresh.suite().await;
     let person = sign_up(&suite, "engines", "Engines").await;
     let tokens = logged_in(&suite, &person.token).await;

@@ -1,5 +1,5 @@
-//! Hostnames over HTTP: DNS records and custom domains of a platform are served from the moment they are active until they are
-//! deleted, or the platform is suspended or deleted.
+//! Hostnames over HTTP. DNS records and custom domains of a platform are served from their activation until they are
+//! deleted, or until the platform is suspended or deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use crate::world::{
 const RECORD: &str = "shop.example.net";
 const DOMAIN: &str = "shop.example.com";
 
-/// A visit of the front page under a hostname.
+/// Requests the front page under a hostname.
 async fn visit(server: &Server, hostname: &str) -> Answer {
     let call = Call::get("/").header("host", hostname);
     server.send("sites", call).await
 }
 
-/// Far longer than a job of a hostname takes.
+/// Much longer than the job of a hostname takes.
 const JOB_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Visits a hostname until the status is this one.
+/// Requests a hostname until the status is `status`.
 async fn visited(server: &Server, hostname: &str, status: u16) -> Answer {
     let until = async {
         loop {
@@ -41,7 +41,7 @@ async fn visited(server: &Server, hostname: &str, status: u16) -> Answer {
         }
     };
     let visited = timeout(JOB_TIMEOUT, until).await;
-    visited.unwrap_or_else(|_| panic!("{hostname} is never {status}"))
+    visited.unwrap_or_else(|_| panic!("{hostname} did not return {status} in time"))
 }
 
 /// Sends a request as an operator.
@@ -88,7 +88,8 @@ impl Shop {
         }
     }
 
-    /// Sends the request for a DNS record that leads to the site: an operator to the registry, a customer through the gateway.
+    /// Creates a DNS record that points to the site: as an operator at the registry, or as a customer through the
+    /// gateway.
     async fn record(&self, server: &Server, service: &str, token: &str, hostname: &str) -> Answer {
         let path = self.person.at(&format!("/stacks/{}/dns", self.stack));
         let body = json!({
@@ -105,7 +106,7 @@ impl Shop {
 }
 
 #[tokio::test]
-async fn records_and_domains_serve_the_site_until_they_are_deleted_or_the_platform_is_suspended() {
+async fn records_and_domains_serve_the_site_until_deletion_or_suspension() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]).await;
     let shop = Shop::open(&server, "engines").await;
@@ -129,7 +130,7 @@ async fn records_and_domains_serve_the_site_until_they_are_deleted_or_the_platfo
         "active"
     );
 
-    // A record that nobody has proved is not served.
+    // A record whose ownership is not proved is not served.
     let unproved = shop
         .record(
             &server,
@@ -174,11 +175,11 @@ const ZONE: &str = "example.com";
 const OURS: &str = "engines.example.com";
 const CUSTOMERS: &str = "www.customer.org";
 
-/// What a visitor reaches at Cloudflare, once it is this.
+/// Waits until a visitor at Cloudflare reaches `wanted`.
 async fn reached(fake: &FakeCloudflare, hostname: &str, wanted: Option<&Visited>) {
     let until = async {
         loop {
-            // The certificate is issued.
+            // Simulates that the certificate is issued.
             fake.pin_hostname(hostname, "active", "active");
             if fake.visit(hostname).as_ref() == wanted {
                 return;
@@ -206,7 +207,7 @@ async fn suite_at(fake: &FakeCloudflare, dns: &Arc<MemoryDns>) -> (Fresh, Suite)
 }
 
 #[tokio::test]
-async fn at_cloudflare_records_and_domains_reach_the_worker_until_they_are_deleted_or_suspended() {
+async fn records_and_domains_at_cloudflare_reach_the_worker_until_deletion_or_suspension() {
     let fake = FakeCloudflare::start().await.unwrap();
     let dns = Arc::new(MemoryDns::default());
     let (_fresh, suite) = suite_at(&fake, &dns).await;
@@ -244,7 +245,7 @@ async fn at_cloudflare_records_and_domains_reach_the_worker_until_they_are_delet
             dns.add_txt(name, value);
         }
     }
-    // It may have been looked up before its records were there.
+    // The job may have checked the domain before its records existed, so an operator activates it.
     let active = json!({ "status": "active" });
     let at_domain = person.at(&format!("/domains/{}", domain.id()));
     let active = Call::post(&at_domain, &active).by(&Method::PATCH);

@@ -1,4 +1,4 @@
-//! Mails in the outbox, on every store: who claims which, and what becomes of them.
+//! Claims and outcomes of mails in the outbox, on every store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Outbox {
         }
     }
 
-    /// Queues messages of a topic, each a millisecond after the one before; mails are sealed.
+    /// Queues messages of a topic, each a millisecond after the previous one. Mails are encrypted.
     async fn queue(&self, topic: &str, count: usize) -> Vec<OutboxId> {
         let mut ids = Vec::new();
         for n in 0..count {
@@ -87,7 +87,7 @@ impl Outbox {
         settled.unwrap();
     }
 
-    /// All mails that are left.
+    /// All mails that are still queued.
     async fn left(&self) -> Vec<OutboxMessage> {
         let mut uow = self.store.begin(Mode::Read).await.unwrap();
         let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();
@@ -116,7 +116,7 @@ fn ids(claimed: &[ClaimedMail]) -> Vec<OutboxId> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mails_are_claimed_oldest_first_and_are_none_of_the_outlets() {
+async fn mails_are_claimed_oldest_first_and_not_passed_to_the_outlet() {
     for backend in BACKENDS {
         let outbox = Outbox::on(backend).await;
         let mails = outbox.queue(MAIL_TOPIC, 3).await;
@@ -140,13 +140,13 @@ async fn mails_are_claimed_oldest_first_and_are_none_of_the_outlets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_claim_at_once_share_the_mails_and_no_two_have_the_same() {
+async fn nodes_that_claim_at_the_same_time_never_claim_the_same_mail() {
     for backend in BACKENDS {
         let outbox = Outbox::on(backend).await;
         let mails: BTreeSet<OutboxId> = outbox.queue(MAIL_TOPIC, 40).await.into_iter().collect();
         let node = || async {
             let mut sent = Vec::new();
-            // Others may have what is due; when nothing is left, nobody has.
+            // Another node may have claimed the due mails. If no mail is left, all have been sent.
             while !outbox.left().await.is_empty() {
                 for claimed in outbox.claim(3).await {
                     sent.push(claimed.id().clone());
@@ -162,7 +162,7 @@ async fn nodes_that_claim_at_once_share_the_mails_and_no_two_have_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mail_that_somebody_else_has_by_now_stays_as_it_is_and_is_given_up_once() {
+async fn a_late_outcome_does_not_change_a_mail_that_another_node_has_claimed() {
     for backend in BACKENDS {
         let outbox = Outbox::on(backend).await;
         outbox.queue(MAIL_TOPIC, 1).await;
@@ -186,7 +186,7 @@ async fn a_mail_that_somebody_else_has_by_now_stays_as_it_is_and_is_given_up_onc
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_is_claimed_by_one_node_for_longer_than_it_takes_to_hand_it_over() {
+async fn a_claim_of_a_message_lasts_longer_than_its_delivery() {
     for backend in BACKENDS {
         let outbox = Outbox::on(backend).await;
         let store = outbox.store.as_ref();
@@ -196,7 +196,7 @@ async fn a_message_is_claimed_by_one_node_for_longer_than_it_takes_to_hand_it_ov
         let second = claim_messages(store, 2).await.unwrap();
         let claimed: Vec<&OutboxId> = first.iter().chain(&second).map(id).collect();
         assert_eq!(claimed, ids.iter().collect::<Vec<_>>(), "{backend:?}");
-        // The longest hand-over, and as much again to store its outcome.
+        // The maximum duration of a delivery, and the same time again to store its outcome.
         outbox.clock.advance(Duration::from_secs(119));
         assert!(claim_messages(store, 8).await.unwrap().is_empty());
         let delivered = [(first[0].clone(), MessageOutcome::Delivered)];
@@ -208,7 +208,7 @@ async fn a_message_is_claimed_by_one_node_for_longer_than_it_takes_to_hand_it_ov
             .map(|claimed| (id(claimed), claimed.message().attempts))
             .collect();
         assert_eq!(attempts, [(&ids[1], 2), (&ids[2], 2)]);
-        // What the slow one says of a message that is no longer its own changes nothing.
+        // A late outcome for a message that another node has claimed changes nothing.
         for outcome in [MessageOutcome::PutOff, MessageOutcome::Released] {
             let late = [(first[1].clone(), outcome)];
             settle_messages(&cx, store, &late).await.unwrap();

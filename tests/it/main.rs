@@ -1,4 +1,4 @@
-//! Whole-suite tests: what no single crate can say about itself.
+//! Tests of the complete suite, across its crates.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

@@ -1,9 +1,9 @@
-//! Several processes on one Postgres: each a suite of its own, with the same secret.
+//! Several processes on one Postgres: each is a suite of its own, with the same secret.
 
 use crate::world::{Backend, Fresh, Installation, sign_up};
 
 #[tokio::test]
-async fn two_nodes_on_one_postgres_know_each_others_sessions_and_share_the_jobs() {
+async fn two_nodes_on_one_postgres_share_sessions_jobs_and_cursors() {
     let fresh = Fresh::on(Backend::Postgres).await;
     let node = || fresh.builder.clone().secret([7; 32]).build();
     let (first, second) = (node().await.unwrap(), node().await.unwrap());
@@ -16,7 +16,7 @@ async fn two_nodes_on_one_postgres_know_each_others_sessions_and_share_the_jobs(
     let page = first.get(&ada.token, &resources).await.expect(200);
     assert_eq!(page.total(), Some(6));
 
-    // A cursor of one node is good at the other.
+    // A cursor of one node is valid at the other.
     let cursor = page.json["pagination"]["nextCursor"].as_str().unwrap();
     let next = format!("{resources}&cursor={cursor}");
     let next = second.get(&ada.token, &next).await.expect(200);

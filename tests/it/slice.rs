@@ -1,4 +1,4 @@
-//! The main job, whole, through the gateway and IAM as tower services, on every store.
+//! The main use case from start to end, through the gateway and IAM as tower services, on every store.
 
 use core_suite::Suite;
 use serde_json::json;
@@ -8,9 +8,9 @@ use crate::world::{
     site_archive,
 };
 
-on_every_store! { Fresh: the_main_job_runs }
+on_every_store! { Fresh: the_main_use_case_works }
 
-async fn the_main_job_runs(fresh: Fresh) {
+async fn the_main_use_case_works(fresh: Fresh) {
     run_the_main_job(fresh.suite().await).await;
 }
 
@@ -41,15 +41,15 @@ async fn run_the_main_job(suite: Suite) {
     suite.shutdown().await;
 }
 
-/// A scan takes a predicate lock on the whole table and conflicts with all who write to it; with scans switched off Postgres
-/// does one only where no index helps.
+/// A sequential scan takes a predicate lock on the whole table, and conflicts with every writer. If sequential scans
+/// are disabled, Postgres uses one only where no index helps.
 #[tokio::test]
-async fn no_table_is_scanned_on_postgres_by_the_main_job() {
+async fn the_main_use_case_scans_no_table_on_postgres() {
     let fresh = Fresh::on(Backend::Postgres).await;
-    // Indexes are made by scans.
+    // Creating an index scans the table, so the tables are created first.
     fresh.suite().await.shutdown().await;
     let database = core_storage::testing::connect(fresh.database_url()).await;
-    // A server process counts what it did when it ends.
+    // A Postgres process reports its statistics when it ends.
     let end = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity \
         WHERE datname = current_database() AND pid <> pg_backend_pid()";
     database.execute(end, &[]).await.unwrap();
@@ -61,8 +61,8 @@ async fn no_table_is_scanned_on_postgres_by_the_main_job() {
     run_the_main_job(fresh.suite().await).await;
 
     database.execute(end, &[]).await.unwrap();
-    // Leases have no index to be kept at each heartbeat: there are as many as jobs run, and the timers look at them in a
-    // unit that only reads.
+    // Leases have no index that every heartbeat would have to update. There are only as many leases as running jobs,
+    // and the timers read them in a read-only unit.
     let counts = "SELECT relname::text, seq_scan, COALESCE(idx_scan, 0) FROM pg_stat_user_tables \
         WHERE relname NOT IN ('schema_migrations', 'job_leases')";
     let counts = database.query(counts, &[]).await.unwrap();
@@ -89,7 +89,7 @@ async fn publishes_a_template(suite: &Suite, person: &Signed) {
     );
 }
 
-/// Answers the site's project.
+/// Deploys a site. Returns the name of its project.
 async fn deploys_a_site(suite: &Suite, person: &Signed) -> String {
     let live = person.deploy(suite, site_archive()).await;
     assert_eq!(live.text("status"), "active");
@@ -134,7 +134,7 @@ async fn two_suites_in_one_process_do_not_see_each_other() {
     ];
     let (first, second) = (fresh[0].suite().await, fresh[1].suite().await);
     let ada = sign_up(&first, "engines", "Engines").await;
-    // The same address and slug are free in the other suite, and the session is nobody's there.
+    // The same address and slug are free in the other suite, and the session is unknown there.
     let other = sign_up(&second, "engines", "Engines").await;
     for (token, suite, status) in [
         (&ada.token, &second, 401),

@@ -1,4 +1,5 @@
-//! A server that is asked to stop: readiness fails first, then everything drains at once, and no job is claimed any more.
+//! A server that is asked to stop: readiness fails first, then everything drains at the same time, and no more jobs are
+//! claimed.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,10 @@ use tokio::net::TcpStream;
 
 use crate::world::{ALL_JOBS, Call, Installation, SERVICE_KEY, Server, Signed, list, sign_up};
 
-/// Long enough for a busy machine to send some requests in it.
+/// Long enough for some requests, even on a busy machine.
 const DELAY: [&str; 2] = ["--set", "settings.listener.drain_delay=8s"];
 
-/// Waits until a service says that it is not ready.
+/// Waits until a service reports that it is not ready.
 async fn is_not_ready(server: &Server, service: &str) {
     loop {
         let answer = server.send(service, Call::get("/readyz")).await;
@@ -46,7 +47,7 @@ async fn follow(server: &Server, person: &Signed) -> TcpStream {
     stream
 }
 
-/// Reads until the end of an answer; returns whether it was ended and not cut off.
+/// Reads until the end of a response. Returns whether it ended properly and was not cut off.
 async fn ends(mut stream: TcpStream) -> bool {
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).await.is_ok() && rest.ends_with(b"0\r\n\r\n")
@@ -119,7 +120,7 @@ async fn listeners_and_the_worker_drain_at_the_same_time() {
     let server = Server::start(data.path(), &[&slow[..], &drains].concat()).await;
     let person = sign_up(&server, "engines", "Engines").await;
     let job = person.job(&server).await;
-    // A step that takes a minute, and a request that waits for it.
+    // A step takes a minute, and a request waits for it.
     let url = server.url("provisioning");
     let mut waiting = TcpStream::connect(url.strip_prefix("http://").unwrap())
         .await
@@ -140,5 +141,5 @@ async fn listeners_and_the_worker_drain_at_the_same_time() {
     assert!(server.terminate().await.success());
     let took = began.elapsed();
     assert!(took >= DRAIN, "{took:?}");
-    assert!(took < DRAIN * 2, "one after the other: {took:?}");
+    assert!(took < DRAIN * 2, "drained one after the other: {took:?}");
 }

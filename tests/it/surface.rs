@@ -1,5 +1,5 @@
-//! What the whole suite shows to those it does not know and to those who ask for nonsense: every row of every service,
-//! through the gateway and past it.
+//! The complete suite's responses to unauthenticated callers and to malformed requests: every endpoint of every
+//! service, through the gateway and directly.
 
 use core_domain::access::Requirement;
 use core_http::kernel::testing::Answer;
@@ -9,7 +9,7 @@ use http::Method;
 
 use crate::world::{Backend, Call, Fresh, SERVICE_KEY};
 
-/// Stands for everything that a path names.
+/// An id that stands for everything that a path names.
 const NOTHING: &str = "0198c0de-0000-7000-8000-000000000000";
 
 fn services(suite: &Suite) -> [(&'static str, Service); 5] {
@@ -22,7 +22,7 @@ fn services(suite: &Suite) -> [(&'static str, Service); 5] {
     ]
 }
 
-/// The row's path with this text wherever it names something.
+/// Returns the endpoint's path with this text in place of every parameter.
 fn path(row: &Endpoint, text: &str) -> String {
     let segments = row.path().split('/');
     let filled = segments.map(|segment| {
@@ -49,7 +49,7 @@ fn refused(what: &str, answer: &Answer, status: u16) {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_a_credential_or_with_a_wrong_one() {
+async fn requests_without_a_valid_credential_are_refused() {
     let suite = Fresh::on(Backend::Memory).await.suite().await;
     for (name, service) in services(&suite) {
         for row in service.endpoints() {

@@ -28,7 +28,7 @@ struct World {
 }
 
 impl World {
-    /// A store with tokens and a stored answer that all expire in the same second.
+    /// Creates a store with tokens and one stored response, which all expire in the same second.
     async fn on(backend: Backend, tokens: u32) -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
         let (store, keeps) = backend.open(clock.clone()).await;
@@ -80,7 +80,7 @@ fn node(number: u64) -> LeaseHolder {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_unit_removes_more_than_its_slice_although_all_records_expire_at_once() {
+async fn no_unit_removes_more_than_its_slice_if_all_records_expire_together() {
     for backend in BACKENDS {
         let world = World::on(backend, 2_500).await;
         let node = node(1);
@@ -116,7 +116,7 @@ async fn one_node_at_a_time_sweeps_until_its_lease_expires_or_it_releases_it() {
         world.clock.advance(LEASE / 4);
         assert_eq!(world.sweep(&second, TOKENS, 10).await, Slice::Removed(10));
         assert_eq!(world.sweep(&first, TOKENS, 10).await, Slice::Busy);
-        // Releasing what another node holds changes nothing.
+        // A node cannot release a lease that another node holds.
         first.release(world.store.as_ref()).await.unwrap();
         assert_eq!(world.sweep(&first, TOKENS, 10).await, Slice::Busy);
         second.release(world.store.as_ref()).await.unwrap();
@@ -127,7 +127,7 @@ async fn one_node_at_a_time_sweeps_until_its_lease_expires_or_it_releases_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_begin_at_once_remove_every_record_once_and_never_two_at_a_time() {
+async fn concurrent_nodes_remove_every_record_once() {
     for backend in BACKENDS {
         let world = World::on(backend, 300).await;
         world.clock.advance(Duration::from_secs(1_000));

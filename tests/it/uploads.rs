@@ -1,4 +1,4 @@
-//! Large uploads: what they cost the server, and what is left of them.
+//! Large uploads: their memory use in the server, and the files that remain of them.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::world::{
 
 const MIB: u64 = 1024 * 1024;
 
-/// A site of 43 files with 2 MB each, of bytes that do not repeat.
+/// Returns a site of 43 files with 2 MB each, whose bytes do not repeat.
 fn large_site() -> Bytes {
     let mut archive = tar::Builder::new(Vec::with_capacity(90 * MIB as usize));
     let mut state = 0_u64;
@@ -38,7 +38,7 @@ fn large_site() -> Bytes {
     archive.into_inner().unwrap().into()
 }
 
-/// Deploys, and waits until the site is live.
+/// Deploys a site, and waits until it is live.
 async fn deploy(server: &Server, platform: &Signed, site: Bytes) {
     let ended = platform.deploy(server, site).await;
     assert_eq!(ended.text("status"), "active", "{}", ended.json);
@@ -46,7 +46,7 @@ async fn deploy(server: &Server, platform: &Signed, site: Bytes) {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_costs_the_server_at_most_32_mib_and_six_at_once_at_most_64() {
+async fn an_upload_takes_at_most_32_mib_of_memory_and_six_take_at_most_64() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]).await;
     let mut platforms = Vec::new();
@@ -69,7 +69,7 @@ async fn an_upload_costs_the_server_at_most_32_mib_and_six_at_once_at_most_64() 
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_of_nothing_but_names_costs_the_server_at_most_32_mib() {
+async fn an_upload_with_many_long_names_takes_at_most_32_mib_of_memory() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]).await;
     let platform = Signed::operating(&server, "platform").await;
@@ -84,7 +84,7 @@ async fn an_upload_of_nothing_but_names_costs_the_server_at_most_32_mib() {
     assert!(with_names <= 32 * MIB, "{} MiB", with_names / MIB);
 }
 
-/// As many files as a site may have, with the longest names there may be.
+/// Returns an archive with as many files as a site may have, with the longest allowed names.
 fn long_names() -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for n in 0..20_000 {
@@ -106,7 +106,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_killed_server_had_received_of_an_upload_is_removed_at_the_next_start() {
+async fn a_partial_upload_of_a_killed_server_is_removed_at_the_next_start() {
     let data = tempfile::tempdir().unwrap();
     let staging = data.path().join("uploads/.staging");
     let server = Server::start(data.path(), &[]).await;
@@ -132,13 +132,13 @@ async fn what_a_killed_server_had_received_of_an_upload_is_removed_at_the_next_s
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_error_of_a_failed_deployment_shows_no_path_of_the_server() {
+async fn the_error_of_a_failed_deployment_contains_no_server_path() {
     let fresh = Fresh::on(Backend::Memory).await;
     let suite = fresh.suite().await;
     let person = sign_up(&suite, "engines", "Analytical Engines").await;
     person.job_done(&suite, &person.job(&suite).await).await;
 
-    // The folder that a site is put together in.
+    // Breaks the folder in which a site is unpacked.
     let staging = fresh.folder().join("infrastructure/.staging");
     std::fs::remove_dir_all(&staging).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", &staging).unwrap();

@@ -1,11 +1,11 @@
-//! The process that hosts workers beside a server: it is limited, it may die, and it ends with the server.
+//! The process that hosts workers for a server: its memory is limited, it may crash, and it ends with the server.
 
 use std::path::PathBuf;
 
 use crate::workers::{ask, start, worker_of, workerd};
 use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed, sign_up};
 
-/// The processes that a process has started, by their folders in `/proc`.
+/// Returns the child processes of a process, as their folders in `/proc`.
 fn children_of(pid: &str) -> Vec<PathBuf> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let children = all.map(|entry| entry.path()).filter(|process| {
@@ -20,7 +20,7 @@ fn pid_of(process: &std::path::Path) -> String {
     process.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// The process that hosts the workers of a server, if it runs.
+/// Returns the process that hosts the workers of a server, if it is running.
 fn host_of(server: &Server) -> Option<PathBuf> {
     let mut children = children_of(&server.pid()).into_iter();
     children.find(|process| {
@@ -37,7 +37,7 @@ async fn ready(server: &Server) -> (Signed, String) {
     (person, worker)
 }
 
-/// The worker counts its visits in its database.
+/// Visits a worker for the first time. The worker counts its visits in its database.
 async fn first_visit(server: &Server, worker: &str) {
     let visit = ask(server, Call::upload("/visits", "text/plain", ""), worker).await;
     assert_eq!(visit.expect(200).json["visits"], 1);
@@ -51,7 +51,7 @@ async fn visits(server: &Server, worker: &str) -> Option<i64> {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn workers_are_hosted_by_a_process_with_limited_memory_and_without_the_servers_secrets() {
+async fn the_worker_host_process_has_limited_memory_and_no_server_secrets() {
     let Some(workerd) = workerd() else { return };
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &workerd).await;
@@ -68,17 +68,17 @@ async fn workers_are_hosted_by_a_process_with_limited_memory_and_without_the_ser
     let environment = String::from_utf8(environment).unwrap();
     assert!(!environment.contains(SERVICE_KEY), "{environment}");
     assert!(!environment.contains("AUTH_API_KEY"), "{environment}");
-    // The guards of workers are its children, and none of the server's.
+    // The guards of workers are children of this process, and not of the server.
     assert_eq!(children_of(&server.pid()), std::slice::from_ref(&host));
     assert!(!children_of(&pid_of(&host)).is_empty());
 
     assert!(server.terminate().await.success());
-    assert!(!host.exists(), "it has ended before the server");
+    assert!(!host.exists(), "the process must end before the server");
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn the_server_goes_on_when_the_process_of_workers_is_killed_and_starts_it_again() {
+async fn a_server_restarts_a_killed_worker_host_process() {
     let Some(workerd) = workerd() else { return };
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &workerd).await;
@@ -91,7 +91,7 @@ async fn the_server_goes_on_when_the_process_of_workers_is_killed_and_starts_it_
     assert!(killed.unwrap().success());
     let resources = server.get(&person.token, &person.at("/resources")).await;
     let _ = resources.expect(200);
-    // A request that is sent while it ends may fail; the next one starts it again.
+    // A request that is sent while the process ends may fail. The next one starts it again.
     let again = loop {
         if let Some(visits) = visits(&server, &worker).await {
             break visits;
@@ -112,7 +112,7 @@ async fn the_server_goes_on_when_the_process_of_workers_is_killed_and_starts_it_
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn the_server_hosts_workers_itself_where_it_is_told_to() {
+async fn the_server_hosts_workers_itself_if_configured_to() {
     let Some(workerd) = workerd() else { return };
     let data = tempfile::tempdir().unwrap();
     let workerd = workerd.to_str().unwrap();
@@ -130,13 +130,10 @@ async fn the_server_hosts_workers_itself_where_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn the_command_of_the_process_refuses_to_be_started_by_hand() {
+async fn the_workers_command_cannot_be_started_by_hand() {
     let data = tempfile::tempdir().unwrap();
     let ended = crate::world::run(data.path(), &["workers"], "").await;
     assert!(!ended.status.success());
     let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(
-        said.contains("only the server starts this command"),
-        "{said}"
-    );
+    assert!(said.contains("must be started by the server"), "{said}");
 }

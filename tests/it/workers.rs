@@ -1,4 +1,4 @@
-//! Workers over HTTP: what a server made for a platform answers, with its bindings.
+//! Workers over HTTP: a platform's workers answer requests and can use their bindings.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,13 @@ use serde_json::json;
 
 use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed, sign_up};
 
-/// Where `tests/run` puts the program that runs workers; without it the tests say that they are skipped.
+/// Returns the program that runs workers, where `tests/run` installs it. Without it the tests print that they are
+/// skipped.
 pub(crate) fn workerd() -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "the tests are told where it is")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests are configured by environment variables"
+    )]
     let named = std::env::var("CORE_TEST_WORKERD").ok().map(PathBuf::from);
     // .../target/debug/deps/it-hash -> .../target
     let own = std::env::current_exe().unwrap();
@@ -31,7 +35,7 @@ pub(crate) async fn start(data: &Path, workerd: &Path) -> Server {
     Server::start(data, &["--workerd", workerd.to_str().unwrap()]).await
 }
 
-/// The address label of the platform's worker for its API, or for its sessions.
+/// Returns the name of the platform's worker for its API or for its sessions, which is the label in its address.
 pub(crate) async fn worker_of(server: &Server, person: &Signed, purpose: &str) -> String {
     let resources = server.get(&person.token, &person.at("/resources")).await;
     let resources = resources.expect(200);
@@ -47,7 +51,7 @@ pub(crate) async fn ask(server: &Server, call: Call, worker: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_worker_of_a_platform_answers_with_its_bindings_before_and_after_kill_9() {
+async fn a_platform_worker_can_use_its_bindings_before_and_after_kill_9() {
     let Some(workerd) = workerd() else { return };
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &workerd).await;
@@ -84,7 +88,7 @@ async fn the_worker_of_a_platform_answers_with_its_bindings_before_and_after_kil
 }
 
 #[tokio::test]
-async fn the_auth_worker_of_a_platform_asks_iam_on_this_machine_and_reaches_nothing_else_there() {
+async fn an_auth_worker_can_call_iam_on_this_machine() {
     let Some(workerd) = workerd() else { return };
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &workerd).await;

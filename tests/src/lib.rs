@@ -1,9 +1,9 @@
-//! What the whole-suite tests in `it/` and the benchmarks share.
+//! Code that the whole-suite tests in `it/` and the benchmarks share.
 
 use std::process::Command;
 
-/// Makes the command that runs cargo in the workspace, without the variables that cargo sets for the program it runs. Build
-/// scripts that read them would run again, and everything above them would be compiled again.
+/// Returns a command that runs cargo in the workspace, without the variables that cargo sets for the programs it runs.
+/// Build scripts that read them would run again, and everything that depends on them would be compiled again.
 #[must_use]
 pub fn cargo() -> Command {
     let mut command = Command::new(env!("CARGO"));

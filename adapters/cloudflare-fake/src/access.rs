@@ -1,4 +1,4 @@
-//! Which ids a token may name.
+//! Validation of account and zone ids.
 
 use crate::envelope::Refusal;
 
@@ -10,7 +10,7 @@ pub(crate) const NO_ROUTE: Refusal = Refusal::new(
 pub(crate) const FOREIGN: Refusal =
     Refusal::new(403, 9109, "Unauthorized to access requested resource");
 
-/// Refuses what cannot be the id of an account or a zone.
+/// Refuses a text that cannot be the id of an account or a zone.
 pub(crate) fn check_id(id: &str) -> Result<(), Refusal> {
     let is_id = id.len() == 32 && id.chars().all(|c| c.is_ascii_hexdigit());
     if is_id { Ok(()) } else { Err(NO_ROUTE) }

@@ -1,11 +1,11 @@
-//! The fake's own time and its ids: the same ones in every run.
+//! The clock and the ids of the fake. They are deterministic: equal in every run.
 
 use jiff::Timestamp;
 
-/// The first second of its time, 2026-11-01.
+/// The initial time in Unix seconds: 2026-11-01.
 const EPOCH: u64 = 1_793_491_200;
 
-/// A clock that goes on by a second with each request, so that what is later has a later time.
+/// A clock that advances by one second with each request, so later events have later times.
 pub(crate) struct Clock(u64);
 
 impl Clock {
@@ -17,12 +17,12 @@ impl Clock {
         self.0 += 1;
     }
 
-    /// Seconds of Unix time.
+    /// Returns the time in Unix seconds.
     pub(crate) const fn seconds(&self) -> u64 {
         self.0
     }
 
-    /// As RFC 3339.
+    /// Returns the time in RFC 3339 format.
     pub(crate) fn now(&self) -> String {
         let seconds = i64::try_from(self.0).unwrap_or(i64::MAX);
         Timestamp::from_second(seconds)
@@ -31,18 +31,18 @@ impl Clock {
     }
 }
 
-/// Ids that look drawn and are counted.
+/// A generator of ids that look random but are derived from a counter.
 #[derive(Default)]
 pub(crate) struct Ids(u64);
 
 impl Ids {
-    /// 32 hex digits.
+    /// Returns a new id of 32 hexadecimal digits.
     pub(crate) fn hex(&mut self) -> String {
         self.0 += 1;
         blake3::hash(&self.0.to_le_bytes()).to_hex()[..32].to_owned()
     }
 
-    /// A UUID of version 4.
+    /// Returns a new UUID of version 4.
     pub(crate) fn uuid(&mut self) -> String {
         let hex = self.hex();
         let (a, b, c, d, e) = (

@@ -49,7 +49,7 @@ fn find(state: &State, id: &str) -> Result<usize, Refusal> {
     at.ok_or(NOT_FOUND)
 }
 
-/// `name` is searched for, not compared.
+/// Lists databases. `name` matches any part of a name.
 fn list(state: &State, request: &Request) -> Reply {
     let name = request.param("name").unwrap_or_default();
     let matching = state

@@ -1,30 +1,30 @@
-//! What is answered: the envelope, and the few answers that have none.
+//! The envelope of responses, and the few responses without one.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// What a handler answers.
+/// The result of a handler.
 pub(crate) type Reply = Result<Answer, Refusal>;
 
-/// An answer to a request that was carried out.
+/// A successful response.
 #[derive(Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) payload: Payload,
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Clone)]
 pub(crate) enum Payload {
     /// JSON, with or without the envelope.
     Json(Value),
-    /// Anything else, with its content type.
+    /// Any other content, with its content type.
     Raw(String, Bytes),
 }
 
-/// Why a request is refused.
+/// The reason for a refused request.
 #[derive(Clone)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
@@ -49,7 +49,7 @@ impl Refusal {
         }
     }
 
-    /// The answer that says so.
+    /// Returns the error response.
     pub(crate) fn answer(&self) -> Answer {
         let errors = json!([{"code": self.code, "message": self.message}]);
         Answer {
@@ -87,7 +87,7 @@ pub(crate) fn ok_with_info(result: Value, info: Value) -> Reply {
     Ok(answer)
 }
 
-/// JSON as it is.
+/// Returns JSON without an envelope.
 pub(crate) const fn bare(body: Value) -> Answer {
     Answer {
         status: 200,
@@ -95,7 +95,7 @@ pub(crate) const fn bare(body: Value) -> Answer {
     }
 }
 
-/// Bytes as they are.
+/// Returns bytes without an envelope.
 pub(crate) fn raw(content_type: impl Into<String>, bytes: Bytes) -> Answer {
     Answer {
         status: 200,

@@ -1,23 +1,23 @@
-//! Faults: what is scripted for matching requests, and what chance brings.
+//! Faults: scripted for matching requests, or random.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What goes wrong with one request.
+/// A fault of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request is carried out, and no answer comes.
+    /// The request takes effect, but there is no response.
     TimeoutAfterEffect(Silence),
-    /// The request is not carried out, and no answer comes.
+    /// The request has no effect, and there is no response.
     TimeoutBeforeEffect(Silence),
-    /// An error without effect: 429 is code 10429, another status has no code.
+    /// An error without effect. Status 429 has code 10429; other statuses have no code.
     Status {
         /// The HTTP status.
         status: u16,
-        /// Seconds for a `Retry-After`.
+        /// The seconds of the `Retry-After` header; `None` omits the header.
         retry_after: Option<u64>,
     },
-    /// The request is carried out, and an error with this status is answered.
+    /// The request takes effect, but the response is an error with this status.
     StatusAfterEffect(u16),
     /// An error of the API without effect.
     Refusal {
@@ -26,39 +26,39 @@ pub enum Fault {
         /// The code in the envelope.
         code: u32,
     },
-    /// The request is carried out twice, as by a proxy that repeats it; the second answer is given.
+    /// The request takes effect twice, as if a proxy repeats it. The second response is returned.
     DuplicateRequest,
-    /// The request is carried out; the headers come at once, the body in pieces.
+    /// The request takes effect. The headers are sent immediately, the body in pieces.
     SlowBody(Pace),
-    /// Without effect: status 200, and `success` is false.
+    /// No effect. The status is 200, but `success` is false.
     SuccessFalseWith200,
-    /// Without effect: the page of the firewall, HTML with status 403 and `cf-mitigated`.
+    /// No effect. The response is the HTML page of the firewall, with status 403 and the header `cf-mitigated`.
     HtmlBody,
-    /// The request is carried out; 204 without a body is answered.
+    /// The request takes effect. The response is 204 without a body.
     EmptyBody204,
-    /// The upload token the request comes with expires: it is answered with 8000013, now and from now on.
+    /// The upload token of the request expires. This and all later requests with it are refused with 8000013.
     TokenExpired,
 }
 
-/// How no answer comes.
+/// The kind of a missing response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
     /// The connection is closed.
     Close,
-    /// The connection stays open and nothing comes.
+    /// The connection stays open without any response.
     Hang,
 }
 
-/// How a body comes.
+/// The speed of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// In eight pieces, with such a pause before each.
+    /// The body is sent in eight pieces, with this pause before each.
     Drip(Duration),
-    /// The first half, and then nothing.
+    /// The first half is sent, then nothing more.
     Stall,
 }
 
-/// Which requests a fault is for.
+/// Selects the requests of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matcher {
     method: Option<String>,
@@ -66,7 +66,7 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Every request.
+    /// Matches every request.
     #[must_use]
     pub const fn any() -> Self {
         Self {
@@ -75,7 +75,8 @@ impl Matcher {
         }
     }
 
-    /// Requests of a method to a path. In the path `*` stands for one segment, `**` at its end for any rest.
+    /// Matches requests with a method and a path. `*` matches one segment, and `**` at the end matches any remaining
+    /// segments.
     #[must_use]
     pub fn new(method: &str, path: &str) -> Self {
         Self {
@@ -84,7 +85,7 @@ impl Matcher {
         }
     }
 
-    /// Tells whether it is for a request.
+    /// Returns whether the matcher matches a request.
     #[must_use]
     pub fn matches(&self, method: &str, path: &str) -> bool {
         let method_matches = self.method.as_deref().is_none_or(|own| own == method);
@@ -103,10 +104,10 @@ impl Matcher {
     }
 }
 
-/// The faults that wait for their requests.
+/// The pending faults.
 #[derive(Default)]
 pub(crate) struct FaultQueue {
-    /// Chains: only the first fault of each waits for a request.
+    /// Chains of faults. Only the first fault of each chain can match a request.
     waiting: Vec<VecDeque<(Matcher, Fault)>>,
     random: Option<(FaultRng, u32)>,
 }
@@ -124,12 +125,12 @@ impl FaultQueue {
         *self = Self::default();
     }
 
-    /// How many scripted faults still wait.
+    /// Returns the number of pending scripted faults.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.iter().map(VecDeque::len).sum()
     }
 
-    /// The fault of a request: the first scripted one that is for it, else what chance brings.
+    /// Returns the fault of a request: the first matching scripted one, otherwise a random one.
     pub(crate) fn next(&mut self, method: &str, path: &str) -> Option<Fault> {
         let is_for = |(matcher, _): &(Matcher, Fault)| matcher.matches(method, path);
         let mut waiting = self.waiting.iter_mut();
@@ -141,7 +142,8 @@ impl FaultQueue {
     }
 }
 
-/// Draws the same faults for the same seed: a linear congruential generator (Knuth's MMIX) whose high bits are used.
+/// A random number generator with a seed: a linear congruential generator (Knuth's MMIX) of which the high bits are
+/// used.
 struct FaultRng(u64);
 
 impl FaultRng {
@@ -157,7 +159,7 @@ impl FaultRng {
         (self.0 >> 33) % bound
     }
 
-    /// Closes connections rather than leave them open, so that no client needs a time-out to go on.
+    /// Returns a random fault. Connections are closed instead of left open, so that no client needs a timeout.
     fn fault(&mut self, percent: u32) -> Option<Fault> {
         if self.below(100) >= u64::from(percent) {
             return None;

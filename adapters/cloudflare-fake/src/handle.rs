@@ -1,4 +1,4 @@
-//! The fake, as its tests hold it.
+//! The handle of a fake for tests.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +19,7 @@ use crate::state::project::DeploymentEnd;
 use crate::state::script::ScriptInfo;
 use crate::state::{Kind, State};
 
-/// A Cloudflare account on this machine. It ends when it is dropped, with every connection.
+/// A running fake with one Cloudflare account. Dropping it stops the server and closes all connections.
 pub struct FakeCloudflare {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -27,18 +27,18 @@ pub struct FakeCloudflare {
 }
 
 impl FakeCloudflare {
-    /// Begins to answer on a free port of the loopback interface.
+    /// Starts the fake on a free port of the loopback interface.
     ///
     /// # Errors
-    /// When there is no port.
+    /// [`io::Error`] if no port is available.
     pub async fn start() -> io::Result<Self> {
         Self::start_with(Settings::default()).await
     }
 
-    /// As [`FakeCloudflare::start`], set up otherwise.
+    /// Starts the fake with these settings.
     ///
     /// # Errors
-    /// When the port is not free.
+    /// [`io::Error`] if the port is not available.
     pub async fn start_with(settings: Settings) -> io::Result<Self> {
         let listener = TcpListener::bind((IpAddr::from([127, 0, 0, 1]), settings.port)).await?;
         let address = listener.local_addr()?;
@@ -56,25 +56,25 @@ impl FakeCloudflare {
         })
     }
 
-    /// Where it answers, without a slash at the end.
+    /// Returns the base URL, without a slash at the end.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The API token it accepts.
+    /// Returns the API token that the fake accepts.
     #[must_use]
     pub fn token(&self) -> String {
         self.shared.lock().state.settings.token.clone()
     }
 
-    /// The account's id.
+    /// Returns the id of the account.
     #[must_use]
     pub fn account_id(&self) -> String {
         self.shared.lock().state.settings.account_id.clone()
     }
 
-    /// The id of the zone that exists from the start.
+    /// Returns the id of the initial zone.
     #[must_use]
     pub fn zone_id(&self) -> String {
         let inner = self.shared.lock();
@@ -86,12 +86,12 @@ impl FakeCloudflare {
             .unwrap_or_default()
     }
 
-    /// Adds a zone with a status, and tells its id.
+    /// Adds a zone with a status and returns its id.
     pub fn add_zone(&self, name: &str, status: &str) -> String {
         self.shared.lock().state.add_zone(name, status)
     }
 
-    /// Pins a custom hostname and its certificate to states, those the API does not document included; a PATCH lets them go.
+    /// Fixes the states of a custom hostname and its certificate, including undocumented states. A PATCH releases them.
     pub fn pin_hostname(&self, hostname: &str, status: &str, ssl_status: &str) {
         let mut inner = self.shared.lock();
         let hostnames = inner
@@ -104,91 +104,91 @@ impl FakeCloudflare {
         }
     }
 
-    /// What answers a visitor of a hostname, of the account's zones or of a customer's; `None` if nothing does.
+    /// Returns the target that serves a platform or customer's hostname; `None` if there is none.
     #[must_use]
     pub fn visit(&self, hostname: &str) -> Option<Visited> {
         visit(&self.shared.lock().state, hostname)
     }
 
-    /// How the next Pages deployment ends for which nothing is said yet.
+    /// Sets the outcome of the next Pages deployment that has no outcome yet.
     pub fn end_deployment(&self, end: DeploymentEnd) {
         self.shared.lock().state.deployment_ends.push_back(end);
     }
 
-    /// Lets every upload token of Pages expire that was issued.
+    /// Expires all issued upload tokens of Pages.
     pub fn expire_upload_tokens(&self) {
         self.shared.lock().state.pages_assets.revoke_all();
     }
 
-    /// A fault for the next request that matches and for which no earlier fault waits.
+    /// Adds a fault for the next matching request that has no earlier pending fault.
     pub fn inject(&self, matcher: Matcher, fault: Fault) {
         self.inject_in_order([(matcher, fault)]);
     }
 
-    /// Faults one after the other: each waits for its request once the one before has met its own.
+    /// Adds a chain of faults. Each becomes active after the previous one has matched a request.
     pub fn inject_in_order(&self, faults: impl IntoIterator<Item = (Matcher, Fault)>) {
         self.shared.lock().faults.push(faults);
     }
 
-    /// The same fault for so many requests.
+    /// Adds the same fault for several requests.
     pub fn inject_times(&self, matcher: &Matcher, fault: &Fault, times: usize) {
         for _ in 0..times {
             self.inject(matcher.clone(), fault.clone());
         }
     }
 
-    /// From now on a request meets a fault with this chance in percent; the same seed draws the same faults. Connections are
-    /// closed rather than left open.
+    /// Makes each further request fail with this probability in percent. Equal seeds give equal faults. Connections are
+    /// closed instead of left open.
     pub fn inject_random(&self, seed: u64, percent: u32) {
         self.shared.lock().faults.set_random(seed, percent);
     }
 
-    /// No more faults.
+    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.shared.lock().faults.clear();
     }
 
-    /// How many scripted faults met no request yet.
+    /// Returns the number of scripted faults that have not matched a request yet.
     #[must_use]
     pub fn waiting_faults(&self) -> usize {
         self.shared.lock().faults.waiting()
     }
 
-    /// Another limit, from now on and from nothing.
+    /// Replaces the rate limit and resets its count.
     pub fn set_rate_limit(&self, limit: RateLimit) {
         self.shared.lock().limiter = Limiter::new(limit);
     }
 
-    /// The requests that came, in their order.
+    /// Returns the received requests in order.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.lock().journal.requests.clone()
     }
 
-    /// Requests with their answers, when they are recorded.
+    /// Returns the complete requests and responses, if they are recorded.
     #[must_use]
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.shared.lock().journal.exchanges.clone()
     }
 
-    /// Forgets the requests that came.
+    /// Clears the list of received requests.
     pub fn clear_requests(&self) {
         self.shared.lock().journal = Journal::default();
     }
 
-    /// How many things of a kind there are.
+    /// Returns the number of objects of a kind.
     #[must_use]
     pub fn count(&self, kind: Kind) -> usize {
         self.shared.lock().state.count(kind)
     }
 
-    /// The deployed version of a worker.
+    /// Returns the deployed version of a worker.
     #[must_use]
     pub fn script(&self, name: &str) -> Option<ScriptInfo> {
         self.shared.lock().state.script(name)?.info()
     }
 
-    /// What production of a Pages project serves at a path of its manifest.
+    /// Returns the content that the production environment of a Pages project serves at a path.
     #[must_use]
     pub fn hosted(&self, project: &str, path: &str) -> Option<Bytes> {
         let inner = self.shared.lock();
@@ -196,7 +196,7 @@ impl FakeCloudflare {
         inner.state.pages_assets.file(hash).cloned()
     }
 
-    /// The values of the variables and secrets of a Pages project's environment, `production` or `preview`.
+    /// Returns the values of the variables and secrets of a Pages environment, `production` or `preview`.
     #[must_use]
     pub fn pages_variables(&self, project: &str, environment: &str) -> BTreeMap<String, String> {
         let inner = self.shared.lock();
@@ -206,7 +206,7 @@ impl FakeCloudflare {
             .unwrap_or_default()
     }
 
-    /// The secrets of a worker's deployed version, with their values.
+    /// Returns the secrets of a worker's deployed version, with their values.
     #[must_use]
     pub fn secrets(&self, script: &str) -> BTreeMap<String, String> {
         let inner = self.shared.lock();

@@ -1,34 +1,34 @@
-//! What was asked and answered.
+//! The record of requests and responses.
 
 use bytes::Bytes;
 
-/// A request that came, without anything secret.
+/// A received request, without confidential data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its method.
+    /// The HTTP method of the request.
     pub method: String,
-    /// Its path, without the query.
+    /// The path of the request, without the query.
     pub path: String,
-    /// The status it was answered with; none when no answer was sent.
+    /// The status of the response; `None` if no response was sent.
     pub status: Option<u16>,
 }
 
-/// A request with its answer as a whole; recorded when [`crate::Settings::record_exchanges`] asks for it.
+/// A complete request with its response. Recorded if [`crate::Settings::record_exchanges`] is set.
 #[derive(Clone)]
 pub struct Exchange {
-    /// Method, path and status.
+    /// The method, path and status.
     pub recorded: Recorded,
-    /// The parameters of its query, decoded.
+    /// The decoded query parameters of the request.
     pub query: Vec<(String, String)>,
-    /// Whether the answer is what a fault made of it.
+    /// `true` if a fault caused the response.
     pub is_fault: bool,
-    /// The content type of its body.
+    /// The content type of the request body.
     pub request_type: Option<String>,
-    /// Its body, which may hold secrets.
+    /// The request body, which may contain secrets.
     pub request: Bytes,
-    /// The content type of the answer.
+    /// The content type of the response.
     pub response_type: String,
-    /// The body of the answer, which may hold upload tokens.
+    /// The response body, which may contain upload tokens.
     pub response: Bytes,
 }
 
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Exchange {
     }
 }
 
-/// The journal.
+/// The recorded requests and exchanges.
 #[derive(Default)]
 pub(crate) struct Journal {
     pub(crate) requests: Vec<Recorded>,

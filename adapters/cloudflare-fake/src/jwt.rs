@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
 
-/// A token with a payload that its holder can read and not change.
+/// Creates a token with a payload that its holder can read but not change.
 pub(crate) fn sign(payload: &Value) -> String {
     let encode = |text: &str| URL_SAFE_NO_PAD.encode(text);
     let signed = format!("{}.{}", encode(HEADER), encode(&payload.to_string()));
@@ -14,7 +14,7 @@ pub(crate) fn sign(payload: &Value) -> String {
     format!("{signed}.{signature}")
 }
 
-/// The payload of a token of ours.
+/// Returns the payload of a token that [`sign`] created; `None` for any other text.
 pub(crate) fn verify(token: &str) -> Option<Value> {
     let (signed, own) = token.rsplit_once('.')?;
     let (_, payload) = signed.split_once('.')?;
@@ -23,7 +23,7 @@ pub(crate) fn verify(token: &str) -> Option<Value> {
     (signature(signed) == own).then_some(payload)
 }
 
-/// Nobody but the fake checks it.
+/// Returns the signature of a token. Only the fake checks it.
 fn signature(signed: &str) -> String {
     let hash = blake3::derive_key("core-cloudflare-fake upload tokens", signed.as_bytes());
     URL_SAFE_NO_PAD.encode(hash)

@@ -88,7 +88,7 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
     })
 }
 
-/// The title a body gives, when no other namespace has it.
+/// Returns the title in a request body, if no other namespace has it.
 fn title(state: &State, request: &Request, but: Option<usize>) -> Result<String, Refusal> {
     let body: Titled = request.json(INVALID)?;
     let title = body
@@ -149,7 +149,7 @@ fn keys(namespace: &Namespace, request: &Request) -> Reply {
     ok_with_info(Value::Array(keys), info)
 }
 
-/// When a value ends, in seconds of Unix time.
+/// Returns the expiry of a value in Unix seconds; `None` if it does not expire.
 fn expiration(state: &State, at: Option<u64>, ttl: Option<u64>) -> Result<Option<u64>, Refusal> {
     if ttl.is_some_and(|ttl| ttl < 60) {
         return Err(Refusal::new(

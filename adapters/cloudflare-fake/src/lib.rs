@@ -1,8 +1,8 @@
-//! A stateful fake of the part of Cloudflare's API v4 that the suite uses, for the tests of whoever calls that API.
+//! A stateful fake of the part of Cloudflare's API v4 that the suite uses, for tests of API clients.
 //!
-//! It listens on the loopback interface, keeps one account in memory and answers as the API does: the envelope, codes,
-//! pages, names that are taken, references to what does not exist. Faults are scripted for requests that match, or drawn
-//! from a seed. Its clock and its ids are its own and the same in every run.
+//! It listens on the loopback interface, keeps one account in memory and responds like the API, including envelopes,
+//! error codes, pagination, name conflicts and missing references. Faults are scripted for matching requests, or random
+//! with a seed. Its clock and its ids are deterministic.
 
 mod access;
 mod clock;

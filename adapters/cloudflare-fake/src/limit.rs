@@ -1,20 +1,21 @@
-//! The rate limit of the token: so many requests a window, then nothing for as long as a window takes.
+//! The rate limit of the token: a number of requests in each window. A client that exceeds it is blocked for one
+//! window.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A limit of requests.
+/// A limit of the number of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Requests a window.
+    /// Maximum number of requests in one window.
     pub requests: u32,
-    /// How long a window is, and how long a client is blocked that asked for more.
+    /// The length of a window, and of the block after too many requests.
     pub window: Duration,
 }
 
 impl Default for RateLimit {
-    /// Cloudflare's own: 1200 in five minutes.
+    /// Returns the limit of Cloudflare: 1200 requests in five minutes.
     fn default() -> Self {
         Self {
             requests: 1200,
@@ -23,7 +24,7 @@ impl Default for RateLimit {
     }
 }
 
-/// Requests, counted.
+/// The counter of requests.
 pub(crate) struct Limiter {
     limit: RateLimit,
     since: Option<Instant>,
@@ -31,13 +32,13 @@ pub(crate) struct Limiter {
     blocked_until: Option<Instant>,
 }
 
-/// What the limiter says of one request.
+/// The decision about one request.
 pub(crate) struct Verdict {
-    /// Seconds until requests are accepted again, for a request that is not.
+    /// The seconds until requests are accepted again; `None` if this request is accepted.
     pub(crate) retry_after: Option<u64>,
-    /// For `Ratelimit`.
+    /// The number of remaining requests, for the header `Ratelimit`.
     pub(crate) remaining: u32,
-    /// Seconds until the window ends.
+    /// The seconds until the window ends.
     pub(crate) reset: u64,
 }
 
@@ -88,7 +89,7 @@ impl Limiter {
     }
 }
 
-/// Whole seconds, rounded up.
+/// Returns whole seconds, rounded up.
 const fn seconds(duration: Duration) -> u64 {
     duration.as_millis().div_ceil(1000) as u64
 }

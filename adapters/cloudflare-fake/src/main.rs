@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use core_cloudflare_fake::{FakeCloudflare, Settings};
 
-/// The port, when none is given.
+/// The default port.
 const PORT: u16 = 14020;
 
 #[tokio::main]

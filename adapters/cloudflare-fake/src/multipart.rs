@@ -1,4 +1,4 @@
-//! `multipart/form-data`, read and written.
+//! Parsing and writing of `multipart/form-data`.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ pub(crate) struct Part {
     pub(crate) body: Bytes,
 }
 
-/// The parts of a body, or what is wrong with it.
+/// Returns the parts of a body, or a description of the error.
 pub(crate) fn parse(content_type: Option<&str>, body: &Bytes) -> Result<Vec<Part>, &'static str> {
     let content_type = content_type.unwrap_or_default();
     if !content_type.starts_with("multipart/form-data") {
@@ -51,7 +51,7 @@ fn read(part: &Bytes) -> Result<Part, &'static str> {
     })
 }
 
-/// A parameter of a header's value, quoted or not.
+/// Returns a parameter of a header value, quoted or not.
 fn parameter(value: &str, name: &str) -> Option<String> {
     let mut parameters = value.split(';').skip(1).map(str::trim);
     let found = parameters.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
@@ -70,7 +70,7 @@ fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
         .position(|window| window == pattern)
 }
 
-/// A form of files, with its content type.
+/// Writes a form of files. Returns its content type and body.
 pub(crate) fn write<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str, &'a [u8])>,
 ) -> (String, Bytes) {

@@ -1,11 +1,11 @@
-//! Pages of lists.
+//! Pagination of lists.
 
 use serde_json::{Value, json};
 
 use crate::envelope::{Refusal, Reply, ok_with_info};
 use crate::request::Request;
 
-/// How long a numbered page is.
+/// The limits of the length of a numbered page.
 #[derive(Clone, Copy)]
 pub(crate) struct PageSize {
     pub(crate) min: usize,
@@ -13,7 +13,7 @@ pub(crate) struct PageSize {
     pub(crate) max: usize,
 }
 
-/// The numbered page a request asks for.
+/// Returns the numbered page that a request selects.
 pub(crate) fn page(request: &Request, items: Vec<Value>, size: PageSize) -> Reply {
     let number = |name: &str, default| match request.param(name) {
         None => Ok(default),
@@ -36,9 +36,10 @@ pub(crate) fn page(request: &Request, items: Vec<Value>, size: PageSize) -> Repl
     ok_with_info(Value::Array(items), info)
 }
 
-/// The page behind a cursor, the name of the last item before it, and the cursor of the next page: empty at the end.
+/// Returns the page after a cursor, and the cursor of the next page. A cursor is the name of the last item of the
+/// previous page. It is empty at the end.
 ///
-/// The items are in the order of their names.
+/// The items must be sorted by name.
 pub(crate) fn cursor_page<T>(
     items: Vec<(String, T)>,
     cursor: Option<&str>,

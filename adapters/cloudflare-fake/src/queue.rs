@@ -60,7 +60,7 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
     })
 }
 
-/// Without pages; `name` is not in the published document, and wrangler sends it.
+/// Lists queues without pagination. The parameter `name` is not in the published document, but wrangler sends it.
 fn list(state: &State, request: &Request) -> Reply {
     let name = request.param("name").unwrap_or_default();
     let matching = state
@@ -91,7 +91,7 @@ fn check_settings(settings: &Map<String, Value>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The name of a body, when it is valid and no other queue's.
+/// Returns a queue name if it is valid and no other queue has it.
 fn free_name(state: &State, name: String, but: Option<usize>) -> Result<String, Refusal> {
     if !is_valid_name(&name) {
         return Err(INVALID_NAME);
@@ -149,7 +149,7 @@ fn delete(state: &mut State, at: usize) -> Reply {
     Ok(bare(json!({"success": true, "errors": [], "messages": []})))
 }
 
-/// A consumer's body, when what it names exists.
+/// Returns the body of a consumer if the objects that it refers to exist.
 fn consumer_body(state: &State, request: &Request) -> Result<ConsumerBody, Refusal> {
     let body: ConsumerBody = request.json(INVALID)?;
     match (body.r#type.as_str(), &body.script_name) {

@@ -32,7 +32,7 @@ struct Create {
 
 /// `/accounts/{account_id}/r2/buckets/..`
 ///
-/// Reading, writing and deleting an object are not in the published document; whoever empties a bucket calls them.
+/// The operations on single objects are not in the published document. Clients that empty a bucket need them.
 pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Option<Reply> {
     Some(match (request.method.as_str(), path) {
         ("GET", []) => list(state, request),

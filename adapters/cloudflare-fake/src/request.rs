@@ -1,4 +1,4 @@
-//! A request, read to its end.
+//! A completely received request.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 use crate::envelope::Refusal;
 use crate::multipart::{self, Part};
 
-/// A request whose body was read.
+/// A request with its complete body.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) method: Method,
-    /// As it was sent, without the query.
+    /// The path as sent, without the query.
     pub(crate) path: String,
-    /// Of the path, percent-decoded.
+    /// The percent-decoded segments of the path.
     pub(crate) segments: Vec<String>,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
@@ -36,13 +36,13 @@ impl Request {
         }
     }
 
-    /// A parameter of the query.
+    /// Returns a parameter of the query.
     pub(crate) fn param(&self, name: &str) -> Option<&str> {
         let mut named = self.query.iter().filter(|(key, _)| key == name);
         named.next().map(|(_, value)| value.as_str())
     }
 
-    /// Tells whether a parameter is there and true.
+    /// Returns whether a parameter is present and true.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.param(name) == Some("true")
     }
@@ -51,18 +51,18 @@ impl Request {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The credentials it came with.
+    /// Returns the bearer token of the request.
     pub(crate) fn bearer(&self) -> Option<&str> {
         self.header("authorization")?.strip_prefix("Bearer ")
     }
 
-    /// The body as JSON, whatever its content type says; refused with a product's code for bad bodies.
+    /// Parses the body as JSON, regardless of its content type. Refuses an invalid body with the product's error code.
     pub(crate) fn json<T: DeserializeOwned>(&self, code: u32) -> Result<T, Refusal> {
         serde_json::from_slice(&self.body)
             .map_err(|error| Refusal::with(400, code, format!("invalid request body: {error}")))
     }
 
-    /// The parts of a form; refused with a product's code for bad bodies.
+    /// Parses the body as a form. Refuses an invalid body with the product's error code.
     pub(crate) fn form(&self, code: u32) -> Result<Vec<Part>, Refusal> {
         multipart::parse(self.header("content-type"), &self.body)
             .map_err(|why| Refusal::new(400, code, why))

@@ -1,4 +1,4 @@
-//! Who may ask, and which product answers.
+//! Authentication and dispatch of requests to the products.
 
 use crate::access::{FOREIGN, NO_ROUTE, check_id};
 use crate::envelope::{Refusal, Reply};
@@ -10,7 +10,7 @@ use crate::{d1, kv, pages, queue, r2, script, user, zone};
 const UNAUTHENTICATED: Refusal = Refusal::new(401, 10000, "Authentication error");
 const BAD_HEADER: Refusal = Refusal::new(400, 6111, "Invalid format for Authorization header");
 
-/// Carries a request out.
+/// Handles a request.
 pub(crate) fn handle(state: &mut State, request: &Request) -> Reply {
     state.clock.tick();
     let segments: Vec<_> = request.segments.iter().map(String::as_str).collect();
@@ -38,7 +38,7 @@ pub(crate) fn handle(state: &mut State, request: &Request) -> Reply {
     reply.unwrap_or(Err(NO_ROUTE))
 }
 
-/// Refuses accounts that are not the token's.
+/// Refuses any account other than the one of the token.
 fn check_account(state: &State, account: &str) -> Result<(), Refusal> {
     check_id(account)?;
     if account == state.settings.account_id {

@@ -1,4 +1,4 @@
-//! The HTTP server: connections, faults, limit, journal.
+//! The HTTP server: connections, faults, rate limit and journal.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,14 +27,14 @@ use crate::state::State;
 
 const TOO_MANY: Refusal = Refusal::new(429, 10429, "Too many requests");
 const SUCCESS_FALSE: Refusal = Refusal::new(200, 10001, "The request was not carried out");
-/// Of a body that drips.
+/// Number of pieces of a slow body.
 const PIECES: usize = 8;
 const CHALLENGE: &str =
     "<!DOCTYPE html><html><head><title>Just a moment...</title></head><body></body></html>";
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// All there is behind the lock.
+/// The state that the lock protects.
 pub(crate) struct Inner {
     pub(crate) state: State,
     pub(crate) faults: FaultQueue,
@@ -42,7 +42,7 @@ pub(crate) struct Inner {
     pub(crate) journal: Journal,
 }
 
-/// What connections share.
+/// The state that all connections share.
 pub(crate) struct Shared(Mutex<Inner>);
 
 impl Shared {
@@ -55,7 +55,7 @@ impl Shared {
     }
 }
 
-/// A response, ready to be sent.
+/// A response that is ready to be sent.
 struct Rendered {
     status: u16,
     headers: Vec<(&'static str, String)>,
@@ -63,13 +63,13 @@ struct Rendered {
     body: Bytes,
 }
 
-/// What is done with a request.
+/// The action for a request.
 enum Outcome {
     Send(Rendered, Option<Pace>),
     Silent(Silence),
 }
 
-/// Accepts connections until it is dropped, and they with it.
+/// Accepts connections until the future is dropped, which also closes them.
 pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
@@ -83,7 +83,7 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     let service = service_fn(|request| answer(request, Arc::clone(&shared)));
     let server = hyper::server::conn::http1::Builder::new();
-    // A client that went away, or a fault that closes the connection.
+    // An error means that the client disconnected, or that a fault closes the connection.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -241,7 +241,7 @@ fn rate_limited(retry_after: Option<u64>) -> Rendered {
     rendered
 }
 
-/// What a gateway says: not the API's envelope.
+/// Returns an error of a gateway, which does not have the envelope of the API.
 fn gateway_error(status: u16, retry_after: Option<u64>) -> Rendered {
     let body = format!("error code: {status}");
     Rendered {
@@ -271,7 +271,7 @@ fn send(rendered: Rendered, pace: Option<Pace>) -> io::Result<Response<Body>> {
     response.body(body).map_err(io::Error::other)
 }
 
-/// A body in so many pieces, with a pause before each; after `sent` of them nothing comes if there are more.
+/// Returns a body in pieces, with a pause before each. After `sent` pieces the body stalls.
 fn paced_body(body: Bytes, pieces: usize, sent: usize, pause: Duration) -> Body {
     let size = body.len().div_ceil(pieces).max(1);
     let start = (body, 0);

@@ -1,19 +1,20 @@
-//! What a visitor of a hostname reaches.
+//! The targets that visitors of a hostname reach.
 
 use crate::state::State;
 use crate::state::zone::Zone;
 
-/// What a hostname leads to.
+/// The target of a hostname.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visited {
-    /// A worker, by its name.
+    /// The name of a worker.
     Worker(String),
-    /// A Pages project, by its name.
+    /// The name of a Pages project.
     Project(String),
 }
 
-/// What answers a visitor of a hostname; `None` if nothing does. A custom hostname needs its certificate, and a domain of a
-/// project to be active. Names of zones need a DNS record, which customers have elsewhere.
+/// Returns the target that serves a hostname; `None` if there is none. A custom hostname needs an active certificate,
+/// and a domain of a project must be active. A name in a zone needs a DNS record; customers' DNS is outside the
+/// account.
 pub(crate) fn visit(state: &State, hostname: &str) -> Option<Visited> {
     let domain = state.worker_domains.iter();
     if let Some(domain) = domain.clone().find(|domain| domain.hostname == hostname) {
@@ -32,7 +33,7 @@ pub(crate) fn visit(state: &State, hostname: &str) -> Option<Visited> {
     project.map(|project| Visited::Project(project.name.clone()))
 }
 
-/// The script of the route of a zone that matches.
+/// Returns the script of the matching route of a zone.
 fn routed(zone: &Zone, hostname: &str) -> Option<String> {
     let mut customers = zone.hostnames.iter();
     let is_custom =

@@ -1,32 +1,32 @@
-//! How a fake is set up.
+//! The settings of a fake.
 
 use crate::limit::RateLimit;
 
-/// How a fake is set up.
+/// The settings of a fake.
 #[derive(Clone)]
 pub struct Settings {
-    /// The port on the loopback interface; 0 for any that is free.
+    /// The port on the loopback interface; 0 selects a free port.
     pub port: u16,
-    /// The API token it accepts.
+    /// The API token that the fake accepts.
     pub token: String,
-    /// The account's id, 32 hex digits.
+    /// The id of the account: 32 hexadecimal digits.
     pub account_id: String,
-    /// The name of the zone that exists from the start.
+    /// The name of the initial zone.
     pub zone: String,
-    /// The account's subdomain of workers.dev, when it has registered one.
+    /// The account's workers.dev subdomain; `None` if it has none.
     pub workers_subdomain: Option<String>,
-    /// The limit of requests.
+    /// The rate limit of requests.
     pub rate_limit: RateLimit,
-    /// The `exp` of upload tokens, in seconds of Unix time. The fake's own clock is not the machine's: it is for clients
-    /// that read it.
+    /// The `exp` claim of upload tokens, in Unix seconds. Clients compare it with their own clock, which differs from
+    /// the clock of the fake.
     pub upload_token_exp: u64,
-    /// The `max_file_count_allowed` of upload tokens.
+    /// The `max_file_count_allowed` claim of upload tokens.
     pub max_pages_files: usize,
-    /// How often a Pages deployment must be asked for until it ends.
+    /// Number of polls after which a Pages deployment ends.
     pub deployment_polls: usize,
-    /// Subdomains of pages.dev that other accounts have: a project of such a name gets another one.
+    /// Subdomains of pages.dev that belong to other accounts. A project with such a name gets another subdomain.
     pub taken_pages_subdomains: Vec<String>,
-    /// Whether requests and answers are recorded as a whole, with the secrets in them.
+    /// If `true`, complete requests and responses are recorded, including secrets.
     pub record_exchanges: bool,
 }
 

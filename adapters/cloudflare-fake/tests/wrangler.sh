@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Cloudflare's own client against the fake: what wrangler takes for Cloudflare is near enough. Needs node 20, npm and, for
-# the first run, a network. Not part of the tests: it asks for 100 MB of packages.
+# Runs Cloudflare's own client, wrangler, against the fake to check that the fake behaves like Cloudflare. Needs node 20,
+# npm and, for the first run, network access. Not part of the tests, because it downloads 100 MB of packages.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 
@@ -22,7 +22,7 @@ CLOUDFLARE_API_BASE_URL=$(cat "$work/url")
 export WRANGLER_SEND_METRICS=false CI=1 HOME=$work WRANGLER_LOG_PATH=$work/logs
 cd "$work"
 
-step() { # runs wrangler, and shows what it said only when it fails
+step() { # runs wrangler, and prints its output only if it fails
     printf '== wrangler %s\n' "$*"
     "$cache/node_modules/.bin/wrangler" "$@" >"$work/out" 2>&1 </dev/null || { cat "$work/out"; exit 1; }
 }
@@ -77,7 +77,7 @@ printf '== wrangler secret put\n'
 "$cache/node_modules/.bin/wrangler" secret put SECOND <secret >"$work/out" 2>&1 || { cat "$work/out"; exit 1; }
 step deployments list
 step versions list
-# Without --keep-vars wrangler names no bindings to keep, and the fake drops the secrets, as our contract of the API has it.
+# Without --keep-vars, wrangler keeps no bindings, and the fake drops the secrets, as our contract of the API specifies.
 step deploy --keep-vars
 step secret list
 says SECOND
@@ -88,4 +88,4 @@ step kv namespace delete --namespace-id "$namespace" --skip-confirmation
 step r2 bucket delete shop-files
 step d1 delete shop --skip-confirmation
 step pages project delete shop-site --yes
-printf '== wrangler takes the fake for Cloudflare\n'
+printf '== wrangler accepts the fake\n'

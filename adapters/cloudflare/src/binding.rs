@@ -1,27 +1,27 @@
-//! What a script or a site can reach: objects of the same owner, and texts.
+//! The bindings of scripts and sites: objects of the same owner, and variables.
 
 use std::collections::BTreeMap;
 
 use core_domain::registry::ResourceType;
 use serde::Deserialize;
 
-/// Texts by the names they are read by.
+/// Variables: texts by name.
 pub(crate) type Vars = BTreeMap<String, String>;
 
-/// One object that can be reached.
+/// An object that a script or site can use under a name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Binding {
-    /// What the script calls it.
+    /// The name of the binding in the script.
     pub(crate) name: String,
-    /// What kind of object it is.
+    /// The resource type of the object.
     #[serde(rename = "type")]
     pub(crate) resource_type: ResourceType,
-    /// The object's name.
+    /// The name of the object.
     pub(crate) resource: String,
 }
 
-/// An object as the API wants it named: some by their ids.
+/// A reference to an object in the form that the API requires: an id for some types, a name for others.
 #[derive(Clone, Debug)]
 pub(crate) enum BoundTo {
     Kv { id: String },

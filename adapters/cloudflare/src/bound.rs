@@ -1,4 +1,4 @@
-//! Finding the objects that a script or a site is bound to.
+//! Lookup of the objects to which scripts and sites are bound.
 
 use core_domain::port::ProviderError;
 use core_domain::registry::ResourceType;
@@ -9,7 +9,7 @@ use crate::ownership::belongs_to;
 use crate::worker::script;
 use crate::{d1, kv, queue, r2};
 
-/// Looks each of them up, with the name that the script calls it.
+/// Looks up the targets of all bindings. Returns them with the names of the bindings.
 pub(crate) async fn resolve(
     client: &Client,
     bindings: &[Binding],
@@ -33,11 +33,11 @@ async fn find(client: &Client, binding: &Binding, owner: &str) -> Result<BoundTo
         ResourceType::Worker => script::find(client, target).await?,
         ResourceType::Pages => None,
     };
-    // Another owner's object is not told from one that does not exist.
+    // An object of another owner is indistinguishable from a missing one.
     let found = found.filter(|found| belongs_to(found, target, owner));
     let missing = || {
         ProviderError::Permanent(format!(
-            "the binding {} leads to {} {target}, which does not exist",
+            "the binding {} refers to {} {target}, which does not exist",
             binding.name, binding.resource_type
         ))
     };

@@ -1,4 +1,4 @@
-//! A call of the API before it is sent.
+//! An API call before it is sent.
 
 use std::fmt;
 
@@ -8,32 +8,32 @@ use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
-/// What stands in a path or a query as it is.
+/// The characters that are not percent-encoded in a path or query.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// A call of the API.
+/// An API call.
 #[derive(Clone)]
 pub(crate) struct Call {
-    /// `product.verb`: which codes may come, and what the log calls it.
+    /// The operation as `product.verb`. It decides the meaning of error codes and appears in the log.
     pub(crate) operation: &'static str,
     pub(crate) method: Method,
-    /// Path and query behind the base URL.
+    /// The path and query, appended to the base URL.
     pub(crate) path: String,
-    /// The body, with its type.
+    /// The content type and the body; `None` if there is no body.
     pub(crate) body: Option<(String, Bytes)>,
-    /// In place of the API token.
+    /// The token that replaces the API token; `None` for most calls.
     pub(crate) upload_token: Option<Secret>,
-    /// Whether the answer may repeat what must not be in a log.
+    /// Whether the response can repeat confidential values, which must not be logged.
     pub(crate) is_confidential: bool,
-    /// Whether it carries files.
+    /// Whether the call uploads files. Uploads have a longer timeout.
     pub(crate) is_upload: bool,
 }
 
-// Bodies hold secrets and files.
+// Bodies contain secrets and files, so they are not printed.
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
@@ -45,7 +45,7 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
-    /// A call of the path of these segments, which may hold anything.
+    /// Creates a call of the path with these segments. The segments may contain any characters.
     pub(crate) fn new(method: Method, operation: &'static str, segments: &[&str]) -> Self {
         let mut path = String::new();
         for segment in segments {
@@ -79,7 +79,7 @@ impl Call {
     }
 
     pub(crate) fn json(self, body: &impl Serialize) -> Self {
-        // Of texts and numbers alone, which always are JSON.
+        // The body consists only of texts and numbers, so the encoding never fails.
         let body = serde_json::to_vec(body).unwrap_or_default();
         self.body("application/json", body)
     }
@@ -99,7 +99,7 @@ impl Call {
         self
     }
 
-    /// Whether it changes nothing.
+    /// Returns whether the call only reads.
     pub(crate) fn reads(&self) -> bool {
         self.method == Method::GET
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_leaves_its_segment_or_its_parameter() {
+    fn segments_and_parameters_are_percent_encoded() {
         let call = Call::new(Method::GET, "d1.find", &["accounts", "../x?y", "a b/c#d"]);
         let call = call.query("name", "a&b=c").query("page", 2);
         let expected = "/accounts/..%2Fx%3Fy/a%20b%2Fc%23d?name=a%26b%3Dc&page=2";

@@ -1,4 +1,4 @@
-//! Sends calls to the API and reads its answers.
+//! The HTTP client of the Cloudflare API.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -29,25 +29,25 @@ use crate::rate::RateLimiter;
 
 const AGENT: &str = concat!("core-cloudflare/", env!("CARGO_PKG_VERSION"));
 
-/// How often a call is sent at the most that may be repeated by itself.
+/// Maximum number of attempts of a call that can be repeated.
 const ATTEMPTS: u32 = 5;
 
-/// How long a connection is kept that nobody uses.
+/// Time after which an idle connection is closed.
 const POOL_IDLE: Duration = Duration::from_secs(30);
 
-/// TLS cannot be set up.
+/// The TLS configuration could not be created.
 #[derive(Debug, thiserror::Error)]
-#[error("TLS cannot be set up")]
+#[error("failed to set up TLS")]
 pub struct TlsError(#[from] rustls::Error);
 
-/// A successful answer.
+/// The result of a successful call.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer<T> {
     pub(crate) result: T,
     pub(crate) info: ResultInfo,
 }
 
-/// Sends calls. Cheap to clone; clones share connections and the limit of requests.
+/// The API client. Cheap to clone; clones share the connections and the rate limiter.
 #[derive(Clone)]
 pub(crate) struct Client(Arc<Shared>);
 
@@ -104,13 +104,13 @@ impl Client {
         self.0.clock.as_ref()
     }
 
-    /// A call below the account.
+    /// Creates a call of a path below the account.
     pub(crate) fn call(&self, method: Method, operation: &'static str, path: &[&str]) -> Call {
         let segments = [&["accounts", self.account_id()], path].concat();
         Call::new(method, operation, &segments)
     }
 
-    /// Sends a call and reads what it answers.
+    /// Sends a call and decodes its result.
     pub(crate) async fn fetch<T: DeserializeOwned>(
         &self,
         call: Call,
@@ -120,7 +120,7 @@ impl Client {
         let result = serde_json::from_value(content.result).map_err(|error| {
             CallError::Unanswered {
                 reads,
-                // The text of the error may repeat values.
+                // The text of the error could repeat confidential values.
                 cause: Cause::new(format!(
                     "{operation}: the result differs at {}",
                     error.column()
@@ -133,7 +133,8 @@ impl Client {
         })
     }
 
-    /// As [`Client::fetch`]; an object that does not exist, which the API says by this code, is `None`.
+    /// Sends a call and decodes its result. Returns `None` if the API responds that the object does not exist, with the
+    /// code `missing`.
     pub(crate) async fn find<T: DeserializeOwned>(
         &self,
         call: Call,
@@ -146,12 +147,13 @@ impl Client {
         }
     }
 
-    /// Sends a call whose result is of no interest.
+    /// Sends a call and ignores its result.
     pub(crate) async fn run(&self, call: Call) -> Result<(), CallError> {
         self.send(call).await.map(drop)
     }
 
-    /// Sends a call that removes an object; one that does not exist, which the API says by this code, is removed.
+    /// Sends a call that deletes an object. Succeeds if the API responds that the object does not exist, with the code
+    /// `missing`.
     pub(crate) async fn remove(&self, call: Call, missing: u32) -> Result<(), CallError> {
         match self.run(call).await {
             Err(error) if error.is_missing(missing) => Ok(()),
@@ -159,7 +161,7 @@ impl Client {
         }
     }
 
-    /// Sends a call that may be repeated, and repeats it after failures that `passes` says will pass.
+    /// Sends a call that can be repeated. Retries it after errors that `passes` accepts as temporary.
     pub(crate) async fn fetch_with_retries<T: DeserializeOwned>(
         &self,
         call: &Call,
@@ -170,7 +172,7 @@ impl Client {
                 Ok(answer) => return Ok(answer.result),
                 Err(error) if !passes(&error) => return Err(error),
                 Err(error) => {
-                    tracing::debug!(operation = call.operation, attempt, %error, "repeated");
+                    tracing::debug!(operation = call.operation, attempt, %error, "retrying the call");
                     self.back_off(attempt).await;
                 }
             }
@@ -178,7 +180,7 @@ impl Client {
         Ok(self.fetch(call.clone()).await?.result)
     }
 
-    /// The pause after the first, the second, .. attempt.
+    /// Waits before the next attempt. The pause doubles with each attempt, starting at attempt 1.
     pub(crate) async fn back_off(&self, attempt: u32) {
         let delay = self.0.options.retry_delay;
         tokio::time::sleep(delay * 2_u32.saturating_pow(attempt - 1)).await;
@@ -207,7 +209,7 @@ impl Client {
         let limit = self.timeout_for(&call);
         let answered = timeout(limit, self.0.connections.request(request)).await;
         let answered = match answered {
-            Err(_) => return Err(unanswered(format!("no answer within {limit:?}").into())),
+            Err(_) => return Err(unanswered(format!("no response within {limit:?}").into())),
             Ok(Err(error)) if error.is_connect() => {
                 return Err(CallError::Unsent(Cause::new(error)));
             }
@@ -218,7 +220,7 @@ impl Client {
         let span = tracing::Span::current();
         span.record("status", status.as_u16())
             .record("cf_ray", &ray);
-        tracing::debug!("answered");
+        tracing::debug!("received a response");
         if status == StatusCode::TOO_MANY_REQUESTS {
             let asked = self.retry_after_of(answered.headers());
             return Err(CallError::Throttled(self.0.limiter.pause(asked)));
@@ -276,7 +278,7 @@ impl Client {
         Some(retry_after(header, self.0.clock.now()))
     }
 
-    /// The body, if it is not too long and never pauses for too long.
+    /// Reads the body. Returns an error if it is too long or if it stalls for too long.
     async fn read(
         &self,
         answered: Response<Incoming>,
@@ -301,17 +303,17 @@ fn ray_of(headers: &HeaderMap) -> String {
     ray.unwrap_or("unknown").to_owned()
 }
 
-/// Connections with TLS that trust what the system trusts.
+/// Creates a connector that trusts the root certificates of the operating system.
 fn connector(
     base_url: &str,
     connect_timeout: Duration,
 ) -> Result<HttpsConnector<HttpConnector>, TlsError> {
     let mut roots = RootCertStore::empty();
     if base_url.starts_with("https:") {
-        // Those that cannot be read are left out.
+        // Certificates that cannot be parsed are skipped.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
-            tracing::warn!("there is no root certificate: Cloudflare will not be trusted");
+            tracing::warn!("no root certificates found: connections to Cloudflare will fail");
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

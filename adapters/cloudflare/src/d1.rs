@@ -9,10 +9,10 @@ use crate::client::Client;
 use crate::error::CallError;
 use crate::paging::{first_match, numbered_page};
 
-/// A database of this name exists.
+/// The error code if a database with this name exists.
 pub(crate) const DUPLICATE: u32 = 7_502;
 
-/// There is no such database.
+/// The error code if the database does not exist.
 const MISSING: u32 = 7_404;
 
 const PATH: [&str; 2] = ["d1", "database"];
@@ -33,7 +33,7 @@ impl From<Database> for Provisioned {
     }
 }
 
-/// The API searches for names that hold the text; only the very name counts.
+/// Finds a database by its exact name. The API also returns longer names that contain the text.
 pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
     let list = client.call(Method::GET, "d1.find", &PATH);
     let list = list.query("name", name).query("per_page", 100);

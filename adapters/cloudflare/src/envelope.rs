@@ -1,4 +1,4 @@
-//! What answers of the API are wrapped in.
+//! The envelope of API responses.
 
 use core_domain::port::Cause;
 use http::StatusCode;
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::error::shortened;
 
-/// A successful answer.
+/// The content of a successful response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Content {
     pub(crate) result: Value,
     pub(crate) info: ResultInfo,
 }
 
-/// Where in a list a page is.
+/// The position of a page in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct ResultInfo {
@@ -24,22 +24,22 @@ pub(crate) struct ResultInfo {
     pub(crate) cursor: Option<String>,
 }
 
-/// An answer that is no success.
+/// An unsuccessful response.
 #[derive(Debug)]
 pub(crate) enum EnvelopeError {
-    /// The API says no, with these codes.
+    /// The API refused the request, with these codes and messages.
     Refused(Vec<(u32, String)>),
-    /// It does not come from the API.
+    /// The response is not from the API, for example a page of a proxy.
     Unreadable(Cause),
 }
 
-/// Takes an answer out of its envelope. What the API says counts more than the status; a few answers have no envelope.
+/// Decodes a response. The `success` field decides, not the HTTP status. A few responses have no envelope.
 pub(crate) fn decode(status: StatusCode, body: &[u8]) -> Result<Content, EnvelopeError> {
     if body.is_empty() && status.is_success() {
         return Ok(Content::default());
     }
     let value: Value = serde_json::from_slice(body)
-        .map_err(|_| EnvelopeError::Unreadable(Cause::new(format!("status {status}, no JSON"))))?;
+        .map_err(|_| EnvelopeError::Unreadable(Cause::new(format!("status {status}, not JSON"))))?;
     match value.get("success").and_then(Value::as_bool) {
         Some(true) => Ok(Content {
             info: info_of(&value),
@@ -59,7 +59,7 @@ fn info_of(value: &Value) -> ResultInfo {
     serde_json::from_value(info).unwrap_or_default()
 }
 
-/// The errors of an envelope, or the one of a gateway's `{code, error}`.
+/// Returns the codes and messages of an envelope, or those of a gateway's `{code, error}`.
 fn errors_of(value: &Value) -> Vec<(u32, String)> {
     let one = |error: &Value| {
         let code = error.get("code")?.as_u64()?.try_into().ok()?;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_says_counts_more_than_the_status() {
+    fn success_field_overrides_the_status() {
         let no =
             r#"{"success":false,"errors":[{"code":7502,"message":"there\nis one"}],"result":null}"#;
         for status in [StatusCode::OK, StatusCode::BAD_REQUEST] {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_without_an_envelope_are_what_they_are() {
+    fn responses_without_an_envelope_are_decoded() {
         let bare = decode(StatusCode::OK, br#"{"id":"x"}"#).unwrap();
         assert_eq!(bare.result["id"], "x");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! How a call of the API fails, and what that means to the job engine.
+//! Errors of API calls, and their meaning for the job engine.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,65 +6,65 @@ use std::time::Duration;
 use core_domain::port::{Cause, ProviderError};
 use http::StatusCode;
 
-/// The token is not one, or lacks a permission.
+/// Error codes of an invalid token or a missing permission.
 const ACCESS: [u32; 4] = [10_000, 9_109, 6_003, 6_111];
 
-/// The path names no object: our mistake, and no answer about one.
+/// The error code of an invalid path. It is an error of this adapter and does not prove that an object is missing.
 const NO_ROUTE: u32 = 7_003;
 
-/// Codes after which the same request may work, by the product that gives them.
+/// Error codes after which the same request can succeed, with the product that returns them.
 const TRANSIENT: [(&str, u32); 2] = [("d1", 7_500), ("pages", 8_000_000)];
 
-/// What tenants are told of other codes, by the product that gives them.
+/// Explanations of other error codes for tenants, with the product that returns them.
 const EXPLAINED: [(&str, u32, &str); 4] = [
-    ("d1", 7_406, "its account has no room for another database"),
-    ("r2", 10_042, "its account has no R2"),
+    ("d1", 7_406, "the account cannot have more databases"),
+    ("r2", 10_042, "R2 is not enabled for the account"),
     ("worker", 10_027, "the script is too large"),
-    ("hostname", 1_407, "it does not take the hostname"),
+    ("hostname", 1_407, "the hostname is not accepted"),
 ];
 
-/// The codes of a script that was refused for what is in it: its author has to be told.
+/// The error code of an invalid script. Its message is shown to the author of the script.
 const SCRIPT_REFUSED: (&str, u32) = ("worker", 10_021);
 
-/// The longest text of the API that is repeated.
+/// Maximum length of a message of the API that is repeated, in characters.
 const LONGEST_MESSAGE: usize = 500;
 
-/// How a call failed.
+/// The error of an API call.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum CallError {
-    /// It was not sent.
+    /// The request was not sent.
     #[error("the request was not sent")]
     Unsent(#[source] Cause),
-    /// It is not the time to send.
+    /// The rate limit is exhausted; contains the time to wait.
     #[error("the API asks to wait {} s", .0.as_secs())]
     Throttled(Duration),
-    /// It was sent, and what came back says nothing.
-    #[error("there was no answer that makes sense")]
+    /// The request was sent, but no usable response was received.
+    #[error("no usable response was received")]
     Unanswered {
-        /// Whether it would have changed nothing.
+        /// Whether the request only reads.
         reads: bool,
-        /// What came back.
+        /// The reason, or the unusable response.
         #[source]
         cause: Cause,
     },
-    /// The API says no.
+    /// The API refused the request.
     #[error("the API refused: {0}")]
     Refused(Box<Refusal>),
 }
 
-/// An answer that says no.
+/// The details of a refused request.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
-    /// `product.verb`.
+    /// The operation as `product.verb`.
     pub(crate) operation: &'static str,
     pub(crate) status: StatusCode,
-    /// Codes, with what they say.
+    /// The error codes with their messages.
     pub(crate) errors: Vec<(u32, String)>,
-    /// Cloudflare's id of the request.
+    /// The request id of Cloudflare (`cf-ray`).
     pub(crate) ray: String,
-    /// Whether it would have changed nothing.
+    /// Whether the request only reads.
     pub(crate) reads: bool,
-    /// Whether the request held something that its answer might repeat.
+    /// Whether the response could repeat confidential values of the request.
     pub(crate) is_confidential: bool,
 }
 
@@ -77,7 +77,7 @@ impl Refusal {
         self.operation.split('.').next().unwrap_or_default()
     }
 
-    /// Whether nobody knows if it happened, or it may work the next time.
+    /// Returns whether the outcome is unknown, or the request can succeed later.
     fn is_ambiguous(&self) -> bool {
         let mut known = TRANSIENT.iter();
         let transient = known.any(|(product, code)| *product == self.product() && self.has(*code));
@@ -91,10 +91,10 @@ impl Refusal {
         statuses.contains(&self.status) || ACCESS.iter().any(|code| self.has(*code))
     }
 
-    /// What tenants are told.
+    /// Returns the message for tenants.
     fn public_message(&self) -> String {
         if self.is_access() {
-            return "its operator has to renew the access to it".to_owned();
+            return "the operator must renew the API token or its permissions".to_owned();
         }
         let product = self.product();
         let explained = EXPLAINED
@@ -111,9 +111,9 @@ impl Refusal {
             return format!("the script is not valid: {}", shortened(message));
         }
         match self.errors.first() {
-            Some((code, _)) => format!("it does not take the request (code {code})"),
+            Some((code, _)) => format!("the request was not accepted (code {code})"),
             None => format!(
-                "it does not take the request (status {})",
+                "the request was not accepted (status {})",
                 self.status.as_u16()
             ),
         }
@@ -124,7 +124,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} was answered {}",
+            "{} responded with {}",
             self.operation,
             self.status.as_u16()
         )?;
@@ -138,19 +138,19 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The text on one line, and not too long.
+/// Returns the text on one line, shortened to the maximum length.
 pub(crate) fn shortened(text: &str) -> String {
     let fits = text.chars().take(LONGEST_MESSAGE);
     fits.map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 impl CallError {
-    /// Whether the API gave this code.
+    /// Returns whether the API responded with this code.
     pub(crate) fn has(&self, code: u32) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.has(code))
     }
 
-    /// Whether the API says that the object does not exist: by this code, or by the status alone.
+    /// Returns whether the API responded that the object does not exist: with this code, or with status 404.
     pub(crate) fn is_missing(&self, code: u32) -> bool {
         let Self::Refused(refusal) = self else {
             return false;
@@ -159,7 +159,7 @@ impl CallError {
         refusal.has(code) || by_status
     }
 
-    /// Whether nobody knows if it happened.
+    /// Returns whether the outcome of the request is unknown.
     pub(crate) fn is_ambiguous(&self) -> bool {
         match self {
             Self::Unanswered { .. } => true,
@@ -168,7 +168,7 @@ impl CallError {
         }
     }
 
-    /// Whether the same call may work a moment later.
+    /// Returns whether the same call can succeed a moment later.
     pub(crate) fn may_work_soon(&self) -> bool {
         self.is_ambiguous() || matches!(self, Self::Unsent(_))
     }
@@ -198,7 +198,7 @@ impl From<CallError> for ProviderError {
             }
             CallError::Refused(refusal) => {
                 if refusal.is_access() {
-                    tracing::error!(%refusal, "the token is not accepted: renew it, or give it the permission");
+                    tracing::error!(%refusal, "Cloudflare rejected the API token: renew it or add the missing permission");
                 } else {
                     tracing::warn!(%refusal, "Cloudflare refused a request");
                 }

@@ -1,4 +1,4 @@
-//! The infrastructure port at Cloudflare.
+//! The implementation of the infrastructure port for Cloudflare.
 
 use std::sync::Arc;
 
@@ -23,34 +23,34 @@ use crate::worker::subdomain::Subdomain;
 use crate::worker::upload::upload;
 use crate::{d1, kv, queue, r2, secrets};
 
-/// Why Cloudflare cannot be worked with.
+/// An error that prevents the use of Cloudflare.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloudflareError {
-    /// A value is wrong.
+    /// An option is invalid.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// TLS cannot be set up.
+    /// The TLS configuration could not be created.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// Infrastructure in an account at Cloudflare. Cheap to clone; clones share connections, the limit of requests, and what is
-/// remembered of the account.
+/// An infrastructure provider that uses one Cloudflare account. Cheap to clone; clones share the connections, the rate
+/// limiter and the caches.
 #[derive(Clone, Debug)]
 pub struct CloudflareInfrastructure {
     client: Client,
     subdomain: Arc<Subdomain>,
     zones: Arc<Zones>,
-    /// Each stands for a part of a site in memory.
+    /// One permit for each part of a site that may be in memory.
     uploads: Arc<Semaphore>,
 }
 
 impl CloudflareInfrastructure {
-    /// Works in this account. Sends nothing yet.
+    /// Creates the provider. Sends no requests yet.
     ///
     /// # Errors
-    /// [`CloudflareError`] when a value is wrong, or TLS cannot be set up.
+    /// [`CloudflareError`] if an option is invalid or TLS cannot be set up.
     pub fn new(
         account: CloudflareAccount,
         options: CloudflareOptions,
@@ -67,7 +67,7 @@ impl CloudflareInfrastructure {
         })
     }
 
-    /// The object of this name, whosever it is, without its address.
+    /// Finds an object of any owner by name, without the URL of a worker.
     async fn find(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, CallError> {
         let (client, name) = (&self.client, resource.name.as_str());
         match resource.resource_type {
@@ -80,16 +80,19 @@ impl CloudflareInfrastructure {
         }
     }
 
-    /// Refuses a target of a hostname that does not exist, or is another owner's.
+    /// Returns an error if the target of a hostname does not exist or has another owner.
     async fn ensure_target(&self, target: &ResourceRef, owner: &str) -> Result<(), ProviderError> {
         let Some(found) = self.find(target).await? else {
-            let message = format!("there is no {} {}", target.resource_type, target.name);
+            let message = format!(
+                "the {} {} does not exist",
+                target.resource_type, target.name
+            );
             return Err(ProviderError::Permanent(message));
         };
         ensure_owned(found, &target.name, owner).map(drop)
     }
 
-    /// Puts a script up, and lets it be served.
+    /// Uploads a worker and enables its workers.dev address.
     async fn put_worker(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
         let (client, resource) = (&self.client, &request.resource);
         let made = upload(client, request).await?;
@@ -97,7 +100,7 @@ impl CloudflareInfrastructure {
         Ok(self.with_url(resource, made).await?)
     }
 
-    /// Makes a project, or lets one that exists have what the request asks for.
+    /// Creates a Pages project, or updates the settings of an existing one.
     async fn put_project(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
         let (client, name) = (&self.client, request.resource.name.as_str());
         let settings = config::environment(client, request).await?;
@@ -112,7 +115,7 @@ impl CloudflareInfrastructure {
         self.made_or_found(request, made, project::DUPLICATE).await
     }
 
-    /// Makes an object of a type whose names the API gives once.
+    /// Creates an object of a type with unique names.
     async fn insert(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
         let (client, resource) = (&self.client, &request.resource);
         let name = resource.name.as_str();
@@ -130,7 +133,7 @@ impl CloudflareInfrastructure {
         self.made_or_found(request, made, duplicate).await
     }
 
-    /// What was made. After an answer that leaves it open who made it, it is looked for once more.
+    /// Returns the created object. If it is unclear who created it, looks it up again.
     async fn made_or_found(
         &self,
         request: &CreateResource,
@@ -144,7 +147,7 @@ impl CloudflareInfrastructure {
                 match found {
                     Some(found) => ensure_owned(found, name, &request.owner),
                     None if error.has(duplicate) => {
-                        let cause = format!("{resource:?} exists, and is not found");
+                        let cause = format!("{resource:?} exists but is not found");
                         Err(ProviderError::Transient(cause.into()))
                     }
                     None => Err(error.into()),
@@ -154,7 +157,7 @@ impl CloudflareInfrastructure {
         }
     }
 
-    /// With the address of a worker, which other objects bring along.
+    /// Adds the URL of a worker. Objects of other types already have their URL.
     async fn with_url(
         &self,
         resource: &ResourceRef,

@@ -9,10 +9,10 @@ use crate::client::Client;
 use crate::error::CallError;
 use crate::paging::{first_match, numbered_page};
 
-/// A namespace of this title exists.
+/// The error code if a namespace with this title exists.
 pub(crate) const DUPLICATE: u32 = 10_014;
 
-/// There is no such namespace.
+/// The error code if the namespace does not exist.
 const MISSING: u32 = 10_013;
 
 const PATH: [&str; 3] = ["storage", "kv", "namespaces"];
@@ -33,7 +33,8 @@ impl From<Namespace> for Provisioned {
     }
 }
 
-/// The API cannot search for a title: every page is read until it comes.
+/// Finds a namespace by its title. The API has no filter for titles, so this reads the pages of the list until the
+/// title appears.
 pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
     let list = client
         .call(Method::GET, "kv.find", &PATH)

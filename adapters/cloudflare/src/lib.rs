@@ -1,25 +1,30 @@
-//! Infrastructure at Cloudflare: [`CloudflareInfrastructure`] implements the infrastructure port over its API v4.
+//! The Cloudflare infrastructure provider: [`CloudflareInfrastructure`] implements the infrastructure port with the
+//! Cloudflare API v4.
 //!
-//! Every call may be repeated. Objects are found again by their names, before they are made and whenever nobody knows whether
-//! they were made; what another owner has is left alone. Whose an object is stands in a tag of a worker and in a variable of a
-//! project; databases, namespaces, buckets and queues take no mark, so their names tell
-//! ([`core_domain::registry::bears_platform`]).
+//! Every call can be repeated. An object is looked up by name before it is created, and again whenever the outcome of
+//! the creation is unknown. Objects of other owners are never changed.
+//!
+//! The owner of a worker is stored in a tag, and the owner of a project in a variable. Databases, namespaces, buckets
+//! and queues cannot be marked, so their names contain the owner ([`core_domain::registry::bears_platform`]).
 //!
 //! # The token
-//! It needs, for the account: D1, Workers KV Storage, Workers R2 Storage, Queues, Workers Scripts and Cloudflare Pages, all
-//! *Edit*, and Account Settings *Read*; for the zones that hostnames are in: Zone *Read*, DNS, Workers Routes, and SSL and
-//! Certificates, the last three *Edit*. Neither it nor any secret is in a log, an error or a `Debug` text.
+//! The API token needs these permissions for the account: D1, Workers KV Storage, Workers R2 Storage, Queues, Workers
+//! Scripts and Cloudflare Pages, all *Edit*, and Account Settings *Read*. For the zones of hostnames it needs Zone
+//! *Read* and DNS, Workers Routes, SSL and Certificates, the last three *Edit*. Neither the token nor any secret
+//! appears in logs, errors or `Debug` output.
 //!
 //! # Requests
-//! Cloudflare allows a token 1200 requests in five minutes and blocks it afterwards. All calls of a process go through one
-//! limiter, which spreads them or answers that it is not the time; processes that share a token have to share the number
-//! ([`CloudflareOptions::requests`]). After a 429 nobody sends before the time it names is over. Logs name each request by
-//! `cf_ray`.
+//! Cloudflare allows 1200 requests in five minutes for each token, and blocks the token if it exceeds them. All calls
+//! of a process share one rate limiter. It spreads requests, or returns a throttling error if the wait is too long.
+//! Processes that share a token must divide the number ([`CloudflareOptions::requests`]). After a response with status
+//! 429, no request is sent until the time in it has passed. Logs contain the `cf_ray` of each request.
 //!
-//! # What it does not do
-//! Compile: a folder `_worker.js` of a site is refused, and its folder `functions` is left out. Set the fallback origin of
-//! the zone with the customers' hostnames. Serve wildcards of customers. Jurisdictions, and locations of databases and
-//! buckets. Remove routes that somebody made by hand for a worker it removes.
+//! # What is not supported
+//! - Bundling: a folder `_worker.js` of a site is refused, and its folder `functions` is ignored.
+//! - Setting the fallback origin of the zone for customers' hostnames.
+//! - Wildcard hostnames of customers.
+//! - Jurisdictions, and locations of databases and buckets.
+//! - Deleting routes that were created manually for a deleted worker.
 
 mod binding;
 mod bound;

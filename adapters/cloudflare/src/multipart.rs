@@ -1,8 +1,8 @@
-//! Bodies of several parts (RFC 7578).
+//! Multipart request bodies (RFC 7578).
 
 use bytes::Bytes;
 
-/// A body in the making.
+/// A builder of a multipart body.
 #[derive(Debug)]
 pub(crate) struct Form {
     boundary: String,
@@ -10,7 +10,7 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// The boundary must not stand in any part: something nobody else can know, or a digest of all of them.
+    /// Creates an empty body. The boundary must not occur in any part; use a random text or a digest of all parts.
     pub(crate) fn new(boundary: impl Into<String>) -> Self {
         Self {
             boundary: boundary.into(),
@@ -42,7 +42,7 @@ impl Form {
         self
     }
 
-    /// The type of the whole, and the whole.
+    /// Returns the content type and the body.
     pub(crate) fn finish(mut self) -> (String, Bytes) {
         let end = format!("--{}--\r\n", self.boundary);
         self.body.extend_from_slice(end.as_bytes());
@@ -51,7 +51,7 @@ impl Form {
     }
 }
 
-/// A parameter, as browsers write it.
+/// Encodes a header parameter in the way that browsers do.
 fn quoted(parameter: &str, value: &str) -> String {
     let value = value
         .replace('"', "%22")
@@ -60,7 +60,7 @@ fn quoted(parameter: &str, value: &str) -> String {
     format!("{parameter}=\"{value}\"")
 }
 
-/// A boundary that stands in none of these parts: a digest over all of them, which no part can hold of itself.
+/// Returns a boundary that occurs in none of these parts: a digest of all of them, which no part can contain.
 pub(crate) fn boundary<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = blake3::Hasher::new();
     for part in parts {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_end_their_header() {
+    fn names_are_escaped_in_part_headers() {
         let form = Form::new("b").text("metadata", "{}");
         let (content_type, body) = form.file("a\"\r\nX: y", "text/plain", b"1").finish();
         assert_eq!(content_type, "multipart/form-data; boundary=b");

@@ -1,4 +1,4 @@
-//! What the adapter is told.
+//! The configuration of the adapter.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use core_domain::kernel::{Secret, duration_text};
 use http::Uri;
 use serde::{Deserialize, Serialize};
 
-/// Where Cloudflare's API is.
+/// The base URL of the Cloudflare API.
 pub const API: &str = "https://api.cloudflare.com/client/v4";
 
-/// The longest answer to a request that can be waited for: the engine gives a step a minute.
+/// Maximum of [`CloudflareOptions::request_timeout`]: the job engine gives a step one minute.
 const LONGEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Whose account is worked in.
+/// The Cloudflare account that is used.
 #[derive(Clone)]
 pub struct CloudflareAccount {
-    /// An API token; the crate says which permissions it needs.
+    /// The API token. The crate documentation lists the permissions that it needs.
     pub token: Secret,
-    /// The account's id: 32 hexadecimal digits.
+    /// The id of the account: 32 hexadecimal digits.
     pub account_id: String,
-    /// Where the API is, without a slash at the end; [`API`] for Cloudflare itself.
+    /// The base URL of the API, without a slash at the end. Use [`API`] for Cloudflare itself.
     pub base_url: String,
 }
 
@@ -33,47 +33,50 @@ impl fmt::Debug for CloudflareAccount {
     }
 }
 
-/// How Cloudflare is worked with. Durations are written as `90s` or `1h 30m`, sizes as bytes.
+/// The options of the Cloudflare adapter. Durations are written as `90s` or `1h 30m`, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CloudflareOptions {
-    /// The zone, by name or id, whose custom hostnames are the customers' own ("Cloudflare for SaaS"). Without one none are
-    /// served. Its fallback origin is set by its operator.
+    /// The name or id of the zone that contains customers' custom hostnames ("Cloudflare for SaaS"). If it is not set,
+    /// customers' hostnames are not served. The operator must set the fallback origin of the zone. Default: not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saas_zone: Option<String>,
-    /// The compatibility date of workers that are uploaded. 2026-11-01 unless set.
+    /// The compatibility date of uploaded workers. Default: `2026-11-01`.
     pub compatibility_date: String,
-    /// Whether workers are served at the account's subdomain of workers.dev, where it has one. Yes unless set.
+    /// If `true`, workers are also served at the account's workers.dev subdomain, if it has one. Default: `true`.
     pub workers_dev: bool,
-    /// Requests this process sends in a window at the most. 1200 unless set, which is what Cloudflare allows a token: several
-    /// processes with one token share it.
+    /// Maximum number of requests of this process in one window. Cloudflare allows 1200 for each token, so processes
+    /// with the same token must divide this number. Minimum: 2. Default: 1200.
     pub requests: u32,
-    /// How long the window is. 5 min unless set.
+    /// The length of the window. Default: 5 minutes.
     #[serde(with = "duration_text")]
     pub window: Duration,
-    /// How long a request waits for its turn; one that would wait longer is answered as throttled. 2 s unless set.
+    /// Maximum time that a request waits for the rate limiter. If it would have to wait longer, it fails as throttled.
+    /// Default: 2 seconds.
     #[serde(with = "duration_text")]
     pub longest_wait: Duration,
-    /// How long a connection may take. 5 s unless set.
+    /// Maximum time to open a connection. Default: 5 seconds.
     #[serde(with = "duration_text")]
     pub connect_timeout: Duration,
-    /// How long an answer may take to begin, 1 min at the most. 30 s unless set.
+    /// Maximum time until a response starts, at most 1 minute. Default: 30 seconds.
     #[serde(with = "duration_text")]
     pub request_timeout: Duration,
-    /// How long an upload of up to 54 MiB may take until its answer begins. 2 min unless set.
+    /// Maximum time until the response to an upload of up to 54 MiB starts. Default: 2 minutes.
     #[serde(with = "duration_text")]
     pub upload_timeout: Duration,
-    /// How long an answer may pause. 10 s unless set.
+    /// Maximum time between two pieces of a response body. Default: 10 seconds.
     #[serde(with = "duration_text")]
     pub idle_timeout: Duration,
-    /// The longest body of an answer that is read. 16 MiB unless set.
+    /// Maximum length of a response body, in bytes. Default: 16 MiB.
     pub answer_bytes: usize,
-    /// The first pause before a call is repeated that may be repeated by itself; it doubles each time. 1 s unless set.
+    /// The pause before the first retry of a call that can be repeated. It doubles with each retry. Default: 1 second.
     #[serde(with = "duration_text")]
     pub retry_delay: Duration,
-    /// Parts of sites that are in memory and uploaded at a time, each of up to 54 MiB, in the whole process. 3 unless set.
+    /// Maximum number of parts of sites that the process holds in memory and uploads at the same time. A part has up to
+    /// 54 MiB. Default: 3.
     pub uploads: u32,
-    /// How long one call empties a bucket before it is removed; the next one goes on. 30 s unless set.
+    /// Maximum time that one call deletes objects of a bucket before the bucket can be deleted. The next call
+    /// continues. Default: 30 seconds.
     #[serde(with = "duration_text")]
     pub emptying_time: Duration,
 }
@@ -99,13 +102,13 @@ impl Default for CloudflareOptions {
     }
 }
 
-/// A value nothing could work with.
+/// An invalid option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {problem}")]
 pub struct OptionError {
-    /// Which: `cloudflare.` and its name in [`CloudflareAccount`] or [`CloudflareOptions`].
+    /// The name of the setting: `cloudflare.` and the field of [`CloudflareAccount`] or [`CloudflareOptions`].
     pub setting: &'static str,
-    /// What is wrong with it; never a secret.
+    /// The problem with the value; never contains a secret.
     pub problem: &'static str,
 }
 
@@ -114,14 +117,14 @@ const fn refused(setting: &'static str, problem: &'static str) -> OptionError {
 }
 
 impl CloudflareAccount {
-    /// Tells whether the values go together, without asking anybody.
+    /// Checks the format of the values, without any requests.
     ///
     /// # Errors
-    /// [`OptionError`] names the first one that is wrong.
+    /// [`OptionError`] names the first invalid value.
     pub fn check(&self) -> Result<(), OptionError> {
         let token = self.token.expose();
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(refused("cloudflare.token", "is no API token"));
+            return Err(refused("cloudflare.token", "is not a valid API token"));
         }
         if !is_id(&self.account_id) {
             return Err(refused(
@@ -132,7 +135,7 @@ impl CloudflareAccount {
         if !is_base_url(&self.base_url) {
             return Err(refused(
                 "cloudflare.base_url",
-                "must be of the form https://host/path, or http:// on this machine",
+                "must have the form https://host/path (http:// only for this machine)",
             ));
         }
         Ok(())
@@ -140,10 +143,10 @@ impl CloudflareAccount {
 }
 
 impl CloudflareOptions {
-    /// Tells whether Cloudflare can be worked with like this.
+    /// Checks the values, without any requests.
     ///
     /// # Errors
-    /// [`OptionError`] names the first one that is wrong.
+    /// [`OptionError`] names the first invalid value.
     pub fn check(&self) -> Result<(), OptionError> {
         if self.saas_zone.as_deref() == Some("") {
             return Err(refused(
@@ -158,22 +161,22 @@ impl CloudflareOptions {
             ));
         }
         if self.requests < 2 {
-            return Err(refused("cloudflare.requests", "must be two at least"));
+            return Err(refused("cloudflare.requests", "must be at least 2"));
         }
         if self.request_timeout > LONGEST_TIMEOUT {
             return Err(refused(
                 "cloudflare.request_timeout",
-                "must be 1 min at the most",
+                "must be at most 1 min",
             ));
         }
         if self.answer_bytes == 0 {
             return Err(refused(
                 "cloudflare.answer_bytes",
-                "must be more than nothing",
+                "must be greater than zero",
             ));
         }
         if self.uploads == 0 {
-            return Err(refused("cloudflare.uploads", "must be more than nothing"));
+            return Err(refused("cloudflare.uploads", "must be greater than zero"));
         }
         let times = [
             ("cloudflare.window", self.window),
@@ -184,18 +187,19 @@ impl CloudflareOptions {
             ("cloudflare.emptying_time", self.emptying_time),
         ];
         match times.iter().find(|(_, time)| time.is_zero()) {
-            Some((setting, _)) => Err(refused(setting, "must be more than nothing")),
+            Some((setting, _)) => Err(refused(setting, "must be greater than zero")),
             None => Ok(()),
         }
     }
 }
 
-/// Tells whether a text is an id of an account or a zone.
+/// Returns whether a text is the id of an account or a zone.
 pub(crate) fn is_id(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The token travels in every request: without TLS to this machine alone.
+/// Returns whether a text is a valid base URL. Every request contains the token, so plain HTTP is allowed only to this
+/// machine.
 fn is_base_url(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else {
         return false;

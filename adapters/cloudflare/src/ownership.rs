@@ -1,18 +1,18 @@
-//! Whose an object is.
+//! Ownership of objects.
 
 use core_domain::kernel::PlatformId;
 use core_domain::port::{ProviderError, Provisioned, ResourceRef};
 use core_domain::registry::{ResourceType, bears_platform};
 
-/// The owner of an object that could have a mark, and has none of ours.
+/// The owner of an object that could have an owner mark but has none.
 const NOBODY: &str = "";
 
-/// Tells whether an object is an owner's, who is a platform.
+/// Returns whether an object belongs to an owner. The owner must be a platform.
 pub(crate) fn belongs_to(found: &Provisioned, name: &str, owner: &str) -> bool {
     PlatformId::parse(owner).is_some_and(|platform| found.belongs_to(name, &platform))
 }
 
-/// The object, unless it is another owner's.
+/// Returns the object, or an error if it belongs to another owner.
 pub(crate) fn ensure_owned(
     found: Provisioned,
     name: &str,
@@ -25,12 +25,13 @@ pub(crate) fn ensure_owned(
     }
 }
 
-/// The owner of an object of a type that is marked.
+/// Returns the owner of an object of a type that supports marks.
 pub(crate) fn of_mark(mark: Option<&str>) -> Option<String> {
     Some(mark.unwrap_or(NOBODY).to_owned())
 }
 
-/// Refuses a name that nobody could tell as the owner's afterwards: databases, namespaces, buckets and queues take no mark.
+/// Returns an error if the name does not identify the owner. Databases, namespaces, buckets and queues cannot be
+/// marked, so their names must contain the platform.
 pub(crate) fn ensure_recognisable(
     resource: &ResourceRef,
     owner: &str,
@@ -43,6 +44,6 @@ pub(crate) fn ensure_recognisable(
     if is_marked || PlatformId::parse(owner).is_some_and(bears) {
         return Ok(());
     }
-    let message = format!("{} is not a name of the platform's", resource.name);
+    let message = format!("{} is not a name of the platform", resource.name);
     Err(ProviderError::Permanent(message))
 }

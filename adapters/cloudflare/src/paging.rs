@@ -1,4 +1,4 @@
-//! Walks through lists that come in pages.
+//! Reading of paginated lists.
 
 use serde::de::DeserializeOwned;
 
@@ -7,17 +7,17 @@ use crate::client::Client;
 use crate::envelope::ResultInfo;
 use crate::error::CallError;
 
-/// The longest list that is walked, in pages: an end for answers that never say it.
+/// Maximum number of pages that are read, in case a list never ends.
 const MOST_PAGES: u64 = 1_000;
 
-/// Whether pages follow this one of so many rows.
+/// Returns whether another page follows this one, which has `rows` rows.
 pub(crate) fn has_next(info: &ResultInfo, page: u64, rows: usize) -> bool {
     let per_page = info.per_page.unwrap_or(rows as u64);
     let total = info.total_count.unwrap_or(0);
     rows > 0 && page < MOST_PAGES && page.saturating_mul(per_page) < total
 }
 
-/// The list at a page; the first is what comes unasked.
+/// Returns the call for a page of the list. The first page needs no parameter.
 pub(crate) fn at(list: Call, page: u64) -> Call {
     if page == 1 {
         list
@@ -26,7 +26,7 @@ pub(crate) fn at(list: Call, page: u64) -> Call {
     }
 }
 
-/// The first row of a list of numbered pages that matches.
+/// Returns the first matching row of a list with numbered pages.
 pub(crate) async fn first_match<T: DeserializeOwned>(
     client: &Client,
     list: &Call,
@@ -46,7 +46,7 @@ pub(crate) async fn first_match<T: DeserializeOwned>(
     }
 }
 
-/// A page of a list of numbered pages, and the cursor of the next one.
+/// Returns one page of a list with numbered pages, and the cursor of the next page.
 pub(crate) async fn numbered_page<T: DeserializeOwned>(
     client: &Client,
     list: Call,

@@ -1,4 +1,4 @@
-//! Queues.
+//! Queues and their consumers.
 
 use core_domain::port::{OwnedObject, Provisioned};
 use http::Method;
@@ -9,10 +9,10 @@ use crate::client::Client;
 use crate::error::CallError;
 use crate::paging::{first_match, numbered_page};
 
-/// A queue of this name exists.
+/// The error code if a queue with this name exists.
 pub(crate) const DUPLICATE: u32 = 11_009;
 
-/// There is no such queue, or consumer.
+/// The error code if the queue or the consumer does not exist.
 const MISSING: u32 = 11_000;
 
 const PATH: [&str; 1] = ["queues"];
@@ -54,7 +54,7 @@ pub(crate) async fn create(client: &Client, name: &str) -> Result<Provisioned, C
     Ok(made.result.into())
 }
 
-/// Whatever consumes the queue is detached first.
+/// Deletes a queue after detaching its consumers.
 pub(crate) async fn remove(client: &Client, id: &str) -> Result<(), CallError> {
     let path = [&PATH[..], &[id, "consumers"]].concat();
     let list = client.call(Method::GET, "queue.consumers", &path);

@@ -1,4 +1,4 @@
-//! R2 buckets. A bucket's name is its id.
+//! R2 buckets. The name of a bucket is its id.
 
 use core_domain::port::{OwnedObject, ProviderError, Provisioned};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -10,19 +10,19 @@ use tokio::time::Instant;
 use crate::client::{Answer, Client};
 use crate::error::CallError;
 
-/// A bucket of this name exists.
+/// The error code if a bucket with this name exists.
 pub(crate) const DUPLICATE: u32 = 10_004;
 
-/// There is no such bucket.
+/// The error code if the bucket does not exist.
 const MISSING: u32 = 10_006;
 
-/// There is no such object.
+/// The error code if the object does not exist.
 const OBJECT_MISSING: u32 = 10_007;
 
-/// There are objects in the bucket.
+/// The error code if the bucket contains objects.
 const NOT_EMPTY: u32 = 10_008;
 
-/// Objects that are deleted at a time.
+/// Maximum number of objects that are deleted at the same time.
 const AT_A_TIME: usize = 8;
 
 const PATH: [&str; 2] = ["r2", "buckets"];
@@ -71,11 +71,12 @@ fn of_name(name: &str) -> Provisioned {
     .into()
 }
 
-/// How long is waited when a bucket is not empty and lists nothing: its list is behind, or parts of uploads are left.
+/// Time to wait in seconds if a bucket is not empty but its list is. The list can be outdated, or parts of unfinished
+/// uploads are left.
 const LIST_DELAY: u64 = 30;
 
-/// Removes the bucket with what is in it. Emptying a large one takes longer than a call may: then it is answered as
-/// unfinished after a while, and the next call goes on.
+/// Deletes a bucket and all its objects. A large bucket takes longer than one call may take. Then the call returns
+/// [`ProviderError::Unfinished`], and the next call continues.
 pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), ProviderError> {
     let until = Instant::now() + client.options().emptying_time;
     loop {
@@ -96,9 +97,9 @@ pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), ProviderEr
     }
 }
 
-/// What became of the first page of objects.
+/// The result of deleting the first page of objects.
 enum Emptied {
-    /// All of it was deleted.
+    /// All objects of the page were deleted.
     Page,
     OutOfTime,
     NothingListed,

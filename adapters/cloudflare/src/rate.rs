@@ -1,4 +1,4 @@
-//! How many requests are sent. One limiter is shared by everybody in the process who uses the token.
+//! The rate limiter of requests. All users of the token in the process share it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,19 +7,19 @@ use tokio::time::Instant;
 
 use crate::options::CloudflareOptions;
 
-/// How long nobody sends after an answer that asks for it without a time.
+/// The pause after a 429 response that contains no time.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
 
-/// The longest pause an answer can ask for.
+/// Maximum pause after a 429 response.
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
-/// Spreads requests: a quarter of what a window allows may go out at once, the rest evenly, so that no window ever has more
-/// than it allows.
+/// Spreads requests over time. A quarter of the requests of a window can be sent at once and the rest evenly, so no
+/// window exceeds its maximum.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
-    /// Between two requests when they are spread.
+    /// The time between two evenly spread requests.
     interval: Duration,
-    /// How far ahead of that the requests may be.
+    /// The time by which requests may be ahead of the even schedule.
     tolerance: Duration,
     longest_wait: Duration,
     state: Mutex<State>,
@@ -27,9 +27,9 @@ pub(crate) struct RateLimiter {
 
 #[derive(Debug)]
 struct State {
-    /// When the next request would be due were all of them spread.
+    /// The time of the next request in the even schedule.
     due: Instant,
-    /// Nobody sends before.
+    /// No request is sent before this time.
     paused_until: Instant,
 }
 
@@ -53,16 +53,16 @@ impl RateLimiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn of a request.
+    /// Waits until a request may be sent.
     ///
     /// # Errors
-    /// How long it would have to wait, when that is too long.
+    /// The required waiting time, if it is too long.
     pub(crate) async fn acquire(&self) -> Result<(), Duration> {
         let wait = self.reserve(Instant::now())?;
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
-        // Somebody may have been told to wait meanwhile.
+        // A pause may have started during the wait.
         match self.pause_left(Instant::now()) {
             Duration::ZERO => Ok(()),
             left => Err(left),
@@ -88,7 +88,7 @@ impl RateLimiter {
         self.state().paused_until.saturating_duration_since(now)
     }
 
-    /// Nobody sends for as long as an answer asked for; answers how long that is.
+    /// Pauses all requests for the time that a response asked for. Returns the length of the pause.
     pub(crate) fn pause(&self, asked: Option<Duration>) -> Duration {
         let pause = asked.unwrap_or(DEFAULT_PAUSE);
         let pause = pause.clamp(Duration::from_secs(1), LONGEST_PAUSE);
@@ -113,12 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn no_window_has_more_requests_than_it_allows_whenever_they_come() {
+    fn no_window_exceeds_its_maximum() {
         let limiter = limiter(16, 60, 0);
         let start = Instant::now();
         let mut sent: Vec<u64> = Vec::new();
         for second in 0..600 {
-            // All that are allowed, except for a while of silence.
+            // Sends all allowed requests, except in a quiet period.
             let quiet = (200..300).contains(&second);
             while !quiet && limiter.reserve(start + Duration::from_secs(second)).is_ok() {
                 sent.push(second);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_waits_a_little_for_its_turn_and_is_told_how_long_it_would_take_otherwise() {
+    fn request_waits_briefly_or_fails_with_the_waiting_time() {
         let limiter = limiter(8, 60, 15);
         let now = Instant::now();
         let waits: Vec<_> = (0..4).map(|_| limiter.reserve(now)).collect();
@@ -149,16 +149,16 @@ mod tests {
             Err(seconds(20)),
         ];
         assert_eq!(waits[..], expected);
-        // The one that was refused has taken no turn.
+        // The refused request did not use a slot.
         assert_eq!(limiter.reserve(now + seconds(10)), Ok(seconds(10)));
     }
 
     #[tokio::test]
-    async fn nobody_sends_while_an_answer_retry_after_of() {
+    async fn no_request_is_sent_during_a_pause() {
         let limiter = limiter(100, 60, 15);
         let asked = Duration::from_secs(7);
         assert_eq!(limiter.pause(Some(asked)), asked);
-        // A shorter one does not end it.
+        // A shorter pause does not end a longer one.
         limiter.pause(Some(Duration::ZERO));
         let left = limiter.acquire().await.unwrap_err();
         assert!(left > Duration::from_secs(5) && left <= asked, "{left:?}");

@@ -12,7 +12,7 @@ use crate::ownership::ensure_owned;
 use crate::pages::project::{self, OWNER, in_both};
 use crate::worker::script;
 
-/// The version that would get the secrets is not the one that serves.
+/// The error code if the latest version of the worker is not the deployed one.
 const NOT_DEPLOYED: u32 = 10_215;
 
 #[derive(Deserialize)]
@@ -30,7 +30,7 @@ struct Version {
     id: String,
 }
 
-/// Sets all of them with one call, so all or none.
+/// Sets all secrets with one call, so either all or none are set.
 pub(crate) async fn set(client: &Client, request: &SetSecrets) -> Result<(), ProviderError> {
     let (name, owner) = (&request.resource.name, &request.owner);
     let found = match request.resource.resource_type {
@@ -38,7 +38,7 @@ pub(crate) async fn set(client: &Client, request: &SetSecrets) -> Result<(), Pro
         ResourceType::Pages => project::find(client, name).await?,
         _ => return Err(without_secrets(&request.resource)),
     };
-    let missing = || ProviderError::Permanent(format!("there is no {name}"));
+    let missing = || ProviderError::Permanent(format!("{name} does not exist"));
     ensure_owned(found.ok_or_else(missing)?, name, owner)?;
     if request.secrets.is_empty() {
         return Ok(());
@@ -57,7 +57,7 @@ fn path<'a>(name: &'a str, rest: &'a str) -> [&'a str; 4] {
     ["workers", "scripts", name, rest]
 }
 
-/// As one new version.
+/// Sets the secrets of a worker as one new version.
 async fn set_of_worker(client: &Client, request: &SetSecrets) -> Result<(), CallError> {
     let name = request.resource.name.as_str();
     let secrets: Map<String, Value> = request
@@ -86,7 +86,7 @@ async fn set_of_worker(client: &Client, request: &SetSecrets) -> Result<(), Call
     }
 }
 
-/// Lets the newest version of a worker serve: somebody put one up without.
+/// Deploys the newest version of a worker, which was uploaded without a deployment.
 async fn deploy_latest(client: &Client, name: &str) -> Result<(), CallError> {
     let list = client.call(Method::GET, "worker.versions", &path(name, "versions"));
     let versions = client.fetch::<Versions>(list).await?.result;
@@ -99,10 +99,10 @@ async fn deploy_latest(client: &Client, name: &str) -> Result<(), CallError> {
     client.run(call.json(&body)).await
 }
 
-/// For both environments; they are there from the next deployment on.
+/// Sets the secrets of both environments of a project. They take effect with the next deployment.
 async fn set_of_project(client: &Client, request: &SetSecrets) -> Result<(), ProviderError> {
     if request.secrets.iter().any(|(name, _)| name == OWNER) {
-        let message = format!("{OWNER} is no name for a secret: it says whose the project is");
+        let message = format!("the secret name {OWNER} is reserved for the owner of the project");
         return Err(ProviderError::Permanent(message));
     }
     let secrets: Map<String, Value> = request
@@ -120,7 +120,7 @@ async fn set_of_project(client: &Client, request: &SetSecrets) -> Result<(), Pro
     Ok(client.run(call.json(&body).confidential()).await?)
 }
 
-/// The names of the secrets in their order; none of an object that does not exist.
+/// Returns the names of the secrets in alphabetical order. Returns an empty list if the object does not exist.
 pub(crate) async fn names(
     client: &Client,
     resource: &ResourceRef,

@@ -1,4 +1,4 @@
-//! Blobs in a folder, a file a key.
+//! Blob storage in a folder, with one file per key.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,18 +12,18 @@ use core_domain::port::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
 use crate::data_dir::{DataDir, Staged};
 use crate::error::{LocalError, Result, blocking};
 
-/// Blobs in a folder. A staged one is a file of the same file system, so that committing it moves no bytes.
+/// Blob storage in a folder. A staged blob is a file of the same file system, so committing it does not copy its bytes.
 #[derive(Clone, Debug)]
 pub struct FileBlobs {
     data: Arc<DataDir>,
 }
 
 impl FileBlobs {
-    /// Opens the folder, making it when needed, and removes what a killed process had staged there. The folder must be used
-    /// for nothing else.
+    /// Opens the folder and removes the staged files of killed processes. Creates the folder if it does not exist. The
+    /// folder must not be used for anything else.
     ///
     /// # Errors
-    /// [`LocalError::Io`] when the folder cannot be made or read.
+    /// [`LocalError::Io`] if the folder cannot be created or read.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self> {
         let root = root.into();
         let data = blocking(move || DataDir::open(&root)).await?;
@@ -76,7 +76,7 @@ impl Blobs for FileBlobs {
     }
 }
 
-/// A file in the staging folder.
+/// A blob that is not committed yet: a file in the staging folder.
 #[derive(Debug)]
 struct StagedFile {
     data: Arc<DataDir>,
@@ -94,7 +94,7 @@ impl StagedBlob for StagedFile {
 
     async fn open(&self) -> Result<Box<dyn BlobReader>, BlobError> {
         let path = self.staged.path().to_owned();
-        // A handle of its own: a copy of ours would share its position.
+        // Opens a separate handle: a clone of the existing one would share its read position.
         let file = blocking(move || Ok(File::open(path)?)).await?;
         Ok(Box::new(file))
     }

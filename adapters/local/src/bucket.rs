@@ -1,5 +1,5 @@
-//! A bucket of objects: a folder with one file an object, whose name is the digest of the key, so that every key is safe
-//! and has room.
+//! A bucket: a folder with one file per object. The file name is the digest of the key, so every key is a safe and
+//! short file name.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::names::digest;
 use crate::object::{Object, ObjectInfo, ObjectMetadata, ObjectReader, ObjectWriter};
 use crate::object_list::{ListQuery, ObjectPage, PageCollector};
 
-/// The folder of the objects inside the bucket.
+/// The subfolder of a bucket that contains the objects.
 pub(crate) const FOLDER: &str = "objects";
 
-/// An open bucket.
+/// An open object bucket.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     data: Arc<DataDir>,
@@ -43,10 +43,10 @@ impl Bucket {
         }
     }
 
-    /// Stores an object, durable when this returns, replacing what the key held.
+    /// Stores an object and replaces any previous object of the key. The object is durable when this returns.
     ///
     /// # Errors
-    /// As [`Bucket::put_object`].
+    /// Those of [`Bucket::put_object`].
     pub async fn put(&self, key: &str, content_type: &str, content: Vec<u8>) -> Result<ObjectInfo> {
         let metadata = ObjectMetadata {
             content_type: content_type.to_owned(),
@@ -55,11 +55,12 @@ impl Bucket {
         self.put_object(key, metadata, content.into()).await
     }
 
-    /// As [`Bucket::put`], with more that is known of the object.
+    /// Stores an object like [`Bucket::put`], with HTTP metadata and custom metadata.
     ///
     /// # Errors
-    /// [`LocalError::Invalid`] when the key is empty or longer than 1024 bytes; [`LocalError::Limit`] if the metadata is
-    /// longer than 8,192 bytes, where each pair counts 32 bytes more, or the object is too large; [`LocalError::Missing`] when the bucket was removed.
+    /// [`LocalError::Invalid`] if the key is empty or longer than 1,024 bytes. [`LocalError::Limit`] if the object is
+    /// too large, or if its metadata is longer than 8,192 bytes. Each metadata pair counts 32 bytes more than its
+    /// texts. [`LocalError::Missing`] if the bucket was deleted.
     pub async fn put_object(
         &self,
         key: &str,
@@ -71,7 +72,7 @@ impl Bucket {
         self.commit(writer, |_| Ok(())).await
     }
 
-    /// Begins an object. [`Bucket::commit`] puts it into its place.
+    /// Starts writing an object to the staging folder. [`Bucket::commit`] makes it visible.
     pub(crate) async fn begin(&self, key: &str, metadata: ObjectMetadata) -> Result<ObjectWriter> {
         let info = ObjectInfo::new(key, metadata, self.clock.now())?;
         self.run(move |bucket| {
@@ -81,7 +82,7 @@ impl Bucket {
         .await
     }
 
-    /// Appends to the content of an object that was begun.
+    /// Appends bytes to the content of an object that is being written.
     pub(crate) async fn append(
         &self,
         mut writer: ObjectWriter,
@@ -94,7 +95,7 @@ impl Bucket {
         self.execution.run(append).await
     }
 
-    /// Puts an object into its place if `check` accepts it, replacing what the key held.
+    /// Stores the object under its key if `check` accepts it, and replaces any previous object of the key.
     pub(crate) async fn commit(
         &self,
         writer: ObjectWriter,
@@ -112,10 +113,10 @@ impl Bucket {
         .await
     }
 
-    /// The object of a key, whole in memory.
+    /// Returns the object of a key, with its content in memory. Returns `None` if the key has no object.
     ///
     /// # Errors
-    /// [`LocalError::Missing`] when the bucket was removed.
+    /// [`LocalError::Missing`] if the bucket was deleted.
     pub async fn get(&self, key: &str) -> Result<Option<Object>> {
         let key = key.to_owned();
         self.run(move |bucket| {
@@ -129,13 +130,13 @@ impl Bucket {
         .await
     }
 
-    /// Opens the object of a key, to be read in pieces by [`Bucket::read`].
+    /// Opens the object of a key for reading with [`Bucket::read`]. Returns `None` if the key has no object.
     pub(crate) async fn open(&self, key: &str) -> Result<Option<ObjectReader>> {
         let file = file_name(key);
         self.run(move |bucket| bucket.reader(&file)).await
     }
 
-    /// Reads up to `max` bytes of an open object from `offset` on.
+    /// Reads at most `max` bytes of an open object, starting at `offset`.
     pub(crate) async fn read(
         &self,
         mut reader: ObjectReader,
@@ -149,18 +150,18 @@ impl Bucket {
         self.execution.run(read).await
     }
 
-    /// What is known of the object of a key.
+    /// Returns the description of the object of a key. Returns `None` if the key has no object.
     ///
     /// # Errors
-    /// [`LocalError::Missing`] when the bucket was removed.
+    /// [`LocalError::Missing`] if the bucket was deleted.
     pub async fn head(&self, key: &str) -> Result<Option<ObjectInfo>> {
         Ok(self.open(key).await?.map(|reader| reader.info))
     }
 
-    /// Removes a key; `false` when it held nothing.
+    /// Deletes the object of a key. Returns whether the object existed.
     ///
     /// # Errors
-    /// [`LocalError::Missing`] when the bucket was removed.
+    /// [`LocalError::Missing`] if the bucket was deleted.
     pub async fn delete(&self, key: &str) -> Result<bool> {
         let file = file_name(key);
         self.run(move |bucket| bucket.data.remove_file(&bucket.parts(&file)))
@@ -171,7 +172,7 @@ impl Bucket {
     /// most 1,000 objects, and fewer if their keys and metadata take more than about 8 MiB of memory.
     ///
     /// # Errors
-    /// [`LocalError::Missing`] when the bucket was removed; [`LocalError::Limit`] if the bucket has so many objects that
+    /// [`LocalError::Missing`] if the bucket was deleted; [`LocalError::Limit`] if the bucket has so many objects that
     /// reading their keys takes too long.
     pub async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<ObjectInfo>> {
         let query = ListQuery {
@@ -183,8 +184,8 @@ impl Bucket {
         Ok(self.page(query, |_| Ok(())).await?.objects)
     }
 
-    /// Lists a page of objects and folders. Calls `allow` after each object with the memory of the page in bytes.
-    /// An error of `allow` ends the list.
+    /// Lists one page of objects and folders. Calls `allow` after each object with the memory that the page uses, in
+    /// bytes. If `allow` returns an error, the list stops with that error.
     pub(crate) async fn page(
         &self,
         query: ListQuery,
@@ -203,7 +204,7 @@ impl Bucket {
                     );
                     return Err(LocalError::Limit(what));
                 }
-                // Deleted since the folder was read: not in the list.
+                // `None` if the object was deleted after the folder was read.
                 if let Some(reader) = bucket.reader(&file)? {
                     page.add(reader.info);
                 }

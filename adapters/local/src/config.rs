@@ -1,4 +1,4 @@
-//! How the local provider is set up.
+//! The configuration of the local provider.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,40 +15,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::workerd::{Workerd, WorkerdOptions};
 
-/// How the local provider is set up.
+/// The configuration of the local provider.
 #[derive(Clone, Debug)]
 pub struct LocalConfig {
-    /// The folder everything lives in; made when needed. Nothing outside is touched.
+    /// The folder that contains everything; created if it does not exist. The provider changes nothing outside it.
     pub root: PathBuf,
-    /// Which addresses sites are given.
+    /// The addresses at which sites and workers are served.
     pub sites: SiteAddress,
-    /// Expiry of key-value entries and of queue leases is measured with it.
+    /// The clock that measures the expiry of key-value entries and of queue leases.
     pub clock: Arc<dyn Clock>,
-    /// Which deployments are kept.
+    /// The rules that decide which old deployments are kept.
     pub retention: Retention,
-    /// The largest number, sizes and paths of a site's files.
+    /// Maximum number, sizes and path lengths of the files of a site.
     pub site_limits: Limits,
-    /// Bytes that the sites of one owner take on the disk, with replaced deployments: these are removed first, oldest first.
-    /// Default: no limit.
+    /// Maximum disk space of the sites of one owner, in bytes, including replaced deployments. If it is exceeded,
+    /// replaced deployments are deleted, oldest first. Default: no limit.
     pub site_bytes_per_owner: u64,
-    /// What runs the workers, see [`find_workerd`](crate::find_workerd); without it they are stored alone.
+    /// The `workerd` program that runs workers, see [`find_workerd`](crate::find_workerd). If `None`, workers are
+    /// stored but not run.
     pub workerd: Option<Workerd>,
-    /// How they are run.
+    /// The limits and options of running workers.
     pub workers: WorkerdOptions,
-    /// The command that hosts workers in a process of its own (Unix alone). Default: `None`, this process hosts them.
+    /// The command that hosts workers in a separate process (Unix only). If `None`, this process hosts them. Default:
+    /// `None`.
     pub worker_host: Option<WorkerHostCommand>,
-    /// Services that workers can fetch from by plain HTTP wherever they run, on this machine too: IAM, which auth workers
-    /// ask. None by default.
+    /// Services that workers can reach by plain HTTP at any address, including addresses of this machine. Auth workers
+    /// need IAM here. Default: none.
     pub reachable: Vec<Authority>,
-    /// Tells which platforms are suspended: their sites and workers respond with 451. Default: `None`, no platform is.
+    /// The source of platform suspensions. Sites and workers of suspended platforms respond with 451. If `None`, no
+    /// platform is suspended. Default: `None`.
     pub suspensions: Option<Arc<dyn PlatformSuspensions>>,
-    /// Failures asked for by tests; none by default.
+    /// Failures that tests inject. Default: none.
     pub faults: Faults,
 }
 
 impl LocalConfig {
-    /// The usual set-up: sites at `http://{project}.localhost:{port}/`, the usual retention, nothing that runs workers, no
-    /// faults.
+    /// Returns the default configuration: sites at `http://{project}.localhost:{port}/`, default retention, no
+    /// `workerd`, no injected faults.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, site_port: u16, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -68,31 +71,35 @@ impl LocalConfig {
     }
 }
 
-/// A command whose process hosts the workers of a provider: it calls [`run_worker_host`](crate::run_worker_host), writes
-/// nothing to standard output and logs to standard error. Of the environment of this process it has only `PATH` and `TMPDIR`.
+/// A command that hosts the workers of a provider in its own process.
 ///
-/// The limit of its memory counts what its allocator reserves, even if it is not used.
+/// The process calls [`run_worker_host`](crate::run_worker_host), writes nothing to standard output and logs to
+/// standard error. It inherits only `PATH` and `TMPDIR` from the environment of this process.
+///
+/// The memory limit counts the memory that its allocator reserves, even if it is unused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerHostCommand {
     /// The path of the executable file.
     pub program: PathBuf,
     /// The arguments of the command line.
     pub args: Vec<String>,
-    /// Environment variables and their values.
+    /// Additional environment variables, as pairs of name and value.
     pub env: Vec<(String, String)>,
 }
 
-/// Which deployments of a project are kept besides the one its address shows. The others are removed when the next
-/// deployment goes live, and by the daily clean-up.
+/// Decides which deployments of a project are kept in addition to the current one of each branch. The others are
+/// deleted when the next deployment goes live, and by the daily clean-up.
 ///
-/// A preview above the number or the age is removed, never refused. A site above `limits.site_bytes_per_platform` is refused.
+/// A preview that exceeds the number or the age is deleted; a new preview is never refused for that reason. A site that
+/// exceeds `limits.site_bytes_per_platform` is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// Number of replaced deployments of `production` that are kept. Previews keep none. Default: 10.
+    /// Number of replaced `production` deployments that are kept. Replaced deployments of previews are not kept.
+    /// Default: 10.
     pub previous: usize,
-    /// Maximum number of previews of a site: branches other than `production`, each with its latest deployment. A further
-    /// preview removes the one with the oldest deployment, and its address. Default: 10.
+    /// Maximum number of previews of a site. A preview is a branch other than `production` with its latest deployment.
+    /// A further preview deletes the one with the oldest deployment, and its address. Default: 10.
     pub previews: usize,
     /// How long a preview is kept after its latest deployment. Default: 7 days.
     #[serde(with = "duration_text")]
@@ -109,23 +116,24 @@ impl Default for Retention {
     }
 }
 
-/// The addresses of sites and workers. Each has a host of its own, so that the pages of one site share neither cookies nor
-/// storage with another site.
+/// The addresses of sites and workers. Each site and worker has its own host, so sites share neither cookies nor
+/// browser storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteAddress {
-    /// The domain below which every object has a name, without a leading dot: `http://{name}.{domain}:{port}/`. Browsers
-    /// lead every name below `localhost` to this machine.
+    /// The parent domain of all addresses, without a leading dot: `http://{name}.{domain}:{port}/`. Browsers resolve
+    /// every name below `localhost` to this machine.
     pub domain: String,
-    /// The port of the host.
+    /// The TCP port of the site host.
     pub port: u16,
-    /// The address at which objects are served by path as well, `{by_path}/{name}/`, and which deployments then show:
-    /// `http://sites.example.net`, without a slash at the end. All sites there share one origin. It must not have the host
-    /// of IAM: cookies know no ports. Default: none.
+    /// An additional base address at which sites and workers are served by path, `{by_path}/{name}/`. If it is set,
+    /// deployments report this address. Example: `http://sites.example.net`, without a slash at the end. All sites
+    /// below it share one origin. Its host must differ from the host of IAM, because cookies ignore ports. Default:
+    /// none.
     pub by_path: Option<String>,
 }
 
 impl SiteAddress {
-    /// Addresses below `localhost`, and none by path.
+    /// Returns addresses below `localhost`, without an address by path.
     #[must_use]
     pub fn on_this_machine(port: u16) -> Self {
         Self {
@@ -135,7 +143,7 @@ impl SiteAddress {
         }
     }
 
-    /// Where a site is served.
+    /// Returns the URL of the site or worker with this address label.
     #[must_use]
     pub fn url(&self, label: &str) -> String {
         let Self {
@@ -150,7 +158,7 @@ impl SiteAddress {
         }
     }
 
-    /// Tells whether objects are found by path at a host, which is in lower case and without port.
+    /// Returns whether `host` serves sites and workers by path. `host` must be in lower case and without a port.
     pub(crate) fn is_by_path(&self, host: &str) -> bool {
         let base = self
             .by_path
@@ -163,48 +171,51 @@ impl SiteAddress {
     }
 }
 
-/// A moment in a call at which a test may make it fail, or the process die.
+/// A point in a call at which a test can inject an error or end the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Moment {
-    /// Nothing was done yet.
+    /// Before the first change.
     Before,
-    /// The object is whole in the staging folder, and not in its place. The contents of a site's files are in theirs.
+    /// The object is complete in the staging folder and not yet published. For a site, the contents of its files are
+    /// already stored.
     Staged,
-    /// A deployment is in its place, and its address still leads to the one before.
+    /// The deployment is stored, but its address still serves the previous deployment.
     Published,
-    /// A deployment is shown at its address, and older ones are still there.
+    /// The deployment is served at its address; older deployments still exist.
     Live,
-    /// An older deployment is marked as replaced, its address if it had one is gone, and its files are still there.
+    /// An older deployment is marked as replaced and its address, if it had one, is deleted. Its files still exist.
     Pruning,
-    /// No hostname leads to an object that is about to be removed any more, and it is still there.
+    /// All hostnames of the object are deleted; the object itself still exists.
     Unrouted,
-    /// Everything is done, and the caller does not know.
+    /// All changes are complete; the call has not returned yet.
     Done,
 }
 
-/// Where in which call.
+/// The position of a possible fault: the call, its object and the progress.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FaultPoint<'a> {
-    /// `create`, `remove`, `deploy`, `route`, `secrets`, or for a customer's hostname `serve` and `stop`.
+    /// The name of the call: `create`, `remove`, `deploy`, `route`, `unroute` or `secrets`. For a customer's hostname:
+    /// `serve` or `stop`.
     pub call: &'static str,
-    /// What the object of the call is; `None` for a customer's hostname.
+    /// The type of the object that the call changes; `None` for a customer's hostname.
     pub resource_type: Option<ResourceType>,
-    /// The object, or the hostname.
+    /// The name of the object, or the customer's hostname.
     pub name: &'a str,
-    /// How far the call has come.
+    /// The progress of the call.
     pub moment: Moment,
 }
 
 type Hook = dyn Fn(FaultPoint<'_>) -> Option<ProviderError> + Send + Sync;
 
-/// Asked at every [`Moment`] of every changing call; an answer ends the call with that error. For tests.
+/// A hook that tests use to inject faults. Every changing call asks it at every [`Moment`]. If it returns an error, the
+/// call fails with that error.
 #[derive(Clone, Default)]
 pub struct Faults(Option<Arc<Hook>>);
 
 impl Faults {
-    /// Faults decided by a function.
+    /// Creates faults from a function that returns the error to inject, or `None`.
     pub fn new(
         hook: impl Fn(FaultPoint<'_>) -> Option<ProviderError> + Send + Sync + 'static,
     ) -> Self {

@@ -1,6 +1,6 @@
-//! The one folder everything lives in. All writing to disk goes through here: something is first made in a staging
-//! folder of the same file system, synced, and then renamed into place, so that readers, and the next start after a crash,
-//! find the whole thing or nothing.
+//! The data folder. All disk writes go through this module: an object is written in a staging folder of the same file
+//! system, synced, and renamed into place. Readers, and the next start after a crash, find the complete object or
+//! nothing.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -15,36 +15,37 @@ const STAGING: &str = ".staging";
 const LOCK: &str = ".lock";
 const IN_USE: &str = ".in-use";
 
-/// A folder of ours; on Unix nobody else on the machine can read what is made in it. Every method waits for the disk: call
-/// it off the async threads.
+/// The data folder. On Unix, only the current user can read its files. Every method blocks on the disk; do not call it
+/// on async threads.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     root: PathBuf,
     next: AtomicU64,
-    // Locked shared by all processes that have the folder open; one that locks it alone may clear the staging folder.
+    // Every process that has the folder open holds a shared lock. A process that gets the exclusive lock may clear the
+    // staging folder.
     _in_use: File,
 }
 
-/// Something being made; removed when dropped before it was put into place.
+/// An unfinished file or folder in the staging folder. It is deleted on drop unless it was published.
 #[derive(Debug)]
 pub(crate) struct Staged {
     path: PathBuf,
 }
 
-/// A lock of a part of the folder. It is released when dropped, and when the process ends.
+/// A lock on a part of the folder. It is released on drop, and when the process ends.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
     _file: File,
 }
 
-/// Held while something is put into place or removed; of all processes one at a time.
+/// The lock for publishing and removing objects. Only one holder exists across all processes.
 #[derive(Debug)]
 pub(crate) struct Exclusive {
     _lock: File,
 }
 
 impl DataDir {
-    /// Opens the folder, making it when needed, and removes what an interrupted process left half made.
+    /// Opens the folder and deletes the unfinished objects of ended processes. Creates the folder if it does not exist.
     pub(crate) fn open(root: &Path) -> Result<Self> {
         create_dirs(root)?;
         let root = root.canonicalize()?;
@@ -62,9 +63,9 @@ impl DataDir {
         })
     }
 
-    /// The path of these parts below the root. Refuses a part that is no plain name, and any part that exists as a
-    /// symbolic link. It keeps mistakes and planted links out; it does not protect against a process that writes to the
-    /// folder at the same time.
+    /// Returns the path of these parts below the root. Refuses a part that is not a plain name, and any existing part
+    /// that is a symbolic link. This prevents mistakes and planted links. It does not protect against a process that
+    /// writes to the folder at the same time.
     pub(crate) fn path(&self, parts: &[&str]) -> Result<PathBuf> {
         let mut path = self.root.clone();
         for part in parts {
@@ -82,7 +83,7 @@ impl DataDir {
         Ok(path)
     }
 
-    /// The content of a file; `None` when it does not exist.
+    /// Returns the content of a file; `None` if it does not exist.
     pub(crate) fn read(&self, parts: &[&str]) -> Result<Option<Vec<u8>>> {
         match fs::read(self.path(parts)?) {
             Ok(content) => Ok(Some(content)),
@@ -91,7 +92,7 @@ impl DataDir {
         }
     }
 
-    /// Opens a file for reading; `None` when it does not exist.
+    /// Opens a file for reading. Returns `None` if it does not exist.
     pub(crate) fn open_file(&self, parts: &[&str]) -> Result<Option<File>> {
         match File::open(self.path(parts)?) {
             Ok(file) => Ok(Some(file)),
@@ -100,8 +101,8 @@ impl DataDir {
         }
     }
 
-    /// How long ago a file was written; `None` when it does not exist. One that was written in the future, by a clock that
-    /// was set back since, is new.
+    /// Returns the time since the last write of a file; `None` if it does not exist. Returns zero if the modification
+    /// time is in the future, because the system clock was set back.
     pub(crate) fn age(&self, parts: &[&str]) -> Result<Option<Duration>> {
         match fs::metadata(self.path(parts)?) {
             Ok(found) => Ok(Some(found.modified()?.elapsed().unwrap_or_default())),
@@ -110,7 +111,7 @@ impl DataDir {
         }
     }
 
-    /// The names in a folder, in no order; none when it does not exist.
+    /// Returns the names in a folder in no particular order. Returns an empty list if the folder does not exist.
     pub(crate) fn list(&self, parts: &[&str]) -> Result<Vec<String>> {
         let mut names = Vec::new();
         self.visit(parts, |name| {
@@ -120,7 +121,7 @@ impl DataDir {
         Ok(names)
     }
 
-    /// Calls `visit` with each name in a folder, in no order; with none when it does not exist.
+    /// Calls `visit` for each name in a folder, in no particular order. Does nothing if the folder does not exist.
     pub(crate) fn visit(
         &self,
         parts: &[&str],
@@ -139,20 +140,20 @@ impl DataDir {
         Ok(())
     }
 
-    /// Makes a folder that stays, such as the one of a kind of objects.
+    /// Creates a permanent folder, such as the folder of a resource type, if it does not exist.
     pub(crate) fn ensure_dir(&self, parts: &[&str]) -> Result<PathBuf> {
         let path = self.path(parts)?;
         plain_dir(&path)?;
         Ok(path)
     }
 
-    /// Starts an object that is a folder.
+    /// Creates an empty folder in the staging folder.
     pub(crate) fn stage_dir(&self) -> Result<Staged> {
         let (staged, ()) = self.stage(create_dir)?;
         Ok(staged)
     }
 
-    /// Starts an object that is a file, open for reading and writing.
+    /// Creates an empty file in the staging folder, open for reading and writing.
     pub(crate) fn stage_file(&self) -> Result<(Staged, File)> {
         self.stage(create_file)
     }
@@ -163,21 +164,21 @@ impl DataDir {
             let name = format!("{}-{number}", std::process::id());
             let path = self.path(&[STAGING, &name])?;
             match make(&path) {
-                // Another instance of the same process number has this one.
+                // Another process with the same process id uses this name, for example in another container.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => return made.map(|made| (Staged { path }, made)).map_err(Into::into),
             }
         }
     }
 
-    /// Waits until nobody else puts something into place or removes it.
+    /// Waits for the lock that publishing and removing require.
     pub(crate) fn exclusive(&self) -> Result<Exclusive> {
         let lock = lock_file(&self.root.join(LOCK))?;
         lock.lock()?;
         Ok(Exclusive { _lock: lock })
     }
 
-    /// Waits until the lock can be shared; `None` if its folder does not exist.
+    /// Waits for a shared lock on the file. Returns `None` if its folder does not exist.
     pub(crate) fn lock_shared(&self, parts: &[&str]) -> Result<Option<FolderLock>> {
         let file = match lock_file(&self.path(parts)?) {
             Ok(file) => file,
@@ -188,7 +189,8 @@ impl DataDir {
         Ok(Some(FolderLock { _file: file }))
     }
 
-    /// Takes the lock exclusively; `None` if it is taken, or its folder does not exist.
+    /// Tries to get an exclusive lock on the file. Returns `None` if the lock is held by another holder, or if the
+    /// folder does not exist.
     pub(crate) fn try_lock(&self, parts: &[&str]) -> Result<Option<FolderLock>> {
         let file = match lock_file(&self.path(parts)?) {
             Ok(file) => file,
@@ -202,7 +204,7 @@ impl DataDir {
         }
     }
 
-    /// Puts a staged folder into place. `false` when there is something already: that stays.
+    /// Moves a staged folder to its final path. Returns `false` and keeps the existing object if the path exists.
     pub(crate) fn publish(&self, staged: Staged, parts: &[&str], _: &Exclusive) -> Result<bool> {
         sync_tree(&staged.path)?;
         let target = self.path(parts)?;
@@ -214,7 +216,7 @@ impl DataDir {
         Ok(true)
     }
 
-    /// Puts a file into place, replacing what is there. Readers see the old content or the new.
+    /// Writes a file and replaces any existing one atomically. Readers see the old content or the new.
     pub(crate) fn replace_file(&self, parts: &[&str], chunks: &[&[u8]]) -> Result<()> {
         let (staged, mut file) = self.stage_file()?;
         for chunk in chunks {
@@ -223,7 +225,8 @@ impl DataDir {
         self.commit_file(staged, &file, parts)
     }
 
-    /// Puts a staged file into place, replacing what is there. Readers see the old content or the new.
+    /// Moves a staged file to its final path and replaces any existing file atomically. Readers see the old content or
+    /// the new.
     pub(crate) fn commit_file(&self, staged: Staged, file: &File, parts: &[&str]) -> Result<()> {
         file.sync_all()?;
         let target = self.path(parts)?;
@@ -232,7 +235,7 @@ impl DataDir {
         Ok(())
     }
 
-    /// Removes a file; `false` when it does not exist.
+    /// Deletes a file. Returns `false` if it does not exist.
     pub(crate) fn remove_file(&self, parts: &[&str]) -> Result<bool> {
         let target = self.path(parts)?;
         match fs::remove_file(&target) {
@@ -244,7 +247,7 @@ impl DataDir {
         Ok(true)
     }
 
-    /// Removes files of a folder; those that do not exist are left out.
+    /// Deletes files of a folder. Missing files are ignored.
     pub(crate) fn remove_files(&self, folder: &[&str], names: &[String]) -> Result<()> {
         if names.is_empty() {
             return Ok(());
@@ -256,12 +259,13 @@ impl DataDir {
         Ok(sync_dir(&folder_path)?)
     }
 
-    /// Makes the names in a folder durable.
+    /// Makes the directory entries of a folder durable.
     pub(crate) fn sync(&self, parts: &[&str]) -> Result<()> {
         Ok(sync_dir(&self.path(parts)?)?)
     }
 
-    /// The lengths of the files in a folder, in no order; none when it does not exist.
+    /// Returns the sizes of the files in a folder, in bytes and in no particular order. Returns an empty list if the
+    /// folder does not exist.
     pub(crate) fn sizes(&self, parts: &[&str]) -> Result<Vec<u64>> {
         let entries = match fs::read_dir(self.path(parts)?) {
             Ok(entries) => entries,
@@ -279,10 +283,10 @@ impl DataDir {
         Ok(sizes)
     }
 
-    /// Moves a folder out of its place at once; its content is removed when the answer is dropped.
+    /// Moves a folder to the staging folder. Its content is deleted when the returned value is dropped.
     pub(crate) fn detach(&self, parts: &[&str], _: &Exclusive) -> Result<Staged> {
         let target = self.path(parts)?;
-        // An empty folder may be replaced by a rename.
+        // A rename can replace an empty folder.
         let staged = self.stage_dir()?;
         fs::rename(&target, &staged.path)?;
         sync_parent(&target)?;
@@ -291,17 +295,17 @@ impl DataDir {
 }
 
 impl Staged {
-    /// Where it is made.
+    /// Returns the path in the staging folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a folder inside a staged folder.
+    /// Creates a subfolder of a staged folder.
     pub(crate) fn create_dir(&self, relative: &str) -> io::Result<()> {
         create_dir(&self.path.join(relative))
     }
 
-    /// Begins a file inside a staged folder, with the folders it needs. Sync it once it is written.
+    /// Creates a file in a staged folder, with its parent folders. The caller must sync it after writing.
     pub(crate) fn create_file(&self, relative: &str) -> io::Result<File> {
         let path = self.path.join(relative);
         if let Some(folder) = path.parent() {
@@ -310,7 +314,7 @@ impl Staged {
         create_file(&path)
     }
 
-    /// Writes a file inside a staged folder, with the folders it needs.
+    /// Writes and syncs a file in a staged folder, with its parent folders.
     pub(crate) fn write(&self, relative: &str, content: &[u8]) -> Result<()> {
         let mut file = self.create_file(relative)?;
         file.write_all(content)?;
@@ -321,12 +325,13 @@ impl Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // Put into place: nothing is here any more. Otherwise what cannot be removed now is when the folder is opened again.
+        // After publishing, nothing exists at this path. If a removal fails here, the next opening of the folder
+        // deletes the rest.
         let _ = remove_any(&self.path);
     }
 }
 
-/// Tells whether an error says that there is nothing at the path.
+/// Returns whether the error means that the path does not exist.
 pub(crate) fn is_absence(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -334,7 +339,7 @@ pub(crate) fn is_absence(error: &io::Error) -> bool {
     )
 }
 
-/// Makes a file that nobody but this user can read or write.
+/// Creates a file that only the current user can read and write.
 pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     private(OpenOptions::new().read(true).write(true).create_new(true)).open(path)
 }
@@ -354,12 +359,12 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Makes a folder that nobody but this user can look into.
+/// Creates a folder that only the current user can access.
 fn create_dir(path: &Path) -> io::Result<()> {
     private_dirs().create(path)
 }
 
-/// As [`create_dir`], with the folders above it; fine when it exists.
+/// Creates a folder and its parent folders. Succeeds if it exists.
 fn create_dirs(path: &Path) -> io::Result<()> {
     private_dirs().recursive(true).create(path)
 }
@@ -398,7 +403,7 @@ fn clear(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a file or a folder; never follows a symbolic link.
+/// Deletes a file or folder, if it exists. Never follows a symbolic link.
 fn remove_any(path: &Path) -> io::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
@@ -411,7 +416,7 @@ fn remove_any(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the names in a folder and below durable; the files themselves were synced when they were written.
+/// Makes the directory entries of a folder and its subfolders durable. The files were synced when they were written.
 fn sync_tree(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -448,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_staged_folder_that_is_dropped_leaves_nothing() {
+    fn dropping_a_staged_folder_deletes_it() {
         let (_folder, data) = data_dir();
         let staged = data.stage_dir().unwrap();
         staged.write("a/b.txt", b"text").unwrap();
@@ -457,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_first_stays() {
+    fn publish_keeps_an_existing_object() {
         let (_folder, data) = data_dir();
         let lock = data.exclusive().unwrap();
         for (content, won) in [("first", true), ("second", false)] {
@@ -469,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_clears_the_leftovers_of_a_dead_process_but_not_of_a_living_one() {
+    fn opening_clears_staged_files_of_ended_processes_only() {
         let (folder, data) = data_dir();
         let staged = data.stage_dir().unwrap();
         staged.write("x", b"").unwrap();
@@ -483,7 +488,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_symbolic_link_on_the_way_is_refused() {
+    fn paths_through_symbolic_links_are_refused() {
         let (folder, data) = data_dir();
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("secret"), "secret").unwrap();
@@ -500,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_no_plain_names_are_refused() {
+    fn path_parts_must_be_plain_names() {
         let (_folder, data) = data_dir();
         for part in ["", ".", "..", "a/b", "/etc", "a\0"] {
             assert!(data.path(&["x", part]).is_err(), "{part:?}");

@@ -1,4 +1,5 @@
-//! Deploying a site: made whole in the staging folder, renamed into place, then shown by switching a pointer file.
+//! Deployment of sites. A deployment is written in the staging folder, renamed into place, and goes live when a pointer
+//! file of its branch is replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,11 +28,11 @@ const KIND: &str = ResourceType::Pages.as_str();
 /// Size of the write buffer of an index, in bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// A deployment that is served, or was until a later one replaced it.
+/// A deployment that is live, or was live until a later deployment replaced it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deployed {
     pub(crate) id: String,
-    /// Address without domain.
+    /// The address label: the host name without its domain.
     pub(crate) label: String,
 }
 
@@ -44,8 +45,8 @@ impl Deployed {
     }
 }
 
-/// Deploys the site unless the deployment exists; then finishes it if it was interrupted. Afterwards removes what need not
-/// be kept any longer.
+/// Deploys the site. If the deployment exists but was interrupted, finishes it. Afterwards deletes outdated
+/// deployments.
 pub(crate) fn deploy(
     data: &DataDir,
     upload: &SiteUpload,
@@ -80,7 +81,7 @@ pub(crate) fn deploy(
     Ok(Deployed::of(&upload.project, id, &record.label))
 }
 
-/// Looks for a deployment that is finished.
+/// Finds a finished deployment by its key. Returns `None` if it does not exist or is unfinished.
 pub(crate) fn find(data: &DataDir, name: &str, key: &str) -> Result<Option<Deployed>> {
     if Manifest::read(data, &project(name))?.is_none() {
         return Ok(None);
@@ -93,7 +94,7 @@ pub(crate) fn find(data: &DataDir, name: &str, key: &str) -> Result<Option<Deplo
         return Ok(None);
     };
     let shown = pointer(data, name, &record.label)?;
-    // In place and never shown: it was interrupted, and asking for it again finishes it.
+    // The deployment is stored but never went live: it was interrupted. Deploying it again finishes it.
     if shown.is_none_or(|shown| shown.sequence < record.sequence) {
         return Ok(None);
     }
@@ -134,7 +135,7 @@ fn publish(
 ) -> Result<Deployment> {
     let label = branch_label(&upload.project, &upload.branch);
     let manifest = Manifest::read(data, &project(&upload.project))?;
-    // Held until the deployment that names them is in place.
+    // Keeps the shared lock until the deployment that refers to these contents is in place.
     let contents = SiteContents::open(data, &upload.project)?;
     let staged = data.stage_dir()?;
     let index = write_site(data, upload, &contents, &staged)?;
@@ -143,7 +144,7 @@ fn publish(
         .at("deploy", &project(&upload.project), Moment::Staged)?;
 
     let lock = data.exclusive()?;
-    // If the project was removed in the meantime, its contents were too, even if a new project has its name.
+    // A deleted project loses its contents, even if a new project has its name.
     if Manifest::read(data, &project(&upload.project))? != manifest {
         return Err(LocalError::Missing(format!("pages {}", upload.project)));
     }
@@ -159,12 +160,12 @@ fn publish(
     if data.publish(staged, &[KIND, &upload.project, DEPLOYMENTS, id], &lock)? {
         return Ok(record);
     }
-    // The same request came in twice at once: what is there stays.
+    // Two equal requests ran at the same time; the existing deployment is kept.
     deployment(data, &upload.project, id)?
         .ok_or_else(|| LocalError::Missing(format!("deployment {id}")))
 }
 
-/// Adds the contents that are missing and writes the index; answers the digest of the index.
+/// Stores the missing contents and writes the index. Returns the digest of the index.
 fn write_site(
     data: &DataDir,
     upload: &SiteUpload,
@@ -201,14 +202,14 @@ fn write_site(
     index.finish()
 }
 
-/// A file that is hashed while it is written, so that it need not be in memory.
+/// A file that is hashed while it is written, so that it never has to be in memory.
 struct Hashed {
     file: io::BufWriter<fs::File>,
     hash: Sha256,
 }
 
 impl Hashed {
-    /// Makes it durable and answers its SHA-256 in hexadecimal.
+    /// Makes the file durable and returns its SHA-256 in hexadecimal.
     fn finish(self) -> Result<String> {
         let file = self
             .file
@@ -249,7 +250,7 @@ fn content_type(path: &str) -> String {
     }
 }
 
-/// Lets the branch show the deployment unless it shows a later one.
+/// Makes the deployment the live one of its branch, unless a later deployment is live.
 fn show(data: &DataDir, project: &str, id: &str, record: &Deployment) -> Result<()> {
     let _lock = data.exclusive()?;
     let shown = pointer(data, project, &record.label)?;
@@ -284,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_sent_as_utf_8_and_unknown_files_as_bytes() {
+    fn content_type_is_utf_8_for_texts_and_octet_stream_for_unknown_files() {
         for (path, expected) in [
             ("index.html", "text/html; charset=utf-8"),
             ("css/site.css", "text/css; charset=utf-8"),

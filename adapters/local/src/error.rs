@@ -1,51 +1,51 @@
-//! What can go wrong on this machine, and what it means to the job engine.
+//! The errors of the local provider, and their meaning for the job engine.
 
 use std::io;
 use std::path::PathBuf;
 
 use core_domain::port::{BlobError, Cause, ProviderError};
 
-/// What can go wrong in the local provider. No text of these shows a path of this machine: that is in their sources, for
-/// the log.
+/// An error of the local provider. The messages contain no paths of this machine. Paths are in the sources of the
+/// errors, for the log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalError {
-    /// There is no such object.
-    #[error("there is no {0}")]
+    /// The object does not exist.
+    #[error("{0} does not exist")]
     Missing(String),
-    /// The request can never be carried out; says why.
+    /// The request is invalid and can never succeed; the text gives the reason.
     #[error("{0}")]
     Invalid(String),
-    /// A limit was exceeded; says which.
+    /// A limit was exceeded; the text names the limit.
     #[error("{0}")]
     Limit(String),
     /// The name belongs to an object of another owner.
     #[error("the name {0} is taken by something else")]
     Taken(String),
-    /// Something on the path is a symbolic link, or not of the kind it should be: it is left alone.
-    #[error("a part of the data folder is not a plain file or folder of ours")]
+    /// A part of the path is a symbolic link or has an unexpected file type. It is not touched.
+    #[error("the data folder contains a symbolic link or an unexpected kind of file")]
     Foreign(#[source] PathError),
-    /// A file of ours makes no sense.
+    /// A file of the provider cannot be decoded.
     #[error("a file of the local provider is damaged")]
     Damaged(#[source] PathError),
     /// The file system failed.
     #[error("the file system failed")]
     Io(#[from] io::Error),
-    /// SQLite failed.
+    /// A call of SQLite failed.
     #[error("SQLite failed")]
     Sqlite(#[from] rusqlite::Error),
-    /// A test asked for this failure.
+    /// A failure that a test injected.
     #[error("{0}")]
     Fault(ProviderError),
 }
 
-/// What is wrong with a file or folder.
+/// A problem with a file or folder.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}", .path.display())]
 pub struct PathError {
-    /// The file or folder.
+    /// The path of the file or folder.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The description of the problem.
     pub reason: String,
 }
 
@@ -65,7 +65,7 @@ impl LocalError {
     }
 }
 
-/// The result of a call on this machine.
+/// The result of a call to the local provider.
 pub type Result<T, E = LocalError> = std::result::Result<T, E>;
 
 impl From<LocalError> for ProviderError {
@@ -91,7 +91,7 @@ impl From<LocalError> for BlobError {
     }
 }
 
-/// Runs work that waits for the disk away from the async threads.
+/// Runs blocking work on the thread pool for blocking tasks.
 pub(crate) async fn blocking<T, F>(work: F) -> Result<T>
 where
     T: Send + 'static,
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_error_for_tenants_shows_a_path_and_every_log_does() {
+    fn error_messages_hide_paths_and_log_causes_show_them() {
         const PATH: &str = "/srv/core-data/pages";
         let failures = || {
             [

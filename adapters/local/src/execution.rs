@@ -1,4 +1,4 @@
-//! Where the blocking work of the stores runs, and within which limits.
+//! The threads that run the blocking work of the stores, and the limits of that work.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::error::{LocalError, Result, blocking};
 use crate::limits::BindingLimits;
 
-/// The threads and the limits of the work on stores. Cheap to clone.
+/// The threads and the limits of store calls. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Execution {
     pub(crate) limits: BindingLimits,
@@ -16,7 +16,7 @@ pub(crate) struct Execution {
 }
 
 impl Execution {
-    /// Runs work on the threads that the whole process shares.
+    /// Uses the blocking threads that the whole process shares.
     pub(crate) const fn shared(limits: BindingLimits) -> Self {
         Self {
             limits,
@@ -24,7 +24,7 @@ impl Execution {
         }
     }
 
-    /// Runs work on [`BindingLimits::threads`] threads of its own, so that it never keeps other work waiting.
+    /// Uses [`BindingLimits::threads`] dedicated threads, so that this work never delays other work.
     ///
     /// # Errors
     /// [`LocalError::Io`] if the threads cannot be prepared.
@@ -36,7 +36,7 @@ impl Execution {
         })
     }
 
-    /// Runs work that waits for the disk.
+    /// Runs blocking work.
     pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -49,10 +49,10 @@ impl Execution {
     }
 }
 
-/// A fixed number of threads. They start with the first work and end a few seconds after the last.
+/// A fixed number of threads. They start with the first work and stop after a few idle seconds.
 #[derive(Debug)]
 struct Threads {
-    /// Runs no tasks: only its threads for blocking work are used. `None` after the drop.
+    /// A runtime that runs no tasks: only its threads for blocking work are used. `None` after the drop.
     runtime: Option<Runtime>,
 }
 
@@ -83,7 +83,7 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // A drop would wait for the work, which an async thread must not do.
+            // Dropping the runtime would wait for its work, which an async thread must not do.
             runtime.shutdown_background();
         }
     }

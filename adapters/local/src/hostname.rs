@@ -1,10 +1,10 @@
-//! Hostnames that lead to workers and sites: one file a hostname, replaced whole.
+//! Hostnames of workers and sites. Each hostname is one file that is replaced atomically.
 //!
 //! ```text
-//! route/{hostname}      a hostname of ours, and the worker or the pages project it leads to
-//! hostname/{hostname}   a customer's hostname, and the worker or the pages project it leads to
+//! route/{hostname}      a platform hostname, with the worker or pages project that serves it
+//! hostname/{hostname}   a customer's hostname, with the worker or pages project that serves it
 //! ```
-//! The machine has no DNS and no certificates to offer: a hostname is served from the moment its file is there.
+//! The local provider manages neither DNS nor certificates: a hostname is served as soon as its file exists.
 
 use core_domain::port::{
     HostnameState, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname,
@@ -21,12 +21,12 @@ use crate::site;
 pub(crate) const ROUTES: &str = "route";
 pub(crate) const SERVED: &str = "hostname";
 
-/// What an address leads to.
+/// The object that serves an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RouteTarget {
-    /// A worker, by its name.
+    /// The name of a worker.
     Worker(String),
-    /// A site, by its label: `{project}` or `{branch}--{project}`.
+    /// The address label of a site: `{project}` or `{branch}--{project}`.
     Site(String),
 }
 
@@ -70,7 +70,7 @@ fn route_target(target_type: ResourceType, target: String) -> RouteTarget {
     }
 }
 
-/// Where a hostname of ours leads.
+/// Returns the route of a platform hostname; `None` if there is none.
 pub(crate) fn route(data: &DataDir, hostname: &str) -> Result<Option<Route>> {
     let found = routed(data, hostname)?;
     Ok(found.map(|routed| Route {
@@ -79,7 +79,8 @@ pub(crate) fn route(data: &DataDir, hostname: &str) -> Result<Option<Route>> {
     }))
 }
 
-/// Lets a hostname of ours lead to an object; `domain` is where objects have addresses of their own.
+/// Adds a route from a platform hostname to an object. `domain` is the parent domain of the objects' own addresses.
+/// Returns the existing route if it has the same target.
 pub(crate) fn add_route(data: &DataDir, request: &RouteHostname, domain: &str) -> Result<Route> {
     let RouteHostname {
         hostname, target, ..
@@ -119,7 +120,7 @@ fn check_target(data: &DataDir, target: &ResourceRef, owner: &str) -> Result<()>
         let what = format!("a hostname cannot lead to a {}", target.resource_type);
         return Err(LocalError::Invalid(what));
     }
-    // Another owner's object is not told from one that does not exist.
+    // An object of another owner is indistinguishable from a missing one.
     let found = match Manifest::read_owned(data, target, owner) {
         Err(LocalError::Taken(_)) => None,
         found => found?,
@@ -130,7 +131,7 @@ fn check_target(data: &DataDir, target: &ResourceRef, owner: &str) -> Result<()>
     }
 }
 
-/// Takes a hostname of ours away from an object.
+/// Deletes the route from a platform hostname to an object. Succeeds if the hostname has no route.
 pub(crate) fn remove_route(data: &DataDir, hostname: &str, target: &ResourceRef) -> Result<()> {
     let _lock = data.exclusive()?;
     match routed(data, hostname)? {
@@ -140,7 +141,7 @@ pub(crate) fn remove_route(data: &DataDir, hostname: &str, target: &ResourceRef)
     }
 }
 
-/// Takes every hostname away from an object that is about to be removed.
+/// Deletes every hostname of an object that is about to be deleted.
 pub(crate) fn remove_routes_to(data: &DataDir, target: &ResourceRef, _: &Exclusive) -> Result<()> {
     if !is_served(target.resource_type) {
         return Ok(());
@@ -158,7 +159,7 @@ pub(crate) fn remove_routes_to(data: &DataDir, target: &ResourceRef, _: &Exclusi
     Ok(())
 }
 
-/// How far a customer's hostname is; `None` when it is not known, or another owner's.
+/// Returns the state of a customer's hostname; `None` if it is unknown or has another owner.
 pub(crate) fn served_hostname(
     data: &DataDir,
     hostname: &str,
@@ -168,7 +169,7 @@ pub(crate) fn served_hostname(
     Ok(found.filter(|known| known.owner == owner).map(active))
 }
 
-/// Serves a customer's hostname from now on with what an object answers.
+/// Starts to serve a customer's hostname with an object, or changes its target.
 pub(crate) fn serve(
     data: &DataDir,
     request: &ServeHostname,
@@ -200,7 +201,7 @@ pub(crate) fn serve(
     Ok(active(served))
 }
 
-/// Serves a customer's hostname no longer.
+/// Stops serving a customer's hostname. Succeeds if it is not served.
 pub(crate) fn stop_serving(data: &DataDir, hostname: &str, owner: &str) -> Result<()> {
     let _lock = data.exclusive()?;
     match served(data, hostname)? {
@@ -210,7 +211,8 @@ pub(crate) fn stop_serving(data: &DataDir, hostname: &str, owner: &str) -> Resul
     }
 }
 
-/// What a host leads to: an object's own address below `domain` first, then hostnames of ours, then customers'.
+/// Returns the object that serves a host. Objects' own addresses below `domain` come first, then platform hostnames,
+/// then customers' hostnames.
 pub(crate) fn target_of(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>> {
     if let Some(place) = named(data, host, domain)? {
         return Ok(Some(place));
@@ -222,7 +224,7 @@ pub(crate) fn target_of(data: &DataDir, host: &str, domain: &str) -> Result<Opti
     Ok(served.map(|known| route_target(known.target_type, known.target)))
 }
 
-/// The object whose own address a host is.
+/// Returns the object that has this host as its own address.
 fn named(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>> {
     let label = host
         .strip_suffix(domain)
@@ -233,7 +235,7 @@ fn named(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>
     }
 }
 
-/// The object of an address label. A site wins over a worker of the same name.
+/// Returns the object of an address label. A site wins over a worker of the same name.
 pub(crate) fn labelled(data: &DataDir, label: &str) -> Result<Option<RouteTarget>> {
     if site::resolve(data, label)?.is_some() || Manifest::exists(data, ResourceType::Pages, label)?
     {
@@ -243,7 +245,7 @@ pub(crate) fn labelled(data: &DataDir, label: &str) -> Result<Option<RouteTarget
     Ok(is_worker.then(|| RouteTarget::Worker(label.to_owned())))
 }
 
-/// Tells whether objects of a type answer requests of browsers.
+/// Returns whether objects of this type serve HTTP requests.
 pub(crate) const fn is_served(resource_type: ResourceType) -> bool {
     matches!(resource_type, ResourceType::Worker | ResourceType::Pages)
 }
@@ -261,7 +263,7 @@ fn read<T: serde::de::DeserializeOwned>(
     folder: &str,
     hostname: &str,
 ) -> Result<Option<T>> {
-    // What is no hostname has no file.
+    // Only valid hostnames have files.
     if !is_hostname(hostname) {
         return Ok(None);
     }
@@ -289,7 +291,9 @@ fn check_hostname(hostname: &str) -> Result<()> {
     if is_hostname(hostname) {
         return Ok(());
     }
-    Err(LocalError::Invalid(format!("{hostname:?} is no hostname")))
+    Err(LocalError::Invalid(format!(
+        "{hostname:?} is not a hostname"
+    )))
 }
 
 fn taken<T>(hostname: &str) -> Result<T> {

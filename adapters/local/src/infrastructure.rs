@@ -1,4 +1,4 @@
-//! The provider: its folder, what it makes and removes, and the typed stores in it.
+//! The local provider: opens its folder, creates and deletes objects, and opens the typed stores.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::stores::{self, Stores};
 use crate::worker::{self, WorkerScript, WorkerVersion};
 use crate::workerd::Workers;
 
-/// Infrastructure in one folder of this machine. Cheap to clone; clones are the same provider.
+/// An infrastructure provider in one folder of this machine. Cheap to clone; clones are the same provider.
 #[derive(Clone, Debug)]
 pub struct LocalInfrastructure {
     stores: Stores,
@@ -33,11 +33,12 @@ pub struct LocalInfrastructure {
 }
 
 impl LocalInfrastructure {
-    /// Opens the folder, making it when needed, and clears what an interrupted process left half made.
+    /// Opens the folder and deletes the unfinished objects of ended processes. Creates the folder if it does not exist.
     ///
     /// # Errors
-    /// [`LocalError::Io`](crate::LocalError::Io) when the folder cannot be made or read;
-    /// [`LocalError::Foreign`](crate::LocalError::Foreign) when a part of it is not a folder of ours.
+    /// [`LocalError::Io`](crate::LocalError::Io) if the folder cannot be created or read;
+    /// [`LocalError::Foreign`](crate::LocalError::Foreign) if a part of it is a symbolic link or has an unexpected file
+    /// type.
     pub async fn open(config: LocalConfig) -> Result<Self> {
         let root = config.root.clone();
         let data = blocking(move || {
@@ -61,27 +62,27 @@ impl LocalInfrastructure {
         })
     }
 
-    /// The host that serves the sites of the pages projects, and the workers.
+    /// Returns the host that serves the sites and the workers.
     #[must_use]
     pub fn site_host(&self) -> SiteHost {
         SiteHost::new(self.workers.clone())
     }
 
-    /// Stops the workers that run, and the process that hosts them. No worker starts again. Returns when they have ended, after
-    /// four seconds at the latest.
+    /// Stops all running workers and the process that hosts them. No worker starts again. Returns when all have ended,
+    /// after four seconds at the latest.
     pub async fn stop_workers(&self) {
         self.workers.stop().await;
     }
 
-    /// The domain below which objects have addresses of their own.
+    /// Returns the parent domain of the objects' own addresses.
     pub(crate) fn domain(&self) -> String {
         self.config.sites.domain.clone()
     }
 
-    /// Everything that exists, with its owner, ordered by kind and name.
+    /// Lists all objects with their owners, ordered by type and name.
     ///
     /// # Errors
-    /// [`LocalError::Io`](crate::LocalError::Io) when the folder cannot be read.
+    /// [`LocalError::Io`](crate::LocalError::Io) if the folder cannot be read.
     pub async fn inventory(&self) -> Result<Vec<(ResourceRef, String)>> {
         self.run(|data| {
             let mut found = Vec::new();
@@ -103,10 +104,10 @@ impl LocalInfrastructure {
         .await
     }
 
-    /// The file of a database, for any SQLite client.
+    /// Returns the path of a database file, which any SQLite client can open.
     ///
     /// # Errors
-    /// [`LocalError::Missing`](crate::LocalError::Missing) when there is no such database.
+    /// [`LocalError::Missing`](crate::LocalError::Missing) if the database does not exist.
     pub async fn database(&self, name: &str) -> Result<PathBuf> {
         self.stores.database(name).await
     }
@@ -114,7 +115,7 @@ impl LocalInfrastructure {
     /// Opens a key-value namespace.
     ///
     /// # Errors
-    /// [`LocalError::Missing`](crate::LocalError::Missing) when there is no such namespace.
+    /// [`LocalError::Missing`](crate::LocalError::Missing) if the namespace does not exist.
     pub async fn kv(&self, name: &str) -> Result<KvNamespace> {
         self.stores.kv(name).await
     }
@@ -122,7 +123,7 @@ impl LocalInfrastructure {
     /// Opens a queue.
     ///
     /// # Errors
-    /// [`LocalError::Missing`](crate::LocalError::Missing) when there is no such queue.
+    /// [`LocalError::Missing`](crate::LocalError::Missing) if the queue does not exist.
     pub async fn queue(&self, name: &str) -> Result<Queue> {
         self.stores.queue(name).await
     }
@@ -130,15 +131,15 @@ impl LocalInfrastructure {
     /// Opens a bucket.
     ///
     /// # Errors
-    /// [`LocalError::Missing`](crate::LocalError::Missing) when there is no such bucket.
+    /// [`LocalError::Missing`](crate::LocalError::Missing) if the bucket does not exist.
     pub async fn bucket(&self, name: &str) -> Result<Bucket> {
         self.stores.bucket(name).await
     }
 
-    /// The current version of a worker; `None` when there is no such worker.
+    /// Returns the current version of a worker; `None` if the worker does not exist.
     ///
     /// # Errors
-    /// [`LocalError::Damaged`](crate::LocalError::Damaged) when what is stored makes no sense.
+    /// [`LocalError::Damaged`](crate::LocalError::Damaged) if the stored version cannot be decoded.
     pub async fn worker(&self, name: &str) -> Result<Option<WorkerVersion>> {
         let name = name.to_owned();
         self.run(move |data| worker::current(data, &name)).await
@@ -168,7 +169,7 @@ impl LocalInfrastructure {
         Ok(self.provisioned(resource, manifest))
     }
 
-    /// The checked script of a worker; `None` for everything else.
+    /// Parses and checks the script of a worker. Returns `None` for all other types.
     async fn script_of(&self, request: &CreateResource) -> Result<Option<WorkerScript>> {
         if request.resource.resource_type != ResourceType::Worker {
             return Ok(None);
@@ -204,7 +205,8 @@ impl LocalInfrastructure {
         .await
     }
 
-    /// Makes the object, or takes the one somebody made meanwhile.
+    /// Creates the object. If another request created it concurrently, returns that object and makes the script its
+    /// current version.
     async fn make(
         &self,
         request: &CreateResource,
@@ -271,7 +273,7 @@ impl LocalInfrastructure {
             hostname::remove_routes_to(data, &target, &lock)?;
             faults.at("remove", &target, Moment::Unrouted)?;
             let gone = data.detach(&[target.resource_type.as_str(), &target.name], &lock)?;
-            // Others need not wait until the content is gone too.
+            // Releases the lock before the content is deleted, because a deletion can take long.
             drop(lock);
             drop(gone);
             Ok(())
@@ -301,7 +303,7 @@ impl LocalInfrastructure {
     }
 }
 
-/// The empty folders a new object has.
+/// Returns the empty subfolders of a new object.
 const fn folders_of(resource_type: ResourceType) -> &'static [&'static str] {
     match resource_type {
         ResourceType::R2 => &[bucket::FOLDER],
@@ -310,7 +312,7 @@ const fn folders_of(resource_type: ResourceType) -> &'static [&'static str] {
     }
 }
 
-/// The SQLite file a new object has, with its tables.
+/// Returns the name and the schema of the SQLite file of a new object.
 const fn database_of(resource_type: ResourceType) -> Option<(&'static str, &'static str)> {
     match resource_type {
         ResourceType::D1 => Some((stores::DATABASE, "")),

@@ -21,41 +21,42 @@ pub(crate) const SCHEMA: &str = "
     ) STRICT;
     CREATE INDEX entries_by_expiry ON entries (expires_at) WHERE expires_at IS NOT NULL;";
 
-/// The longest key, in bytes.
+/// Maximum length of a key, in bytes.
 const MAX_KEY: usize = 512;
-/// The longest value, in bytes.
+/// Maximum length of a value, in bytes.
 pub(crate) const MAX_VALUE: usize = 25 * 1024 * 1024;
-/// The longest metadata, in bytes.
+/// Maximum length of the metadata of a value, in bytes.
 const MAX_METADATA: usize = 1024;
-/// The most keys of one list.
+/// Maximum number of keys in one list.
 pub(crate) const MAX_LIST: u32 = 1_000;
 
-/// An open key-value namespace. After the namespace was removed, it keeps working on nothing.
+/// An open key-value namespace. If the namespace is deleted while it is open, calls continue to work on the deleted
+/// file.
 #[derive(Clone, Debug)]
 pub struct KvNamespace {
     database: Database,
     clock: Arc<dyn Clock>,
 }
 
-/// A value with what is known of it.
+/// A value with its metadata and expiry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KvEntry {
-    /// The value.
+    /// The value as bytes.
     pub value: Vec<u8>,
-    /// What its writer noted with it, as JSON.
+    /// The metadata that the writer attached, as JSON.
     pub metadata: Option<String>,
-    /// When it is gone.
+    /// The time at which the value expires; `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A key with what is known of its value.
+/// A key with the metadata and expiry of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvKey {
-    /// The key itself.
+    /// The key of the value.
     pub name: String,
-    /// What its writer noted with it, as JSON.
+    /// The metadata that the writer attached, as JSON.
     pub metadata: Option<String>,
-    /// When it is gone.
+    /// The time at which the value expires; `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -70,18 +71,19 @@ impl KvNamespace {
         Ok(Self { database, clock })
     }
 
-    /// The value of a key; `None` when it has none or the value has expired.
+    /// Returns the value of a key; `None` if the key has no value or the value has expired.
     ///
     /// # Errors
-    /// [`LocalError`] when the file cannot be read.
+    /// [`LocalError::Sqlite`] if the file cannot be read; [`LocalError::Limit`] if the call takes too long.
     pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         Ok(self.entry(key).await?.map(|entry| entry.value))
     }
 
-    /// As [`KvNamespace::get`], with what is known of the value.
+    /// Returns the value of a key with its metadata and expiry; `None` if the key has no value or the value has
+    /// expired.
     ///
     /// # Errors
-    /// [`LocalError`] when the file cannot be read.
+    /// Those of [`KvNamespace::get`].
     pub async fn entry(&self, key: &str) -> Result<Option<KvEntry>> {
         self.entry_within(key, |_| Ok(())).await
     }
@@ -89,7 +91,7 @@ impl KvNamespace {
     /// Returns the entry of a key. Reads the value only if `reserve` accepts its length in bytes.
     ///
     /// # Errors
-    /// [`LocalError`] when the file cannot be read, and the error of `reserve`.
+    /// Those of [`KvNamespace::get`], and the error of `reserve`.
     pub(crate) async fn entry_within(
         &self,
         key: &str,
@@ -100,7 +102,7 @@ impl KvNamespace {
              WHERE key = ?1 AND (expires_at IS NULL OR expires_at > ?2)";
         let query = "SELECT value, metadata, expires_at FROM entries WHERE key = ?1";
         let get = move |connection: &Connection| {
-            // In one transaction, so that both see the same value.
+            // One transaction, so that both queries see the same value.
             let read = connection.unchecked_transaction()?;
             let length: Option<i64> = read
                 .prepare_cached(length)?
@@ -123,10 +125,10 @@ impl KvNamespace {
         self.database.run(get).await
     }
 
-    /// Gives a key a value, durable when this returns; it is gone after `lifetime`.
+    /// Stores the value of a key; it expires after `lifetime`. The value is durable when this returns.
     ///
     /// # Errors
-    /// As [`KvNamespace::put_entry`].
+    /// Those of [`KvNamespace::put_entry`].
     pub async fn put(&self, key: &str, value: &[u8], lifetime: Option<Duration>) -> Result<()> {
         let entry = KvEntry {
             value: value.to_vec(),
@@ -136,15 +138,16 @@ impl KvNamespace {
         self.put_entry(key, entry).await
     }
 
-    /// Gives a key a value, durable when this returns.
+    /// Stores the value of a key with its metadata and expiry. The value is durable when this returns.
     ///
     /// # Errors
-    /// [`LocalError::Invalid`] when the key is empty, longer than 512 bytes or holds a zero byte. [`LocalError::Limit`] if
-    /// the value is longer than 25 MiB, the metadata is longer than 1,024 bytes, or the namespace is full.
+    /// [`LocalError::Invalid`] if the key is empty, longer than 512 bytes or contains a zero byte.
+    /// [`LocalError::Limit`] if the value is longer than 25 MiB, the metadata is longer than 1,024 bytes, or the
+    /// namespace is full.
     pub async fn put_entry(&self, key: &str, entry: KvEntry) -> Result<()> {
         if key.is_empty() || key.len() > MAX_KEY || key.contains('\0') {
             return Err(LocalError::Invalid(format!(
-                "this is not a key of 1 to {MAX_KEY} bytes: {key:.100?}"
+                "a key has 1 to {MAX_KEY} bytes and no zero byte: {key:.100?}"
             )));
         }
         if entry.value.len() > MAX_VALUE {
@@ -158,7 +161,7 @@ impl KvNamespace {
         }
         let (key, now) = (key.to_owned(), self.clock.now().millis());
         let put = move |connection: &Connection| {
-            // Many may have expired: a call deletes some of them.
+            // Each call deletes at most 1,000 expired values, so that it stays fast.
             let delete = "DELETE FROM entries WHERE key IN
                  (SELECT key FROM entries WHERE expires_at <= ?1 LIMIT 1000)";
             connection.prepare_cached(delete)?.execute([now])?;
@@ -172,10 +175,10 @@ impl KvNamespace {
         self.database.run(put).await.map(drop)
     }
 
-    /// Removes a key; `false` when it had no value.
+    /// Deletes the value of a key. Returns whether the key had a value.
     ///
     /// # Errors
-    /// [`LocalError`] when the file cannot be written.
+    /// [`LocalError::Sqlite`] if the file cannot be written; [`LocalError::Limit`] if the call takes too long.
     pub async fn delete(&self, key: &str) -> Result<bool> {
         let key = key.to_owned();
         let delete = move |connection: &Connection| {
@@ -185,19 +188,19 @@ impl KvNamespace {
         Ok(self.database.run(delete).await? > 0)
     }
 
-    /// The first keys that begin with `prefix` and come after `after`, in byte order; at most 1,000.
+    /// Returns the first keys that start with `prefix` and sort after `after`, in byte order; at most 1,000.
     ///
     /// # Errors
-    /// [`LocalError`] when the file cannot be read.
+    /// Those of [`KvNamespace::get`].
     pub async fn list(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>> {
         let keys = self.keys(prefix, after, limit).await?;
         Ok(keys.into_iter().map(|key| key.name).collect())
     }
 
-    /// As [`KvNamespace::list`], with what is known of the values.
+    /// Returns the same keys as [`KvNamespace::list`], with the metadata and expiry of their values.
     ///
     /// # Errors
-    /// [`LocalError`] when the file cannot be read.
+    /// Those of [`KvNamespace::get`].
     pub async fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<KvKey>> {
         let (prefix, after) = (prefix.to_owned(), after.to_owned());
         let now = self.clock.now().millis();
@@ -213,7 +216,7 @@ impl KvNamespace {
                 && let Some(row) = rows.next()?
             {
                 let name: String = row.get(0)?;
-                // The keys with one prefix lie together.
+                // Keys with the same prefix are adjacent in this order.
                 if !name.starts_with(&prefix) {
                     break;
                 }
@@ -229,13 +232,13 @@ impl KvNamespace {
     }
 }
 
-/// Namespaces that were made before values had metadata get the column for it.
+/// Adds the metadata column to namespaces of older versions.
 fn add_metadata(connection: &Connection) -> rusqlite::Result<()> {
     let query = "SELECT 1 FROM pragma_table_info('entries') WHERE name = 'metadata'";
     if connection.prepare(query)?.exists([])? {
         return Ok(());
     }
-    // Somebody else may be at it.
+    // Another connection may add the column at the same time.
     let change = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     if !change.prepare(query)?.exists([])? {
         change.execute("ALTER TABLE entries ADD COLUMN metadata TEXT", [])?;

@@ -1,7 +1,8 @@
-//! Infrastructure on this machine: SQLite files, bucket folders, a host of static sites, and workers that run.
+//! The infrastructure provider of a single machine: SQLite files, object folders, and a host for static sites and
+//! workers.
 //!
-//! [`LocalInfrastructure`] implements the infrastructure port in one folder; [`SiteHost`] serves its sites;
-//! [`FileBlobs`] keeps uploads. What is in the folder:
+//! [`LocalInfrastructure`] implements the infrastructure port in one folder. [`SiteHost`] serves its sites and workers.
+//! [`FileBlobs`] stores uploads. The folder contains:
 //!
 //! ```text
 //! d1/{name}/      manifest.json  database.sqlite
@@ -11,24 +12,28 @@
 //! worker/{name}/  manifest.json  current.json  versions/{digest}/bundle.json, modules/..
 //! pages/{name}/   manifest.json  branches/{label}  deployments/{id}/index.json, deployment.json  content/{digest}
 //!                 replaced/{id}
-//! route/{hostname}      what a hostname of ours leads to
-//! hostname/{hostname}   what a customer's hostname leads to
-//! .staging/       what is being made
-//! .site-layout    the version of the layout of sites
+//! route/{hostname}      the target of a platform hostname
+//! hostname/{hostname}   the target of a customer's hostname
+//! .staging/       unfinished objects
+//! .site-layout    version of the folder layout of sites
 //! ```
 //!
-//! A worker and a pages project with secrets have a `secrets.json` too.
+//! A worker or pages project with secrets also has a `secrets.json`.
 //!
-//! Three rules keep it whole. Everything is made in the staging folder, synced and renamed into place, so that an
-//! interruption at any moment leaves the whole thing or nothing. A name becomes a path only through one function, which
-//! refuses everything but plain names and symbolic links. An object says who it belongs to from its first moment.
+//! Three rules keep the folder consistent:
 //!
-//! # Workers that run
-//! Where `workerd` is found ([`find_workerd`], [`LocalConfig::workerd`]; Unix alone), [`SiteHost`] hands requests to workers, each
-//! in a process of its own ([`WorkerdOptions`]). Of the modules of a worker those that end in `.js`, `.mjs` or nothing are ES modules,
-//! `.cjs` is a CommonJS module, `.json` a value, and everything else a text.
+//! 1. Every object is written in the staging folder, synced and renamed into place. After an interruption an object is
+//!    complete or absent.
+//! 2. One function turns names into paths. It refuses symbolic links and everything that is not a plain name.
+//! 3. Every object has a manifest that names its owner, from the moment it exists.
 //!
-//! | binding | what works |
+//! # Running workers
+//! If `workerd` is available ([`find_workerd`], [`LocalConfig::workerd`]; Unix only), [`SiteHost`] forwards requests to
+//! workers. Each worker runs in its own process ([`WorkerdOptions`]). The extension of a module decides its kind:
+//! `.js`, `.mjs` and no extension mean an ES module, `.cjs` a CommonJS module, `.json` a JSON value, and all others a
+//! text.
+//!
+//! | binding | supported |
 //! |---|---|
 //! | `kv` | `get` (one key or many), `getWithMetadata`, `put` with expiry and metadata, `delete`, `list` |
 //! | `d1` | `prepare`, `bind`, `first`, `all`, `run`, `raw`, `batch` in one transaction, `exec`; not `dump` |
@@ -36,19 +41,20 @@
 //! | `queue` | `send` and `sendBatch`; messages wait for [`Queue::pull`], no worker consumes them |
 //! | `worker` | `fetch` of another worker; not its other methods |
 //! | `pages` | `fetch` of a site |
-//! | `vars`, secrets | texts, and values of JSON |
+//! | `vars`, secrets | texts and JSON values |
 //!
-//! Limits are those that Cloudflare documents; those of the machine are settings ([`BindingLimits`]). A call above one throws
-//! an error in the worker and changes nothing.
+//! The limits below are those that Cloudflare documents. Limits that depend on the machine are settings
+//! ([`BindingLimits`]). A call that exceeds a limit throws an error in the worker and changes nothing.
 //!
 //! | binding | limits |
 //! |---|---|
 //! | `kv` | key 512 bytes, value 25 MiB, metadata 1,024 bytes, list 1,000 keys, 100 keys of one `get` with 25 MiB together |
-//! | `d1` | statement 100 KB, 100 parameters, 100 columns, text, blob or row 2 MB, 1,000 statements of a batch, 30 seconds; no transactions, `ATTACH` or pragmas besides those of D1 |
+//! | `d1` | statement 100 KB, 100 parameters, 100 columns, text, blob or row 2 MB, 1,000 statements of a batch, 30 seconds; no transactions, no `ATTACH`, only the pragmas that D1 allows |
 //! | `r2` | key 1,024 bytes, metadata 8,192 bytes, list and `delete` 1,000 objects |
 //! | `queue` | message 128 KiB, batch 100 messages and 256 KiB |
 //!
-//! What does not work throws an error that says so. There are no durable objects, cron triggers or web sockets.
+//! Unsupported calls throw an error with an explanation. Durable objects, cron triggers and web sockets are not
+//! supported.
 
 mod blobs;
 mod bucket;

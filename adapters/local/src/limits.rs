@@ -1,4 +1,4 @@
-//! The limits of bindings that are settings.
+//! The configurable limits of bindings.
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 
 const MIB: usize = 1024 * 1024;
 
-/// The limits of the calls that workers make to their bindings. A call that exceeds one fails in the worker. Limits that
-/// Cloudflare documents and that are no settings, such as the length of a key, are constants of each store.
+/// The limits of the calls that workers make to their bindings. A call that exceeds a limit fails in the worker. Fixed
+/// limits that Cloudflare documents, such as the length of a key, are constants of each store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BindingLimits {
-    /// Maximum number of calls of one worker that run at a time. Further calls wait. Default: 16.
+    /// Maximum number of concurrent calls of one worker. Further calls wait. Default: 16.
     pub calls: usize,
-    /// How long a call waits until it runs. Default: 10 seconds.
+    /// Maximum time that a call waits before it starts. Default: 10 seconds.
     #[serde(with = "duration_text")]
     pub call_wait: Duration,
-    /// How long the store works on one call. Default: 30 seconds, as D1.
+    /// Maximum time that the store works on one call. Default: 30 seconds, the same as D1.
     #[serde(with = "duration_text")]
     pub call_timeout: Duration,
-    /// Maximum number of connections of one worker to its bindings: calls that run, calls that wait, and calls of other
-    /// workers. Default: 256.
+    /// Maximum number of connections of one worker to its bindings. Running calls, waiting calls, and calls of other
+    /// workers count. Default: 256.
     pub connections: usize,
-    /// Maximum memory of the calls of one worker together, in bytes: their requests, and their responses until the worker
-    /// has read them. Default: 32 MiB.
+    /// Maximum memory of all calls of one worker, in bytes. Requests count, and responses until the worker has read
+    /// them. Default: 32 MiB.
     pub memory_bytes: usize,
-    /// Maximum number of threads that work on the calls of all workers. Default: 64.
+    /// Maximum number of threads that execute the calls of all workers. Default: 64.
     pub threads: usize,
     /// Maximum number of rows in the results of one request to D1. Default: 100,000.
     pub result_rows: usize,
     /// Maximum size of the results of one request to D1, in bytes of JSON. Default: 10 MiB.
     pub result_bytes: usize,
-    /// Maximum size of one D1 database, key-value namespace or queue, in bytes. Default: 10 GB, as D1.
+    /// Maximum size of one D1 database, key-value namespace or queue, in bytes. Default: 10 GB, the same as D1.
     pub database_bytes: u64,
-    /// Maximum size of one R2 object, in bytes. Default: 5 GiB, as one upload to R2.
+    /// Maximum size of one R2 object, in bytes. Default: 5 GiB, the same as one upload to R2.
     pub object_bytes: u64,
 }
 
@@ -56,7 +56,8 @@ impl Default for BindingLimits {
 }
 
 impl BindingLimits {
-    /// Returns the name of the first limit that is zero: no call could ever succeed.
+    /// Returns the name of the first setting that is zero. With a zero limit, every call would fail. `call_wait` may be
+    /// zero.
     #[must_use]
     pub fn zero_limit(&self) -> Option<&'static str> {
         let limits = [

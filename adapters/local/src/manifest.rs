@@ -1,4 +1,4 @@
-//! What every object says about itself: a small file written with it.
+//! The manifest of an object: a small file that is created with the object and describes it.
 
 use std::path::PathBuf;
 
@@ -12,20 +12,20 @@ use crate::data_dir::{DataDir, Staged};
 use crate::error::{LocalError, Result};
 use crate::names::{check_name, digest};
 
-/// The name of the file.
+/// The file name of the manifest.
 const FILE: &str = "manifest.json";
 
-/// Who an object belongs to and where it comes from.
+/// The owner and the origin of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Manifest {
-    /// Our id of the object: the same for every attempt of the same creation.
+    /// The id of the object. It is the same for every attempt of one creation.
     pub(crate) id: String,
-    /// Who it belongs to.
+    /// The owner of the object.
     pub(crate) owner: String,
-    /// The request that made it.
+    /// The effect key of the request that created the object.
     pub(crate) effect_key: String,
-    /// When.
+    /// The time at which the object was created.
     pub(crate) created_at: Timestamp,
 }
 
@@ -46,7 +46,7 @@ impl Manifest {
         }
     }
 
-    /// The manifest of the object; `None` when the object does not exist.
+    /// Reads the manifest of an object. Returns `None` if the object does not exist.
     pub(crate) fn read(data: &DataDir, resource: &ResourceRef) -> Result<Option<Self>> {
         check_name(&resource.name)?;
         let folder = [resource.resource_type.as_str(), resource.name.as_str()];
@@ -57,15 +57,15 @@ impl Manifest {
         if !data.path(&folder)?.try_exists()? {
             return Ok(None);
         }
-        // An object of ours has a manifest from the first moment, which may have come since.
+        // An object gets its folder and its manifest together. It may have been created after the first read.
         match read_json(data, &file)? {
             Some(found) => Ok(Some(found)),
-            // Somebody else's folder.
+            // The folder was not created by this provider.
             None => Err(LocalError::Taken(resource.name.clone())),
         }
     }
 
-    /// Tells whether an object of this type and name exists; what cannot be a name is none.
+    /// Returns whether an object of this type and name exists. Invalid names do not exist.
     pub(crate) fn exists(data: &DataDir, resource_type: ResourceType, name: &str) -> Result<bool> {
         if check_name(name).is_err() {
             return Ok(false);
@@ -74,7 +74,7 @@ impl Manifest {
         Ok(path.try_exists()?)
     }
 
-    /// As [`Manifest::read`], but another owner's object is [`LocalError::Taken`].
+    /// Reads the manifest like [`Manifest::read`]. Returns [`LocalError::Taken`] if the object has another owner.
     pub(crate) fn read_owned(
         data: &DataDir,
         resource: &ResourceRef,
@@ -86,13 +86,13 @@ impl Manifest {
         }
     }
 
-    /// Writes the manifest into an object in the making.
+    /// Writes the manifest into the staged folder of an object.
     pub(crate) fn write(&self, staged: &Staged) -> Result<()> {
         staged.write(FILE, &to_json(self)?)
     }
 }
 
-/// Reads a file of ours; `None` when it does not exist.
+/// Reads and decodes a JSON file of the provider. Returns `None` if it does not exist.
 pub(crate) fn read_json<T: DeserializeOwned>(data: &DataDir, parts: &[&str]) -> Result<Option<T>> {
     let Some(content) = data.read(parts)? else {
         return Ok(None);
@@ -103,7 +103,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(data: &DataDir, parts: &[&str]) -> 
     })
 }
 
-/// The content of a file of ours.
+/// Encodes a value as the content of a JSON file.
 pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     serde_json::to_vec_pretty(value).map_err(|error| LocalError::Io(error.into()))
 }

@@ -1,4 +1,4 @@
-//! Which names are safe to become names of files, and the digests that make such names from anything else.
+//! Validation of names that become file names, and digests that turn any text into a safe file name.
 
 use core_domain::kernel::hex;
 use core_domain::port::ResourceRef;
@@ -18,18 +18,18 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// What people call an object, for messages.
+/// Returns the type and name of an object, for messages.
 pub(crate) fn title(resource: &ResourceRef) -> String {
     format!("{} {}", resource.resource_type, resource.name)
 }
 
-/// Tells whether a byte may stand in the label of an address.
+/// Returns whether an address label may contain this byte.
 pub(crate) const fn is_label_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
 }
 
-/// Tells whether a text is a hostname: two labels or more in lower case and ASCII, with dots between them, and no address of
-/// numbers. Such a text is a safe name of a file too.
+/// Returns whether a text is a hostname: at least two labels of lower-case ASCII, separated by dots, and not an IPv4
+/// address. A hostname is also a safe file name.
 pub(crate) fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -44,15 +44,15 @@ pub(crate) fn is_hostname(text: &str) -> bool {
     text.len() <= 253 && is_named && text.split('.').all(is_label)
 }
 
-/// Tells whether a text can be the name of a variable in a script.
+/// Returns whether a text can be the name of a variable in a script.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let good = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     starts_well && name.len() <= 64 && name.bytes().all(good)
 }
 
-/// Checks a set of paths inside a site or a bundle: each is relative, with forward slashes and no empty, `.` or `..`
-/// part, and at most `max_bytes` long; none occurs twice or is the folder of another.
+/// Checks the paths of the files of a site or a bundle. Each path is relative, has forward slashes and no empty, `.` or
+/// `..` part, and is at most `max_bytes` long. No path occurs twice or is the folder of another path.
 pub(crate) fn check_paths<'a>(
     paths: impl IntoIterator<Item = &'a str>,
     max_bytes: usize,
@@ -63,14 +63,17 @@ pub(crate) fn check_paths<'a>(
     }
     sorted.sort_unstable();
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(LocalError::Invalid(format!("{:?} occurs twice", pair[0])));
+        return Err(LocalError::Invalid(format!(
+            "the path {:?} occurs twice",
+            pair[0]
+        )));
     }
     for path in &sorted {
         let folders = path.match_indices('/').map(|(end, _)| &path[..end]);
         for folder in folders {
             if sorted.binary_search(&folder).is_ok() {
                 return Err(LocalError::Invalid(format!(
-                    "{folder:?} is a file and a folder"
+                    "the path {folder:?} is both a file and a folder"
                 )));
             }
         }
@@ -87,7 +90,7 @@ fn check_path(path: &str, max_bytes: usize) -> Result<()> {
     }
 }
 
-/// Tells whether a text is one part of a path and nothing else on any system.
+/// Returns whether a text is exactly one part of a path on every operating system.
 pub(crate) fn is_safe_part(part: &str) -> bool {
     !matches!(part, "" | "." | "..")
         && !part
@@ -95,11 +98,11 @@ pub(crate) fn is_safe_part(part: &str) -> bool {
             .any(|c| c == '/' || c == '\\' || c.is_control())
 }
 
-/// The label under which a branch of a project is served, without the project: the branch in letters that fit an
-/// address. One that had to be changed ends in a digest, so that different branches have different labels. Never holds
-/// two dashes in a row, so that `{label}--{project}` can be taken apart.
+/// Returns the address label of a branch, without the project: the branch name in characters that an address allows. A
+/// changed or shortened name ends in a digest, so that different branches have different labels. A label never contains
+/// two dashes in a row, so `{label}--{project}` can be split.
 pub(crate) fn branch_label(project: &str, branch: &str) -> String {
-    // A label of an address has at most 63 characters.
+    // An address label has at most 63 characters.
     let room = 61_usize.saturating_sub(project.len()).clamp(8, 28);
     let mut label = String::new();
     for c in branch.chars().map(|c| c.to_ascii_lowercase()) {
@@ -119,12 +122,13 @@ pub(crate) fn branch_label(project: &str, branch: &str) -> String {
     format!("{kept}{separator}{}", &digest[..6])
 }
 
-/// SHA-256 of one text of bytes in hexadecimal, as `sha256sum` shows it.
+/// Returns the SHA-256 of the content in hexadecimal, as printed by `sha256sum`.
 pub(crate) fn content_digest(content: &[u8]) -> String {
     hex(&Sha256::digest(content))
 }
 
-/// SHA-256 in hexadecimal over parts that cannot be shifted into each other.
+/// Returns the SHA-256 of several parts in hexadecimal. The length of each part is hashed too, so different lists of
+/// parts have different digests.
 pub(crate) fn digest(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -141,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_documented_form_is_a_name() {
+    fn names_must_have_the_documented_form() {
         for good in ["abc", "a-1", "acme-1a2b3c4d-dev-db", &"a".repeat(58)] {
             assert!(check_name(good).is_ok(), "{good}");
         }
@@ -154,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostname_is_a_safe_name_of_a_file() {
+    fn hostname_is_a_safe_file_name() {
         for good in [
             "shop.example.org",
             "_acme.x-y.example",
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_could_leave_the_folder_or_clash_are_refused() {
+    fn unsafe_and_conflicting_paths_are_refused() {
         let check = |paths: &[&str]| check_paths(paths.iter().copied(), 1_024);
         assert!(check(&["index.html", "css/site.css", "css/a/b.css", "grüße.txt"]).is_ok());
         for bad in [
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_branches_keep_their_name_and_others_get_a_digest() {
+    fn branch_label_gets_a_digest_unless_the_name_is_plain() {
         assert_eq!(branch_label("site", "preview"), "preview");
         let (slash, upper) = (
             branch_label("site", "feature/x"),
@@ -214,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_branch_label_is_always_fit_for_an_address(branch in any::<String>(), length in 3_usize..54) {
+        fn branch_label_is_always_valid_in_an_address(branch in any::<String>(), length in 3_usize..54) {
             let label = branch_label(&"p".repeat(length), &branch);
             prop_assert!(!label.is_empty());
             prop_assert!(label.len() + 2 + length <= 63);

@@ -1,4 +1,5 @@
-//! Objects of a bucket, and the file of each: a line of JSON that says what the object is, then its content.
+//! Objects of a bucket and their files. A file starts with a line of JSON that describes the object; the content
+//! follows.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,13 +13,15 @@ use sha2::{Digest, Sha256};
 use crate::data_dir::{Staged, is_absence};
 use crate::error::{LocalError, Result};
 
-/// The longest key, in bytes.
+/// Maximum length of a key, in bytes.
 const MAX_KEY: usize = 1024;
-/// The longest metadata of an object, names and values together, in bytes.
+/// Maximum length of the metadata of an object, names and values together, in bytes.
 const MAX_METADATA: usize = 8192;
-/// Number of bytes that a pair of metadata counts besides its name and value: about its overhead in the memory of a list.
+/// Number of bytes that a metadata pair counts in addition to its name and value. This is roughly its memory overhead
+/// in a list.
 const PAIR_BYTES: usize = 32;
-/// The longest first line of a file, in bytes. Each byte of key and metadata has six at the most in JSON.
+/// Maximum length of the first line of a file, in bytes. JSON encodes each byte of key and metadata in at most six
+/// bytes.
 const MAX_HEAD: u64 = 64 * 1024;
 
 /// The description of an object, without its content.
@@ -33,7 +36,7 @@ pub struct ObjectInfo {
     pub etag: String,
     /// Length of the content in bytes.
     pub size: u64,
-    /// When it was stored; the epoch for objects that do not say it.
+    /// The time at which the object was stored; the epoch for objects of older versions, which did not record it.
     #[serde(default = "epoch")]
     pub uploaded_at: Timestamp,
     /// Other HTTP metadata that the writer gave, such as `cacheControl`.
@@ -49,9 +52,9 @@ pub struct ObjectInfo {
 pub struct ObjectMetadata {
     /// The content type of the object.
     pub content_type: String,
-    /// See [`ObjectInfo::http`].
+    /// Other HTTP metadata, see [`ObjectInfo::http`].
     pub http: BTreeMap<String, String>,
-    /// See [`ObjectInfo::custom`].
+    /// Custom metadata, see [`ObjectInfo::custom`].
     pub custom: BTreeMap<String, String>,
 }
 
@@ -65,14 +68,14 @@ pub struct Object {
 }
 
 impl ObjectInfo {
-    /// The object of a key before its content is known.
+    /// Creates the description of an object whose content is not known yet.
     ///
     /// # Errors
-    /// [`LocalError::Invalid`] if the key is empty or longer than 1,024 bytes; [`LocalError::Limit`] if the metadata is longer
-    /// than 8,192 bytes, where each pair counts 32 bytes more.
+    /// [`LocalError::Invalid`] if the key is empty or longer than 1,024 bytes. [`LocalError::Limit`] if the metadata is
+    /// longer than 8,192 bytes; each pair counts 32 bytes more than its texts.
     pub(crate) fn new(key: &str, metadata: ObjectMetadata, uploaded_at: Timestamp) -> Result<Self> {
         if key.is_empty() || key.len() > MAX_KEY {
-            let what = format!("this is not a key of 1 to {MAX_KEY} bytes: {key:.100?}");
+            let what = format!("a key has 1 to {MAX_KEY} bytes: {key:.100?}");
             return Err(LocalError::Invalid(what));
         }
         let info = Self {
@@ -86,14 +89,14 @@ impl ObjectInfo {
         };
         if info.metadata_bytes() > MAX_METADATA {
             let what = format!(
-                "the metadata is longer than {MAX_METADATA} bytes, where each pair counts {PAIR_BYTES} bytes more"
+                "the metadata is longer than {MAX_METADATA} bytes; each pair counts {PAIR_BYTES} bytes more than its texts"
             );
             return Err(LocalError::Limit(what));
         }
         Ok(info)
     }
 
-    /// Returns the length of the metadata in bytes, as its limit counts it.
+    /// Returns the length of the metadata in bytes, as the limit counts it.
     pub(crate) fn metadata_bytes(&self) -> usize {
         let pairs = self.http.iter().chain(&self.custom);
         let pairs = pairs.map(|(name, value)| name.len() + value.len() + PAIR_BYTES);
@@ -107,17 +110,17 @@ impl ObjectInfo {
     }
 }
 
-/// An open object.
+/// An object that is open for reading.
 #[derive(Debug)]
 pub(crate) struct ObjectReader {
     pub(crate) info: ObjectInfo,
     file: File,
-    /// Where in the file the content begins.
+    /// The offset of the content in the file.
     content_start: u64,
 }
 
 impl ObjectReader {
-    /// Opens the file of an object; `None` if it does not exist.
+    /// Opens the file of an object. Returns `None` if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>> {
         let file = match File::open(path) {
             Ok(file) => file,
@@ -136,7 +139,7 @@ impl ObjectReader {
         }))
     }
 
-    /// Reads up to `max` bytes of the content from `offset` on; none at its end.
+    /// Reads at most `max` bytes of the content, starting at `offset`. Returns no bytes at the end of the content.
     pub(crate) fn read(&mut self, offset: u64, max: u64) -> Result<Vec<u8>> {
         let start = self.content_start.saturating_add(offset);
         self.file.seek(SeekFrom::Start(start))?;
@@ -154,18 +157,18 @@ pub(crate) struct ObjectWriter {
     file: File,
     digest: Sha256,
     max_bytes: u64,
-    /// Length of the first line, which is written last.
+    /// Length of the first line in bytes. The line is rewritten when size and digest are known.
     line_bytes: usize,
 }
 
 impl ObjectWriter {
-    /// Begins an object with at most `max_bytes` bytes.
+    /// Starts writing an object whose content has at most `max_bytes` bytes.
     pub(crate) fn begin(
         info: ObjectInfo,
         (staged, file): (Staged, File),
         max_bytes: u64,
     ) -> Result<Self> {
-        // The longest line of all sizes. A shorter one is filled with spaces.
+        // Reserves room for the longest possible line. The final line is padded with spaces.
         let longest = ObjectInfo {
             size: u64::MAX,
             ..info.clone()
@@ -182,7 +185,7 @@ impl ObjectWriter {
         })
     }
 
-    /// Appends to the content.
+    /// Appends bytes to the content.
     ///
     /// # Errors
     /// [`LocalError::Limit`] if the object would be larger than its limit.
@@ -197,7 +200,7 @@ impl ObjectWriter {
         Ok(self.file.write_all(piece)?)
     }
 
-    /// Completes the file. It is not in its place yet.
+    /// Writes the final first line. The file stays in the staging folder.
     pub(crate) fn finish(mut self) -> Result<(ObjectInfo, Staged, File)> {
         self.info.etag = hex(&self.digest.finalize());
         let mut line = self.info.to_line()?;
@@ -219,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_head_fits_into_the_first_line() {
+    fn longest_description_fits_into_the_first_line() {
         // A control character has six bytes in JSON.
         let text = |length: usize| "\u{1}".repeat(length);
         let metadata = ObjectMetadata {

@@ -1,13 +1,15 @@
-//! One page of the objects of a bucket, collected in memory that grows neither with the bucket nor with the metadata.
+//! One page of the objects of a bucket. Its memory depends neither on the size of the bucket nor on the metadata of the
+//! objects.
 
 use std::collections::BTreeMap;
 
 use crate::object::ObjectInfo;
 
-/// The most objects and folders of a page.
+/// Maximum number of objects and folders in a page.
 pub(crate) const MAX_LIST: usize = 1_000;
 
-/// Maximum memory of a page while it is built and sent, in bytes. A page of objects with long metadata has fewer objects.
+/// Maximum memory of a page while it is built and sent, in bytes. A page of objects with long metadata has fewer
+/// objects.
 const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Memory of an item while a page is built and sent, without its texts, in bytes.
 const ITEM_BYTES: usize = 2 * 1024;
@@ -17,24 +19,24 @@ const COPIES: usize = 4;
 /// The query of a list of objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListQuery {
-    /// What the keys begin with.
+    /// The prefix of the listed keys.
     pub(crate) prefix: String,
-    /// The keys come after this one.
+    /// Only keys that sort after this key are listed.
     pub(crate) after: String,
-    /// Keys that have it after the prefix are listed as one folder; none if it is empty.
+    /// Keys that contain the delimiter after the prefix are grouped into folders. If it is empty, there are no folders.
     pub(crate) delimiter: String,
-    /// The most objects and folders; [`MAX_LIST`] at the most.
+    /// Maximum number of objects and folders, at most [`MAX_LIST`].
     pub(crate) limit: usize,
 }
 
-/// The first objects and folders of a list.
+/// One page of a list of objects and folders.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ObjectPage {
-    /// The objects by their keys.
+    /// The objects, ordered by key.
     pub(crate) objects: Vec<ObjectInfo>,
-    /// The folders, with the delimiter at the end.
+    /// The folders, each ending with the delimiter.
     pub(crate) folders: Vec<String>,
-    /// The key after which the next page begins; `None` on the last page.
+    /// The key after which the next page starts; `None` on the last page.
     pub(crate) next: Option<String>,
 }
 
@@ -42,11 +44,11 @@ pub(crate) struct ObjectPage {
 #[derive(Debug)]
 pub(crate) struct PageCollector {
     query: ListQuery,
-    /// Each object by its key, and each folder by its name: in byte order both.
+    /// Objects by key and folders by name, in byte order.
     items: BTreeMap<String, Item>,
     /// The name of the first item that does not fit on the page.
     end: Option<String>,
-    /// The memory of the items in bytes.
+    /// The memory of the items, in bytes.
     bytes: usize,
     max_bytes: usize,
 }
@@ -85,7 +87,7 @@ impl PageCollector {
         self.bytes
     }
 
-    /// Takes an object in if it belongs on the page, and drops the item that no longer does.
+    /// Adds an object if it belongs on the page, and drops the items that no longer fit.
     pub(crate) fn add(&mut self, info: ObjectInfo) {
         let query = &self.query;
         if !info.key.starts_with(&query.prefix) || info.key <= query.after {
@@ -109,7 +111,7 @@ impl PageCollector {
         }
     }
 
-    /// Tells whether the last item has to go. One item always stays, however large it is.
+    /// Returns whether the last item must be dropped. One item always stays, even if it is too large.
     fn is_too_large(&self) -> bool {
         self.items.len() > self.query.limit || self.bytes > self.max_bytes && self.items.len() > 1
     }
@@ -124,7 +126,7 @@ impl PageCollector {
         }
     }
 
-    /// The page of all objects that were added.
+    /// Returns the page of all added objects.
     pub(crate) fn finish(self) -> ObjectPage {
         let mut page = ObjectPage::default();
         for (name, item) in self.items {
@@ -144,7 +146,7 @@ impl PageCollector {
     }
 }
 
-/// The part of a key up to the delimiter, with it.
+/// Returns the part of a key up to and including the delimiter; `None` if the key is not in a folder.
 fn folder_of(key: &str, query: &ListQuery) -> Option<String> {
     let rest = key.strip_prefix(&query.prefix)?;
     if query.delimiter.is_empty() {

@@ -1,4 +1,4 @@
-//! The calls of the infrastructure port.
+//! The implementation of the infrastructure port.
 
 use async_trait::async_trait;
 use core_domain::cli::SiteFile;
@@ -19,7 +19,7 @@ use crate::names::{branch_label, check_name};
 use crate::site_content::ContentSize;
 use crate::{deploy, hostname, prune, secrets, site_content};
 
-/// The most objects of one answer of a list.
+/// Maximum number of objects in one page of a list.
 const PAGE: usize = 100;
 
 #[async_trait]
@@ -198,7 +198,8 @@ impl Infrastructure for LocalInfrastructure {
     }
 }
 
-/// Removes what a project need not keep; returns the number of contents. A project that is damaged does not keep the others.
+/// Deletes outdated deployments and contents of a project. Returns the number of deleted contents. An error is logged,
+/// so that a damaged project does not block the others.
 fn clean_up_site(
     data: &DataDir,
     name: String,
@@ -221,7 +222,7 @@ fn clean_up_site(
     })
 }
 
-/// The next objects of an owner in the order of their names: a page, and one more when there is one.
+/// Returns the next objects of an owner, ordered by name: a page, and one more object if another page follows.
 fn owned_after(
     data: &DataDir,
     owner: &str,

@@ -1,8 +1,12 @@
-//! Removing deployments that nothing needs any more.
+//! Deletion of outdated deployments.
 //!
-//! Three steps, each of which may be the last before a crash: a mark says that the deployment was replaced, so that a late
-//! repetition of its request does not bring it back; an address that ends is taken away; the files are moved out of their
-//! place and removed. The next deployment of the project, or the daily clean-up, goes on where it stopped.
+//! Deletion has three steps, and a crash can happen after each:
+//!
+//! 1. A mark records that the deployment was replaced, so that a late retry of its request does not deploy it again.
+//! 2. If the preview ends, its address is deleted.
+//! 3. The files are moved to the staging folder and deleted.
+//!
+//! After a crash, the next deployment of the project or the daily clean-up continues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,14 +26,14 @@ use crate::site_content;
 const KIND: &str = ResourceType::Pages.as_str();
 const REPLACED: &str = "replaced";
 
-/// How long it is remembered that a deployment was replaced and removed: longer than any job repeats its requests.
+/// How long the mark of a replaced and deleted deployment is kept. This is longer than any job retries its requests.
 const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// That a deployment was served, replaced by a later one and removed.
+/// The mark of a deployment that was live, was replaced by a later one, and was deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Replaced {
-    /// The label of its branch in addresses.
+    /// The address label of its branch.
     pub(crate) label: String,
     removed_at: Timestamp,
 }
@@ -40,7 +44,7 @@ impl Replaced {
     }
 }
 
-/// Removes the deployments of a project that are not to be kept; never one that an address shows.
+/// Deletes the outdated deployments of a project. Never deletes a live deployment, except when its preview ends.
 pub(crate) fn prune(
     data: &DataDir,
     project: &ResourceRef,
@@ -53,7 +57,7 @@ pub(crate) fn prune(
         now,
         config,
     };
-    // Records never change, and those made from here on are not in the list: only the pointers need the lock.
+    // Records never change, and later deployments are not in this list. Only the pointers need the lock.
     let branches = pruning.branches()?;
     let lock = data.exclusive()?;
     let mut all = Vec::new();
@@ -68,7 +72,7 @@ pub(crate) fn prune(
         pruning.remove(&label, outdated, &lock, &mut removed)?;
     }
     pruning.forget()?;
-    // Others need not wait until the files are gone too.
+    // Releases the lock before the files are deleted, because a deletion can take long.
     drop(lock);
     if !removed.is_empty() {
         drop(removed);
@@ -77,8 +81,8 @@ pub(crate) fn prune(
     pruning.make_room()
 }
 
-/// Ends the previews that were deployed longest ago, until there are no more than `most`. One with a deployment that is about
-/// to go live counts and stays.
+/// Ends the previews that were deployed longest ago until at most `most` are left. A preview with a deployment in
+/// progress counts but is never ended.
 fn end_oldest_previews(branches: &mut [(String, Outdated)], most: usize) {
     let previews = branches.iter_mut().filter_map(|(label, outdated)| {
         let preview = outdated.preview.clone()?;
@@ -97,39 +101,39 @@ fn end_oldest_previews(branches: &mut [(String, Outdated)], most: usize) {
     }
 }
 
-/// A deployment as it lies in its folder.
+/// A stored deployment.
 #[derive(Clone, Debug)]
 struct Known {
     id: String,
     record: Deployment,
-    /// A process died after it had marked it as replaced.
+    /// Whether the deployment has a replacement mark. If it still exists, the deletion was interrupted.
     marked: bool,
 }
 
-/// What is to go of a branch.
+/// The parts of a branch that pruning deletes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outdated {
-    /// Its address too.
+    /// Whether the address of the branch is deleted.
     address: bool,
-    /// Ids of deployments that were replaced by a later one.
+    /// The ids of deployments that were replaced by a later one.
     replaced: Vec<String>,
-    /// Ids of deployments that were interrupted and never finished.
+    /// The ids of old deployments that were interrupted and never finished.
     abandoned: Vec<String>,
-    /// The preview that the branch still shows, if it is one.
+    /// The preview that the branch keeps; `None` for `production` and for a preview that ends.
     preview: Option<Preview>,
 }
 
-/// A preview that has not ended by its age.
+/// A preview that has not reached its maximum age.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Preview {
-    /// The id of the deployment that is shown.
+    /// The id of the live deployment.
     deployment: String,
     created_at: Timestamp,
-    /// A later deployment is about to go live.
+    /// Whether a later deployment is about to go live.
     is_pinned: bool,
 }
 
-/// Applies the rules to one branch.
+/// Applies the retention rules to one branch.
 fn outdated(
     label: &str,
     shown: Option<&Pointer>,
@@ -148,7 +152,7 @@ fn outdated(
         let expired = too_old && is_preview;
         match shown {
             Some(shown) if shown.deployment == id => {
-                // One that is about to go live keeps the address.
+                // A deployment in progress keeps the address.
                 outdated.address = expired && !unfinished;
                 if outdated.address {
                     outdated.replaced.push(id);
@@ -182,7 +186,7 @@ struct Pruning<'a> {
 }
 
 impl Pruning<'_> {
-    /// The deployments of every branch, by label.
+    /// Returns the deployments of every branch, by address label.
     fn branches(&self) -> Result<BTreeMap<String, Vec<Known>>> {
         let name = self.project.name.as_str();
         let marked = self.data.list(&[KIND, name, REPLACED])?;
@@ -203,11 +207,12 @@ impl Pruning<'_> {
         Ok(branches)
     }
 
-    /// `None` when it was removed meanwhile; a damaged one stays, and does not keep the others.
+    /// Reads the record of a deployment. Returns `None` if it was deleted concurrently. A damaged record is logged and
+    /// kept, so that it does not block the others.
     fn record(&self, id: &str) -> Result<Option<Deployment>> {
         match deployment(self.data, &self.project.name, id) {
             Err(LocalError::Damaged(cause)) => {
-                tracing::warn!(%cause, "a deployment is not removed");
+                tracing::warn!(%cause, "a damaged deployment is not deleted");
                 Ok(None)
             }
             found => found,
@@ -239,8 +244,8 @@ impl Pruning<'_> {
         Ok(())
     }
 
-    /// Removes replaced deployments of `production`, oldest first, until the sites of the owner take no more bytes than they
-    /// may, or none is left.
+    /// Deletes replaced deployments of `production`, oldest first, until the sites of the owner fit into their disk
+    /// space or no replaced deployment is left.
     fn make_room(&self) -> Result<()> {
         let Some(manifest) = Manifest::read(self.data, self.project)? else {
             return Ok(());
@@ -272,7 +277,7 @@ impl Pruning<'_> {
         Ok(bytes <= self.config.site_bytes_per_owner)
     }
 
-    /// The ids of the deployments of `production` that a later one has replaced, oldest first.
+    /// Returns the ids of the replaced deployments of `production`, oldest first.
     fn replaced_of_production(&self) -> Result<Vec<String>> {
         let name = self.project.name.as_str();
         let Some(shown) = pointer(self.data, name, PRODUCTION)? else {
@@ -295,7 +300,7 @@ impl Pruning<'_> {
         self.data.replace_file(&parts, &[&to_json(&replaced)?])
     }
 
-    /// Forgets what was removed long ago.
+    /// Deletes the marks of deployments that were deleted long ago.
     fn forget(&self) -> Result<()> {
         let name = self.project.name.as_str();
         for id in self.data.list(&[KIND, name, REPLACED])? {
@@ -321,7 +326,7 @@ mod tests {
         preview_age: Duration::from_secs(30 * 24 * 60 * 60),
     };
 
-    /// Deployments by sequence, made so many days ago.
+    /// Returns deployments with ascending sequence, each created the given number of days ago.
     fn known(days_ago: &[u32]) -> Vec<Known> {
         let now = now();
         let one = |(n, days): (usize, &u32)| Known {
@@ -353,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn production_keeps_the_live_one_and_those_before_it_whatever_their_age() {
+    fn production_keeps_previous_deployments_of_any_age() {
         let all = known(&[90, 80, 70, 60, 50]);
         let found = outdated(PRODUCTION, Some(&shown(5)), all, KEEP, now());
         assert_eq!(found.replaced, ["2", "1"]);
@@ -361,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_live_one_is_kept_when_nothing_else_is() {
+    fn live_deployment_is_always_kept() {
         let keep = Retention {
             previous: 0,
             previews: 0,
@@ -372,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_that_is_about_to_go_live_is_kept() {
+    fn deployment_in_progress_is_kept() {
         for label in [PRODUCTION, "preview"] {
             let found = outdated(label, Some(&shown(1)), known(&[40, 1]), KEEP, now());
             assert_eq!((found.address, found.replaced.len()), (false, 0), "{label}");
@@ -383,14 +388,14 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_that_was_never_finished_is_removed_when_it_is_old() {
+    fn old_unfinished_deployment_is_deleted() {
         let found = outdated(PRODUCTION, Some(&shown(1)), known(&[50, 40]), KEEP, now());
         assert_eq!(found.abandoned, ["2"]);
         assert!(found.replaced.is_empty());
     }
 
     #[test]
-    fn a_preview_ends_with_its_address_when_it_is_old() {
+    fn old_preview_is_deleted_with_its_address() {
         let found = outdated("preview", Some(&shown(2)), known(&[60, 31]), KEEP, now());
         assert!(found.address);
         assert_eq!(found.replaced, ["2", "1"]);
@@ -401,7 +406,7 @@ mod tests {
         );
     }
 
-    /// A branch whose preview was deployed so many days ago.
+    /// Returns a branch whose preview was deployed the given number of days ago.
     fn preview(label: &str, days_ago: u32, is_pinned: bool) -> (String, Outdated) {
         let Known { id, record, .. } = known(&[days_ago]).remove(0);
         let preview = Some(Preview {
@@ -423,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_previews_those_deployed_longest_ago_end() {
+    fn oldest_previews_end_if_there_are_too_many() {
         let four = || {
             vec![
                 preview("a", 2, false),
@@ -440,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preview_that_is_being_deployed_again_stays() {
+    fn preview_with_a_deployment_in_progress_is_kept() {
         let branches = vec![
             preview("a", 9, true),
             preview("b", 1, false),
@@ -450,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_had_marked_is_removed() {
+    fn marked_deployments_are_deleted_except_the_live_one() {
         let mut all = known(&[3, 2, 1]);
         all[1].marked = true;
         all[2].marked = true;

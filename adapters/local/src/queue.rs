@@ -21,7 +21,8 @@ pub(crate) const SCHEMA: &str = "
     ) STRICT;
     CREATE INDEX messages_by_visibility ON messages (visible_at, id);";
 
-/// The totals of the messages, so that no call counts them. The first call that opens a queue adds them.
+/// Keeps the number and the size of all messages, so that no call has to count them. The first call that opens a queue
+/// of an older version adds the table.
 const TOTALS: &str = "
     CREATE TABLE totals (messages INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;
     INSERT INTO totals SELECT count(*), coalesce(sum(length(body)), 0) FROM messages;
@@ -32,28 +33,28 @@ const TOTALS: &str = "
         UPDATE totals SET messages = messages - 1, bytes = bytes - length(old.body);
     END;";
 
-/// The longest body, in bytes.
+/// Maximum length of a message body, in bytes.
 const MAX_BODY: usize = 128 * 1024;
-/// The most messages that are pushed or pulled at once.
+/// Maximum number of messages in one push or pull.
 pub(crate) const MAX_BATCH: usize = 100;
-/// The longest bodies of a batch together, in bytes.
+/// Maximum total length of the bodies of a batch, in bytes.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
 
-/// An open queue. After the queue was removed, it keeps working on nothing.
+/// An open queue. If the queue is deleted while it is open, calls continue to work on the deleted file.
 #[derive(Clone, Debug)]
 pub struct Queue {
     database: Database,
     clock: Arc<dyn Clock>,
 }
 
-/// A message that was pulled: ours until its lease ends.
+/// A pulled message. No other consumer receives it until its lease expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its number; a later message has a higher one.
+    /// The id of the message; a later message has a higher id.
     pub id: i64,
-    /// What was pushed.
+    /// The body of the message as pushed.
     pub body: Vec<u8>,
-    /// How often it was pulled, this time counted.
+    /// Number of times that the message was pulled, including this time.
     pub attempts: i64,
 }
 
@@ -68,19 +69,19 @@ impl Queue {
         Ok(Self { database, clock })
     }
 
-    /// Adds a message, durable when this returns; nobody sees it before `delay` is over. Answers its number.
+    /// Adds a message and returns its id. It can be pulled after `delay`. The message is durable when this returns.
     ///
     /// # Errors
-    /// [`LocalError::Invalid`] when the body has more than 128 KiB.
+    /// [`LocalError::Invalid`] if the body is longer than 128 KiB.
     pub async fn push(&self, body: &[u8], delay: Duration) -> Result<i64> {
         self.push_all(vec![(body.to_vec(), delay)]).await
     }
 
-    /// Adds messages, each with its delay: all or none. Answers the number of the last.
+    /// Adds all messages or none. Each message has its own delay. Returns the id of the last message.
     ///
     /// # Errors
-    /// [`LocalError::Invalid`] when a body has more than 128 KiB. [`LocalError::Limit`] if there are more than 100 messages, if their bodies have more than
-    /// 256 KiB together, or if the queue is full.
+    /// [`LocalError::Invalid`] if a body is longer than 128 KiB. [`LocalError::Limit`] if there are more than 100
+    /// messages, if their bodies are longer than 256 KiB together, or if the queue is full.
     pub async fn push_all(&self, messages: Vec<(Vec<u8>, Duration)>) -> Result<i64> {
         if messages.iter().any(|(body, _)| body.len() > MAX_BODY) {
             let what = format!("a message is longer than {MAX_BODY} bytes");
@@ -112,10 +113,10 @@ impl Queue {
         self.database.run(push).await
     }
 
-    /// How many messages there are, and how many bytes their bodies have.
+    /// Returns the number of messages and the total length of their bodies in bytes.
     ///
     /// # Errors
-    /// [`LocalError`] when the file cannot be read.
+    /// [`LocalError::Sqlite`] if the file cannot be read.
     pub async fn backlog(&self) -> Result<(u64, u64)> {
         let count = "SELECT messages, bytes FROM totals";
         let count = |connection: &Connection| {
@@ -125,11 +126,11 @@ impl Queue {
         Ok((count.unsigned_abs(), bytes.unsigned_abs()))
     }
 
-    /// Takes the messages that have waited longest, at most 100. Each is hidden from others for `lease` and comes back after it
-    /// unless it was acknowledged.
+    /// Pulls the messages that have waited longest, at most 100. Each is hidden from other consumers for `lease`. It
+    /// becomes visible again afterwards unless it is acknowledged.
     ///
     /// # Errors
-    /// [`LocalError`] when the file cannot be written.
+    /// [`LocalError::Sqlite`] if the file cannot be written.
     pub async fn pull(&self, limit: u32, lease: Duration) -> Result<Vec<Message>> {
         let now = self.clock.now();
         let until = now.plus(lease).millis();
@@ -143,15 +144,15 @@ impl Queue {
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
         let mut messages = self.database.run(pull).await?;
-        // SQLite returns changed rows in no order.
+        // SQLite returns changed rows in no particular order.
         messages.sort_by_key(|message| message.id);
         Ok(messages)
     }
 
-    /// Says that a message was dealt with: it never comes back. `false` when somebody else has pulled it since.
+    /// Acknowledges a message: deletes it from the queue. Returns `false` if another consumer has pulled it since.
     ///
     /// # Errors
-    /// [`LocalError`] when the file cannot be written.
+    /// [`LocalError::Sqlite`] if the file cannot be written.
     pub async fn ack(&self, message: &Message) -> Result<bool> {
         let (id, attempts) = (message.id, message.attempts);
         let ack = move |connection: &Connection| {
@@ -161,10 +162,11 @@ impl Queue {
         Ok(self.database.run(ack).await? > 0)
     }
 
-    /// Gives a message back; it can be pulled again after `delay`. `false` when somebody else has pulled it since.
+    /// Releases a message: it can be pulled again after `delay`. Returns `false` if another consumer has pulled it
+    /// since.
     ///
     /// # Errors
-    /// [`LocalError`] when the file cannot be written.
+    /// [`LocalError::Sqlite`] if the file cannot be written.
     pub async fn release(&self, message: &Message, delay: Duration) -> Result<bool> {
         let visible_at = self.clock.now().plus(delay).millis();
         let (id, attempts) = (message.id, message.attempts);
@@ -178,7 +180,7 @@ impl Queue {
     }
 }
 
-/// Adds the totals to a queue that has none.
+/// Adds the table of totals to a queue that has none.
 fn add_totals(connection: &Connection) -> rusqlite::Result<()> {
     let query = "SELECT 1 FROM sqlite_schema WHERE name = 'totals'";
     if connection.prepare(query)?.exists([])? {

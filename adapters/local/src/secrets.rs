@@ -1,5 +1,5 @@
-//! Secrets of workers and sites: a file in the folder of the object, for this user alone, that goes with the object. Values
-//! are handed to the worker and to nobody else; in logs and answers there are names alone.
+//! Secrets of workers and sites. They are a private file in the folder of the object and are deleted with it. Only the
+//! worker receives the values; logs and responses contain only names.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::names::{content_digest, is_identifier, title};
 
 const FILE: &str = "secrets.json";
 
-/// The most secrets of one request.
+/// Maximum number of secrets in one request.
 const MAX_AT_ONCE: usize = 100;
 
-/// Sets secrets: all or none.
+/// Sets all secrets of the request, or none if it fails. Other secrets of the object are kept.
 pub(crate) fn set(data: &DataDir, request: &SetSecrets) -> Result<()> {
     let resource = &request.resource;
     if !is_served(resource.resource_type) {
@@ -46,7 +46,8 @@ pub(crate) fn set(data: &DataDir, request: &SetSecrets) -> Result<()> {
     data.replace_file(&parts(resource), &[&to_json(&texts)?])
 }
 
-/// The names of the secrets of an object, in their order; none when it does not exist.
+/// Returns the names of the secrets of an object in alphabetical order. Returns an empty list if the object does not
+/// exist.
 pub(crate) fn names(data: &DataDir, resource: &ResourceRef) -> Result<Vec<String>> {
     if !Manifest::exists(data, resource.resource_type, &resource.name)? {
         return Ok(Vec::new());
@@ -54,7 +55,7 @@ pub(crate) fn names(data: &DataDir, resource: &ResourceRef) -> Result<Vec<String
     Ok(texts(data, resource)?.into_keys().collect())
 }
 
-/// The secrets of an object.
+/// Returns the names and values of the secrets of an object.
 pub(crate) fn read(data: &DataDir, resource: &ResourceRef) -> Result<BTreeMap<String, Secret>> {
     let texts = texts(data, resource)?.into_iter();
     Ok(texts
@@ -62,7 +63,7 @@ pub(crate) fn read(data: &DataDir, resource: &ResourceRef) -> Result<BTreeMap<St
         .collect())
 }
 
-/// Changes when a secret does.
+/// Returns a version that differs after every change of a secret.
 pub(crate) fn version(data: &DataDir, resource: &ResourceRef) -> Result<String> {
     let content = data.read(&parts(resource))?;
     Ok(content_digest(&content.unwrap_or_default()))

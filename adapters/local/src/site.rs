@@ -1,12 +1,13 @@
-//! What lies in a pages project: deployments that never change, and a pointer a branch that says which one is served.
+//! The files of a pages project: immutable deployments, and one pointer file per branch that selects the live
+//! deployment.
 //!
 //! ```text
-//! pages/{project}/branches/{label}              which deployment the branch shows
+//! pages/{project}/branches/{label}              the live deployment of the branch
 //! pages/{project}/deployments/{id}/index.json   path -> digest, length, content type
-//! pages/{project}/content/{digest}              the contents of all deployments, each once
-//! pages/{project}/replaced/{id}                 that this deployment was replaced by a later one and removed
+//! pages/{project}/content/{digest}              the contents of all deployments, without duplicates
+//! pages/{project}/replaced/{id}                 mark: this deployment was replaced by a later one and deleted
 //! ```
-//! A request never names a file: it is looked up in the index, and the index names files by digest.
+//! A request path is never used as a file path: it is looked up in the index, which refers to contents by digest.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,46 +37,46 @@ pub(crate) struct SiteIndex<P: Ord = String>(pub(crate) BTreeMap<P, Entry>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entry {
-    /// SHA-256 of the content; its file name and its entity tag.
+    /// SHA-256 of the content in hexadecimal: the name of its file, and its entity tag.
     pub(crate) digest: String,
-    /// Length in bytes.
+    /// The length of the content in bytes.
     pub(crate) size: u64,
-    /// Guessed from the path.
+    /// The content type, guessed from the file extension.
     pub(crate) content_type: String,
 }
 
-/// What a deployment says about itself.
+/// The record of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Deployment {
     pub(crate) deployment_key: String,
-    /// The branch's label in addresses.
+    /// The address label of the branch.
     pub(crate) label: String,
-    /// Order of the deployments of the branch; a pointer never goes back to a lower one.
+    /// The position in the order of the branch's deployments. A pointer never returns to a lower sequence.
     pub(crate) sequence: u64,
-    /// Digest of the index file.
+    /// The digest of the index file.
     pub(crate) index: String,
     pub(crate) created_at: Timestamp,
 }
 
-/// Which deployment a branch shows.
+/// The live deployment of a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pointer {
     pub(crate) deployment: String,
     pub(crate) sequence: u64,
-    /// Digest of the deployment's index file: equal digests are equal sites.
+    /// The digest of the deployment's index file. Sites with equal digests are equal.
     pub(crate) index: String,
 }
 
-/// A site that is served: a project and the deployment it shows at this instant.
+/// A served site: a project and its live deployment at this moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     pub(crate) project: String,
     pub(crate) pointer: Pointer,
 }
 
-/// Where a project's branch is served, without domain: `{project}` or `{label}--{project}`.
+/// Returns the address label of a branch of a project: `{project}` or `{label}--{project}`.
 pub(crate) fn address_label(project: &str, label: &str) -> String {
     if label == PRODUCTION {
         project.to_owned()
@@ -84,7 +85,8 @@ pub(crate) fn address_label(project: &str, label: &str) -> String {
     }
 }
 
-/// The site of an address label; `None` when there is none. A project of exactly this name wins over a branch.
+/// Returns the site of an address label; `None` if it does not exist. A project of exactly this name wins over a
+/// branch.
 pub(crate) fn resolve(data: &DataDir, label: &str) -> Result<Option<Live>> {
     if let Some(live) = live(data, label, PRODUCTION)? {
         return Ok(Some(live));
@@ -114,13 +116,13 @@ pub(crate) fn deployment(data: &DataDir, project: &str, id: &str) -> Result<Opti
     read_json(data, &[KIND, project, DEPLOYMENTS, id, RECORD])
 }
 
-/// The index of a deployment as it lies there; `None` when it was removed.
+/// Returns the index of a deployment, without checking its digest; `None` if the deployment was deleted.
 pub(crate) fn index(data: &DataDir, project: &str, id: &str) -> Result<Option<SiteIndex>> {
     read_json(data, &[KIND, project, DEPLOYMENTS, id, INDEX])
 }
 
 impl Live {
-    /// The index of the deployment; `None` when the project was removed in the meantime.
+    /// Returns the index of the deployment after checking its digest; `None` if the project was deleted concurrently.
     pub(crate) fn index(&self, data: &DataDir) -> Result<Option<SiteIndex>> {
         let parts = [
             KIND,
@@ -134,7 +136,7 @@ impl Live {
         };
         let path: PathBuf = parts.iter().collect();
         if content_digest(&content) != self.pointer.index {
-            let reason = "it is not the index that was deployed";
+            let reason = "its digest differs from the deployed index";
             return Err(LocalError::damaged(path, reason));
         }
         serde_json::from_slice(&content)
@@ -142,7 +144,7 @@ impl Live {
             .map_err(|error| LocalError::damaged(path, error))
     }
 
-    /// Where the content of a file lies.
+    /// Returns the path of the content of a file.
     pub(crate) fn content_parts<'a>(&'a self, entry: &'a Entry) -> [&'a str; 4] {
         [KIND, &self.project, CONTENT, &entry.digest]
     }

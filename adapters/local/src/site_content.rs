@@ -1,15 +1,15 @@
-//! The contents of a pages project, content-addressed: a file for each digest. The indexes of deployments name contents by
-//! digest.
+//! The contents of a pages project: content-addressed, one file per digest. The indexes of deployments refer to
+//! contents by digest.
 //!
 //! ```text
 //! pages/{project}/content/{digest}
 //! pages/{project}/.content-lock
 //! ```
-//! Adding a deployment holds the lock shared, from the first check for existing contents until the deployment is in place.
-//! [`sweep`] holds the lock exclusively and removes contents that no deployment names, so it never sees an unfinished
-//! deployment. It does not wait for the lock: if a deployment is in progress, a later sweep does the work. The system
-//! releases a lock when its process ends. If a process ends before its deployment is in place, the next sweep removes the
-//! contents that it added.
+//! A deployment holds the lock shared, from the first check for existing contents until the deployment is in place.
+//! [`sweep`] holds the lock exclusively and deletes the contents that no deployment refers to, so it never sees an
+//! unfinished deployment. It does not wait for the lock: if a deployment is in progress, a later sweep does the work.
+//! The operating system releases a lock when its process ends. If a process ends before its deployment is in place, the
+//! next sweep deletes the contents that it added.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -31,7 +31,7 @@ use crate::site::{BRANCHES, CONTENT, DEPLOYMENTS, Entry, SiteIndex, index, point
 const KIND: &str = ResourceType::Pages.as_str();
 const LOCK: &str = ".content-lock";
 
-/// Marks a folder whose projects all keep contents as this module says.
+/// The file that marks a data folder in which all projects have the current layout.
 const LAYOUT_FILE: &str = ".site-layout";
 const LAYOUT: &[u8] = b"2";
 
@@ -41,7 +41,7 @@ const BUFFER: usize = 64 * 1024;
 /// Size of a disk block, in bytes. A file takes whole blocks.
 const BLOCK: u64 = 4_096;
 
-/// The contents of a project, which no sweep changes as long as this is held.
+/// The contents of a project. No sweep changes them while this value exists.
 #[derive(Debug)]
 pub(crate) struct SiteContents<'a> {
     data: &'a DataDir,
@@ -51,7 +51,7 @@ pub(crate) struct SiteContents<'a> {
 }
 
 impl<'a> SiteContents<'a> {
-    /// Waits until no sweep is in progress.
+    /// Waits until no sweep is running.
     ///
     /// # Errors
     /// [`LocalError::Missing`] if the project does not exist.
@@ -67,12 +67,12 @@ impl<'a> SiteContents<'a> {
         })
     }
 
-    /// Tells whether the content of a file is stored whole.
+    /// Returns whether the content of a file is stored completely.
     pub(crate) fn has(&self, entry: &Entry) -> bool {
         is_whole(&self.folder, &entry.digest, entry.size)
     }
 
-    /// Puts written contents into place and makes them durable.
+    /// Moves written contents to their final paths and makes them durable.
     pub(crate) fn add(&self, written: WrittenContents) -> Result<()> {
         let WrittenContents { folder, digests } = written;
         for digest in digests {
@@ -82,7 +82,7 @@ impl<'a> SiteContents<'a> {
     }
 }
 
-/// Contents in the staging folder; removed when dropped.
+/// Contents in the staging folder; deleted on drop.
 #[derive(Debug)]
 pub(crate) struct WrittenContents {
     folder: Staged,
@@ -90,7 +90,7 @@ pub(crate) struct WrittenContents {
 }
 
 impl WrittenContents {
-    /// Begins in an empty folder.
+    /// Creates an empty set of contents in an empty staged folder.
     pub(crate) const fn begin(folder: Staged) -> Self {
         Self {
             folder,
@@ -101,7 +101,7 @@ impl WrittenContents {
     /// Writes the content of a file.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] if it is not what the file says.
+    /// [`io::ErrorKind::InvalidData`] if the content does not match the digest of the file.
     pub(crate) fn write(&mut self, file: &SiteFile, content: &mut dyn Read) -> io::Result<()> {
         let name = hex(&file.digest);
         let mut target = self.folder.create_file(&name)?;
@@ -120,7 +120,7 @@ impl WrittenContents {
         }
         let digest: [u8; 32] = hash.finalize().into();
         if digest != file.digest {
-            let what = "a file of the site is not what it was when it was checked";
+            let what = "a file of the site changed after it was checked";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         target.sync_all()?;
@@ -129,21 +129,21 @@ impl WrittenContents {
     }
 }
 
-/// Tells whether a folder has a plain file of this name and length.
+/// Returns whether a folder contains a regular file with this name and length.
 fn is_whole(folder: &Path, digest: &str, size: u64) -> bool {
     let found = fs::symlink_metadata(folder.join(digest));
     found.is_ok_and(|found| found.is_file() && found.len() == size)
 }
 
-/// Removes the contents of a project that no deployment names, and returns their number. Does nothing while a deployment is
-/// in progress.
+/// Deletes the contents of a project that no deployment refers to, and returns their number. Does nothing while a
+/// deployment is in progress.
 pub(crate) fn sweep(data: &DataDir, project: &str) -> Result<u64> {
     let Some(_lock) = data.try_lock(&[KIND, project, LOCK])? else {
         return Ok(0);
     };
     let mut named = HashSet::new();
     for id in data.list(&[KIND, project, DEPLOYMENTS])? {
-        // One that is removed at this moment names nothing any more.
+        // A deployment that is deleted at this moment refers to no contents.
         let SiteIndex(files) = index(data, project, &id)?.unwrap_or_default();
         named.extend(files.values().filter_map(|entry| from_hex(&entry.digest)));
     }
@@ -153,7 +153,7 @@ pub(crate) fn sweep(data: &DataDir, project: &str) -> Result<u64> {
     Ok(unnamed.len() as u64)
 }
 
-/// The content of a file, by its digest and its length in bytes.
+/// The digest of a content and its length in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ContentSize {
     digest: [u8; 32],
@@ -169,9 +169,11 @@ impl From<&SiteFile> for ContentSize {
     }
 }
 
-/// Measures what the sites of an owner take, and what these files would add as the deployment of a branch. Contents that only
-/// replaced deployments name do not count, because pruning removes such deployments if there is no room. Neither do those
-/// that only the branch names now.
+/// Measures the disk space of the sites of an owner, and the additional space of these files as a deployment of the
+/// branch.
+///
+/// Contents that only replaced deployments use do not count, because pruning deletes such deployments if space is
+/// short. Contents that only the current deployment of the branch uses do not count either.
 pub(crate) fn storage(
     data: &DataDir,
     project: &str,
@@ -205,7 +207,7 @@ pub(crate) fn storage(
     })
 }
 
-/// Returns the bytes of all contents of an owner, those of replaced deployments included.
+/// Returns the disk space of all contents of an owner in bytes, including replaced deployments.
 pub(crate) fn bytes_on_disk(data: &DataDir, owner: &str) -> Result<u64> {
     let mut bytes = 0_u64;
     for project in projects_of(data, owner)? {
@@ -233,7 +235,7 @@ fn projects_of(data: &DataDir, owner: &str) -> Result<Vec<String>> {
     Ok(projects)
 }
 
-/// The contents that the shown deployment of each branch but one names, and the bytes that each takes on the disk.
+/// Returns the contents of the live deployments of all branches except `without`, with the disk space of each in bytes.
 fn named_by_current(
     data: &DataDir,
     project: &str,
@@ -259,8 +261,8 @@ const fn on_disk(size: u64) -> u64 {
     size.div_ceil(BLOCK).saturating_mul(BLOCK)
 }
 
-/// Migrates a folder in which each deployment has its own folder of contents. If the migration is interrupted, the next start
-/// continues it.
+/// Migrates a data folder in which each deployment has its own folder of contents. If the migration is interrupted, the
+/// next start continues it.
 pub(crate) fn unite_contents(data: &DataDir) -> Result<()> {
     if data.read(&[LAYOUT_FILE])?.as_deref() == Some(LAYOUT) {
         return Ok(());
@@ -271,7 +273,7 @@ pub(crate) fn unite_contents(data: &DataDir) -> Result<()> {
         if let Err(error) = unite_contents_of(data, &project) {
             is_complete = false;
             let cause = Cause::new(error);
-            tracing::warn!(%cause, project, "the files of a site could not be brought together");
+            tracing::warn!(%cause, project, "failed to migrate the contents of a site");
         }
     }
     if is_complete {
@@ -290,7 +292,7 @@ fn unite_contents_of(data: &DataDir, project: &str) -> Result<()> {
         for digest in data.list(&[KIND, project, DEPLOYMENTS, &id, CONTENT])? {
             let from = data.path(&[KIND, project, DEPLOYMENTS, &id, CONTENT, &digest])?;
             let size = fs::metadata(&from)?.len();
-            // Links of one file are not renamed onto each other.
+            // POSIX rename does nothing if both names are links to the same file.
             if !is_whole(&target, &digest, size) {
                 fs::rename(&from, target.join(&digest))?;
             }
@@ -304,7 +306,7 @@ fn unite_contents_of(data: &DataDir, project: &str) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of a digest; `None` for a text that is none.
+/// Decodes a digest in hexadecimal. Returns `None` if the text is not a digest.
 fn from_hex(text: &str) -> Option<[u8; 32]> {
     let text: &[u8; 64] = text.as_bytes().try_into().ok()?;
     let mut bytes = [0; 32];
@@ -321,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_read_as_it_is_written() {
+    fn digest_is_decoded_from_hex() {
         let digest: [u8; 32] = Sha256::digest(b"content").into();
         assert_eq!(from_hex(&hex(&digest)), Some(digest));
         for text in ["", "00", &"0".repeat(63), &"g".repeat(64), &"é".repeat(32)] {
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_takes_whole_blocks() {
+    fn disk_space_is_rounded_up_to_blocks() {
         assert_eq!((on_disk(0), on_disk(1), on_disk(4_096)), (0, 4_096, 4_096));
         assert_eq!(on_disk(u64::MAX), u64::MAX);
     }

@@ -1,4 +1,4 @@
-//! SQLite files: made whole in the staging folder, opened again by the typed stores.
+//! SQLite files: created in the staging folder, and opened by the typed stores.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,33 +12,35 @@ use crate::error::{LocalError, Result, blocking};
 use crate::execution::Execution;
 use crate::limits::BindingLimits;
 
-/// Marks a file as ours; shown by `file(1)` and `PRAGMA application_id`. The letters `core`.
+/// The application id of the provider's SQLite files, shown by `file(1)` and `PRAGMA application_id`. The ASCII letters
+/// `core`.
 const APPLICATION_ID: i64 = 1_668_248_165;
 
-/// Number of steps of SQLite's machine between two looks at the clock: some tens of microseconds.
+/// Number of SQLite virtual machine instructions between two checks of the clock: some tens of microseconds.
 const STEPS_BETWEEN_CHECKS: i32 = 1_000;
 
-/// The most pages of a file that SQLite knows.
+/// Maximum number of pages in a SQLite file.
 const MAX_PAGES: i64 = 4_294_967_294;
 
-/// Makes a SQLite file with these tables and makes it durable.
+/// Creates a durable SQLite file with this schema.
 pub(crate) async fn make(path: &Path, schema: &'static str) -> Result<()> {
     let path = path.to_owned();
     blocking(move || {
-        // SQLite would make a file that everybody can read. The files it puts beside it take over the mode of this one.
+        // SQLite would create a file that every user can read. The files that SQLite creates next to it copy the mode
+        // of this file.
         create_file(&path)?;
         let connection = connect(&path)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         connection.execute_batch(schema)?;
-        // Closing writes the log back and removes it: one file is left.
+        // Closing writes the log back and deletes it: one file is left.
         connection.close().map_err(|(_, error)| error)?;
         Ok(std::fs::File::open(&path)?.sync_all()?)
     })
     .await
 }
 
-/// An open SQLite file. One connection: whoever writes waits here, not in SQLite.
+/// An open SQLite file with one connection. Concurrent calls wait for the connection here, not inside SQLite.
 #[derive(Clone, Debug)]
 pub(crate) struct Database {
     connection: Arc<Mutex<Connection>>,
@@ -46,7 +48,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens a SQLite file that exists. It does not grow above [`BindingLimits::database_bytes`].
+    /// Opens an existing SQLite file and limits its size to [`BindingLimits::database_bytes`].
     pub(crate) async fn open(path: &Path, execution: &Execution) -> Result<Self> {
         let path: PathBuf = path.to_owned();
         let max_bytes = i64::try_from(execution.limits.database_bytes).unwrap_or(i64::MAX);
@@ -54,7 +56,7 @@ impl Database {
             let connection = connect(&path)?;
             let page_bytes: i64 =
                 connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-            // A file that is larger already keeps its size.
+            // A file that is already larger keeps its size.
             let pages = (max_bytes / page_bytes.max(1)).clamp(1, MAX_PAGES);
             connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
             Ok(connection)
@@ -66,8 +68,8 @@ impl Database {
         })
     }
 
-    /// Works with the connection away from the async threads, for at most [`BindingLimits::call_timeout`]. Stops early if
-    /// the caller does not wait any more.
+    /// Runs work on the connection, off the async threads, for at most [`BindingLimits::call_timeout`]. Stops early if
+    /// the caller drops the future.
     pub(crate) async fn run<T, E, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -79,7 +81,7 @@ impl Database {
         let abandoned = Arc::new(AtomicBool::new(false));
         let _guard = SetOnDrop(Arc::clone(&abandoned));
         let run = move || {
-            // A call that panicked has left no transaction behind: each statement is one of its own.
+            // A call that panicked leaves no open transaction: transactions roll back on drop.
             let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             let started = Instant::now();
             let is_over = move || {
@@ -94,7 +96,7 @@ impl Database {
     }
 }
 
-/// Sets the flag when it is dropped.
+/// Sets the flag on drop.
 struct SetOnDrop(Arc<AtomicBool>);
 
 impl Drop for SetOnDrop {
@@ -103,7 +105,7 @@ impl Drop for SetOnDrop {
     }
 }
 
-/// Says which limit was exceeded if SQLite stopped because of one.
+/// Converts the errors with which SQLite stops at a limit into [`LocalError::Limit`].
 fn name_limit(error: LocalError, limits: BindingLimits) -> LocalError {
     let code = match &error {
         LocalError::Sqlite(error) => error.sqlite_error_code(),
@@ -115,7 +117,7 @@ fn name_limit(error: LocalError, limits: BindingLimits) -> LocalError {
             limits.call_timeout.as_secs_f64()
         )),
         Some(ErrorCode::DiskFull) => LocalError::Limit(format!(
-            "the database is full: it can have {} bytes",
+            "the database is full: the maximum is {} bytes",
             limits.database_bytes
         )),
         _ => error,

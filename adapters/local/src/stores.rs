@@ -1,4 +1,4 @@
-//! The typed stores in the folder, opened by name.
+//! The typed stores in the data folder, opened by name.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::manifest::Manifest;
 use crate::names::title;
 use crate::queue::{self, Queue};
 
-/// The file of a database.
+/// The file name of a D1 database.
 pub(crate) const DATABASE: &str = "database.sqlite";
 
-/// The folder, the clock its stores expire by, and the limits they have. Cheap to clone.
+/// The data folder, the clock for expiry, and the threads and limits of the stores. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Stores {
     pub(crate) data: Arc<DataDir>,
@@ -37,7 +37,7 @@ impl Stores {
         }
     }
 
-    /// The same stores, used on threads of their own.
+    /// Returns the same stores with dedicated threads.
     ///
     /// # Errors
     /// [`LocalError::Io`] if the threads cannot be prepared.
@@ -48,7 +48,7 @@ impl Stores {
         })
     }
 
-    /// The file of a database.
+    /// Returns the path of the file of a D1 database.
     pub(crate) async fn database(&self, name: &str) -> Result<PathBuf> {
         self.file_of(ResourceType::D1, name, DATABASE).await
     }
@@ -73,7 +73,7 @@ impl Stores {
         Ok(Bucket::new(data, clock, execution, name.to_owned()))
     }
 
-    /// Works in the folder away from the async threads.
+    /// Runs blocking work on the data folder, off the async threads.
     pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,

@@ -1,4 +1,4 @@
-//! Keeps visitors out of the sites and workers of suspended platforms.
+//! Refuses requests to the sites and workers of suspended platforms.
 
 use std::sync::Arc;
 
@@ -36,12 +36,13 @@ impl SuspensionGate {
         Self(suspensions)
     }
 
-    /// Whether visitors are checked at all.
+    /// Returns whether suspensions are checked at all.
     pub(crate) const fn is_set(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Checks the owner mark of an object. A mark that is no platform's id is never suspended.
+    /// Checks whether the owner of an object is a suspended platform. An owner that is not a platform id is never
+    /// suspended.
     pub(crate) async fn check(&self, owner: &str) -> Result<(), Closed> {
         let (Some(suspensions), Some(platform)) = (&self.0, PlatformId::parse(owner)) else {
             return Ok(());

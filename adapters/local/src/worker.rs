@@ -1,5 +1,5 @@
-//! Workers: stored, versioned script bundles with their bindings. A version is a folder that never changes; a pointer
-//! file says which one is current.
+//! Workers: stored and versioned script bundles with their bindings. A version is an immutable folder. A pointer file
+//! selects the current version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,48 +19,48 @@ const BUNDLE: &str = "bundle.json";
 const VERSIONS: &str = "versions";
 const MODULES: &str = "modules";
 
-/// The most modules a bundle may have.
+/// Maximum number of modules in a bundle.
 const MAX_MODULES: usize = 1_000;
-/// The longest path of a module, in bytes.
+/// Maximum length of the path of a module, in bytes.
 const MAX_MODULE_PATH: usize = 1_024;
-/// The longest bundle: all modules together, in bytes.
+/// Maximum size of a bundle, all modules together, in bytes.
 const MAX_BUNDLE: usize = 10 * 1024 * 1024;
 
-/// A script with what it is bound to.
+/// A worker script with its bindings and variables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkerScript {
-    /// The module that is run; one of `modules`.
+    /// The path of the module that is run; one of `modules`.
     pub main_module: String,
-    /// Text of each module by its path.
+    /// The source text of each module by its path.
     pub modules: BTreeMap<String, String>,
-    /// What the script can reach.
+    /// The objects that the script can use.
     #[serde(default)]
     pub bindings: Vec<WorkerBinding>,
-    /// Values the script is given by name: a text as a text, everything else as what JSON makes of it.
+    /// Variables by name. A JSON string becomes a text; every other value is passed as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub vars: BTreeMap<String, Value>,
 }
 
-/// One thing a script can reach.
+/// An object that a script can use under a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkerBinding {
-    /// What the script calls it: a JavaScript identifier.
+    /// The name of the binding in the script: a JavaScript identifier.
     pub name: String,
-    /// What kind of object it is.
+    /// The resource type of the object.
     #[serde(rename = "type")]
     pub resource_type: ResourceType,
-    /// The object's name.
+    /// The name of the object.
     pub resource: String,
 }
 
-/// The version of a worker that is current.
+/// The current version of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerVersion {
-    /// Digest of the script: equal scripts are the same version.
+    /// The digest of the script. Equal scripts are the same version.
     pub version: String,
-    /// The script.
+    /// The script of this version.
     pub script: WorkerScript,
 }
 
@@ -71,7 +71,7 @@ struct Pointer {
     effect_key: String,
 }
 
-/// A version as it lies in its folder; the texts of the modules are files beside it.
+/// The stored form of a version. The texts of the modules are separate files.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Bundle {
@@ -83,7 +83,7 @@ struct Bundle {
 }
 
 impl WorkerScript {
-    /// Reads the settings of a create request and checks them by themselves.
+    /// Parses the configuration of a create request and checks the script itself, without its bindings' targets.
     pub(crate) fn parse(config: &Value) -> Result<Self> {
         let script: Self = serde_json::from_value(config.clone())
             .map_err(|error| LocalError::Invalid(format!("the worker's settings: {error}")))?;
@@ -94,7 +94,7 @@ impl WorkerScript {
     fn check(&self) -> Result<()> {
         if !self.modules.contains_key(&self.main_module) {
             return invalid(format!(
-                "the main module {:?} is not given",
+                "the main module {:?} is missing in modules",
                 self.main_module
             ));
         }
@@ -108,28 +108,28 @@ impl WorkerScript {
         for name in bound.chain(self.vars.keys()) {
             if !is_identifier(name) || !names.insert(name) {
                 return invalid(format!(
-                    "the binding name {name:?} is no identifier, or used twice"
+                    "the binding name {name:?} is not an identifier or is used twice"
                 ));
             }
         }
         Ok(())
     }
 
-    /// Checks that everything the script is bound to exists and has the same owner.
+    /// Checks that the targets of all bindings exist and have the same owner as the worker.
     pub(crate) fn check_bindings(&self, data: &DataDir, owner: &str) -> Result<()> {
         for binding in &self.bindings {
             let target = ResourceRef {
                 resource_type: binding.resource_type,
                 name: binding.resource.clone(),
             };
-            // Another owner's object is not told from one that does not exist.
+            // An object of another owner is indistinguishable from a missing one.
             let exists = match Manifest::read_owned(data, &target, owner) {
                 Err(LocalError::Taken(_)) => false,
                 found => found?.is_some(),
             };
             if !exists {
                 return invalid(format!(
-                    "the binding {} leads to {} {}, which does not exist",
+                    "the binding {} refers to {} {}, which does not exist",
                     binding.name, binding.resource_type, binding.resource
                 ));
             }
@@ -155,7 +155,7 @@ impl WorkerScript {
         Ok(())
     }
 
-    /// Writes the first version into a worker in the making.
+    /// Writes the first version into the staged folder of a new worker.
     pub(crate) fn write_first(&self, staged: &Staged, effect_key: &str) -> Result<()> {
         let version = self.version()?;
         self.write(staged, &format!("{VERSIONS}/{version}/"))?;
@@ -169,7 +169,7 @@ impl WorkerScript {
         )
     }
 
-    /// Makes this script the current version of a worker that exists.
+    /// Makes this script the current version of an existing worker.
     pub(crate) fn switch_to(
         &self,
         data: &DataDir,
@@ -186,7 +186,7 @@ impl WorkerScript {
             return Err(LocalError::Missing(format!("worker {name}")));
         }
         let kind = ResourceType::Worker.as_str();
-        // An equal version from before is as good.
+        // If the version exists already, it is kept.
         data.publish(staged, &[kind, name, VERSIONS, &version], &lock)?;
         let effect_key = effect_key.to_owned();
         let pointer = to_json(&Pointer {
@@ -197,13 +197,13 @@ impl WorkerScript {
     }
 }
 
-/// Which version of a worker is current, without its script.
+/// Returns the current version of a worker without reading its script.
 pub(crate) fn current_digest(data: &DataDir, name: &str) -> Result<Option<String>> {
     let pointer = read_json::<Pointer>(data, &[ResourceType::Worker.as_str(), name, POINTER])?;
     Ok(pointer.map(|pointer| pointer.version))
 }
 
-/// The current version of a worker; `None` when the worker does not exist.
+/// Returns the current version of a worker; `None` if the worker does not exist.
 pub(crate) fn current(data: &DataDir, name: &str) -> Result<Option<WorkerVersion>> {
     if Manifest::read(data, &worker(name))?.is_none() {
         return Ok(None);
@@ -229,7 +229,7 @@ pub(crate) fn current(data: &DataDir, name: &str) -> Result<Option<WorkerVersion
             .and_then(|text| String::from_utf8(text).ok());
         let text = text.ok_or_else(|| {
             let path: PathBuf = parts.iter().collect();
-            LocalError::damaged(path, "the module is missing or no text")
+            LocalError::damaged(path, "the module is missing or not UTF-8")
         })?;
         modules.insert(path, text);
     }

@@ -1,4 +1,4 @@
-//! What stands in the place of a part that this installation does not have: it refuses, and says what is missing.
+//! Placeholder for a part that this installation does not have. Every call fails with an error that names the part.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,11 +11,9 @@ use core_domain::port::{
     SiteUpload, StagedBlob, WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender,
 };
 
-/// A part of an installation that is neither given to the builder nor built in.
+/// A part of an installation that was neither set on the builder nor built in.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error(
-    "this installation has no {part}: give the builder one, or build with the feature {feature}"
-)]
+#[error("this installation has no {part}: set one on the builder or enable the feature {feature}")]
 pub(crate) struct Absent {
     part: &'static str,
     feature: &'static str,
@@ -24,25 +22,25 @@ pub(crate) struct Absent {
 impl Absent {
     #[cfg(any(test, not(feature = "local")))]
     pub(crate) const INFRASTRUCTURE: Self = Self {
-        part: "provider of infrastructure",
+        part: "infrastructure provider",
         feature: "local",
     };
 
     #[cfg(any(test, not(feature = "local")))]
     pub(crate) const BLOBS: Self = Self {
-        part: "place for uploads",
+        part: "blob store for uploads",
         feature: "local",
     };
 
     #[cfg(any(test, not(feature = "archives")))]
     pub(crate) const ARCHIVES: Self = Self {
-        part: "reader of archives",
+        part: "archive reader",
         feature: "archives",
     };
 
     #[cfg(any(test, not(feature = "dns")))]
     pub(crate) const DNS: Self = Self {
-        part: "way to look names up",
+        part: "DNS resolver",
         feature: "dns",
     };
 
@@ -52,11 +50,11 @@ impl Absent {
 
     #[cfg(any(test, not(feature = "webhooks")))]
     pub(crate) const WEBHOOKS: Self = Self {
-        part: "sender of webhooks",
+        part: "webhook sender",
         feature: "webhooks",
     };
 
-    /// No repetition would help.
+    /// Returns a permanent error, because a retry cannot succeed.
     fn provider_error(self) -> ProviderError {
         ProviderError::Permanent(self.to_string())
     }
@@ -144,7 +142,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_part_that_is_missing_refuses_for_good_and_names_the_feature_that_has_it() {
+    async fn an_absent_part_fails_permanently_and_names_the_missing_feature() {
         let resource = ResourceRef {
             resource_type: ResourceType::Kv,
             name: "acme-kv".to_owned(),

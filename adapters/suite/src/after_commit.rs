@@ -1,4 +1,4 @@
-//! What happens in this process after a commit: exactly what follows from it.
+//! Notifies the other parts of this process after a commit, according to the effects of the commit.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,13 +13,14 @@ use tokio::sync::Notify;
 use crate::suspension_cache::SuspensionCache;
 use crate::worker::WorkerWake;
 
-/// Wakes the worker when a job is ready, who sends messages, mails and webhooks when one waits, the sealer when an audit
-/// entry does, and whoever follows the change feed when it goes on; and voids what the gateway remembers about the
-/// sessions, keys and platforms that changed: sign-out and suspension count from the next request on, and end answers
-/// without an end.
+/// Reacts to the effects of commits in this process. Wakes the worker when a job is ready. Wakes the relays and the
+/// webhook dispatcher when a message, a mail or a webhook message is queued. Wakes the sealer when an audit entry is
+/// written, and the readers of the change feed when entries are sealed. It also drops what the gateway has cached about
+/// the sessions, API keys and platforms that changed. A sign-out or suspension therefore applies from the next request
+/// on, and ends open event streams.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
-    /// Runs commits whose callers were dropped.
+    /// The runtime that completes commits whose callers were dropped; `None` if the suite was built outside a runtime.
     runtime: Option<Handle>,
     worker: WorkerWake,
     relay: Arc<Notify>,
@@ -28,7 +29,7 @@ pub(crate) struct AfterCommit {
     sealed: SealSignal,
     access: AccessSignal,
     webhooks: Arc<Notify>,
-    /// Set once the gateway is there; it is made of services that hold this value.
+    /// Set once the gateway exists, which is built from services that hold this value.
     gateway: OnceLock<Invalidate>,
     /// Set once the store is open.
     #[cfg(feature = "local")]
@@ -52,32 +53,32 @@ impl AfterCommit {
         }
     }
 
-    /// What wakes the relay.
+    /// The notifier that wakes the outbox relay.
     pub(crate) fn relay(&self) -> Arc<Notify> {
         Arc::clone(&self.relay)
     }
 
-    /// What wakes the relay of mails.
+    /// The notifier that wakes the mail relay.
     pub(crate) fn mail_relay(&self) -> Arc<Notify> {
         Arc::clone(&self.mail_relay)
     }
 
-    /// What wakes the sealer.
+    /// The notifier that wakes the sealer of the audit log.
     pub(crate) fn sealer(&self) -> Arc<Notify> {
         Arc::clone(&self.sealer)
     }
 
-    /// What wakes the dispatcher of webhooks.
+    /// The notifier that wakes the webhook dispatcher.
     pub(crate) fn webhooks(&self) -> Arc<Notify> {
         Arc::clone(&self.webhooks)
     }
 
-    /// What tells that the change feed goes on.
+    /// The signal that new entries of the change feed have been sealed.
     pub(crate) fn sealed(&self) -> SealSignal {
         self.sealed.clone()
     }
 
-    /// What tells that somebody may no longer do what they could.
+    /// The signal that a caller's access has changed.
     pub(crate) fn access(&self) -> AccessSignal {
         self.access.clone()
     }
@@ -92,7 +93,7 @@ impl AfterCommit {
         self.suspensions.get_or_init(|| suspensions);
     }
 
-    /// Forgets what the site host knows of a platform; `None` is every platform.
+    /// Drops the suspension states that the site host has cached for a platform, or for all platforms if it is `None`.
     fn suspension_changed(&self, platform: Option<&PlatformId>) {
         #[cfg(feature = "local")]
         match (self.suspensions.get(), platform) {
@@ -138,7 +139,7 @@ impl CommitListener for AfterCommit {
                 Effect::OrganizationAccessChanged(id) => {
                     self.access_changed(effect, |gateway| gateway.organization(id));
                 }
-                // One that is not known here may concern anybody.
+                // An unknown effect may affect every caller.
                 _ => {
                     self.suspension_changed(None);
                     self.access_changed(effect, Invalidate::all);
@@ -154,7 +155,7 @@ impl CommitListener for AfterCommit {
     }
 
     fn run_rest(&self, rest: CommitRest) {
-        // Without a runtime nobody is left to tell.
+        // Without a runtime there is no task left that could be notified.
         if let Some(runtime) = &self.runtime {
             runtime.spawn(rest);
         }
@@ -181,10 +182,10 @@ mod tests {
 
     use super::*;
 
-    /// Session tokens of three people, and the API key of a program.
+    /// The session tokens of three users, and the API key of a program.
     const TOKENS: [&str; 4] = ["ada", "bob", "eve", "program"];
 
-    /// IAM as the gateway knows it: keeps whom it was asked about.
+    /// An IAM double for the gateway that records the tokens it is asked about.
     #[derive(Debug, Default)]
     struct Iam(Mutex<Vec<String>>);
 
@@ -217,7 +218,7 @@ mod tests {
         }
     }
 
-    /// A service with nothing to say.
+    /// A service whose responses are empty.
     #[derive(Debug)]
     struct Silent;
 
@@ -243,7 +244,7 @@ mod tests {
         Gateway::new(config, ports).unwrap()
     }
 
-    /// Everybody calls; tells about whom IAM was asked.
+    /// Sends one request with each token. Returns the tokens that IAM was asked about.
     async fn asked_about(gateway: &Gateway, iam: &Iam) -> Vec<String> {
         for token in TOKENS {
             let request = Request::get("/api/v1/platforms")
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_commit_is_told_to_those_it_concerns_and_to_nobody_else() {
+    async fn a_commit_wakes_and_invalidates_exactly_what_its_effects_name() {
         let session = |id| Effect::SessionChanged(SessionId::parse(id).unwrap());
         let key = Effect::ApiKeyChanged(ApiKeyId::parse("key-1").unwrap());
         let platform = Effect::PlatformAccessChanged(PlatformId::parse("p-1").unwrap());
@@ -319,7 +320,7 @@ mod tests {
 
     #[cfg(feature = "local")]
     #[tokio::test]
-    async fn the_site_host_asks_again_about_the_platform_that_a_commit_suspended() {
+    async fn a_suspending_commit_invalidates_the_cached_state_of_its_platform_alone() {
         use core_domain::port::PlatformSuspensions;
         use core_domain::testing::MockPlatformSuspensions;
 

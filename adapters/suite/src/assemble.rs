@@ -1,4 +1,4 @@
-//! Puts the services together over one store.
+//! Assembles the services over one store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,10 +40,10 @@ use crate::worker::{WorkerOptions, start_worker};
 use crate::{Argon2Hasher, Suite, SuiteBuilder, SuiteError};
 
 impl SuiteBuilder {
-    /// Tells whether what was set is valid, without opening anything.
+    /// Checks the settings without opening anything.
     ///
     /// # Errors
-    /// [`SuiteError::Setting`] names the setting that is not.
+    /// [`SuiteError::Setting`] names the first invalid setting. [`SuiteError::Kinds`] reports a conflict between two job kinds.
     pub fn check(&self) -> Result<(), SuiteError> {
         self.settings.check()?;
         check(self)?;
@@ -51,16 +51,16 @@ impl SuiteBuilder {
         Ok(())
     }
 
-    /// Opens the store, puts the services together and starts the worker.
+    /// Opens the store, assembles the services, and starts the worker and the background tasks.
     ///
     /// # Errors
-    /// [`SuiteError`] says which part could not be made.
+    /// [`SuiteError`] names the part that could not be created.
     pub async fn build(self) -> Result<Suite, SuiteError> {
         suite(self).await
     }
 }
 
-/// Builds what the builder describes.
+/// Builds the suite that the builder describes.
 async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     builder.check()?;
     for contradiction in builder.contradictions() {
@@ -166,7 +166,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     })
 }
 
-/// The secret that was given, or the one in the folder.
+/// Returns the secret set on the builder, or else the one stored in the data folder.
 pub(crate) fn secret(
     builder: &SuiteBuilder,
     folder: &Folder,
@@ -177,13 +177,13 @@ pub(crate) fn secret(
     }
 }
 
-/// The hasher that was given, or Argon2id.
+/// Returns the hasher set on the builder, or else Argon2id.
 pub(crate) fn hasher(builder: &SuiteBuilder) -> Arc<dyn PasswordHasher> {
     let hasher = builder.hasher.clone();
     hasher.unwrap_or_else(|| Arc::new(Argon2Hasher::new(Arc::clone(&builder.entropy))))
 }
 
-/// How to open the store.
+/// Returns the options to open the store with.
 pub(crate) fn open_options(builder: &SuiteBuilder, secret: &InstallationSecret) -> OpenOptions {
     OpenOptions {
         clock: builder.clock.clone(),
@@ -193,7 +193,7 @@ pub(crate) fn open_options(builder: &SuiteBuilder, secret: &InstallationSecret) 
     }
 }
 
-/// Opens the store that was chosen; its commits are announced.
+/// Opens the chosen store. Its commits are reported to `after_commit`.
 async fn open_store(
     builder: &SuiteBuilder,
     options: OpenOptions,
@@ -204,7 +204,7 @@ async fn open_store(
     Ok(Arc::new(AnnouncingStore::new(opened.await?, listener)))
 }
 
-/// Where the suite keeps files.
+/// The folder in which the suite stores its files.
 pub(crate) struct Folder {
     pub(crate) path: PathBuf,
     temporary: Option<tempfile::TempDir>,
@@ -227,7 +227,7 @@ impl Folder {
     }
 }
 
-/// Creates the data folder for its owner alone. One that is there keeps its permissions.
+/// Creates the data folder with access for its owner only. An existing folder keeps its permissions.
 #[cfg(unix)]
 fn create_private(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -237,7 +237,7 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     let mode = std::fs::metadata(path)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         let mode = format!("{mode:o}");
-        tracing::warn!(path = %path.display(), mode, "others can look into the data folder");
+        tracing::warn!(path = %path.display(), mode, "other users of this machine can read the data folder");
     }
     Ok(())
 }
@@ -277,7 +277,7 @@ fn app(
     }))
 }
 
-/// What is stored encrypted is encrypted with.
+/// The key that encrypts stored secrets.
 fn at_rest_key(builder: &SuiteBuilder, secret: &InstallationSecret) -> [u8; 32] {
     let given = builder.master_key.as_ref().map(MasterKey::bytes);
     given.unwrap_or_else(|| secret.key("answers"))
@@ -302,7 +302,7 @@ fn trusted_proxies(builder: &SuiteBuilder) -> Result<TrustedProxies, ConfigError
         .map_err(|problem| refused("trusted_proxies", problem))
 }
 
-/// Services that are reached directly obey what the gateway obeys.
+/// Options of the services. A service that is reached directly applies the same limits as the gateway.
 fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError> {
     let gateway = &builder.settings.gateway;
     let origins = Origins::parse(&gateway.allowed_origins);
@@ -317,7 +317,7 @@ fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError
     })
 }
 
-/// Tells whether what is read from text is valid.
+/// Checks the settings that are parsed from text, and fails on a fatal contradiction.
 fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     let mut contradictions = builder.contradictions().into_iter();
     if let Some(contradiction) = contradictions.find(|contradiction| contradiction.is_fatal) {

@@ -1,14 +1,14 @@
-//! Tasks that run until they are asked to end, on tokio.
+//! Background tasks on tokio that run until they are stopped.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long what is under way may go on when its task is asked to end.
+/// How long work in progress may continue after its task is asked to stop.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs until it is stopped. Dropped, it is cut off.
+/// A running background task. Dropping it aborts the task.
 #[derive(Debug)]
 pub(crate) struct BackgroundTask {
     stop: watch::Sender<bool>,
@@ -16,7 +16,7 @@ pub(crate) struct BackgroundTask {
 }
 
 impl BackgroundTask {
-    /// Starts it on the current tokio runtime. It ends by itself soon after its channel turned true.
+    /// Starts the task on the current tokio runtime. The task must end soon after its channel turns true.
     pub(crate) fn start<F>(run: impl FnOnce(watch::Receiver<bool>) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -28,10 +28,10 @@ impl BackgroundTask {
         }
     }
 
-    /// Asks it to end, and returns when it has.
+    /// Asks the task to end, and waits until it has ended.
     pub(crate) async fn stop(mut self) {
         self.stop.send_replace(true);
-        // One that panicked has stopped as well.
+        // A task that panicked has also stopped.
         let _ = (&mut self.task).await;
     }
 }
@@ -42,9 +42,9 @@ impl Drop for BackgroundTask {
     }
 }
 
-/// Returns [`GRACE`] after the task was asked to end.
+/// Waits until [`GRACE`] has passed since the task was asked to end.
 pub(crate) async fn grace_ended(mut stopped: watch::Receiver<bool>) {
-    // A channel that is closed: whoever would ask is gone.
+    // If the channel is closed, the handle of the task was dropped.
     let _ = stopped.wait_for(|stopped| *stopped).await;
     tokio::time::sleep(GRACE).await;
 }

@@ -1,4 +1,4 @@
-//! Threads for work that takes long and may take longer: on Linux they give way to all other threads of the process.
+//! Threads for long computations. On Linux they have a lower priority than all other threads of the process.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -6,8 +6,8 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-/// How much the threads give way, as `nice` counts: beside busy threads a core spends a tenth of its time on them, so
-/// that they are slow then and still go on.
+/// The niceness of the threads. On a busy core they get about a tenth of the time: they are slow but still make
+/// progress.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
@@ -18,7 +18,7 @@ type Work = Box<dyn FnOnce() + Send>;
 #[error("the work was not done")]
 pub(crate) struct NotDone;
 
-/// A number of threads, started with the first work and ended with this value.
+/// A fixed number of threads. They start with the first work, and end when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct BackgroundThreads {
     name: &'static str,
@@ -35,14 +35,15 @@ impl BackgroundThreads {
         }
     }
 
-    /// Does the work on one of the threads, when those before it are done. It goes on when nobody waits for it any more.
+    /// Runs the work on one of the threads, after the work queued before it. The work continues if the caller stops
+    /// waiting.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotDone> {
         let (done, outcome) = oneshot::channel();
         let work = Box::new(move || {
-            // Nobody may be waiting for it any more.
+            // The caller may have stopped waiting.
             let _ = done.send(work());
         });
         let queue = self.queue.get_or_init(|| self.start());
@@ -59,7 +60,7 @@ impl BackgroundThreads {
                 .name(name)
                 .spawn(move || work_off(&waiting));
             if let Err(error) = started {
-                tracing::error!(%error, "a thread could not be started");
+                tracing::error!(%error, "a background thread could not be started");
             }
         }
         queue
@@ -76,17 +77,17 @@ fn work_off(waiting: &Mutex<Receiver<Work>>) {
         let Ok(work) = next else {
             return;
         };
-        // A panic is told by the answer that does not come.
+        // After a panic the result channel is closed, which the caller sees as an error.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     }
 }
 
-/// On Linux each thread has a priority of its own.
+/// Lowers the priority of the current thread. On Linux every thread has its own priority.
 #[cfg(target_os = "linux")]
 fn give_way() {
     let thread = rustix::thread::gettid();
     if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
-        tracing::warn!(%error, "a thread keeps its priority");
+        tracing::warn!(%error, "the priority of a background thread could not be lowered");
     }
 }
 
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_that_panics_is_not_done_and_its_thread_goes_on() {
+    async fn work_that_panics_is_not_done_and_its_thread_continues() {
         let threads = BackgroundThreads::new("test", 1);
         let panicked = threads.run(|| panic!("work")).await;
         assert_eq!(panicked, Err::<(), _>(NotDone));
@@ -107,7 +108,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn only_the_threads_of_the_work_give_way() {
+    async fn only_background_threads_have_a_lower_priority() {
         let niceness = || {
             let thread = rustix::thread::gettid();
             rustix::process::getpriority_process(Some(thread)).unwrap()

@@ -1,4 +1,4 @@
-//! Says what a suite is made of, and builds it.
+//! The builder of a suite.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::secret::{InstallationSecret, MasterKey};
 use crate::settings::Settings;
 use crate::{Suite, SystemClock, SystemEntropy};
 
-/// What a suite is made of. Everything has a default that works on one machine.
+/// The parts and settings of a suite. Every part has a default that works on one machine.
 #[derive(Clone, Debug)]
 pub struct SuiteBuilder {
     pub(crate) store: StoreChoice,
     pub(crate) data_folder: Option<PathBuf>,
-    /// `None`: the system's, and for Postgres the database's.
+    /// `None` uses the system's clock, and on Postgres the database's clock inside units of work.
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) hasher: Option<Arc<dyn PasswordHasher>>,
@@ -45,7 +45,7 @@ pub struct SuiteBuilder {
     pub(crate) site_port: u16,
     #[cfg(feature = "local")]
     pub(crate) local_latency: std::time::Duration,
-    /// The host's own kinds of jobs.
+    /// Job kinds registered by the embedding program, or the first error from registering them.
     pub(crate) kinds: Result<Kinds, KindError>,
     #[cfg(feature = "local")]
     pub(crate) workerd: Option<core_local::Workerd>,
@@ -93,7 +93,7 @@ impl Default for SuiteBuilder {
 }
 
 impl Suite {
-    /// Begins a suite with defaults that work on one machine.
+    /// Creates a builder with defaults that work on one machine.
     #[must_use]
     pub fn builder() -> SuiteBuilder {
         SuiteBuilder::default()
@@ -101,72 +101,74 @@ impl Suite {
 }
 
 impl SuiteBuilder {
-    /// Keeps records in this process; they are gone when it ends. The default.
+    /// Stores records in the memory of this process; they are lost when it ends. This is the default.
     #[must_use]
     pub fn in_memory(mut self) -> Self {
         self.store = StoreChoice::Memory;
         self
     }
 
-    /// Keeps records in a SQLite file (feature `sqlite`).
+    /// Stores records in a SQLite file (feature `sqlite`).
     #[must_use]
     pub fn sqlite(mut self, file: impl Into<PathBuf>) -> Self {
         self.store = StoreChoice::Sqlite(file.into());
         self
     }
 
-    /// Keeps records in a Postgres database (feature `postgres`).
+    /// Stores records in a Postgres database (feature `postgres`).
     #[must_use]
     pub fn postgres(mut self, url: impl Into<String>) -> Self {
         self.store = StoreChoice::Postgres(url.into());
         self
     }
 
-    /// Keeps records in a store of your own.
+    /// Stores records in the given store.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = StoreChoice::Given(store);
         self
     }
 
-    /// Where the local provider, uploads and the installation's secret are kept. Without it: in a temporary folder that
-    /// goes with the suite.
+    /// Sets the folder for uploads, the installation's secret and the data of the local provider. Default: a temporary
+    /// folder that is deleted with the suite.
     #[must_use]
     pub fn data_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data_folder = Some(folder.into());
         self
     }
 
-    /// Takes the time from another clock. Without it: the system's, and in units of work on Postgres the database's.
+    /// Sets the clock. Default: the system's clock, and on Postgres the database's clock inside units of work.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// Takes randomness from elsewhere. It must be fit for secrets.
+    /// Sets the source of randomness. It must be cryptographically secure.
     #[must_use]
     pub fn entropy(mut self, entropy: Arc<dyn Entropy>) -> Self {
         self.entropy = entropy;
         self
     }
 
-    /// Hashes passwords in another way than Argon2id with 19 MiB.
+    /// Sets the password hasher. Default: Argon2id with 19 MiB of memory.
     #[must_use]
     pub fn password_hasher(mut self, hasher: Arc<dyn PasswordHasher>) -> Self {
         self.hasher = Some(hasher);
         self
     }
 
-    /// Makes infrastructure elsewhere than on this machine; `Suite::sites` is empty then.
+    /// Sets the infrastructure provider. Default: infrastructure on this machine (feature `local`). With another
+    /// provider `Suite::sites` returns `None`.
     #[must_use]
     pub fn infrastructure(mut self, infrastructure: Arc<dyn Infrastructure>) -> Self {
         self.infrastructure = Some(infrastructure);
         self
     }
 
-    /// Makes infrastructure in an account at Cloudflare (feature `cloudflare`), as `settings.cloudflare` says; `Suite::sites`
-    /// is empty then. A provider that is given goes before it.
+    /// Creates infrastructure in a Cloudflare account (feature `cloudflare`), with the options in
+    /// `settings.cloudflare`. `Suite::sites` then returns `None`. A provider set with [`SuiteBuilder::infrastructure`]
+    /// takes precedence.
     #[cfg(feature = "cloudflare")]
     #[must_use]
     pub fn cloudflare(mut self, account: crate::CloudflareAccount) -> Self {
@@ -174,46 +176,48 @@ impl SuiteBuilder {
         self
     }
 
-    /// Keeps uploads elsewhere than in the data folder.
+    /// Sets the store for uploads. Default: a folder in the data folder.
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
         self
     }
 
-    /// Reads uploaded sites in another way than `UnpackArchives`.
+    /// Sets the reader of uploaded archives. Default: `UnpackArchives` (feature `archives`).
     #[must_use]
     pub fn archives(mut self, archives: Arc<dyn SiteArchives>) -> Self {
         self.archives = Some(archives);
         self
     }
 
-    /// Hands what happens (`platform.status`) to others than the log. Nothing is lost: a message that is not taken is kept
-    /// and comes again, after a crash as well.
+    /// Sets the receiver of event messages (topics such as `platform.status`). Default: the log. No message is lost:
+    /// one that the outlet does not accept is retried, after a crash as well.
     #[must_use]
     pub fn outlet(mut self, outlet: Arc<dyn Outlet>) -> Self {
         self.outlet = outlet;
         self
     }
 
-    /// Sends mail in another way than into the folder `outbox` of the data folder. No mail is lost: one that is not taken is
-    /// kept and comes again for two days, after a crash as well.
+    /// Sets the mailer. Default: files in the folder `outbox` of the data folder. No mail is lost: one that is not
+    /// accepted is retried for two days, after a crash as well.
     #[must_use]
     pub fn mailer(mut self, mailer: Arc<dyn Mailer>) -> Self {
         self.mailer = Some(mailer);
         self
     }
 
-    /// Sends webhooks in another way than over HTTP (feature `webhooks`). Without it and without the feature they cannot be
-    /// sent, which their messages say. A message that is not taken comes again for three days, after a crash as well.
+    /// Sets the sender of webhooks. Default: HTTP (feature `webhooks`). Without a sender and without the feature every
+    /// attempt fails with an error that names the feature. A message that is not accepted is retried for three days, after a
+    /// crash as well.
     #[must_use]
     pub fn webhook_sender(mut self, sender: Arc<dyn WebhookSender>) -> Self {
         self.webhook_sender = Some(sender);
         self
     }
 
-    /// Sends mail by a server (feature `smtp`): `smtp://user:password@host:587` or `smtps://host:465`, see
-    /// [`core_smtp::SmtpUrl`]. It needs a sender, [`SuiteBuilder::mail_from`]. A mailer that is given goes before it.
+    /// Sends mail through an SMTP server (feature `smtp`): `smtp://user:password@host:587` or `smtps://host:465`, see
+    /// [`core_smtp::SmtpUrl`]. It requires a sender address, see [`SuiteBuilder::mail_from`]. A mailer set with
+    /// [`SuiteBuilder::mailer`] takes precedence.
     #[cfg(feature = "smtp")]
     #[must_use]
     pub fn smtp(mut self, url: impl Into<String>) -> Self {
@@ -221,60 +225,63 @@ impl SuiteBuilder {
         self
     }
 
-    /// Who mails come from: `Name <address@example.org>`. Also `settings.mail.sender`.
+    /// Sets the sender of mails: `Name <address@example.org>`. Same as `settings.mail.sender`.
     #[must_use]
     pub fn mail_from(mut self, sender: impl Into<String>) -> Self {
         self.settings.mail.sender = sender.into();
         self
     }
 
-    /// Registers and verifies passkeys in another way than `webauthn` does for the host of IAM's address. Without it and without
-    /// the feature `webauthn`, or where the address has no domain name, there are none, and their routes say so.
+    /// Sets the implementation of passkeys. Default: WebAuthn for the host of IAM's URL (feature `webauthn`). Without
+    /// an implementation, or if that host is not a domain name, passkeys are unavailable and their routes return an
+    /// error.
     #[must_use]
     pub fn passkeys(mut self, passkeys: Arc<dyn Passkeys>) -> Self {
         self.passkeys = Some(passkeys);
         self
     }
 
-    /// Looks up the DNS records of custom domains in another way than by name servers (`settings.dns`). Without it and
-    /// without the feature `dns` no domain is verified by itself: it stays `pending` and says which records it takes.
+    /// Sets the resolver for the DNS records of custom domains. Default: the name servers in `settings.dns` (feature
+    /// `dns`). Without a resolver no domain is verified: it stays `pending`, and shows which records it needs.
     #[must_use]
     pub fn dns_resolver(mut self, resolver: Arc<dyn DnsResolver>) -> Self {
         self.dns_resolver = Some(resolver);
         self
     }
 
-    /// The installation's secret. Without it, the one kept in the data folder. All nodes of an installation need the same.
+    /// Sets the installation's secret. Default: a secret generated once and stored in the data folder. All nodes of an
+    /// installation need the same secret.
     #[must_use]
     pub fn secret(mut self, bytes: [u8; 32]) -> Self {
         self.secret = Some(InstallationSecret::new(bytes));
         self
     }
 
-    /// The key that is encrypted with what is stored and must be read again: signing keys, mails, answers that hold secrets.
-    /// Without it, one derived from the installation's secret. All nodes of an installation need the same.
+    /// Sets the key that encrypts stored data that must be decrypted later: signing keys, mails, and stored responses
+    /// that contain secrets. Default: a key derived from the installation's secret. All nodes of an installation need
+    /// the same key.
     #[must_use]
     pub fn master_key(mut self, bytes: [u8; 32]) -> Self {
         self.master_key = Some(MasterKey::new(bytes));
         self
     }
 
-    /// The key of operators and of other services, of 16 characters at least. Without it **every request passes**
-    /// unauthenticated.
+    /// Sets the key of operators and of other services, at least 16 characters. Without it **every request is
+    /// accepted** unauthenticated.
     #[must_use]
     pub fn service_key(mut self, key: impl Into<String>) -> Self {
         self.service_key = Some(Secret::new(key));
         self
     }
 
-    /// The address people reach IAM at: decides the cookie's name, and is the origin its cookies are trusted from.
+    /// Sets the public URL of IAM. It determines the cookie's name, and is the origin from which cookies are accepted.
     #[must_use]
     pub fn iam_url(mut self, url: impl Into<String>) -> Self {
         self.iam_url = url.into();
         self
     }
 
-    /// The port the local sites are served at, for the addresses of deployments.
+    /// Sets the port in the addresses of local sites, which must be the port that they are served on.
     #[cfg(feature = "local")]
     #[must_use]
     pub fn site_port(mut self, port: u16) -> Self {
@@ -282,7 +289,7 @@ impl SuiteBuilder {
         self
     }
 
-    /// Lets the local provider wait this long before and after every change, to watch jobs at work.
+    /// Makes the local provider wait this long before and after every change, to observe running jobs.
     #[cfg(feature = "local")]
     #[must_use]
     pub fn local_latency(mut self, latency: std::time::Duration) -> Self {
@@ -290,8 +297,8 @@ impl SuiteBuilder {
         self
     }
 
-    /// Runs the workers of the local provider with this program, see [`core_local::find_workerd`]. Without it they are stored
-    /// alone, and their addresses say so.
+    /// Runs the workers of the local provider with this program, see [`core_local::find_workerd`]. Without it workers
+    /// are only stored, and requests to their addresses return a page that explains it.
     #[cfg(feature = "local")]
     #[must_use]
     pub fn workerd(mut self, workerd: core_local::Workerd) -> Self {
@@ -299,9 +306,9 @@ impl SuiteBuilder {
         self
     }
 
-    /// Hosts the workers of the local provider in a process of its own, which this command starts, unless
-    /// [`WorkerdOptions::process`](core_local::WorkerdOptions::process) is off. The command calls [`run_worker_host`]. Without
-    /// it this process hosts them.
+    /// Hosts the workers of the local provider in a separate process that this command starts, unless
+    /// [`WorkerdOptions::process`](core_local::WorkerdOptions::process) is off. The command calls [`run_worker_host`].
+    /// Without a command this process hosts the workers.
     ///
     /// [`run_worker_host`]: crate::run_worker_host
     #[cfg(feature = "local")]
@@ -311,52 +318,52 @@ impl SuiteBuilder {
         self
     }
 
-    /// API paths of the gateway that need no credential. None by default.
+    /// Sets the API paths of the gateway that need no credential. Default: none.
     #[must_use]
     pub fn public_routes(mut self, routes: Vec<String>) -> Self {
         self.settings.gateway.public_routes = routes;
         self
     }
 
-    /// Web origins that may call the gateway, and that IAM trusts with its cookies.
+    /// Sets the web origins that may call the gateway, and from which IAM accepts cookies.
     #[must_use]
     pub fn allowed_origins(mut self, origins: Vec<String>) -> Self {
         self.settings.gateway.allowed_origins = origins;
         self
     }
 
-    /// Proxies before the gateway and IAM whose `X-Forwarded-For` is believed: addresses or ranges such as `10.0.0.0/8`.
-    /// Nobody by default.
+    /// Sets the proxies in front of the gateway and IAM whose `X-Forwarded-For` is trusted: addresses or ranges such as
+    /// `10.0.0.0/8`. Default: none.
     #[must_use]
     pub fn trusted_proxies(mut self, proxies: Vec<String>) -> Self {
         self.settings.gateway.trusted_proxies = proxies;
         self
     }
 
-    /// Runs jobs of a kind of your own as well, see [`crate::jobs`]. Every process that shall run them needs the kind; one
-    /// that does not know it leaves them to others.
+    /// Registers a job kind of the embedding program, see [`crate::jobs`]. Every process that should run its jobs needs
+    /// the kind. A process without it leaves those jobs to others.
     #[must_use]
     pub fn job_kind<K: JobKind>(mut self, kind: K) -> Self {
         self.kinds = self.kinds.and_then(|kinds| kinds.with(kind));
         self
     }
 
-    /// How many jobs the process runs at a time, on the runtime the suite is built in. With 0 it queues jobs and leaves them
-    /// to other processes on the same database. Also `settings.worker.slots`.
+    /// Sets how many jobs this process runs at the same time, on the runtime that the suite is built in. With 0 it only
+    /// queues jobs and leaves them to other processes on the same database. Same as `settings.worker.slots`.
     #[must_use]
     pub fn worker_slots(mut self, slots: usize) -> Self {
         self.settings.worker.slots = slots;
         self
     }
 
-    /// Every other limit and time-out: `.settings(|settings| settings.worker.slots = 8)`.
+    /// Changes any limit or time-out: `.settings(|settings| settings.worker.slots = 8)`.
     #[must_use]
     pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
         self
     }
 
-    /// The clock outside of units of work.
+    /// Returns the clock for use outside of units of work.
     pub(crate) fn clock_or_system(&self) -> Arc<dyn Clock> {
         let clock = self.clock.clone();
         clock.unwrap_or_else(|| Arc::new(SystemClock))

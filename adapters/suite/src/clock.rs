@@ -1,10 +1,10 @@
-//! The machine's clock, the one place that reads it.
+//! The system clock. No other module reads the time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use core_domain::kernel::{Clock, Timestamp};
 
-/// The machine's wall clock.
+/// The system's wall clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -14,7 +14,7 @@ impl Clock for SystemClock {
         reason = "this is the adapter behind the Clock port"
     )]
     fn now(&self) -> Timestamp {
-        // A clock before 1970 reads as 1970.
+        // A clock that is set before 1970 reads as 1970.
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Settings that contradict each other: each rule is here, once.
+//! Rules for settings that contradict each other.
 
 use std::fmt::{Display, Formatter};
 
@@ -9,10 +9,10 @@ use core_http::kernel::EVENT_HEARTBEAT;
 use crate::open::StoreChoice;
 use crate::{Settings, SuiteBuilder};
 
-/// The smallest buffer for the head of a request.
+/// The smallest buffer for the head of a request, in bytes.
 const MIN_HEAD_BYTES: usize = 8 * 1024;
 
-/// A setting that contradicts another one, or has no effect.
+/// A setting that contradicts another one or has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
     /// The setting to change.
@@ -43,12 +43,12 @@ impl From<Contradiction> for ConfigError {
 struct Found(Vec<Contradiction>);
 
 impl Found {
-    /// Adds a contradiction with which a suite works all the same.
+    /// Adds a contradiction that does not prevent a suite from working.
     fn warn(&mut self, is_found: bool, setting: &'static str, problem: impl FnOnce() -> String) {
         self.add(is_found, setting, false, problem);
     }
 
-    /// Adds a contradiction with which a suite cannot work.
+    /// Adds a contradiction that prevents a suite from working.
     fn refuse(&mut self, is_found: bool, setting: &'static str, problem: impl FnOnce() -> String) {
         self.add(is_found, setting, true, problem);
     }
@@ -71,7 +71,7 @@ impl Found {
 }
 
 impl Settings {
-    /// Returns the settings that contradict each other, or have no effect.
+    /// Returns the settings that contradict each other or have no effect.
     #[must_use]
     pub fn contradictions(&self) -> Vec<Contradiction> {
         let mut found = Found::default();
@@ -85,8 +85,8 @@ impl Settings {
 }
 
 impl SuiteBuilder {
-    /// Returns the settings that contradict each other, or what the suite is made of. [`Self::check`] refuses the fatal ones;
-    /// the others are logged by [`Self::build`].
+    /// Returns the settings that contradict each other or the parts of the suite. [`Self::check`] fails on the fatal
+    /// ones; [`Self::build`] logs the others.
     #[must_use]
     pub fn contradictions(&self) -> Vec<Contradiction> {
         let mut found = Found(self.settings.contradictions());
@@ -94,10 +94,7 @@ impl SuiteBuilder {
         found.refuse(
             self.settings.worker.slots == 0 && is_ours_alone,
             "worker.slots",
-            || {
-                "must be more than nothing: no other process can run the jobs of this store"
-                    .to_owned()
-            },
+            || "must be greater than 0: no other process can run the jobs of this store".to_owned(),
         );
         let is_postgres = matches!(self.store, StoreChoice::Postgres(_));
         let postgres = &self.settings.postgres;
@@ -128,12 +125,12 @@ impl SuiteBuilder {
     }
 }
 
-/// Settings of a provider that is not used.
+/// Finds settings of a provider that is not used.
 #[cfg(all(feature = "cloudflare", feature = "local"))]
 fn provider(builder: &SuiteBuilder, found: &mut Found) {
     let settings = &builder.settings;
     let is_cloudflare = builder.cloudflare.is_some();
-    let at_cloudflare = || "has no effect: infrastructure is made at Cloudflare".to_owned();
+    let at_cloudflare = || "has no effect: infrastructure is created at Cloudflare".to_owned();
     found.warn(
         is_cloudflare && settings.retention != core_local::Retention::default(),
         "retention",
@@ -147,14 +144,14 @@ fn provider(builder: &SuiteBuilder, found: &mut Found) {
     found.warn(
         builder.is_local() && settings.cloudflare != crate::CloudflareOptions::default(),
         "cloudflare",
-        || "has no effect without an account at Cloudflare".to_owned(),
+        || "has no effect without a Cloudflare account".to_owned(),
     );
 }
 
 #[cfg(not(all(feature = "cloudflare", feature = "local")))]
 fn provider(_: &SuiteBuilder, _: &mut Found) {}
 
-/// Connections and streams: one client must not be able to take a whole listener.
+/// Connections and streams: one client must not be able to use up all connections of a listener.
 fn connections(settings: &Settings, found: &mut Found) {
     let listener = &settings.listener;
     let (all, one) = (
@@ -170,7 +167,7 @@ fn connections(settings: &Settings, found: &mut Found) {
     });
 }
 
-/// Sizes, of which the smaller one holds.
+/// Sizes for which the smaller one of two settings applies.
 fn bodies(settings: &Settings, found: &mut Found) {
     let listener = &settings.listener;
     let head = listener.max_head_bytes;
@@ -196,7 +193,7 @@ fn bodies(settings: &Settings, found: &mut Found) {
         settings.cli.sites.upload_bytes,
     );
     found.refuse(spool < upload, "cli.uploads.spool_bytes", || {
-        format!("is {spool}, which has no room for the largest upload (cli.sites.upload_bytes, {upload})")
+        format!("is {spool}, less than the largest upload (cli.sites.upload_bytes, {upload})")
     });
     let (platform, all) = (
         settings.cli.uploads.spools_per_platform,
@@ -234,7 +231,7 @@ fn sites(settings: &Settings, found: &mut Found) {
     });
 }
 
-/// Times, of which the shorter one ends a request.
+/// Times for which the shorter one of two settings ends a request.
 fn times(settings: &Settings, found: &mut Found) {
     let (listener, gateway) = (&settings.listener, &settings.gateway);
     let (services, uploads, pool) = (&settings.services, &settings.cli.uploads, &settings.pool);
@@ -327,7 +324,7 @@ fn times(settings: &Settings, found: &mut Found) {
     });
 }
 
-/// Requests in a window, of which the smaller number holds.
+/// Rate limits for which the smaller one of two settings applies.
 fn rates(settings: &Settings, found: &mut Found) {
     let rates = &settings.gateway.rates;
     for (setting, narrow, wide) in [
@@ -353,18 +350,19 @@ fn rates(settings: &Settings, found: &mut Found) {
     }
 }
 
-/// Returns whether a policy never refuses anything that the other one lets through: it allows more, in no more time.
+/// Returns whether a policy never refuses a request that the other one accepts: it allows more requests in the same or
+/// a shorter time.
 fn is_ineffective(own: &RatePolicy, over_all: &RatePolicy) -> bool {
     own.quota() > over_all.quota() && own.window() <= over_all.window()
 }
 
-/// Numbers of objects that callers create.
+/// Maximum numbers of objects that callers create.
 fn limits(settings: &Settings, found: &mut Found) {
     let limits = &settings.limits;
     found.refuse(
         limits.sessions_per_user == 0,
         "limits.sessions_per_user",
-        || "is 0, so that nobody can sign in".to_owned(),
+        || "is 0, so that no user can sign in".to_owned(),
     );
     found.refuse(
         limits.members_per_organization == 0,
@@ -401,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_make_each_other_ineffective_are_named_with_both_values() {
+    fn ineffective_limits_are_reported_with_both_values() {
         let cases: [(Change, &str, [&str; 2]); 20] = [
             (
                 |s| s.cli.sites.unpacked_bytes = 1_000,
@@ -523,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contradiction_with_which_nothing_works_is_refused() {
+    fn a_fatal_contradiction_is_refused() {
         let cases: [(Change, &str); 3] = [
             (|s| s.cli.uploads.spool_bytes = 1, "cli.uploads.spool_bytes"),
             (
@@ -549,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_what_is_not_used_are_named() {
+    fn settings_of_unused_parts_are_reported() {
         let found = |builder: SuiteBuilder| {
             let found = builder.contradictions().into_iter();
             found.map(|one| one.setting).collect::<Vec<_>>()
@@ -566,7 +564,7 @@ mod tests {
 
     #[cfg(all(feature = "cloudflare", feature = "local"))]
     #[test]
-    fn settings_of_a_provider_that_is_not_used_are_named() {
+    fn settings_of_an_unused_provider_are_reported() {
         let builder = Suite::builder().settings(|s| s.cloudflare.requests = 100);
         let found = builder.contradictions();
         assert_eq!(found[0].setting, "cloudflare");

@@ -1,4 +1,4 @@
-//! Who looks names up: what the builder was given, name servers, or nobody.
+//! Chooses the DNS resolver: the one set on the builder, name servers, or none.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use core_http::gateway::ConfigError;
 
 use crate::SuiteBuilder;
 
-/// What looks names up.
+/// Returns the DNS resolver of the suite.
 ///
 /// # Errors
-/// [`ConfigError`] for a name server that is none.
+/// [`ConfigError`] if a configured name server is invalid.
 pub(crate) fn dns_resolver(builder: &SuiteBuilder) -> Result<Arc<dyn DnsResolver>, ConfigError> {
     let built_in = built_in(builder)?;
     Ok(builder.dns_resolver.clone().unwrap_or(built_in))

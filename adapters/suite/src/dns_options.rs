@@ -1,4 +1,4 @@
-//! How names are looked up.
+//! Settings for DNS lookups.
 
 use std::time::Duration;
 
@@ -6,22 +6,23 @@ use core_domain::kernel::duration_text;
 use core_http::gateway::ConfigError;
 use serde::{Deserialize, Serialize};
 
-/// How long a look-up may take: what its port promises.
+/// Maximum time for a lookup, which the port `DnsResolver` guarantees.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Who is asked for the DNS records of custom domains, and how long that may take (feature `dns`).
+/// Name servers for the DNS records of custom domains, and time limits (feature `dns`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DnsOptions {
-    /// Name servers that look up names of anybody, as `192.0.2.53` or `[2001:db8::53]:5353`. Those of the system unless set.
+    /// Recursive name servers, as `192.0.2.53` or `[2001:db8::53]:5353`. Default: the name servers of the system.
     pub nameservers: Vec<String>,
-    /// How long a look-up may take, 20 s at the most. 5 s unless set.
+    /// Maximum time for one lookup, at most 20 s. Default: 5 s.
     #[serde(with = "duration_text")]
     pub timeout: Duration,
-    /// Time between two look-ups of the proofs of all hostnames that are served. Default: 1 day.
+    /// Time between two checks of the ownership records of all served hostnames. Default: 1 day.
     #[serde(with = "duration_text")]
     pub proof_interval: Duration,
-    /// How long the proof of a hostname may be missing before the hostname is served no longer. Default: 3 days.
+    /// How long the ownership record of a hostname may be missing before the hostname is no longer served. Default: 3
+    /// days.
     #[serde(with = "duration_text")]
     pub proof_patience: Duration,
 }
@@ -40,21 +41,21 @@ impl Default for DnsOptions {
 }
 
 impl DnsOptions {
-    /// Tells whether names can be looked up with them.
+    /// Checks that DNS lookups can use these options.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first one that is not valid.
+    /// [`ConfigError`] names the first invalid option.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.timeout.is_zero() || self.timeout > LONGEST_TIMEOUT {
             return Err(ConfigError {
                 setting: "dns.timeout",
-                problem: "must be between nothing and 20 s".to_owned(),
+                problem: "must be greater than 0 and at most 20 s".to_owned(),
             });
         }
         if self.proof_interval.is_zero() {
             return Err(ConfigError {
                 setting: "dns.proof_interval",
-                problem: "must be more than nothing".to_owned(),
+                problem: "must be greater than 0".to_owned(),
             });
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! The one loop of everything that is handed over later, on tokio: messages of the outbox, mails and messages to webhooks.
+//! The loop that processes queued records on tokio: messages of the outbox, mails, and messages to webhooks.
 //!
-//! The loop claims as many records as it has free places, so every attempt begins with its claim. An attempt that takes too
-//! long is cut off before its claim expires, so no other process makes the same attempt at the same time.
+//! The loop claims as many records as it has free slots, so every attempt starts with its claim. An attempt that takes
+//! too long is cut off before its claim expires, so no other process makes the same attempt at the same time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
@@ -19,17 +19,17 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::background_task::{BackgroundTask, grace_ended};
 
-/// Time between two looks for due records if the queue is not woken.
+/// Time between two polls for due records if the queue is not woken.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Time after a claim that found records and left places free. Records that become due meanwhile are claimed together, and
-/// attempts that end meanwhile are settled together.
+/// Pause after a claim that found records and left slots free. Records that become due in this time are claimed
+/// together, and attempts that end in this time are settled together.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// Number of attempts in progress to each receiver.
+/// The number of attempts in progress for each receiver.
 pub(crate) type InProgress<R> = BTreeMap<R, u32>;
 
-/// The records of one kind, and where they go.
+/// The records of one kind, and how they are delivered.
 #[async_trait]
 pub(crate) trait DueQueue: Send + Sync + 'static {
     /// A claimed record.
@@ -39,13 +39,14 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     /// The id of a receiver. Attempts in progress are counted for each receiver.
     type Receiver: Ord + Clone + Send + Sync + 'static;
 
-    /// The name of the records in logs.
+    /// The name of the queue in logs.
     const NAME: &'static str;
 
     /// The longest time that an attempt may take. A claim lasts twice as long.
     const LONGEST_ATTEMPT: Duration;
 
-    /// Maximum number of outcomes that are stored together. With 1, an outcome that takes long to store holds up no other.
+    /// Maximum number of outcomes that are stored together. With 1, an outcome that takes long to store delays no
+    /// other.
     const MAX_BATCH: usize;
 
     /// The time after which an attempt is cut off.
@@ -54,19 +55,19 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
     /// Maximum number of attempts in progress.
     fn places(&self) -> u32;
 
-    /// Claims due records, as many as there are free places.
+    /// Claims due records, as many as there are free slots.
     async fn claim(&self, in_progress: &InProgress<Self::Receiver>) -> Result<Vec<Self::Claimed>>;
 
-    /// The receiver of a record.
+    /// Returns the receiver of a record.
     fn receiver(claimed: &Self::Claimed) -> Self::Receiver;
 
-    /// Hands a record over.
+    /// Delivers a record.
     async fn attempt(&self, claimed: &Self::Claimed) -> Self::Outcome;
 
-    /// The outcome of an attempt that was cut off because it took too long.
+    /// Returns the outcome of an attempt that was cut off because it took too long.
     fn timed_out(&self, claimed: &Self::Claimed, took: Duration) -> Self::Outcome;
 
-    /// The outcome of an attempt that was cut off because the process stops.
+    /// Returns the outcome of an attempt that was cut off because the process stops.
     fn released() -> Self::Outcome;
 
     /// Stores the outcomes of attempts that have ended, at most [`MAX_BATCH`](Self::MAX_BATCH) of them.
@@ -76,9 +77,9 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
 /// A claimed record, and the outcome of the attempt.
 pub(crate) type Attempt<Q> = (<Q as DueQueue>::Claimed, <Q as DueQueue>::Outcome);
 
-/// Starts handing records over on the current tokio runtime. Asked to stop, it lets attempts in progress end for
-/// [`GRACE`](crate::background_task::GRACE), releases the others, and ends at the latest after twice that time. The records of a task that is cut off come
-/// again when their claims expire.
+/// Starts to deliver records on the current tokio runtime. After a stop it waits up to
+/// [`GRACE`](crate::background_task::GRACE) for attempts in progress and releases the others. It ends after twice that
+/// time at the latest. If the task is aborted, its records are claimed again when their claims expire.
 pub(crate) fn start<Q: DueQueue>(queue: Q, wake: Arc<Notify>) -> BackgroundTask {
     BackgroundTask::start(|stopped| run(Arc::new(queue), wake, stopped))
 }
@@ -91,7 +92,7 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
             queue.claim(&in_progress),
             pin!(grace_ended(stopped.clone())),
         );
-        // An attempt that ends meanwhile is settled at once: its claim expires.
+        // An attempt that ends during the claim is settled at once, because its own claim expires.
         let claimed = loop {
             tokio::select! {
                 claimed = &mut claim => break Some(claimed),
@@ -106,7 +107,7 @@ async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::
             tracing::warn!(queue = Q::NAME, ?error, "due records could not be claimed");
             Vec::new()
         });
-        // The claims began no earlier than this.
+        // The claims were made at this time or later.
         let deadline = begun + claim_duration(Q::LONGEST_ATTEMPT) * 3 / 4;
         let has_found = !claimed.is_empty();
         for claimed in claimed {
@@ -167,7 +168,8 @@ async fn settle<Q: DueQueue>(
     }
 }
 
-/// Stores outcomes together, and each alone if that fails: an outcome that cannot be stored takes no other with it.
+/// Stores all outcomes together. If that fails, stores each one alone, so that one bad outcome does not block the
+/// others.
 async fn settle_all<Q: DueQueue>(queue: &Q, attempts: &[Attempt<Q>]) {
     if attempts.len() > 1 && queue.settle(attempts).await.is_ok() {
         return;
@@ -183,7 +185,7 @@ async fn settle_all<Q: DueQueue>(queue: &Q, attempts: &[Attempt<Q>]) {
     }
 }
 
-/// The places that are taken: attempts in progress, and attempts whose outcomes are being stored.
+/// The slots in use: attempts in progress, and attempts whose outcomes are being stored.
 struct Attempts<Q: DueQueue> {
     attempts: JoinSet<Attempt<Q>>,
     receivers: HashMap<Id, Q::Receiver>,
@@ -228,7 +230,7 @@ impl<Q: DueQueue> Attempts<Q> {
         counts
     }
 
-    /// Waits until an attempt or a settlement has ended. Never returns when there are none.
+    /// Waits until an attempt or a settlement has ended. Never returns if there are none.
     async fn any_ended(&mut self) {
         tokio::select! {
             Some(ended) = self.attempts.join_next_with_id() => self.note_attempt(ended),
@@ -237,7 +239,7 @@ impl<Q: DueQueue> Attempts<Q> {
         }
     }
 
-    /// Begins to settle the attempts that have ended, and frees the places of those that are settled.
+    /// Starts to settle the attempts that have ended, and frees the slots of settled ones.
     fn settle_ended(&mut self, queue: &Arc<Q>, stopped: &watch::Receiver<bool>) {
         while let Some(ended) = self.attempts.try_join_next_with_id() {
             self.note_attempt(ended);
@@ -254,7 +256,8 @@ impl<Q: DueQueue> Attempts<Q> {
         }
     }
 
-    /// Notes the end of an attempt. One that panicked has no outcome: its record comes again when its claim expires.
+    /// Records the end of an attempt. An attempt that panicked has no outcome: its record is claimed again when its
+    /// claim expires.
     fn note_attempt(&mut self, ended: Ended<Attempt<Q>>) {
         match ended {
             Ok((id, attempt)) => {
@@ -268,14 +271,14 @@ impl<Q: DueQueue> Attempts<Q> {
         }
     }
 
-    /// Frees the places of a settlement, even if it panicked.
+    /// Frees the slots of a settlement, even if it panicked.
     fn free(&mut self, ended: Ended<()>) {
         let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
         self.settling.remove(&id);
     }
 }
 
-/// How a task ended.
+/// The result of a task that ended.
 type Ended<T> = std::result::Result<(Id, T), JoinError>;
 
 #[cfg(test)]
@@ -295,7 +298,7 @@ mod tests {
         Released,
     }
 
-    /// One record after another, each of which takes a while to claim, to hand over and to settle.
+    /// A queue that always has one record. Claim, attempt and settlement take the given times.
     struct Scripted {
         claim: Duration,
         attempt: Duration,
@@ -369,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_attempt_is_cut_off_before_its_claim_expires_however_long_the_claim_took() {
+    async fn an_attempt_is_cut_off_before_its_claim_expires_even_after_a_slow_claim() {
         for (claim, cut_off) in [(0, 60), (20, 80), (40, 90), (80, 90)] {
             let queue = Scripted {
                 claim: Duration::from_secs(claim),
@@ -393,7 +396,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_ends_in_time_whatever_hangs() {
+    async fn a_stop_ends_in_time_even_if_calls_hang() {
         for (claim, attempt, settle, expected) in [
             (FOREVER, FOREVER, FOREVER, GRACE),
             (Duration::ZERO, FOREVER, Duration::ZERO, GRACE),
@@ -415,10 +418,10 @@ mod tests {
         }
     }
 
-    /// What storing outcomes does.
+    /// How the store behaves when outcomes are stored.
     enum Storing {
         Hangs,
-        /// It fails for this record, and for those that are stored with it.
+        /// Fails for this record, and for the records that are stored with it.
         Refuses(u32),
     }
 
@@ -489,7 +492,7 @@ mod tests {
             settled: Arc::default(),
         };
         let task = start(queue, Arc::default());
-        // The first attempt ends, and its settlement hangs, a second after the stop was asked for.
+        // The first attempt ends, and its settlement hangs, one second after the stop was requested.
         sleep(Duration::from_secs(4)).await;
         let asked = Instant::now();
         task.stop().await;
@@ -498,7 +501,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_outcome_that_cannot_be_stored_takes_no_other_with_it() {
+    async fn an_outcome_that_cannot_be_stored_does_not_block_others() {
         let settled = Arc::new(Mutex::new(Vec::new()));
         let queue = Together {
             records: Mutex::new((1..=3).map(|number| (number, Duration::ZERO)).collect()),

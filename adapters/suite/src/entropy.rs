@@ -1,4 +1,4 @@
-//! The operating system's randomness, the one place that draws it.
+//! The operating system's randomness. No other module draws random bytes.
 
 use core_domain::kernel::Entropy;
 use rand::Rng;

@@ -1,4 +1,4 @@
-//! Why a suite could not be built.
+//! Errors of building a suite.
 
 use core_domain::kernel::StoreError;
 use core_http::gateway::ConfigError;
@@ -11,34 +11,34 @@ pub enum SuiteError {
     /// The store cannot be opened.
     #[error("the store cannot be opened")]
     Store(#[from] StoreError),
-    /// The store that was asked for is behind a feature of this crate that is not on.
-    #[error("built without the feature {0}")]
+    /// The chosen store needs a feature of this crate that is not enabled.
+    #[error("the store requires the feature {0}, which is not enabled")]
     FeatureMissing(&'static str),
-    /// The data folder cannot be used.
+    /// The data folder cannot be created, read or written.
     #[error("the data folder cannot be used")]
     Folder(#[from] std::io::Error),
     /// The local provider cannot be opened.
     #[cfg(feature = "local")]
     #[error("the local provider cannot be opened")]
     Local(#[from] core_local::LocalError),
-    /// Cloudflare cannot be worked with.
+    /// The Cloudflare provider cannot be created.
     #[cfg(feature = "cloudflare")]
-    #[error("Cloudflare cannot be worked with")]
+    #[error("the Cloudflare provider cannot be created")]
     Cloudflare(#[from] core_cloudflare::CloudflareError),
-    /// Webhooks cannot be sent.
+    /// The webhook sender cannot be created.
     #[cfg(feature = "webhooks")]
-    #[error("webhooks cannot be sent")]
+    #[error("the webhook sender cannot be created")]
     Webhooks(#[from] core_webhooks::TlsError),
-    /// A setting is not valid.
-    #[error("a setting is not valid")]
+    /// A setting is invalid.
+    #[error("a setting is invalid")]
     Setting(#[from] ConfigError),
-    /// A service's table of endpoints makes no sense; a mistake in the suite itself.
+    /// A service's endpoint table is invalid, which is a bug in the suite itself.
     #[error(transparent)]
     Service(#[from] ServiceError),
-    /// Two kinds of jobs cannot be used together.
+    /// Two job kinds conflict with each other.
     #[error(transparent)]
     Kinds(#[from] core_domain::use_case::provisioning::KindError),
-    /// The secret file in the data folder is not one of ours.
-    #[error("the secret file {0} is damaged; restore it, or remove it and with it every session")]
+    /// The secret file in the data folder is damaged.
+    #[error("the secret file {0} is damaged; restore it, or delete it, which ends every session")]
     Secret(String),
 }

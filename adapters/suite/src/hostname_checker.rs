@@ -1,16 +1,16 @@
-//! Looks up again and again whether the hostnames that are served are still their platforms'.
+//! Checks periodically whether the served hostnames still belong to their platforms.
 
 use std::sync::Arc;
 
 use core_domain::kernel::Context;
 use core_domain::port::{DnsResolver, Store};
-use core_domain::use_case::registry::hostname_check::check_proofs;
+use core_domain::use_case::registry::hostname::check_proofs;
 use tokio::sync::watch;
 
 use crate::background_task::BackgroundTask;
 use crate::dns_options::DnsOptions;
 
-/// Looks the proofs of hostnames up: at the start, and then once in an interval.
+/// Checks the ownership records of hostnames: at the start, and then once per interval.
 pub(crate) struct HostnameChecker {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) dns: Arc<dyn DnsResolver>,
@@ -19,7 +19,7 @@ pub(crate) struct HostnameChecker {
 }
 
 impl HostnameChecker {
-    /// Starts it on the current tokio runtime.
+    /// Starts the checker on the current tokio runtime.
     pub(crate) fn start(self) -> BackgroundTask {
         BackgroundTask::start(|stopped| self.run(stopped))
     }
@@ -41,10 +41,13 @@ impl HostnameChecker {
         let (store, dns) = (self.store.as_ref(), self.dns.as_ref());
         match check_proofs(&self.cx, store, dns, self.options.proof_patience).await {
             Ok(checked) if checked.missing + checked.ended + checked.unknown > 0 => {
-                tracing::info!(?checked, "the proofs of hostnames were looked up");
+                tracing::info!(?checked, "the ownership records of hostnames were checked");
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(?error, "the proofs of hostnames could not be looked up"),
+            Err(error) => tracing::warn!(
+                ?error,
+                "the ownership records of hostnames could not be checked"
+            ),
         }
     }
 }

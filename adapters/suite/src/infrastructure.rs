@@ -1,4 +1,4 @@
-//! Who makes infrastructure: what the builder was given, Cloudflare, or else what is built in.
+//! Chooses the infrastructure provider: the one set on the builder, Cloudflare, or the built-in one.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use core_http::gateway::ConfigError;
 use crate::settings::refused_by_cloudflare;
 use crate::{SuiteBuilder, SuiteError};
 
-/// The provider that was chosen; `None` for the one that is built in.
+/// Returns the provider that was chosen, or `None` for the built-in one.
 pub(crate) fn infrastructure(
     builder: &SuiteBuilder,
 ) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
@@ -27,7 +27,7 @@ fn cloudflare(builder: &SuiteBuilder) -> Result<Option<Arc<dyn Infrastructure>>,
     tracing::info!(
         account_id = account.account_id,
         base_url = account.base_url,
-        "infrastructure is made at Cloudflare"
+        "infrastructure is created at Cloudflare"
     );
     let options = builder.settings.cloudflare.clone();
     let clock = builder.clock_or_system();
@@ -42,7 +42,7 @@ fn cloudflare(_: &SuiteBuilder) -> Result<Option<Arc<dyn Infrastructure>>, Suite
 }
 
 impl SuiteBuilder {
-    /// Tells whether infrastructure is made on this machine.
+    /// Returns whether infrastructure is created on this machine.
     #[cfg(feature = "local")]
     pub(crate) const fn is_local(&self) -> bool {
         #[cfg(feature = "cloudflare")]
@@ -53,20 +53,20 @@ impl SuiteBuilder {
     }
 }
 
-/// Tells whether sites can have the addresses that the settings give them.
+/// Checks that sites can be served at the addresses in the settings.
 #[cfg(feature = "local")]
 pub(crate) fn check_sites(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     builder.settings.sites.check(&builder.iam_url)
 }
 
-/// Tells nothing: no site is served here.
+/// Does nothing: without the feature `local` no site is served here.
 #[cfg(not(feature = "local"))]
 #[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
 pub(crate) const fn check_sites(_: &SuiteBuilder) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Tells whether the account is one, without asking for it.
+/// Checks the form of the Cloudflare account, without a request to Cloudflare.
 #[cfg(feature = "cloudflare")]
 pub(crate) fn check_account(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     let checked = builder
@@ -76,7 +76,7 @@ pub(crate) fn check_account(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     checked.transpose().map(drop).map_err(refused_by_cloudflare)
 }
 
-/// There is none to check.
+/// Does nothing: without the feature `cloudflare` there is no account.
 #[cfg(not(feature = "cloudflare"))]
 #[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
 pub(crate) fn check_account(_: &SuiteBuilder) -> Result<(), ConfigError> {

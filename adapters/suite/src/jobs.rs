@@ -1,9 +1,9 @@
-//! Jobs of the program that embeds the suite: kinds of its own, on the engine that provisions.
+//! Jobs of the program that embeds the suite: its own job kinds, run by the provisioning engine.
 //!
-//! A kind is a type ([`JobKind`]): a name, a typed input and steps that look before they act. Register it with
-//! [`SuiteBuilder::job_kind`](crate::SuiteBuilder::job_kind) in every process that shall run its jobs, and queue jobs with
-//! [`Jobs::enqueue`]. They are stored, claimed, retried, handed back at a stop and shown to operators as the suite's own
-//! are. `examples/jobs` is a whole program.
+//! A job kind is a type that implements [`JobKind`]: a name, a typed input, and steps that observe before they act.
+//! Register it with [`SuiteBuilder::job_kind`](crate::SuiteBuilder::job_kind) in every process that should run its
+//! jobs, and queue jobs with [`Jobs::enqueue`]. These jobs are stored, claimed, retried, handed over at a stop and
+//! shown to operators like the suite's own jobs. `examples/jobs` is a complete program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ pub use core_domain::use_case::provisioning::{
     StepError, Steps, Undone,
 };
 
-/// How soon a job that is waited for is looked at again, at first and at the latest.
+/// The first and the longest pause between two polls for the end of a job.
 const LOOK_AGAIN: [Duration; 2] = [Duration::from_millis(5), Duration::from_secs(1)];
 
-/// Queues jobs, looks at them and operates them, in the name of the host. Cheap to clone.
+/// Queues, reads and operates jobs on behalf of the host program. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     store: Arc<dyn Store>,
@@ -44,10 +44,10 @@ impl Jobs {
         Self { store, kinds, cx }
     }
 
-    /// Queues a job. One with an idempotency key that is known is answered as it stands, and nothing is queued.
+    /// Queues a job. If a job with the same idempotency key exists, returns that job's id and queues nothing.
     ///
     /// # Errors
-    /// `SERVICE_UNAVAILABLE` for a kind that was not registered; when the store failed.
+    /// `SERVICE_UNAVAILABLE` if the kind is not registered.
     pub async fn enqueue<K: JobKind>(&self, input: &K::Input) -> Result<JobId>
     where
         OperatorScope: Covers<<K::Input as JobInput>::Owner>,
@@ -66,21 +66,21 @@ impl Jobs {
         .await
     }
 
-    /// A job as it stands.
+    /// Returns a job with its current state.
     ///
     /// # Errors
-    /// `NOT_FOUND`; when the store failed.
+    /// `NOT_FOUND` if the job does not exist.
     pub async fn get(&self, job: &JobId) -> Result<JobView> {
         let mut uow = self.store.begin(Mode::Read).await?;
         let scope = authorize_job::<grant::JobRead>(&self.cx, uow.as_mut(), job).await?;
         provisioning::get(&self.cx, &scope, uow.as_mut()).await
     }
 
-    /// The job once it has ended: `COMPLETED`, or `FAILED` and for an operator to see to. Waits as long as that takes;
-    /// `tokio::time::timeout` sets a limit.
+    /// Waits until the job has ended, as `COMPLETED` or `FAILED`, and returns it. The wait has no limit; use
+    /// `tokio::time::timeout` to set one.
     ///
     /// # Errors
-    /// As [`Jobs::get`].
+    /// `NOT_FOUND` if the job does not exist.
     pub async fn until_ended(&self, job: &JobId) -> Result<JobView> {
         let [mut pause, longest] = LOOK_AGAIN;
         loop {
@@ -93,10 +93,10 @@ impl Jobs {
         }
     }
 
-    /// Lets a failed job go on at its first unfinished step, or makes a queued or waiting one run now.
+    /// Retries a failed job from its first unfinished step, or makes a queued or waiting job run now.
     ///
     /// # Errors
-    /// `NOT_FOUND`; `INVALID_STATE` when it runs or has completed.
+    /// `NOT_FOUND` if the job does not exist; `INVALID_STATE` if it is running or has completed.
     pub async fn retry(&self, job: &JobId) -> Result<()> {
         let scope = authorize_operator(&self.cx)?;
         transact(self.store.as_ref(), |uow, _| {
@@ -109,10 +109,10 @@ impl Jobs {
         .await
     }
 
-    /// Stops a job; what its steps can take back is taken back.
+    /// Cancels a job and undoes those of its steps that can be undone.
     ///
     /// # Errors
-    /// `NOT_FOUND`; `INVALID_STATE` when it has ended.
+    /// `NOT_FOUND` if the job does not exist; `INVALID_STATE` if it has ended.
     pub async fn cancel(&self, job: &JobId, reason: Option<&Reason>) -> Result<()> {
         let scope = authorize_operator(&self.cx)?;
         transact(self.store.as_ref(), |uow, _| {

@@ -1,4 +1,5 @@
-//! A provider that takes its time, for demonstrations and for tests that must catch a job in the middle of a step.
+//! An infrastructure provider with artificial latency, for demonstrations and for tests that interrupt a job in the
+//! middle of a step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +13,8 @@ use core_domain::port::{
 };
 use core_domain::registry::ResourceType;
 
-/// Waits before and after every change the inner provider makes, so that both "not yet done" and "done but not yet
-/// recorded" last long enough to be seen.
+/// Waits before and after every change of the inner provider. The states "not yet done" and "done but not yet recorded"
+/// then last long enough to be observed.
 #[derive(Clone, Debug)]
 pub struct SlowInfrastructure {
     inner: Arc<dyn Infrastructure>,
@@ -21,7 +22,7 @@ pub struct SlowInfrastructure {
 }
 
 impl SlowInfrastructure {
-    /// Slows the provider down by twice the latency a change.
+    /// Creates a provider that waits for `latency` before and again after every change.
     #[must_use]
     pub fn new(inner: Arc<dyn Infrastructure>, latency: Duration) -> Self {
         Self { inner, latency }

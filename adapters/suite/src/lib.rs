@@ -14,29 +14,29 @@
 //! ```
 //!
 //! # How to add an adapter
-//! Implement the port (`core_domain::port`) and give it to the builder: [`SuiteBuilder::store`],
-//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`], [`SuiteBuilder::mailer`],
-//! [`SuiteBuilder::password_hasher`], [`SuiteBuilder::passkeys`], [`SuiteBuilder::dns_resolver`], [`SuiteBuilder::clock`],
-//! [`SuiteBuilder::entropy`]. `assemble.rs` is the one place where ports and services meet.
+//! Implement the port (`core_domain::port`) and set it on the builder: [`SuiteBuilder::store`],
+//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`],
+//! [`SuiteBuilder::mailer`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::passkeys`],
+//! [`SuiteBuilder::dns_resolver`], [`SuiteBuilder::clock`], [`SuiteBuilder::entropy`]. The ports and services are
+//! connected in `assemble.rs`.
 //!
 //! # Features
 //! | feature | adds |
 //! |---|---|
-//! | none | records in memory, and every service; 125 crates or so, none of them with C code |
+//! | none | the in-memory store and every service; about 125 crates, none of them with C code |
 //! | `sqlite` | the store in a SQLite file |
 //! | `postgres` | the store in a Postgres database |
-//! | `local` | the provider that makes infrastructure on this machine, and the folder that uploads are kept in |
+//! | `local` | the provider that creates infrastructure on this machine, and the folder that stores uploads |
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
-//! | `cloudflare` | the provider that makes infrastructure in an account at Cloudflare |
-//! | `dns` | looking up the DNS records of custom domains; without it they stay as they are |
-//! | `webhooks` | sending webhooks over HTTP; without it none arrives |
-//! | `smtp` | sending mail by a server, with TLS; without it mails are files |
-//! | `webauthn` | passkeys, where IAM's address has a domain name |
+//! | `cloudflare` | the provider that creates infrastructure in a Cloudflare account |
+//! | `dns` | looking up the DNS records of custom domains; without it domains are not verified |
+//! | `webhooks` | sending webhooks over HTTP; without it webhooks cannot be delivered |
+//! | `smtp` | sending mail through an SMTP server, with TLS; without it mails are written to files |
+//! | `webauthn` | passkeys, if the host of IAM's URL is a domain name |
 //!
-//! Without `local` give the builder a place for uploads ([`SuiteBuilder::blobs`]) and, without `cloudflare` too, a provider
-//! ([`SuiteBuilder::infrastructure`]); without `archives` a reader of archives ([`SuiteBuilder::archives`]). What is missing
-//! refuses what it is asked for, and says so.
-
+//! Without `local`, set a store for uploads ([`SuiteBuilder::blobs`]) and, without `cloudflare` too, a provider
+//! ([`SuiteBuilder::infrastructure`]). Without `archives`, set an archive reader ([`SuiteBuilder::archives`]). The
+//! calls of a missing part fail with an error that names the part and the feature.
 #[cfg(any(
     test,
     not(all(

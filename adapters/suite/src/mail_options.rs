@@ -1,4 +1,4 @@
-//! How mails are handed over.
+//! Settings for sending mails.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use core_domain::use_case::shared::LONGEST_HANDOVER;
 use core_http::gateway::ConfigError;
 use serde::{Deserialize, Serialize};
 
-/// Who mails come from, and how they are handed over.
+/// The sender address of mails, and limits for sending them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MailOptions {
-    /// Who mails come from: `Name <address@example.org>`. An address that does not exist unless set; a mail server takes
-    /// none from there.
+    /// The sender address: `Name <address@example.org>`. Default: an address in the domain `core.invalid`, which does
+    /// not exist; with a mail server an existing address is required.
     pub sender: String,
-    /// Mails handed over at a time at the most. 8 unless set.
+    /// Maximum number of mails that are sent at the same time. Default: 8.
     pub concurrency: u32,
-    /// How long handing one mail over may take, 1 min at the most. 30 s unless set.
+    /// Maximum time to send one mail, at most 1 min. Default: 30 s.
     #[serde(with = "duration_text")]
     pub timeout: Duration,
 }
@@ -33,28 +33,36 @@ impl Default for MailOptions {
 }
 
 impl MailOptions {
-    /// Tells whether mails can be sent with them.
+    /// Checks that mails can be sent with these options.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first one that is not valid.
+    /// [`ConfigError`] names the first invalid option.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.mailbox()?;
         if self.concurrency == 0 {
-            return Err(refused("mail.concurrency", "must be more than nothing"));
+            return Err(refused("mail.concurrency", "must be greater than 0"));
         }
         if self.timeout.is_zero() || self.timeout > LONGEST_HANDOVER {
-            return Err(refused("mail.timeout", "must be between nothing and 1 min"));
+            return Err(refused(
+                "mail.timeout",
+                "must be greater than 0 and at most 1 min",
+            ));
         }
         Ok(())
     }
 
-    /// Who mails come from.
+    /// Returns the sender address.
     ///
     /// # Errors
-    /// [`ConfigError`] when it is no mailbox.
+    /// [`ConfigError`] if the text is not a mailbox.
     pub fn mailbox(&self) -> Result<Mailbox, ConfigError> {
         let mailbox = self.sender.parse();
-        mailbox.map_err(|_| refused("mail.sender", "must be of the form Name <a@example.org>"))
+        mailbox.map_err(|_| {
+            refused(
+                "mail.sender",
+                "must have the form Name <address@example.org>",
+            )
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Hands queued mails to the mailer.
+//! Passes queued mails to the mailer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl DueQueue for MailRelay {
         let (id, attempt) = (claimed.id(), claimed.attempt());
         let to = claimed.mail(&self.cipher).ok().flatten();
         let to = to.as_ref().map(|mail| mail.to.as_str());
-        tracing::warn!(%id, to, attempt, ?took, "a mail was not taken in time, and comes again");
+        tracing::warn!(%id, to, attempt, ?took, "sending a mail timed out and will be retried");
         MailFate::PutOff
     }
 
@@ -83,14 +83,14 @@ impl MailRelay {
         };
         if claimed.has_expired() {
             let to = mail.ok().map(|mail| mail.to);
-            tracing::warn!(%id, to = to.as_ref().map(AsRef::<str>::as_ref), "a mail was given up: nobody took it in time");
+            tracing::warn!(%id, to = to.as_ref().map(AsRef::<str>::as_ref), "a mail has expired before it could be sent, and is dropped");
             return MailFate::Expired(to);
         }
         match mail {
             Ok(mail) => self.sent(claimed, mail).await,
             Err(error) => {
-                // Another node may have the key.
-                tracing::warn!(%id, ?error, "a queued mail cannot be read");
+                // Another node may have the key that decrypts it.
+                tracing::warn!(%id, ?error, "a queued mail could not be decrypted and will be retried");
                 MailFate::PutOff
             }
         }
@@ -101,15 +101,15 @@ impl MailRelay {
         match self.mailer.send(id, &mail).await {
             Ok(()) => MailFate::Sent,
             Err(MailError::Permanent(cause)) => {
-                tracing::warn!(%id, %to, attempt, %cause, "a mail was refused, and is dropped");
+                tracing::warn!(%id, %to, attempt, %cause, "a mail was rejected and is dropped");
                 MailFate::Refused(mail.to)
             }
             Err(MailError::Transient(cause)) => {
-                tracing::info!(%id, %to, attempt, %cause, "a mail was not taken, and comes again");
+                tracing::info!(%id, %to, attempt, %cause, "a mail could not be sent and will be retried");
                 MailFate::PutOff
             }
             Err(error) => {
-                tracing::warn!(%id, %to, attempt, ?error, "a mail was not taken, and comes again");
+                tracing::warn!(%id, %to, attempt, ?error, "a mail could not be sent and will be retried");
                 MailFate::PutOff
             }
         }
@@ -118,7 +118,8 @@ impl MailRelay {
 
 #[cfg(test)]
 mod tests {
-    //! What becomes of queued mails. The store's clock stands still unless it is moved; tokio's goes on when nobody is busy.
+    //! Outcomes of queued mails. The store's clock advances only when a test moves it; tokio's clock advances when
+    //! every task waits.
 
     use std::collections::BTreeMap;
     use std::sync::Mutex;
@@ -138,7 +139,7 @@ mod tests {
 
     const SECRET: &str = "https://core.test/verify?token=Abc123";
 
-    /// What a mailer answers whom.
+    /// How the mailer responds to a recipient.
     #[derive(Clone, Copy, Debug)]
     enum Answer {
         Takes,
@@ -147,7 +148,7 @@ mod tests {
         Silence,
     }
 
-    /// Takes every mail, but for those it has other answers to.
+    /// A mailer that accepts every mail, except for recipients with a scripted response.
     #[derive(Debug, Default)]
     struct Scripted {
         answers: Mutex<BTreeMap<String, Answer>>,
@@ -207,7 +208,7 @@ mod tests {
             answers.insert(format!("{name}@test.org"), answer);
         }
 
-        /// Starts a relay with so many places.
+        /// Starts a relay that sends `concurrency` mails at the same time.
         fn start(&self, concurrency: u32) -> BackgroundTask {
             let relay = MailRelay {
                 store: Arc::clone(&self.store),
@@ -222,7 +223,7 @@ mod tests {
             due_queue::start(relay, Arc::clone(&self.wake))
         }
 
-        /// Queues a mail to each of them.
+        /// Queues one mail to each name.
         async fn queue(&self, names: &[&str]) {
             self.queue_all(names, false).await;
         }
@@ -257,12 +258,12 @@ mod tests {
                     })
                 });
                 queued.await.unwrap();
-                // In the order in which they are due.
+                // The mails become due one after the other.
                 self.clock.advance(Duration::from_millis(1));
             }
         }
 
-        /// Whom the mailer was given mails for, sorted: those under way at once have no order.
+        /// Returns the names that the mailer got mails for, sorted, because concurrent attempts have no order.
         fn heard(&self) -> Vec<String> {
             let heard = std::mem::take(&mut *self.mailer.heard.lock().unwrap());
             let mut heard: Vec<String> = heard.into_iter().map(|(name, _)| name).collect();
@@ -270,7 +271,7 @@ mod tests {
             heard
         }
 
-        /// The messages that are left.
+        /// The messages that are still queued.
         async fn queued(&self) -> Vec<OutboxMessage> {
             let mut uow = self
                 .store
@@ -287,7 +288,7 @@ mod tests {
                 .collect()
         }
 
-        /// Actions and details of the audit.
+        /// The actions and details of the audit entries.
         async fn audit(&self) -> Vec<(String, Value)> {
             let mut uow = self
                 .store
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_decoy_is_dropped_without_being_handed_over() {
+    async fn a_decoy_is_dropped_without_being_sent() {
         let world = World::new();
         world.queue_all(&["nobody"], true).await;
         world.queue(&["ada"]).await;
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_mail_is_handed_over_once_and_forgotten_and_when_it_is_called_for_at_once() {
+    async fn a_mail_is_sent_once_and_at_once_after_a_wake() {
         let world = World::new();
         world.queue(&["ada", "bob"]).await;
         let relay = world.start(8);
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_mail_that_is_not_taken_now_comes_again_after_a_pause_that_grows() {
+    async fn a_mail_that_fails_transiently_is_retried_after_growing_pauses() {
         let world = World::new();
         world.answers("ada", Answer::Later);
         world.queue(&["ada", "bob"]).await;
@@ -362,7 +363,7 @@ mod tests {
             }
             assert_eq!(world.heard(), expected);
             sleep(Duration::from_secs(2)).await;
-            assert!(world.heard().is_empty(), "not before the pause is over");
+            assert!(world.heard().is_empty(), "not before the pause has ended");
             let left = &world.queued().await[0];
             assert_eq!(left.attempts, attempt);
             let pause = left.run_at.since(world.clock.now());
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_mail_that_is_refused_is_dropped_with_an_entry_that_tells_nothing_of_its_text() {
+    async fn a_rejected_mail_is_dropped_with_an_audit_entry_without_its_text() {
         let world = World::new();
         world.answers("ada", Answer::Never);
         world.queue(&["ada"]).await;
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_mail_that_nobody_took_for_two_days_is_given_up_with_an_entry() {
+    async fn a_mail_that_cannot_be_sent_for_two_days_expires_with_an_audit_entry() {
         let world = World::new();
         world.answers("ada", Answer::Later);
         world.queue(&["ada"]).await;
@@ -415,7 +416,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_takes_its_time_holds_up_only_as_many_as_there_are_places() {
+    async fn a_slow_server_blocks_no_more_mails_than_the_concurrency_limit() {
         let world = World::new();
         for silent in ["s1", "s2"] {
             world.answers(silent, Answer::Silence);
@@ -430,12 +431,12 @@ mod tests {
         assert_eq!(world.heard(), ["d", "e"]);
         let left = world.queued().await;
         let attempts: Vec<i64> = left.iter().map(|message| message.attempts).collect();
-        assert_eq!(attempts, [1, 1], "they were given up for now");
+        assert_eq!(attempts, [1, 1], "both attempts were cut off");
         drop(relay);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_mail_under_way_is_handed_back_when_the_relay_ends_and_the_attempt_does_not_count() {
+    async fn a_mail_in_progress_is_released_at_a_stop_without_counting_the_attempt() {
         let world = World::new();
         world.answers("ada", Answer::Silence);
         world.queue(&["ada"]).await;
@@ -454,7 +455,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_mail_of_a_relay_that_died_comes_again_with_the_same_id() {
+    async fn a_mail_of_a_crashed_relay_is_sent_again_with_the_same_id() {
         let world = World::new();
         world.answers("ada", Answer::Silence);
         world.queue(&["ada"]).await;
@@ -474,7 +475,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_mail_that_was_queued_with_another_key_waits_for_whoever_has_it() {
+    async fn a_mail_that_was_encrypted_with_another_key_stays_queued() {
         let mut world = World::new();
         world.queue(&["ada"]).await;
         let key = world.cipher.clone();

@@ -1,4 +1,4 @@
-//! Who sends the mail: what the builder was given, a server, or a folder.
+//! Chooses the mailer: the one set on the builder, an SMTP server, or a folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use core_http::gateway::ConfigError;
 
 use crate::{OutboxFolder, SuiteBuilder};
 
-/// The mailer that was chosen.
+/// Returns the mailer that was chosen.
 pub(crate) fn mailer(
     builder: &SuiteBuilder,
     folder: &Path,
@@ -24,13 +24,13 @@ pub(crate) fn mailer(
     Ok(Arc::new(OutboxFolder::new(folder.join("outbox"), from)))
 }
 
-/// Tells whether the mailer that was chosen could be made.
+/// Checks that the chosen mailer can be created.
 #[cfg(feature = "smtp")]
 pub(crate) fn check_mailer(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     smtp(builder).map(drop)
 }
 
-/// Tells whether the mailer that was chosen could be made.
+/// Checks that the chosen mailer can be created.
 #[cfg(not(feature = "smtp"))]
 pub(crate) fn check_mailer(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     builder.settings.mail.mailbox().map(drop)
@@ -44,7 +44,7 @@ fn smtp(builder: &SuiteBuilder) -> Result<Option<core_smtp::SmtpMailer>, ConfigE
     };
     let from = builder.settings.mail.mailbox()?;
     if from.domain().ends_with(".invalid") {
-        let problem = "must be an address that exists where a server sends the mail";
+        let problem = "must be an existing address when mail is sent through a server";
         return Err(refused("mail.sender", problem.to_owned()));
     }
     let url = url.parse::<core_smtp::SmtpUrl>();
@@ -69,7 +69,7 @@ mod tests {
 
     const SECRET: [u8; 32] = [7; 32];
 
-    /// A store with a mail in it, as a suite with that secret queues it.
+    /// Returns a store with one queued mail, encrypted as a suite with `SECRET` does it.
     async fn store_with_mail() -> (Arc<dyn Store>, OutboxId) {
         let now = Timestamp::from_seconds(1_800_000_000);
         let entropy = Arc::new(SeededEntropy::new(1));

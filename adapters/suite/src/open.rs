@@ -1,4 +1,4 @@
-//! Opening the store that was chosen.
+//! Opens the store that was chosen.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,66 +12,69 @@ use serde::{Deserialize, Serialize};
 use crate::worker::WorkerWake;
 use crate::{SuiteError, SystemClock};
 
-/// How many connections a store has, how long it waits for what, and how large its pages get.
+/// Connections and time-outs of the store, and the size of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PoolOptions {
-    /// Connections to Postgres at the most. 16 unless set.
+    /// Maximum number of connections to Postgres. Default: 16.
     pub postgres_connections: u32,
-    /// Units that read SQLite at once. 4 unless set.
+    /// Maximum number of concurrent read units of work on SQLite. Default: 4.
     pub sqlite_readers: u32,
     /// The time that a unit waits for its turn to write to SQLite, or for a connection to read from it. Default: 10 s.
     #[serde(with = "duration_text")]
     pub sqlite_acquire_timeout: Duration,
-    /// The time after which a read from SQLite without a limit is interrupted, such as a count or a walk. Default: 20 s.
+    /// The time after which an unlimited read from SQLite is interrupted, such as a count or a walk. Default: 20 s.
     #[serde(with = "duration_text")]
     pub sqlite_read_timeout: Duration,
-    /// How long a unit waits for a connection to Postgres. 10 s unless set: less than a request waits for its answer.
+    /// How long a unit of work waits for a connection to Postgres. Default: 10 s, which is less than a request's
+    /// time-out.
     #[serde(with = "duration_text")]
     pub postgres_acquire_timeout: Duration,
-    /// Maximum time to open a connection to one address of one Postgres host; the next one follows. Default: 3 s. A
-    /// `connect_timeout` in the URL wins.
+    /// Maximum time to open a connection to one address of one Postgres host; then the next one is tried. Default: 3 s.
+    /// A `connect_timeout` in the URL takes precedence.
     #[serde(with = "duration_text")]
     pub postgres_connect_timeout: Duration,
-    /// How long bytes sent to Postgres may stay unacknowledged before the connection is closed (`TCP_USER_TIMEOUT`). Default:
-    /// 10 s. A `tcp_user_timeout` in the URL wins.
+    /// How long bytes sent to Postgres may stay unacknowledged before the connection is closed (`TCP_USER_TIMEOUT`).
+    /// Default: 10 s. A `tcp_user_timeout` in the URL takes precedence.
     #[serde(with = "duration_text")]
     pub postgres_tcp_user_timeout: Duration,
-    /// How long a connection to Postgres is silent before the system probes it. Default: 10 s. A `keepalives_idle` in the
-    /// URL wins.
+    /// How long a connection to Postgres is silent before the system probes it. Default: 10 s. A `keepalives_idle` in
+    /// the URL takes precedence.
     #[serde(with = "duration_text")]
     pub postgres_keepalive_idle: Duration,
-    /// The time between these probes. Default: 5 s. A `keepalives_interval` in the URL wins.
+    /// The time between these probes. Default: 5 s. A `keepalives_interval` in the URL takes precedence.
     #[serde(with = "duration_text")]
     pub postgres_keepalive_interval: Duration,
-    /// The number of unanswered probes after which the connection is closed. Default: 3. A `keepalives_retries` in the URL
-    /// wins.
+    /// The number of unanswered probes after which the connection is closed. Default: 3. A `keepalives_retries` in the
+    /// URL takes precedence over it.
     pub postgres_keepalive_count: u32,
     /// How long a connection to Postgres may stay unused before it is closed. Default: 10 min.
     #[serde(with = "duration_text")]
     pub postgres_max_idle: Duration,
-    /// How often Postgres looks during a statement whether this process is still connected
-    /// (`client_connection_check_interval`); zero leaves it to the server, which versions before 14 require. Default: 1 s.
+    /// The interval at which Postgres checks during a statement whether this process is still connected
+    /// (`client_connection_check_interval`). With 0 the server's own setting applies, which versions before 14 require.
+    /// Default: 1 s.
     #[serde(with = "duration_text")]
     pub postgres_client_check_interval: Duration,
-    /// How much longer than the statement time-out the answer of Postgres is waited for before the connection is closed.
+    /// How long to wait for a response of Postgres after the statement time-out, before the connection is closed.
     /// Default: 5 s.
     #[serde(with = "duration_text")]
     pub postgres_answer_margin: Duration,
-    /// How long a unit of work that meets conflicts on Postgres is run again, counted from its first run. Default: 10 s.
+    /// How long a unit of work that conflicts with others on Postgres is retried, counted from its first run. Default:
+    /// 10 s.
     #[serde(with = "duration_text")]
     pub postgres_retry_timeout: Duration,
-    /// How long a statement may take on Postgres; zero is for ever. 20 s unless set.
+    /// Maximum duration of a statement on Postgres; 0 means no limit. Default: 20 s.
     #[serde(with = "duration_text")]
     pub postgres_statement_timeout: Duration,
-    /// How long a statement waits for a lock on Postgres; zero is for ever. 5 s unless set.
+    /// Maximum time that a statement on Postgres waits for a lock; 0 means no limit. Default: 5 s.
     #[serde(with = "duration_text")]
     pub postgres_lock_timeout: Duration,
-    /// After which silence of this process Postgres gives up a transaction; zero is never. 30 s unless set.
+    /// How long a transaction may be idle before Postgres aborts it; 0 means no limit. Default: 30 s.
     #[serde(with = "duration_text")]
     pub postgres_idle_timeout: Duration,
-    /// The byte budget of a page of a list, on every store: a page that reaches it is shorter than asked for, and has a cursor.
-    /// Default: 1 MiB.
+    /// The byte budget of one page of a list, on every store. A page that reaches it has fewer items than requested,
+    /// and a cursor. Default: 1 MiB.
     pub page_bytes: usize,
 }
 
@@ -100,21 +103,21 @@ impl Default for PoolOptions {
     }
 }
 
-/// Where in a Postgres database the records are, and whose server that may be.
+/// The Postgres schema of the records, and the certificates that the server is verified with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PostgresOptions {
-    /// The schema of the tables, created if missing: small letters, digits and `_`. That of the connection unless set. With
-    /// one of its own the suite shares a database with other tables.
+    /// The schema of the tables: lower-case letters, digits and `_`. It is created if missing. A separate schema lets
+    /// the suite share a database with other tables. Default: the schema of the connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// A file of certificates (PEM) that the server's certificate must come from, for an address with
-    /// `sslmode=verify-ca` or `sslmode=verify-full`. Those of the system unless set.
+    /// A PEM file with the root certificates for the server's certificate, used if the URL has `sslmode=verify-ca` or
+    /// `sslmode=verify-full`. Default: the system's root certificates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root_certificates: Option<PathBuf>,
 }
 
-/// How to open a store.
+/// Options to open a store with.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenOptions {
     pub(crate) clock: Option<Arc<dyn Clock>>,
@@ -122,7 +125,7 @@ pub(crate) struct OpenOptions {
     pub(crate) pool: PoolOptions,
     #[cfg_attr(
         not(feature = "postgres"),
-        expect(dead_code, reason = "other stores have neither")
+        expect(dead_code, reason = "only the Postgres store uses them")
     )]
     pub(crate) postgres: PostgresOptions,
 }
@@ -134,7 +137,7 @@ impl OpenOptions {
     }
 }
 
-/// Which store to open.
+/// The store that was chosen on the builder.
 #[derive(Clone, Debug)]
 pub(crate) enum StoreChoice {
     Memory,
@@ -144,12 +147,12 @@ pub(crate) enum StoreChoice {
 }
 
 impl StoreChoice {
-    /// Whether no other process can use the same store.
+    /// Returns whether no other process can use the same store.
     pub(crate) fn is_ours_alone(&self) -> bool {
         matches!(self, Self::Memory | Self::Sqlite(_))
     }
 
-    /// What wakes the worker: this process, and on a database server the others on it.
+    /// Returns the wake-up for the worker: from this process, and on Postgres also from other processes.
     #[cfg(feature = "postgres")]
     pub(crate) fn worker_wake(&self, options: OpenOptions) -> Result<WorkerWake, SuiteError> {
         let Self::Postgres(url) = self else {
@@ -160,13 +163,13 @@ impl StoreChoice {
         Ok(WorkerWake::with_hints(Arc::new(hints)))
     }
 
-    /// What wakes the worker: this process.
+    /// Returns the wake-up for the worker, from this process only.
     #[cfg(not(feature = "postgres"))]
     pub(crate) fn worker_wake(&self, _: OpenOptions) -> Result<WorkerWake, SuiteError> {
         Ok(WorkerWake::default())
     }
 
-    /// Opens it. A database server tells the time itself unless a clock is given.
+    /// Opens the store. Postgres uses the database's clock unless a clock is set.
     pub(crate) async fn open(self, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
         match self {
             Self::Memory => {
@@ -199,7 +202,7 @@ async fn sqlite(_: PathBuf, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError
     Err(SuiteError::FeatureMissing("sqlite"))
 }
 
-/// The channel on which workers on one database wake each other.
+/// The Postgres channel on which workers of one database wake each other.
 #[cfg(feature = "postgres")]
 const JOBS: &str = "core_jobs";
 

@@ -11,8 +11,9 @@ use core_domain::port::{Cause, Mail, MailError, Mailbox, Mailer, mime_message};
 
 use crate::outbox_retention::{OutboxRetention, PruneSchedule, TEMPORARY};
 
-/// Writes every mail into a folder, one `.eml` file a mail, which mail programs open. The files are for their owner alone:
-/// links in mails are secrets. Each goes after 7 days, within an hour of the next mail, and the oldest goes when there are 10,000.
+/// Writes every mail into a folder as an `.eml` file, which mail programs open. Only the owner can read the files,
+/// because links in mails are secrets. Mails older than 7 days are deleted, within an hour of the next mail. The oldest
+/// ones are deleted when there are 10,000.
 #[derive(Clone, Debug)]
 pub struct OutboxFolder {
     folder: PathBuf,
@@ -22,7 +23,7 @@ pub struct OutboxFolder {
 }
 
 impl OutboxFolder {
-    /// Writes into this folder, which is created with the first mail.
+    /// Creates a mailer for a folder. The folder is created with the first mail.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>, from: Mailbox) -> Self {
         Self {
@@ -51,7 +52,7 @@ impl Mailer for OutboxFolder {
         let write = move || {
             let file = write(&folder, &name, &message)?;
             if due && let Err(error) = prune(retention, &folder, &file) {
-                tracing::warn!(?error, "old mails could not be removed");
+                tracing::warn!(?error, "old mails could not be deleted");
             }
             Ok(file)
         };
@@ -63,17 +64,18 @@ impl Mailer for OutboxFolder {
     }
 }
 
-/// What a file says of when it was written is the time that others are compared with: that of the same file system.
+/// Deletes old mails. Their ages are relative to the modification time of the newest file, which has the same file
+/// system's clock.
 fn prune(retention: OutboxRetention, folder: &Path, newest: &Path) -> std::io::Result<()> {
     let now = std::fs::metadata(newest)?.modified()?;
     let removed = retention.prune(folder, now)?;
     if removed > 0 {
-        tracing::info!(removed, "old mails were removed");
+        tracing::info!(removed, "old mails were deleted");
     }
     Ok(())
 }
 
-/// Whole or not at all, and for the owner's eyes alone.
+/// Writes the file atomically, readable by its owner only.
 fn write(folder: &Path, name: &str, message: &str) -> std::io::Result<PathBuf> {
     create_private(folder)?;
     let mut temporary = tempfile::Builder::new()
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mail_is_one_private_file_however_often_it_comes() {
+    async fn a_mail_that_is_sent_twice_is_one_private_file() {
         let folder = tempfile::tempdir().unwrap();
         let outbox = folder.path().join("outbox");
         let from: Mailbox = "Core <no-reply@core.test>".parse().unwrap();
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_never_holds_more_mails_than_it_keeps_and_keeps_the_newest() {
+    async fn a_folder_never_exceeds_its_maximum_and_keeps_the_newest_mails() {
         for limit in [1, 2, 3, 5, 8] {
             let folder = tempfile::tempdir().unwrap();
             let from = "no-reply@core.test".parse().unwrap();
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_that_cannot_be_written_is_tried_again_later() {
+    async fn a_folder_that_cannot_be_written_is_a_transient_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("outbox");
         std::fs::write(&file, "in the way").unwrap();

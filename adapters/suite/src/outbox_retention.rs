@@ -1,19 +1,19 @@
-//! Which mails of an outbox folder are kept.
+//! Decides which mails of an outbox folder are kept.
 
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What the name of a mail begins with that is not whole yet.
+/// The prefix of the name of a mail that is not completely written yet.
 pub(crate) const TEMPORARY: &str = ".mail-";
 
-/// How many mails are written at most before the folder is pruned again.
+/// Maximum number of mails between two prunings of the folder.
 const PRUNE_EVERY: u64 = 64;
 
-/// How long mails are written before the folder is pruned again, however few they are.
+/// Maximum time between two prunings of the folder while mails are written.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// How many files a folder keeps, and how long.
+/// The maximum number and age of the files in a folder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutboxRetention {
     pub(crate) files: usize,
@@ -32,8 +32,8 @@ impl OutboxRetention {
         PRUNE_EVERY.min(files / 4 + 1)
     }
 
-    /// Removes what is too old at the instant, and the oldest of what is too many, so that there never are more before the
-    /// folder is pruned again. Tells how many went.
+    /// Deletes files that are too old at `now`, and the oldest ones above the maximum number. It leaves room for the
+    /// mails until the next pruning. Returns the number of deleted files.
     pub(crate) fn prune(self, folder: &Path, now: SystemTime) -> std::io::Result<u64> {
         let mut mails = Vec::new();
         for entry in std::fs::read_dir(folder)? {
@@ -54,7 +54,7 @@ impl OutboxRetention {
     }
 }
 
-/// When a folder was pruned.
+/// Decides when a folder is pruned.
 #[derive(Debug, Default)]
 pub(crate) struct PruneSchedule {
     pruned_at: Option<Instant>,
@@ -62,7 +62,7 @@ pub(crate) struct PruneSchedule {
 }
 
 impl PruneSchedule {
-    /// Counts a mail, and tells whether the folder is to be pruned with it: with the first one of a process, too.
+    /// Counts a mail, and returns whether the folder must be pruned now. The first mail of a process always prunes.
     pub(crate) fn is_due(&mut self, retention: OutboxRetention, now: Instant) -> bool {
         self.written_since += 1;
         let recently = self
@@ -79,7 +79,7 @@ impl PruneSchedule {
     }
 }
 
-/// When a mail was written, whole or not; `None` for what is no mail of ours, or is gone already.
+/// Returns the time and path of a mail file, complete or not; `None` if the entry is no mail or has been deleted.
 fn mail(entry: &DirEntry) -> std::io::Result<Option<(SystemTime, PathBuf)>> {
     let name = entry.file_name();
     let name = name.to_string_lossy();
@@ -96,7 +96,7 @@ fn mail(entry: &DirEntry) -> std::io::Result<Option<(SystemTime, PathBuf)>> {
     Ok(Some((about.modified()?, entry.path())))
 }
 
-/// Tells whether it was there: another process may look at the folder as well.
+/// Deletes a file. Returns whether it still existed, since another process may prune the same folder.
 fn remove(file: &Path) -> std::io::Result<bool> {
     match std::fs::remove_file(file) {
         Ok(()) => Ok(true),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_and_the_oldest_of_too_many_go_and_nothing_else() {
+    fn pruning_deletes_mails_that_are_too_old_or_too_many_and_no_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         for (name, seconds) in [

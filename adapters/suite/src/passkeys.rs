@@ -1,4 +1,4 @@
-//! What registers and verifies passkeys: what the builder was given, or WebAuthn for the host of IAM's address.
+//! Chooses the passkey implementation: the one set on the builder, or WebAuthn for the host of IAM's URL.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use core_domain::port::Passkeys;
 
 use crate::SuiteBuilder;
 
-/// `None` when there are none.
+/// Returns the passkey implementation, or `None` if passkeys are unavailable.
 pub(crate) fn passkeys(builder: &SuiteBuilder) -> Option<Arc<dyn Passkeys>> {
     builder.passkeys.clone().or_else(|| built_in(builder))
 }
@@ -17,7 +17,7 @@ fn built_in(builder: &SuiteBuilder) -> Option<Arc<dyn Passkeys>> {
     match core_webauthn::Webauthn::new(&builder.iam_url, origins) {
         Ok(webauthn) => Some(Arc::new(webauthn)),
         Err(error) => {
-            tracing::info!(%error, "there are no passkeys");
+            tracing::info!(%error, "passkeys are unavailable");
             None
         }
     }

@@ -1,4 +1,4 @@
-//! Argon2id on threads of its own, and what other installations hashed with.
+//! Password hashing with Argon2id on background threads, and verification of hashes imported from other installations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,22 +14,23 @@ use tokio::sync::Semaphore;
 use crate::background_threads::BackgroundThreads;
 use crate::scrypt_hash::ScryptHash;
 
-/// KiB of memory a hash takes: 19 MiB.
+/// The memory that a hash takes, in KiB: 19 MiB.
 const MEMORY: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const SALT_LENGTH: usize = 16;
 
-/// The most memory, passes and lanes of an Argon2 hash made elsewhere: more would be a way to occupy the machine.
+/// Maximum memory in KiB, passes and lanes of an imported Argon2 hash. Higher values could be used to overload the
+/// machine.
 const MOST: (u32, u32, u32) = (256 * 1024, 16, 16);
 
-/// How long a password waits for a permit: who waits longer has most likely left.
+/// How long a password waits for a permit. After that the client has most likely disconnected.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Argon2id with 19 MiB, two passes and one lane. It checks Argon2 hashes of other parameters as well, and those of scrypt as
-/// better-auth stores them; a sign-in makes them anew. Hashes run on threads of their own, half as many as there are cores,
-/// which on Linux give way to all others: many sign-ins at once do not slow down who is signed in. Who comes later waits,
-/// at most ten seconds.
+/// Argon2id with 19 MiB, two passes and one lane. It also verifies Argon2 hashes with other parameters, and scrypt
+/// hashes as better-auth stores them; these are replaced at the next sign-in. Hashes are computed on background
+/// threads, half as many as there are cores. On Linux the threads have a lower priority, so many sign-ins at the same
+/// time do not slow down other requests. Further hashes wait for at most ten seconds.
 #[derive(Clone, Debug)]
 pub struct Argon2Hasher {
     entropy: Arc<dyn Entropy>,
@@ -38,7 +39,7 @@ pub struct Argon2Hasher {
 }
 
 impl Argon2Hasher {
-    /// A hasher with salts from this entropy.
+    /// Creates a hasher that draws salts from `entropy`.
     #[must_use]
     pub fn new(entropy: Arc<dyn Entropy>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -50,7 +51,7 @@ impl Argon2Hasher {
         }
     }
 
-    /// Does slow work with a permit.
+    /// Runs a slow computation with a permit.
     async fn slowly<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, PasswordError> + Send + 'static,
@@ -60,7 +61,8 @@ impl Argon2Hasher {
             .await
             .map_err(|_| PasswordError::Busy)?
             .map_err(failed)?;
-        // The permit goes with the work: a request that is given up keeps it until its hash is done.
+        // The work owns the permit: if the request is dropped, the permit is still released only after the hash is
+        // done.
         let done = self.threads.run(move || {
             let outcome = work();
             drop(permit);
@@ -103,7 +105,7 @@ impl PasswordHasher for Argon2Hasher {
     }
 }
 
-/// A hash as it is stored.
+/// A stored hash in one of the supported formats.
 enum Stored {
     Argon2(Box<PhcHash>, Params),
     Scrypt(ScryptHash),
@@ -122,7 +124,7 @@ impl Stored {
             params.m_cost() > memory || params.t_cost() > passes || params.p_cost() > lanes;
         match (&phc.salt, &phc.hash) {
             (Some(_), Some(_)) if !costly => Ok(Self::Argon2(Box::new(phc), params)),
-            _ => Err(failed("a hash that would cost too much, or is none")),
+            _ => Err(failed("the hash is too expensive to verify, or invalid")),
         }
     }
 
@@ -175,7 +177,7 @@ mod tests {
     use crate::SystemEntropy;
 
     #[tokio::test]
-    async fn a_hash_says_how_it_was_made_and_fits_its_password_alone() {
+    async fn a_hash_states_its_parameters_and_matches_only_its_password() {
         let hasher = Argon2Hasher::new(Arc::new(SystemEntropy));
         let hash = hasher.hash("correct horse").await.unwrap();
         assert!(
@@ -194,13 +196,13 @@ mod tests {
         );
     }
 
-    /// Made by better-auth's algorithm: the hexadecimal text of the salt is what is hashed with.
+    /// A hash made by better-auth's algorithm, which uses the hexadecimal text of the salt.
     const OF_BETTER_AUTH: &str = "000102030405060708090a0b0c0d0e0f:70cc7d605f9fd0bfd324b3978bd79ee81076d98810046ed91604c3cb8aa6957761a2b0b97abf1e7c417ec4a9baa7bd1ce53449880d90dc1117c88d69b4f0b72e";
 
     const WITHOUT_A_HASH: &str = "$argon2i$v=19$m=8192,t=3,p=4$c29tZXNhbHQxMjM0NTY";
 
     #[tokio::test]
-    async fn a_hash_of_better_auth_fits_its_password_alone_and_is_outdated() {
+    async fn a_better_auth_hash_matches_only_its_password_and_is_outdated() {
         let hasher = Argon2Hasher::new(Arc::new(SystemEntropy));
         for (password, fits) in [
             ("correct horse battery", true),
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_hash_like_ours_is_current_and_one_that_costs_too_much_is_none() {
+    async fn only_a_hash_with_current_parameters_is_current_and_an_expensive_one_is_unreadable() {
         let hasher = Argon2Hasher::new(Arc::new(SystemEntropy));
         let ours = hasher.hash("correct horse").await.unwrap();
         assert_eq!(hasher.form(&ours), HashForm::Current);
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hash_with_other_parameters_of_argon2_fits_its_password() {
+    async fn a_hash_with_other_argon2_parameters_matches_its_password() {
         let params = Params::new(64, 1, 2, None).unwrap();
         let other = Argon2::new(Algorithm::Argon2d, Version::V0x10, params);
         let hash = other
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_hash_without_a_permit_in_time_is_busy() {
+    async fn a_hash_that_gets_no_permit_in_time_fails_as_busy() {
         let hasher = Argon2Hasher::new(Arc::new(SystemEntropy));
         let count = u32::try_from(hasher.permits.available_permits()).unwrap();
         let all = hasher.permits.acquire_many(count).await.unwrap();

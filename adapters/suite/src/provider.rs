@@ -1,5 +1,5 @@
-//! What jobs and deployments work with: infrastructure, uploads, archives. What the builder was not given is built in, or
-//! absent.
+//! The ports of jobs and deployments: infrastructure, uploads, archives. A port that is not set on the builder is built
+//! in, or absent if its feature is not enabled.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::infrastructure::infrastructure;
 use crate::suspension_cache::{StoredSuspensions, SuspensionCache};
 use crate::{SuiteBuilder, SuiteError};
 
-/// What jobs work with.
+/// The infrastructure provider and the store for uploads.
 pub(crate) struct Provider {
     pub(crate) infrastructure: Arc<dyn Infrastructure>,
     #[cfg(feature = "local")]
@@ -45,7 +45,7 @@ impl Provider {
                 blobs,
             });
         }
-        tracing::info!("infrastructure is made on this machine");
+        tracing::info!("infrastructure is created on this machine");
         let mut config = LocalConfig::new(
             folder.join("infrastructure"),
             builder.site_port,
@@ -83,8 +83,8 @@ impl Provider {
     }
 }
 
-/// Who answers at a URL of plain HTTP: auth workers ask IAM, which may be on this machine. Others are reached by TLS, at
-/// public addresses.
+/// Returns the host and port of a plain HTTP URL. Auth workers call IAM, which may run on this machine without TLS. All
+/// other targets need TLS and a public address.
 #[cfg(feature = "local")]
 fn plain_http(url: &str) -> Option<http::uri::Authority> {
     let url: http::Uri = url.parse().ok()?;
@@ -110,7 +110,7 @@ impl Provider {
     }
 }
 
-/// What reads uploaded sites.
+/// Returns the reader of uploaded archives.
 pub(crate) fn archives(builder: &SuiteBuilder) -> Arc<dyn SiteArchives> {
     let given = builder.archives.clone();
     #[cfg(feature = "archives")]

@@ -1,4 +1,4 @@
-//! Hands messages of the outbox to the outlet.
+//! Passes messages of the outbox to the outlet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use core_domain::use_case::shared::{
 use crate::due_queue::{DueQueue, InProgress};
 use crate::outbox_options::OutboxOptions;
 
-/// Writes every message to the log, for installations where nobody else listens.
+/// Writes every message to the log, for installations without another receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogOutlet;
 
@@ -66,7 +66,7 @@ impl DueQueue for Relay {
             Ok(()) => MessageOutcome::Delivered,
             Err(error) => {
                 let (id, attempt) = (&message.id, message.attempts);
-                tracing::info!(%id, attempt, %error, "a message was not taken, and comes again");
+                tracing::info!(%id, attempt, %error, "a message could not be delivered and will be retried");
                 MessageOutcome::PutOff
             }
         }
@@ -74,7 +74,7 @@ impl DueQueue for Relay {
 
     fn timed_out(&self, claimed: &ClaimedMessage, took: Duration) -> MessageOutcome {
         let (id, attempt) = (&claimed.message().id, claimed.message().attempts);
-        tracing::warn!(%id, attempt, ?took, "a message was not taken in time, and comes again");
+        tracing::warn!(%id, attempt, ?took, "the delivery of a message timed out and will be retried");
         MessageOutcome::PutOff
     }
 
@@ -90,7 +90,7 @@ impl DueQueue for Relay {
 
 #[cfg(test)]
 mod tests {
-    //! The store's clock stands still unless a test moves it; tokio's clock advances when every task waits.
+    //! The store's clock advances only when a test moves it; tokio's clock advances when every task waits.
 
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -108,7 +108,7 @@ mod tests {
     use crate::background_task::{BackgroundTask, GRACE};
     use crate::due_queue;
 
-    /// Takes every message, but for those whose topics say something else.
+    /// An outlet that accepts every message, except for the topics `refused` and `hung`.
     #[derive(Debug, Default)]
     struct Scripted(Mutex<Vec<(String, i64)>>);
 
@@ -206,7 +206,7 @@ mod tests {
             due_queue::start(relay, Arc::clone(&self.wake))
         }
 
-        /// The topics of the messages that the outlet was given, and their attempts.
+        /// Returns the topics and attempts of the messages that the outlet has got since the last call.
         fn heard(&self) -> Vec<(String, i64)> {
             std::mem::take(&mut *self.outlet.0.lock().unwrap())
         }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn messages_are_handed_over_once_oldest_first_and_those_that_come_later_at_once() {
+    async fn messages_are_delivered_once_in_order_and_at_once_after_a_wake() {
         let world = World::with(&["first", "second", "third"]).await;
         let relay = world.start(1);
         sleep(Duration::from_millis(1)).await;
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn messages_that_come_within_moments_are_claimed_and_settled_together() {
+    async fn messages_queued_within_milliseconds_are_claimed_and_settled_together() {
         let world = World::with(&["a"; 8]).await;
         let units = || world.store.2.load(Ordering::SeqCst);
         let relay = world.start(8);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_that_is_refused_holds_up_no_other_and_comes_again_after_a_pause() {
+    async fn a_refused_message_delays_no_other_and_is_retried_after_a_pause() {
         let world = World::with(&["refused", "taken"]).await;
         let relay = world.start(1);
         sleep(Duration::from_millis(1)).await;
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_outlet_that_hangs_holds_up_one_place_until_the_time_out() {
+    async fn a_hanging_outlet_occupies_one_slot_until_the_time_out() {
         let world = World::with(&["hung", "a", "b", "c"]).await;
         let relay = world.start(2);
         sleep(Duration::from_secs(1)).await;
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_waits_five_seconds_for_an_outlet_that_hangs_and_gives_its_message_back() {
+    async fn a_stop_waits_five_seconds_for_a_hanging_outlet_and_releases_its_message() {
         let world = World::with(&["hung"]).await;
         let relay = world.start(2);
         sleep(Duration::from_secs(1)).await;
@@ -319,14 +319,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_that_does_not_write_is_told_nothing_twice() {
+    async fn a_message_is_not_delivered_while_it_cannot_be_claimed() {
         let world = World::with(&["first"]).await;
         world.store.1.store(true, Ordering::SeqCst);
         let relay = world.start(2);
         sleep(Duration::from_secs(5)).await;
         assert!(
             world.heard().is_empty(),
-            "what cannot be claimed is not handed over"
+            "a message that cannot be claimed is not delivered"
         );
         world.store.1.store(false, Ordering::SeqCst);
         sleep(Duration::from_secs(2)).await;
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_message_of_a_relay_that_died_comes_again_when_its_claim_has_expired() {
+    async fn the_message_of_a_crashed_relay_is_delivered_after_its_claim_has_expired() {
         let world = World::with(&["hung"]).await;
         let dying = world.start(2);
         sleep(Duration::from_secs(1)).await;

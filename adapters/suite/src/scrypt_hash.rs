@@ -3,7 +3,7 @@
 use scrypt::Params;
 use subtle::ConstantTimeEq;
 
-/// The parameters are not in the hash; these are better-auth's.
+/// The hash does not state its parameters; these are the ones that better-auth uses.
 const LOG_N: u8 = 14;
 const BLOCK_SIZE: u32 = 16;
 const LANES: u32 = 1;
@@ -13,7 +13,7 @@ const KEY_LENGTH: usize = 64;
 
 /// A hash made by better-auth.
 pub(crate) struct ScryptHash {
-    /// Its text, not the bytes it stands for, is what was hashed with.
+    /// The salt in hexadecimal. better-auth hashes with this text, not with the bytes that it encodes.
     salt: String,
     key: [u8; KEY_LENGTH],
 }
@@ -24,7 +24,7 @@ pub(crate) struct ScryptHash {
 pub(crate) struct ScryptError(String);
 
 impl ScryptHash {
-    /// Reads a stored hash; `None` when it is none of better-auth's.
+    /// Parses a stored hash; `None` if it does not have better-auth's format.
     pub(crate) fn parse(stored: &str) -> Option<Self> {
         let (salt, digits) = stored.split_once(':')?;
         let hexadecimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -44,10 +44,10 @@ impl ScryptHash {
         })
     }
 
-    /// Tells whether the password has this hash, in a time that does not tell how much of it fits. Takes 32 MiB.
+    /// Returns whether the hash belongs to the password, compared in constant time. Takes 32 MiB of memory.
     ///
     /// # Errors
-    /// [`ScryptError`]: a mistake in the parameters.
+    /// [`ScryptError`] if the parameters are invalid.
     pub(crate) fn is_of(&self, password: &str) -> Result<bool, ScryptError> {
         let failed = |error: &dyn std::fmt::Display| ScryptError(error.to_string());
         let params = Params::new(LOG_N, BLOCK_SIZE, LANES).map_err(|error| failed(&error))?;

@@ -1,4 +1,4 @@
-//! Seals the audit behind the writers, on tokio.
+//! Seals audit entries in the background, on tokio.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tokio::sync::{Notify, watch};
 
 use crate::background_task::BackgroundTask;
 
-/// How often is looked for entries that wait when nobody calls.
+/// Time between two polls for waiting entries if the sealer is not woken.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How long an entry may wait for others, so that one unit of work seals them all.
+/// How long an entry waits for others, so that one unit of work seals them together.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// What the sealer works with.
+/// The background task that seals and signs audit entries.
 pub(crate) struct Sealer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) cx: Context,
@@ -25,8 +25,8 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// Starts sealing on the current tokio runtime; asked to end, it seals what waits. What one that is cut off did not seal is
-    /// sealed at the next start.
+    /// Starts sealing on the current tokio runtime. After a stop it seals the waiting entries before it ends. Entries
+    /// that are not sealed before the task is aborted are sealed at the next start.
     pub(crate) fn start(self) -> BackgroundTask {
         BackgroundTask::start(|stopped| self.run(stopped))
     }
@@ -54,7 +54,7 @@ impl Sealer {
         }
     }
 
-    /// Seals all that waits; tells whether another node does, so that some may still wait.
+    /// Seals all waiting entries. Returns whether another node is sealing, so that entries may still be waiting.
     async fn seal(&self) -> Result<bool> {
         let store = self.store.as_ref();
         loop {

@@ -1,4 +1,5 @@
-//! The installation's secret: generated once, kept in the data folder, so that sessions and cursors outlive a restart.
+//! The installation's secret. It is generated once and stored in the data folder, so that sessions and cursors stay
+//! valid after a restart.
 
 use std::fs;
 use std::io::Write;
@@ -16,7 +17,7 @@ const LENGTH: usize = 32;
 pub(crate) struct InstallationSecret([u8; LENGTH]);
 
 impl InstallationSecret {
-    /// A secret given by the embedder; every node of one installation needs the same.
+    /// Creates a secret from bytes of the embedding program. Every node of an installation needs the same bytes.
     #[must_use]
     pub(crate) const fn new(bytes: [u8; LENGTH]) -> Self {
         Self(bytes)
@@ -28,7 +29,7 @@ impl InstallationSecret {
         Self(bytes)
     }
 
-    /// The one kept in the folder, generated and kept when there is none.
+    /// Reads the secret from the folder. Generates and stores one if there is none.
     pub(crate) fn keep_in(folder: &Path, entropy: &dyn Entropy) -> Result<Self, SuiteError> {
         let file = folder.join("secret");
         match fs::read(&file) {
@@ -45,7 +46,7 @@ impl InstallationSecret {
         }
     }
 
-    /// Whole or not at all, and for the owner's eyes alone.
+    /// Writes the file atomically, readable by its owner only.
     fn write(&self, folder: &Path, file: &Path) -> Result<(), SuiteError> {
         let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
         temporary.write_all(&self.0)?;
@@ -54,7 +55,7 @@ impl InstallationSecret {
         Ok(())
     }
 
-    /// A key for one purpose.
+    /// Derives the key for a purpose.
     pub(crate) fn key(&self, purpose: &str) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.0);
@@ -69,7 +70,7 @@ impl std::fmt::Debug for InstallationSecret {
     }
 }
 
-/// A key for what is stored encrypted, given by the embedder.
+/// The key that encrypts stored data, set by the embedding program.
 #[derive(Clone)]
 pub(crate) struct MasterKey([u8; LENGTH]);
 

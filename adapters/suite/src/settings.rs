@@ -1,4 +1,4 @@
-//! Every limit and time-out of a suite, in sections that can be read from a configuration file and written into one.
+//! Every limit and time-out of a suite, in sections that can be read from a configuration file and written to one.
 
 use core_domain::kernel::Limits;
 use core_domain::registry::Hostname;
@@ -21,47 +21,48 @@ use crate::sweep_options::SweepOptions;
 use crate::webhook_options::WebhookOptions;
 use crate::worker::WorkerOptions;
 
-/// Every limit and time-out of a suite. What is not said has the default of its section. Durations are written as `90s` or
-/// `1h 30m`, sizes as bytes.
+/// Every limit and time-out of a suite. A missing setting has its section's default. Durations are written as `90s` or
+/// `1h 30m`, sizes in bytes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The listeners. For those who open them with [`serve`](crate::serve): a suite opens none itself.
+    /// Limits of listeners that are opened with [`serve`](crate::serve). A suite opens no listener itself.
     pub listener: ServeOptions,
-    /// The gateway. Its rates hold for services that are reached directly as well.
+    /// Settings of the gateway. Its rate limits also apply to services that are reached directly.
     pub gateway: GatewayConfig,
-    /// What people must show before they are signed in.
+    /// Requirements for signing in.
     pub iam: IamOptions,
-    /// What holds for every service. What the gateway says too (`rates`, `limiter_timeout`, origins, proxies) is taken from
-    /// there.
+    /// Settings of every service. Settings that the gateway also has (`rates`, `limiter_timeout`, origins, proxies) are
+    /// taken from the gateway.
     pub services: ServiceOptions,
-    /// How much callers may create, and how many mails they can cause.
+    /// Maximum numbers of objects that callers may create, and of mails that they may cause.
     pub limits: Limits,
-    /// Limits of sites and uploads. `cli.sites.upload_bytes` is the gateway's limit for uploads too.
+    /// Limits of sites and uploads. `cli.sites.upload_bytes` is also the gateway's limit for uploads.
     pub cli: CliConfig,
-    /// How many jobs run at a time, and how they end. Whether other processes use the store is known from the store.
+    /// Number of concurrent jobs, and how they end at a stop. Whether other processes use the store is derived from the
+    /// store.
     pub worker: WorkerOptions,
-    /// How many connections the store has, how long it waits for what, and how large its pages get.
+    /// Connections and time-outs of the store, and the size of its pages.
     pub pool: PoolOptions,
-    /// Where in a Postgres database the records are, and whose server that may be.
+    /// The Postgres schema of the records, and the certificates that the server is verified with.
     pub postgres: PostgresOptions,
-    /// How messages of the outbox are handed to the outlet.
+    /// Limits for delivering messages of the outbox to the outlet.
     pub outbox: OutboxOptions,
-    /// Who mails come from, and how they are handed over.
+    /// The sender address of mails, and limits for sending them.
     pub mail: MailOptions,
-    /// Who is asked for the DNS records of custom domains (feature `dns`).
+    /// Name servers for the DNS records of custom domains (feature `dns`).
     pub dns: DnsOptions,
-    /// How webhooks are sent, and to whom.
+    /// Limits for sending webhooks, and their allowed receivers.
     pub webhooks: WebhookOptions,
-    /// How expired records are removed.
+    /// Limits for removing expired records.
     pub sweep: SweepOptions,
-    /// How Cloudflare is worked with (feature `cloudflare`).
+    /// Options of the Cloudflare provider (feature `cloudflare`).
     #[cfg(feature = "cloudflare")]
     pub cloudflare: crate::CloudflareOptions,
     /// The addresses of the sites and workers of the local provider (feature `local`).
     #[cfg(feature = "local")]
     pub sites: SiteOptions,
-    /// Which old deployments of a site the local provider keeps (feature `local`).
+    /// The old deployments of a site that the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,
     /// How the local provider runs workers (feature `local`).
@@ -70,10 +71,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Tells whether a suite can be made with them.
+    /// Checks that a suite can be built with these settings.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first setting that is not valid.
+    /// [`ConfigError`] names the first invalid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.gateway.check()?;
         self.outbox.check()?;
@@ -205,7 +206,7 @@ impl Settings {
         if let Some(setting) = self.workerd.bindings.zero_limit() {
             return Err(ConfigError {
                 setting,
-                problem: "must be more than nothing".to_owned(),
+                problem: "must be greater than 0".to_owned(),
             });
         }
         #[cfg(feature = "local")]
@@ -218,7 +219,7 @@ impl Settings {
         match none.into_iter().find(|(_, is_none)| *is_none) {
             Some((setting, _)) => Err(ConfigError {
                 setting,
-                problem: "must be more than nothing".to_owned(),
+                problem: "must be greater than 0".to_owned(),
             }),
             None => self.check_contradictions(),
         }
@@ -235,7 +236,7 @@ impl Settings {
     }
 }
 
-/// What is wrong with an account or an option of Cloudflare.
+/// Converts the error of a Cloudflare account or option.
 #[cfg(feature = "cloudflare")]
 pub(crate) fn refused_by_cloudflare(error: core_cloudflare::OptionError) -> ConfigError {
     ConfigError {
@@ -244,7 +245,7 @@ pub(crate) fn refused_by_cloudflare(error: core_cloudflare::OptionError) -> Conf
     }
 }
 
-/// Refuses zones that are no hostnames in their one spelling.
+/// Checks that the operator's zones are hostnames in canonical form.
 fn check_zones(limits: &Limits) -> Result<(), ConfigError> {
     let is_zone = |zone: &String| {
         let parsed = Hostname::parse(zone);
@@ -275,10 +276,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_elsewhere_is_no_setting_of_a_section() {
+    fn a_setting_that_has_another_name_is_not_accepted_in_its_section() {
         let written = serde_json::to_value(Settings::default()).unwrap();
         assert!(written["gateway"].get("service_key").is_none());
-        // It is `cli.sites.upload_bytes`.
+        // The setting is `cli.sites.upload_bytes`.
         assert!(written["gateway"].get("upload_limit").is_none());
         assert!(written["services"].get("rates").is_none());
         let unknown = r#"{ "gateway": { "session_cach": "1s" } }"#;
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_is_refused_by_its_name() {
+    fn an_invalid_limit_is_refused_by_its_name() {
         let refused = |change: fn(&mut Settings)| {
             let mut settings = Settings::default();
             change(&mut settings);

@@ -1,4 +1,4 @@
-//! The addresses of the sites and workers of the local provider. They are checked against the address of IAM.
+//! The addresses of the sites and workers of the local provider. They are checked against the URL of IAM.
 
 use core_domain::registry::Hostname;
 use core_http::gateway::ConfigError;
@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteOptions {
-    /// The domain below which each site and worker has a name: `http://NAME.DOMAIN:PORT/`. Choose one that shares no
-    /// registrable domain with IAM. Default: `localhost`, below which browsers lead every name to this machine.
+    /// The domain of the sites and workers: `http://NAME.DOMAIN:PORT/`. Choose a domain that shares no registrable
+    /// domain with IAM. Default: `localhost`, whose subdomains browsers resolve to this machine.
     pub domain: String,
-    /// The address at which sites and workers are served by path as well, `{by_path}/NAME/`: `http://sites.example.net`. All
-    /// that is served there shares one origin. Its host must not be IAM's. Default: none, nothing is served by path.
+    /// The base URL at which sites and workers are also served by path, as `{by_path}/NAME/`:
+    /// `http://sites.example.net`. All of them then share one origin. Its host must not be IAM's host. Default: none,
+    /// nothing is served by path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_path: Option<String>,
 }
@@ -29,10 +30,10 @@ impl Default for SiteOptions {
 }
 
 impl SiteOptions {
-    /// Tells whether sites can have these addresses beside IAM at its own.
+    /// Checks that sites can be served at these addresses next to IAM at its own.
     ///
     /// # Errors
-    /// [`ConfigError`] names the setting that is not valid.
+    /// [`ConfigError`] names the invalid setting.
     pub(crate) fn check(&self, iam_url: &str) -> Result<(), ConfigError> {
         let is_hostname = || {
             let host = Hostname::parse(&self.domain);
@@ -62,7 +63,7 @@ impl SiteOptions {
         Ok(())
     }
 
-    /// The addresses with the port of the listener.
+    /// Returns the addresses with the port of the listener.
     pub(crate) fn address(&self, port: u16) -> SiteAddress {
         SiteAddress {
             domain: self.domain.clone(),
@@ -100,7 +101,7 @@ fn refused(setting: &'static str, problem: &str) -> ConfigError {
     }
 }
 
-/// The host of a URL in lower case.
+/// Returns the host of a URL in lower case.
 fn host_of(url: &str) -> Option<String> {
     let url: Uri = url.parse().ok()?;
     let host = url.host()?;
@@ -108,7 +109,7 @@ fn host_of(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
-/// Tells whether a URL is a scheme and an authority alone.
+/// Returns whether a URL consists of a scheme and an authority only.
 fn is_base(url: &str) -> bool {
     let authority = url
         .strip_prefix("http://")
@@ -116,7 +117,7 @@ fn is_base(url: &str) -> bool {
     authority.is_some_and(|authority| !authority.contains(['/', '?', '#', '@']))
 }
 
-/// Tells whether pages of one host have the cookies of the other. All addresses of this machine count as one.
+/// Returns whether pages of one host can use the cookies of the other. All addresses of this machine count as one host.
 fn is_same_host(one: &str, other: &str) -> bool {
     one == other || is_this_machine(one) && is_this_machine(other)
 }
@@ -128,7 +129,7 @@ fn is_this_machine(host: &str) -> bool {
         || address.is_some_and(|address| address.is_loopback() || address.is_unspecified())
 }
 
-/// The registrable domain that two hosts share, by the list of public suffixes; `None` if they share none. Pages of hosts
+/// The registrable domain that two hosts share, by the public suffix list; `None` if they share none. Pages of hosts
 /// that share one can set cookies for each other.
 pub(crate) fn shared_domain<'a>(one: &'a str, other: &str) -> Option<&'a str> {
     let is_number = |host: &str| {
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_below_the_registrable_domain_of_iam_are_warned_of() {
+    fn sites_below_the_registrable_domain_of_iam_cause_a_warning() {
         let warned = |domain, by_path, iam| {
             let shared = options(domain, by_path).shared_with(iam).into_iter();
             shared.map(|(setting, _)| setting).collect::<Vec<_>>()
@@ -168,7 +169,7 @@ mod tests {
         }
         let by_path = Some("https://sites.example.org");
         assert_eq!(warned("localhost", by_path, iam), ["sites.by_path"]);
-        // Each customer of a public suffix is a registrable domain.
+        // Each customer of a public suffix has its own registrable domain.
         let iam = "https://iam.co.uk";
         assert_eq!(warned("example.co.uk", None, iam), [""; 0]);
         let iam = "https://iam.pages.dev";
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_make_no_sense_are_refused() {
+    fn invalid_site_addresses_are_refused() {
         let iam = "https://iam.example.org";
         for by_path in [
             "",

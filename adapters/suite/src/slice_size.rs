@@ -1,4 +1,4 @@
-//! The size of the slices of a sweep, chosen by the time they take.
+//! Adapts the size of the slices of a sweep to the time that they take.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::sweep_options::SweepOptions;
 /// The size of the first slice: small, because its cost is not known yet.
 const FIRST: u32 = 50;
 
-/// A slice is at most this many times as large as the one before.
+/// Maximum growth factor from one slice to the next.
 const MAX_GROWTH: u32 = 2;
 
 /// The number of records of the next slice.
@@ -32,7 +32,7 @@ impl SliceSize {
         self.records
     }
 
-    /// Chooses the size of the next slice: as many records as fit into the time, going by the slice that was removed.
+    /// Sets the size of the next slice to the number of records that fit into the time, based on the last slice.
     pub(crate) fn adapt(&mut self, removed: u64, took: Duration) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let fitting = removed.saturating_mul(micros(self.time)) / micros(took).max(1);

@@ -35,79 +35,79 @@ pub struct Suite {
     pub(crate) hostname_checker: BackgroundTask,
     pub(crate) webhooks: BackgroundTask,
     pub(crate) sweeper: BackgroundTask,
-    /// Lives as long as the suite when no data folder was given.
+    /// Keeps the temporary folder until the suite is dropped; `None` if a data folder was set.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }
 
 impl Suite {
-    /// The public entry point.
+    /// Returns the gateway, which is the public entry point.
     #[must_use]
     pub fn gateway(&self) -> Gateway {
         self.gateway.clone()
     }
 
-    /// Identity and access.
+    /// Returns the identity and access service.
     #[must_use]
     pub fn iam(&self) -> Service {
         self.services.iam.clone()
     }
 
-    /// Platforms and what belongs to them.
+    /// Returns the registry service: platforms, their entities and everything else that belongs to them.
     #[must_use]
     pub fn registry(&self) -> Service {
         self.services.registry.clone()
     }
 
-    /// Jobs.
+    /// Returns the provisioning service, which manages jobs.
     #[must_use]
     pub fn provisioning(&self) -> Service {
         self.services.provisioning.clone()
     }
 
-    /// The backend of the command-line client.
+    /// Returns the service that is the backend of the command-line client.
     #[must_use]
     pub fn cli(&self) -> Service {
         self.services.cli.clone()
     }
 
-    /// Stack templates.
+    /// Returns the stack registry service.
     #[must_use]
     pub fn stacks(&self) -> Service {
         self.services.stacks.clone()
     }
 
-    /// The host of the sites and workers of the local provider; `None` when the infrastructure is elsewhere.
+    /// Returns the host of the sites and workers of the local provider, or `None` with another provider.
     #[cfg(feature = "local")]
     #[must_use]
     pub fn sites(&self) -> Option<SiteHost> {
         self.local.as_ref().map(LocalInfrastructure::site_host)
     }
 
-    /// What the host queues jobs of its own with.
+    /// Returns the handle for jobs of the host program.
     #[must_use]
     pub fn jobs(&self) -> Jobs {
         self.jobs.clone()
     }
 
-    /// The worker that runs jobs.
+    /// Returns the worker that runs jobs.
     #[must_use]
     pub fn worker(&self) -> &WorkerHandle {
         &self.worker
     }
 
-    /// Claims no more jobs from now on, while everything else goes on. See [`WorkerHandle::stop_claiming`].
+    /// Stops claiming jobs, while everything else continues. See [`WorkerHandle::stop_claiming`].
     pub fn stop_claiming(&self) {
         self.worker.stop_claiming();
     }
 
-    /// Stops the worker, what sends, the sealer, and the workers of platforms that run here. Running steps, mails and webhooks
-    /// are handed back, so that the next start goes on at once.
+    /// Stops the worker, the relays, the webhook dispatcher, the sealer, and the platform workers that run here.
+    /// Running steps, mails and webhooks are released, so that the next start can continue them at once.
     pub async fn shutdown(self) {
         self.shutdown_with(std::future::ready(())).await;
     }
 
-    /// Stops as [`Self::shutdown`] does, while the listeners of the host drain. The workers of platforms are stopped after the
-    /// listeners, whose last requests they may answer.
+    /// Stops like [`Self::shutdown`], while the listeners of the host drain. The platform workers stop after the
+    /// listeners, because they may serve the last requests.
     pub async fn shutdown_with(self, listeners: impl Future<Output = ()>) {
         tokio::join!(
             self.worker.stop(),
@@ -117,7 +117,7 @@ impl Suite {
             self.hostname_checker.stop(),
             listeners,
         );
-        // The last steps and requests have written entries.
+        // The last steps and requests may have written audit entries.
         self.sealer.stop().await;
         self.sweeper.stop().await;
         #[cfg(feature = "local")]
@@ -127,7 +127,7 @@ impl Suite {
     }
 }
 
-/// The services behind the gateway.
+/// The services that the gateway routes to.
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) iam: core_http::kernel::Service,

@@ -1,4 +1,4 @@
-//! The suspension state of platforms, read from the store and kept for a moment.
+//! Caches for a short time whether platforms are suspended, as read from the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,17 +10,19 @@ use core_domain::kernel::{Clock, Context, PlatformId, Result, Timestamp};
 use core_domain::port::{Mode, PlatformSuspensions, Store, SuspensionUnknown, transact_in};
 use core_domain::use_case::iam::suspension;
 
-/// How long a state counts without a look at the store. Other processes may suspend a platform meanwhile.
+/// How long a cached state is used without reading the store again. Other processes may suspend a platform in this
+/// time.
 const FRESH: Duration = Duration::from_millis(500);
-/// How long the last known state counts while the store fails.
+/// How long the last known state is used while the store fails.
 const MAX_AGE: Duration = Duration::from_secs(60);
-/// How long one look at the store may take.
+/// Maximum duration of one read.
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Reads suspensions from the store.
 #[derive(Debug)]
 pub(crate) struct StoredSuspensions {
-    /// Weak because the store reports commits to the cache: the two would never be dropped, and the database never closed.
+    /// A weak reference, because the store reports commits to the cache. With a strong one neither would be dropped,
+    /// and the database would never be closed.
     pub(crate) store: Weak<dyn Store>,
     pub(crate) cx: Context,
 }
@@ -38,7 +40,7 @@ impl StoredSuspensions {
 #[async_trait]
 impl PlatformSuspensions for StoredSuspensions {
     async fn is_suspended(&self, platform: &PlatformId) -> Result<bool, SuspensionUnknown> {
-        // Gone after a shutdown.
+        // The store no longer exists after a shutdown.
         let store = self.store.upgrade().ok_or(SuspensionUnknown)?;
         let read = self.read(store.as_ref(), platform);
         let problem = match tokio::time::timeout(LOOKUP_TIMEOUT, read).await {
@@ -51,7 +53,7 @@ impl PlatformSuspensions for StoredSuspensions {
     }
 }
 
-/// Keeps the states that a slower source returned: one per platform that has visitors.
+/// Caches the states of a slower source, one for each platform that has visitors.
 #[derive(Debug)]
 pub(crate) struct SuspensionCache {
     source: Arc<dyn PlatformSuspensions>,
@@ -62,19 +64,19 @@ pub(crate) struct SuspensionCache {
 #[derive(Debug, Default)]
 struct States {
     by_platform: HashMap<PlatformId, State>,
-    /// The number of invalidations. A look at the store that an invalidation overtook is not kept.
+    /// The number of invalidations. A state is not cached if an invalidation came after its read began.
     generation: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct State {
     is_suspended: bool,
-    /// When the look at the store began.
+    /// When the read of the state began.
     read_at: Timestamp,
 }
 
 impl State {
-    /// Tells whether the state is younger than `age`. After the clock was set back it is not.
+    /// Returns whether the state is younger than `age`. Returns false if the clock was set back since the read.
     fn is_within(self, age: Duration, now: Timestamp) -> bool {
         now >= self.read_at && now.since(self.read_at) < age
     }
@@ -89,14 +91,14 @@ impl SuspensionCache {
         }
     }
 
-    /// Forgets the state of a platform.
+    /// Removes the cached state of a platform.
     pub(crate) fn invalidate(&self, platform: &PlatformId) {
         let mut states = self.states();
         states.generation += 1;
         states.by_platform.remove(platform);
     }
 
-    /// Forgets the states of all platforms.
+    /// Removes the cached states of all platforms.
     pub(crate) fn invalidate_all(&self) {
         let mut states = self.states();
         states.generation += 1;
@@ -107,7 +109,7 @@ impl SuspensionCache {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a state unless an invalidation came after the look at the source.
+    /// Caches a state unless an invalidation came after its read began.
     fn keep(&self, platform: &PlatformId, state: State, generation: u64) {
         let mut states = self.states();
         if states.generation == generation {
@@ -135,7 +137,7 @@ impl PlatformSuspensions for SuspensionCache {
             self.keep(platform, state, generation);
             return Ok(is_suspended);
         }
-        // Looked up again: an invalidation may have come meanwhile.
+        // The cache is read again, because an invalidation may have removed the state since.
         let last = self.states().by_platform.get(platform).copied();
         last.filter(|state| state.is_within(MAX_AGE, self.clock.now()))
             .map(|state| state.is_suspended)
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_suspension_by_another_process_counts_within_a_second() {
+    async fn a_suspension_by_another_process_is_seen_within_a_second() {
         let world = World::new(Ok(false));
         assert_eq!(world.ask().await, Ok(false));
         world.set(Ok(true));
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_invalidation_counts_at_once_and_for_its_platform_alone() {
+    async fn an_invalidation_applies_at_once_and_only_to_its_platform() {
         let world = World::new(Ok(false));
         assert_eq!(world.ask().await, Ok(false));
         world.set(Ok(true));
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_known_state_counts_for_a_minute_while_the_store_fails() {
+    async fn the_last_known_state_is_used_for_a_minute_while_the_store_fails() {
         for state in [true, false] {
             let world = World::new(Ok(state));
             assert_eq!(world.ask().await, Ok(state));
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_state_before_an_invalidation_does_not_count_when_the_store_fails() {
+    async fn an_invalidated_state_is_not_used_when_the_store_fails() {
         let world = World::new(Ok(false));
         assert_eq!(world.ask().await, Ok(false));
         world.set(Err(SuspensionUnknown));
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_look_that_an_invalidation_overtook_is_not_kept() {
+    async fn a_state_that_was_read_before_an_invalidation_is_not_cached() {
         let world = World::new(Ok(false));
         let generation = world.cache.states().generation;
         world.cache.invalidate(&platform());

@@ -7,28 +7,30 @@ use core_domain::use_case::shared::MAX_SLICE;
 use core_http::gateway::ConfigError;
 use serde::{Deserialize, Serialize};
 
-/// The longest time for which a slice may hold the writer of SQLite.
+/// Maximum time for which a slice may hold SQLite's only writer.
 const MAX_SLICE_TIME: Duration = Duration::from_millis(100);
 
-/// The shortest lease: a store that is busy must not cost the process its turn.
+/// Minimum lease: a busy store must not make the process lose it.
 const MIN_LEASE: Duration = Duration::from_secs(1);
 
-/// Limits for removing expired records. On several nodes, one at a time removes them.
+/// Limits for removing expired records. With several nodes, one node at a time removes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SweepOptions {
-    /// Maximum number of records that one unit of work removes, 1,000 at most. Default: 1,000.
+    /// Maximum number of records that one unit of work removes, at most 1,000. Default: 1,000.
     pub slice: u32,
-    /// The time that one unit of work should take, 100 ms at most. Slices that take longer get smaller. Default: 25 ms.
+    /// Target duration of one unit of work, at most 100 ms. Slices that take longer get smaller. Default: 25 ms.
     #[serde(with = "duration_text")]
     pub slice_time: Duration,
     /// Time between two sweeps of records that last for minutes, such as links, tokens and challenges. Default: 5 min.
     #[serde(with = "duration_text")]
     pub short_lived_every: Duration,
-    /// Time between two sweeps of all others, such as sessions, stored answers and webhook messages. Default: 24 h.
+    /// Time between two sweeps of all other records, such as sessions, stored responses and webhook messages. Default:
+    /// 24 h.
     #[serde(with = "duration_text")]
     pub long_lived_every: Duration,
-    /// Time after which another node sweeps when the one that does is not heard of any more, at least 1 s. Default: 1 min.
+    /// Time after which another node takes over sweeping from a node that no longer reports, at least 1 s. Default: 1
+    /// min.
     #[serde(with = "duration_text")]
     pub lease: Duration,
 }
@@ -46,10 +48,10 @@ impl Default for SweepOptions {
 }
 
 impl SweepOptions {
-    /// Checks that the sweeper can run with the options.
+    /// Checks that the sweeper can run with these options.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first option that is not valid.
+    /// [`ConfigError`] names the first invalid option.
     pub fn check(&self) -> Result<(), ConfigError> {
         let refused = |setting, problem: &str| {
             let problem = problem.to_owned();
@@ -59,16 +61,19 @@ impl SweepOptions {
             return refused("sweep.slice", "must be between 1 and 1,000");
         }
         if self.slice_time.is_zero() || self.slice_time > MAX_SLICE_TIME {
-            return refused("sweep.slice_time", "must be between nothing and 100 ms");
+            return refused(
+                "sweep.slice_time",
+                "must be greater than 0 and at most 100 ms",
+            );
         }
         if self.short_lived_every.is_zero() {
-            return refused("sweep.short_lived_every", "must be more than nothing");
+            return refused("sweep.short_lived_every", "must be greater than 0");
         }
         if self.long_lived_every.is_zero() {
-            return refused("sweep.long_lived_every", "must be more than nothing");
+            return refused("sweep.long_lived_every", "must be greater than 0");
         }
         if self.lease < MIN_LEASE {
-            return refused("sweep.lease", "must be a second at least");
+            return refused("sweep.lease", "must be at least 1 s");
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! Removes expired records, and creates the next signing keys: short-lived records every few minutes, all others at the start
-//! and once a day. Records go in slices, each in a unit of work of its own; on several nodes, one at a time sweeps.
+//! Removes expired records, and creates the next signing keys. Short-lived records are swept every few minutes, all
+//! others at the start and once a day. Records are removed in slices, each in its own unit of work. With several nodes,
+//! one node at a time sweeps.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +21,7 @@ use crate::slice_size::SliceSize;
 use crate::sweep_options::SweepOptions;
 use crate::uploads;
 
-/// Records that anybody can create many of, and that are of no use after minutes.
+/// Records that expire after minutes, and that any caller can create many of.
 const SHORT_LIVED: [(&str, RemoveSlice); 6] = [
     ("links", |uow, limit| {
         Box::pin(verification::remove_expired(uow, limit))
@@ -44,7 +45,7 @@ const SHORT_LIVED: [(&str, RemoveSlice); 6] = [
 
 /// Records that last for hours or days.
 const LONG_LIVED: [(&str, RemoveSlice); 5] = [
-    ("stored answers", |uow, limit| {
+    ("stored responses", |uow, limit| {
         Box::pin(remove_expired_answers(uow, limit))
     }),
     ("trusted devices", |uow, limit| {
@@ -61,10 +62,10 @@ const LONG_LIVED: [(&str, RemoveSlice); 5] = [
     }),
 ];
 
-/// The name of the lease of those who sweep.
+/// The name of the lease that the sweeping node holds.
 const TASK: &str = "sweep";
 
-/// What the sweeper works with.
+/// The background task that removes expired records.
 #[derive(Clone)]
 pub(crate) struct Sweeper {
     store: Arc<dyn Store>,
@@ -79,16 +80,16 @@ pub(crate) struct Sweeper {
 /// How a sweep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Swept {
-    /// Nothing is left, or it failed and is tried at the next sweep.
+    /// No expired record is left, or a removal failed and is retried at the next sweep.
     Done,
-    /// Another process sweeps at the moment.
+    /// Another process is sweeping.
     Busy,
     /// The sweeper was asked to stop.
     Stopped,
 }
 
 impl Sweeper {
-    /// `is_sole` says whether no other process uses the store.
+    /// Creates a sweeper. `is_sole` states that no other process uses the store.
     pub(crate) fn new(
         app: &App,
         infrastructure: Arc<dyn Infrastructure>,
@@ -111,8 +112,8 @@ impl Sweeper {
         }
     }
 
-    /// Starts sweeping on the current tokio runtime. Asked to stop, it ends the slice in progress and releases the lease; a
-    /// store that does not answer holds it up for [`GRACE`](crate::background_task::GRACE) at most.
+    /// Starts sweeping on the current tokio runtime. After a stop it completes the current slice and releases the
+    /// lease. A store that does not respond delays the stop by at most [`GRACE`](crate::background_task::GRACE).
     pub(crate) fn start(self) -> BackgroundTask {
         BackgroundTask::start(|stopped| async move {
             tokio::select! {
@@ -135,7 +136,7 @@ impl Sweeper {
             }
             let pause = match swept {
                 Swept::Stopped => return,
-                // A process that died may have the lease.
+                // The lease may belong to a process that has crashed.
                 Swept::Busy => self.options.lease,
                 Swept::Done => self.options.short_lived_every,
             };
@@ -146,7 +147,7 @@ impl Sweeper {
         }
     }
 
-    /// Removes all that has expired: short-lived records always, the others if the sweep of the day is due.
+    /// Removes all expired records: the short-lived ones always, the others only in the daily sweep.
     async fn sweep(&self, is_daily: bool, stopped: &watch::Receiver<bool>) -> Swept {
         let swept = self.remove_expired(&SHORT_LIVED, stopped).await;
         if swept != Swept::Done || !is_daily {
@@ -208,7 +209,7 @@ impl Sweeper {
         Ok(Swept::Stopped)
     }
 
-    /// Removes old previews, and files that no deployment names.
+    /// Removes old previews, and files that no deployment refers to.
     async fn remove_old_deployments(&self, mut stopped: watch::Receiver<bool>) {
         let removed = tokio::select! {
             removed = self.infrastructure.clean_up() => removed,
@@ -263,7 +264,7 @@ mod tests {
     const SHORT: Duration = Duration::from_secs(5 * 60);
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// Counts the units that write.
+    /// A store that counts the units that write.
     #[derive(Debug)]
     struct Counting(Arc<dyn Store>, Mutex<u32>);
 
@@ -295,7 +296,7 @@ mod tests {
             Self { clock, store }
         }
 
-        /// The sweeper of a node.
+        /// Returns the sweeper of a node.
         fn sweeper(&self, node: u8) -> Sweeper {
             let (options, entropy) = (
                 SweepOptions::default(),
@@ -314,7 +315,7 @@ mod tests {
             }
         }
 
-        /// Inserts access tokens that expire `apart` after one another, the first one after 900 seconds.
+        /// Inserts access tokens. The first one expires after 900 seconds, each other one `apart` after the one before.
         async fn insert_tokens(&self, number: u32, apart: Duration) {
             transact(self.store.as_ref(), |uow, _| {
                 Box::pin(async move {
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn short_lived_records_are_removed_within_minutes_of_their_end_and_not_before() {
+    async fn short_lived_records_are_removed_within_minutes_after_they_expire() {
         let world = World::new();
         world.insert_tokens(2, Duration::from_secs(1)).await;
         let sweeper = world.sweeper(1).start();
@@ -357,7 +358,7 @@ mod tests {
             world
                 .clock
                 .set(Timestamp::from_seconds(1_800_000_000 + second));
-            // The sweep in the middle of this time sees the clock as it is now.
+            // The sweep in this period uses the current time of the clock.
             sleep(SHORT + Duration::from_secs(1)).await;
             assert_eq!(world.tokens().await, left, "{second}");
         }
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn records_that_expire_at_the_same_instant_go_in_slices_one_after_the_other() {
+    async fn records_that_expire_together_are_removed_in_slices() {
         let world = World::new();
         world.insert_tokens(5_000, Duration::ZERO).await;
         world.clock.advance(DAY);
@@ -375,13 +376,13 @@ mod tests {
             .remove_expired(&SHORT_LIVED, &running())
             .await;
         assert_eq!((swept, world.tokens().await), (Swept::Done, 0));
-        // 50, 100, 200, 400, 800, then 1,000 at a time, an empty slice, and one of each other kind.
+        // Slices of 50, 100, 200, 400 and 800, then 1,000 each, an empty slice, and one slice of each other kind.
         let units = *world.store.1.lock().unwrap() - before;
         assert_eq!(units, 5 + 4 + 1 + 5);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_node_at_a_time_sweeps_and_another_one_goes_on_when_it_has_died() {
+    async fn one_node_at_a_time_sweeps_and_another_takes_over_after_a_crash() {
         let world = World::new();
         world.insert_tokens(10, Duration::ZERO).await;
         world.clock.advance(DAY);
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_node_that_found_another_one_at_it_tries_again_when_that_one_must_have_ended() {
+    async fn a_node_retries_when_the_lease_of_the_sweeping_node_has_expired() {
         let world = World::new();
         world.insert_tokens(10, Duration::ZERO).await;
         world.clock.advance(DAY);
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_sweeper_that_is_stopped_gives_its_turn_to_others_at_once() {
+    async fn a_stopped_sweeper_releases_its_lease_at_once() {
         let world = World::new();
         let first = world.sweeper(1).start();
         sleep(Duration::from_secs(1)).await;
@@ -427,7 +428,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_sweep_of_each_day_keeps_keys_coming_and_going() {
+    async fn the_daily_sweep_rotates_the_signing_keys() {
         let world = World::new();
         let sweeper = world.sweeper(1);
         let cx = Context::system(Arc::clone(&sweeper.entropy));

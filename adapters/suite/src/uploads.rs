@@ -1,4 +1,5 @@
-//! Removes uploads without a deployment: a process died between storing the upload and the commit of its deployment.
+//! Removes orphaned uploads. They remain when a process crashes between storing the upload and the commit of its
+//! deployment.
 
 use std::time::Duration;
 
@@ -7,10 +8,10 @@ use core_domain::port::{BlobError, Blobs, Cause, Mode, Store};
 use core_domain::use_case::cli::orphaned_uploads;
 use core_domain::use_case::shared::{LeaseHolder, MAX_SLICE};
 
-/// How old an upload must be before it can count as orphaned.
+/// The minimum age of an orphaned upload: one day.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Removes orphaned uploads, as long as this process holds the lease. Returns their number.
+/// Removes orphaned uploads while this process holds the lease. Returns their number.
 pub(crate) async fn remove_orphaned(
     store: &dyn Store,
     blobs: &dyn Blobs,
@@ -51,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// Holds keys alone, all of them old.
+    /// A blob store that only has keys, all of them old.
     #[derive(Debug)]
     struct Old(Mutex<Vec<String>>);
 
@@ -79,7 +80,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_seconds(1_800_000_000);
     const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-    /// One that has stood like this since the instant given.
+    /// Returns a deployment that has had its status since the given instant.
     fn deployment(id: &str, status: DeploymentStatus, since: Timestamp) -> Deployment {
         Deployment {
             id: DeploymentId::parse(id).unwrap(),
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_upload_is_removed_when_no_job_will_ask_for_it_any_more() {
+    async fn an_upload_is_removed_when_no_job_can_need_it_any_more() {
         let store = open(MemoryConfig {
             clock: Arc::new(ManualClock::at(NOW)),
             cursor_key: [1; 32].into(),
@@ -121,7 +122,7 @@ mod tests {
         let key = |id: &str| blob_key(&DeploymentId::parse(id).unwrap());
         let mut keys = vec![key("never-made"), "of-somebody-else".to_owned()];
         let mut needed = vec!["of-somebody-else".to_owned()];
-        // An operator may retry a failed one for a week.
+        // An operator may retry a failed deployment for a week.
         let since_a_week = NOW.minus(WEEK);
         let nearly = since_a_week.plus(Duration::from_millis(1));
         for (id, status, since, is_needed) in [

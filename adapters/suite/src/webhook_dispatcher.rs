@@ -35,7 +35,7 @@ impl DueQueue for WebhookDispatcher {
     const LONGEST_ATTEMPT: Duration = LONGEST_SENDING;
     const MAX_BATCH: usize = 1;
 
-    /// Senders have a shorter time-out of their own.
+    /// Returns the maximum. Senders have their own, shorter time-out.
     fn timeout(&self) -> Duration {
         LONGEST_SENDING
     }
@@ -56,7 +56,7 @@ impl DueQueue for WebhookDispatcher {
         let begun = Instant::now();
         let answer = match claimed.request(&self.cipher) {
             Ok(request) => self.sender.send(&request).await,
-            // Another node may have the key.
+            // Another node may have the key that decrypts the webhook's secret.
             Err(error) => Err(WebhookSendError::Unavailable(Cause::new(error))),
         };
         tried(claimed, answer, begun.elapsed())
@@ -101,7 +101,8 @@ fn tried(
 
 #[cfg(test)]
 mod tests {
-    //! How messages reach receivers. The store's clock stands still; tokio's goes on when nobody is busy.
+    //! Delivery to receivers. The store's clock advances only when a test moves it; tokio's clock advances when every
+    //! task waits.
 
     use std::sync::Mutex;
 
@@ -120,7 +121,7 @@ mod tests {
     use crate::background_task::BackgroundTask;
     use crate::due_queue;
 
-    /// Takes every message at once, but for those to a host that takes its time.
+    /// A sender that delivers every message at once, except to hosts that start with `slow`, where it hangs.
     #[derive(Debug, Default)]
     struct Scripted {
         heard: Mutex<Vec<String>>,
@@ -178,7 +179,7 @@ mod tests {
             due_queue::start(self.dispatcher.clone(), Arc::clone(&self.wake))
         }
 
-        /// A webhook of the installation with so many messages.
+        /// Creates a webhook of the installation with queued messages.
         async fn queue(&self, host: &str, messages: usize) {
             let (now, dispatcher) = (self.clock.now(), &self.dispatcher);
             let entropy = dispatcher.entropy.as_ref();
@@ -217,7 +218,7 @@ mod tests {
             heard
         }
 
-        /// The messages that can be claimed at once.
+        /// The number of messages that can be claimed now.
         async fn due(&self) -> usize {
             let mut uow = self.dispatcher.store.begin(Mode::Read).await.unwrap();
             let due = WebhookDeliveryQuery::DueAt {
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_is_sent_as_soon_as_somebody_calls_and_once() {
+    async fn a_message_is_sent_once_and_at_once_after_a_wake() {
         let world = World::new();
         let dispatcher = world.start();
         sleep(Duration::from_millis(1)).await;
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn receivers_that_are_slow_take_four_places_each_and_hold_up_no_other() {
+    async fn a_slow_receiver_occupies_four_slots_and_delays_no_other() {
         let world = World::new();
         world.queue("slow.test", 30).await;
         world.queue("a.test", 20).await;
@@ -266,14 +267,14 @@ mod tests {
         let heard = world.heard();
         let to = |host: &str| heard.iter().filter(|heard| *heard == host).count();
         assert_eq!((to("slow.test"), to("a.test")), (4, 20));
-        // A sender without a limit of its own is given up, and its place goes to the next message.
+        // An attempt of a sender without its own time-out is cut off, and its slot goes to the next message.
         sleep(Duration::from_secs(30)).await;
         assert_eq!(world.heard(), ["slow.test"; 4]);
         dispatcher.stop().await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_not_sent_to_the_end_is_given_back_when_the_dispatcher_ends() {
+    async fn unfinished_messages_are_released_when_the_dispatcher_stops() {
         let world = World::new();
         world.queue("slow.test", 2).await;
         let dispatcher = world.start();

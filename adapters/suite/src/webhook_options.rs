@@ -1,4 +1,4 @@
-//! How webhooks are sent, and to whom.
+//! Settings for sending webhooks.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use core_domain::use_case::shared::webhook::DispatchLimits;
 use core_http::gateway::ConfigError;
 use serde::{Deserialize, Serialize};
 
-/// How webhooks are sent, and to whom.
+/// Limits for sending webhooks, and their allowed receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebhookOptions {
-    /// Messages sent at a time at the most. 16 unless set.
+    /// Maximum number of messages that are sent at the same time. Default: 16.
     pub concurrency: u32,
-    /// Of these to one webhook. 4 unless set.
+    /// Maximum number of these messages to one webhook. Default: 4.
     pub concurrency_per_webhook: u32,
-    /// How long a receiver has to answer, 30 s at the most. 15 s unless set.
+    /// Maximum time for a receiver to respond, at most 30 s. Default: 15 s.
     #[serde(with = "duration_text")]
     pub timeout: Duration,
-    /// Whether receivers without TLS are sent to as well. No unless set.
+    /// Allows receivers without TLS, at `http://` URLs. Default: false.
     pub allow_http: bool,
-    /// Whether receivers are sent to whose address is not public: on this machine, or in its network. No unless set: then
-    /// nobody who may create webhooks can reach what only this machine can.
+    /// Allows receivers with private addresses: on this machine, or in its network. Default: false, so that users who
+    /// create webhooks cannot reach internal services.
     pub allow_private_addresses: bool,
 }
 
@@ -40,26 +40,26 @@ impl Default for WebhookOptions {
 }
 
 impl WebhookOptions {
-    /// Tells whether webhooks can be sent with them.
+    /// Checks that webhooks can be sent with these options.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first one that is not valid.
+    /// [`ConfigError`] names the first invalid option.
     pub fn check(&self) -> Result<(), ConfigError> {
         let refused = |setting, problem: &str| {
             let problem = problem.to_owned();
             Err(ConfigError { setting, problem })
         };
         if self.concurrency == 0 {
-            return refused("webhooks.concurrency", "must be more than nothing");
+            return refused("webhooks.concurrency", "must be greater than 0");
         }
         if self.concurrency_per_webhook == 0 {
-            return refused(
-                "webhooks.concurrency_per_webhook",
-                "must be more than nothing",
-            );
+            return refused("webhooks.concurrency_per_webhook", "must be greater than 0");
         }
         if self.timeout.is_zero() || self.timeout > LONGEST_SENDING {
-            return refused("webhooks.timeout", "must be between nothing and 30 s");
+            return refused(
+                "webhooks.timeout",
+                "must be greater than 0 and at most 30 s",
+            );
         }
         Ok(())
     }

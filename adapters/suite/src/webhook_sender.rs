@@ -1,4 +1,4 @@
-//! Who sends webhooks: what the builder was given, or HTTP.
+//! Chooses the sender of webhooks: the one set on the builder, or HTTP.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use core_domain::port::WebhookSender;
 
 use crate::{SuiteBuilder, SuiteError};
 
-/// The sender that was chosen.
+/// Returns the sender that was chosen.
 pub(crate) fn webhook_sender(builder: &SuiteBuilder) -> Result<Arc<dyn WebhookSender>, SuiteError> {
     match &builder.webhook_sender {
         Some(sender) => Ok(Arc::clone(sender)),

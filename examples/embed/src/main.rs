@@ -1,17 +1,19 @@
-//! The suite inside a program that has pages of its own: `/api/*` is the suite's gateway, the rest is the host's.
+//! Embeds the suite in a program with its own pages: the gateway serves `/api/*`, the host program serves all other
+//! paths.
 //!
-//! `AUTH_API_KEY=$(openssl rand -hex 32) cargo run -p core-embed` serves on 127.0.0.1:3000 until Ctrl-C;
-//! `cargo run -p core-embed -- --check` answers three requests to itself and ends, so that a test can run it.
+//! `AUTH_API_KEY=$(openssl rand -hex 32) cargo run -p core-embed` serves on 127.0.0.1:3000 until Ctrl-C. `cargo run -p
+//! core-embed -- --check` sends three requests to itself and exits, so that a test can run it.
 //!
-//! # What makes it safe
-//! - **A service key.** Without one, every request passes unauthenticated: right for a test, and for nothing that others reach.
-//! - **[`core_suite::serve`]** instead of an accept loop of its own. It tells the suite the address of each client (the
-//!   extension `PeerAddr`), without which all clients share one rate limit and anybody can use it up for the others. It
-//!   gives up clients that are slow to send the head or the body of a request or do not read the answer, and bounds the
-//!   number of connections, so that nobody takes all file descriptors by doing nothing.
+//! # Security
+//! - **A service key.** Without one, every request is accepted unauthenticated. That is fine for a test, but not for a
+//!   server that others can reach.
+//! - **[`core_suite::serve`]** instead of an own accept loop. It passes the address of each client to the suite (the
+//!   extension `PeerAddr`). Without it all clients share one rate limit, and one client can use it up. It disconnects
+//!   clients that are slow to send a request or to read the response, and limits the number of connections.
 //!
-//! A host that must keep its own server does the same there: insert `PeerAddr`, set a time limit for heads, cap connections.
-//! Behind a proxy, name it with `SuiteBuilder::trusted_proxies`; from anybody else `X-Forwarded-For` is not believed.
+//! A host that must keep its own server does the same there: it inserts `PeerAddr`, sets a time limit for request
+//! heads, and limits connections. With a proxy in front, name it with `SuiteBuilder::trusted_proxies`;
+//! `X-Forwarded-For` of all other clients is ignored.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -36,7 +38,7 @@ async fn main() -> Result<(), Failure> {
         KEY_OF_THE_CHECK.to_owned()
     } else {
         let key = std::env::var_os("AUTH_API_KEY").and_then(|key| key.into_string().ok());
-        key.ok_or("set AUTH_API_KEY; `openssl rand -hex 32` makes a good one")?
+        key.ok_or("set AUTH_API_KEY to at least 16 characters; `openssl rand -hex 32` generates a good key")?
     };
     let suite = Suite::builder()
         .in_memory()
@@ -77,7 +79,7 @@ async fn main() -> Result<(), Failure> {
     checked
 }
 
-/// Asks for the host's page, and for one of the suite's without and with the key.
+/// Requests the host's page, and a page of the suite without and with the key.
 async fn check_itself(address: SocketAddr) -> Result<(), Failure> {
     let client = Client::builder(TokioExecutor::new()).build_http::<Empty<&[u8]>>();
     let platforms = "/api/v1/platforms";
@@ -96,13 +98,13 @@ async fn check_itself(address: SocketAddr) -> Result<(), Failure> {
         let body = String::from_utf8_lossy(&body);
         say(&format!("GET {path} -> {status} {}", body.trim_end()));
         if status != expected {
-            return Err(format!("{path} answered {status}, not {expected}").into());
+            return Err(format!("{path} returned {status}, expected {expected}").into());
         }
     }
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "a program for people")]
+#[expect(clippy::print_stdout, reason = "the output of this program")]
 fn say(line: &str) {
     println!("{line}");
 }

@@ -1,8 +1,8 @@
-//! A kind of jobs of a host's own, on the engine that provisions: `cargo run -p core-jobs`.
+//! Defines a job kind of the host program and runs it with the provisioning engine: `cargo run -p core-jobs`.
 //!
-//! The host registers the kind with the builder; `build` starts the worker on the host's own tokio runtime, with as many
-//! slots as `worker_slots` says, and `shutdown` hands back what runs. The second part of the program is another process for
-//! all that matters: it finds what the first has left in the database and goes on with it.
+//! The host registers the kind with the builder. `build` starts the worker on the host's tokio runtime, with
+//! `worker_slots` slots; `shutdown` releases the running jobs. The second half of the program acts like another
+//! process: it finds the jobs that the first half left in the database, and continues them.
 
 mod report;
 
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Failure> {
         let month = month.to_owned();
         jobs.push(suite.jobs().enqueue::<Report>(&Month { month }).await?);
     }
-    // At once: what has begun is finished or handed back, and no attempt is counted.
+    // Stop at once: jobs that have started are finished or released, and no attempt is counted.
     suite.shutdown().await;
 
     let suite = start(folder.path()).await?;
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Failure> {
     }
     let month = MONTHS[0].to_owned();
     let again: JobId = suite.jobs().enqueue::<Report>(&Month { month }).await?;
-    assert_eq!(again, jobs[0], "the key makes it the same job");
+    assert_eq!(again, jobs[0], "the idempotency key leads to the same job");
     suite.shutdown().await;
     Ok(())
 }

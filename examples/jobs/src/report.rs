@@ -1,5 +1,5 @@
-//! The kind: a report of a month, in two steps. Each looks first whether its effect has happened, so that a crash at any
-//! point, or a second worker, makes no second report.
+//! The job kind: a report of a month, in two steps. Each step first observes whether its effect already exists. A crash
+//! at any point, or a second worker, therefore creates no second report.
 
 use std::path::PathBuf;
 
@@ -10,17 +10,18 @@ use core_suite::jobs::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What is asked for. It is kept with the job and shown to operators: never a secret.
+/// The input of the job. It is stored with the job and shown to operators, so it must not contain secrets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Month {
     pub(crate) month: String,
 }
 
 impl JobInput for Month {
-    /// About no platform of the suite. The input of a kind that is about one says `PlatformOwned`, and names it.
+    /// The job belongs to no platform of the suite. The input of a kind that belongs to one uses `PlatformOwned` and
+    /// names it.
     type Owner = Unowned;
 
-    /// Jobs of a lane run one after the other, those of different lanes side by side.
+    /// Jobs of one lane run one after the other, jobs of different lanes concurrently.
     fn lane(&self) -> LaneKey {
         LaneKey::own("reports")
     }
@@ -29,13 +30,13 @@ impl JobInput for Month {
         None
     }
 
-    /// However often a month is asked for, there is one job.
+    /// There is one job per month, however often it is requested.
     fn idempotency_key(&self) -> Option<String> {
         Some(format!("report:{}", self.month))
     }
 }
 
-/// The kind, with what its steps work with.
+/// The job kind, with the folder that its steps write to.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) folder: PathBuf,
@@ -43,7 +44,7 @@ pub(crate) struct Report {
 
 impl JobKind for Report {
     const NAME: &'static str = "report";
-    /// Nothing is to be written when a job ends.
+    /// The kind writes no records of its own when a job ends.
     const HOOKS: bool = false;
     type Input = Month;
 
@@ -52,7 +53,7 @@ impl JobKind for Report {
     }
 }
 
-/// Makes figures: without an effect, so there is nothing to look for.
+/// Computes figures. The step has no effect, so there is nothing to observe.
 #[derive(Debug)]
 struct Count;
 
@@ -75,7 +76,7 @@ impl JobStep<Report> for Count {
     }
 }
 
-/// Writes the file, under a name that follows from the input.
+/// Writes the report file. Its name is derived from the input.
 #[derive(Debug)]
 struct Publish;
 
@@ -104,7 +105,7 @@ impl JobStep<Report> for Publish {
         let file = file(cx);
         let digits = cx.job.output_of("count").cloned().unwrap_or_default();
         let text = format!("{}: {digits} digits\n", cx.input.month);
-        // Whole or not at all.
+        // Write to a temporary file and rename it, so that the report is complete or missing.
         let unfinished = file.with_extension("part");
         tokio::fs::write(&unfinished, text).await.map_err(failed)?;
         tokio::fs::rename(&unfinished, &file)
@@ -113,7 +114,7 @@ impl JobStep<Report> for Publish {
         Ok(file)
     }
 
-    /// A job that is cancelled leaves no report of its own; one that was there before it stays.
+    /// Deletes the report of a cancelled job. A report that existed before the job stays.
     async fn undo(&self, cx: &StepContext<'_, Report>) -> Result<Undone, StepError> {
         match tokio::fs::remove_file(file(cx)).await {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
@@ -127,7 +128,8 @@ fn file(cx: &StepContext<'_, Report>) -> PathBuf {
     folder.join(format!("report-{}.txt", cx.input.month))
 }
 
-/// Worth another try; the suite waits longer each time, and asks an operator after the eighth.
+/// Returns a transient error. The suite retries after growing pauses, and involves an operator after the eighth
+/// attempt.
 fn failed(error: std::io::Error) -> StepError {
     StepError::transient(format!("the report could not be written: {}", error.kind()))
 }

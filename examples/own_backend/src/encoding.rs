@@ -1,4 +1,4 @@
-//! Values as bytes that sort as the values do.
+//! Encodes values as bytes that have the same sort order as the values.
 
 use core_domain::kernel::StoreError;
 use core_storage::{Row, Value};
@@ -8,14 +8,15 @@ const BOOL: u8 = 1;
 const INT: u8 = 2;
 const TEXT: u8 = 3;
 
-/// Adds a value. Text cannot contain NUL (`Type::accepts`), so a NUL ends it and a prefix sorts first.
+/// Appends a value. Text cannot contain NUL (`Type::accepts`), so NUL ends a text, and a prefix sorts before longer
+/// texts.
 pub(crate) fn encode(bytes: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Null => bytes.push(NULL),
         Value::Bool(yes) => bytes.extend([BOOL, u8::from(*yes)]),
         Value::Int(number) => {
             bytes.push(INT);
-            // With the sign inverted, negative numbers come first.
+            // With the sign bit inverted, negative numbers sort first.
             bytes.extend((number ^ i64::MIN).to_be_bytes());
         }
         Value::Text(text) => {

@@ -1,11 +1,11 @@
-//! A storage engine of one's own: the row engine contract of the suite on [redb], a key-value store in one file.
+//! A custom storage engine: the suite's row engine contract on [redb], a key-value store in one file.
 //!
-//! A table is a map from keys to rows; an index is a map whose keys are the values of its columns, encoded so that their
-//! bytes sort as the values do, and the key of the row. One unit writes at a time, in a transaction of redb; units that
-//! read have a snapshot. A commit is on the disk when it is answered.
+//! A table is a map from keys to rows. An index is a map whose keys are the values of the indexed columns followed by
+//! the row's key, encoded so that the bytes have the same sort order as the values. One unit of work writes at a time,
+//! in a redb transaction; reading units use a snapshot. A commit is durable when the call returns.
 //!
-//! The engine passes the exported conformance suite (`tests/conformance.rs`), and that is all there is to show: put it
-//! behind `core_storage::RecordStore` and give that to the suite's builder.
+//! The engine passes the exported conformance suite (`tests/conformance.rs`), which is the only requirement. To use an
+//! engine, wrap it in `core_storage::RecordStore` and set that store on the suite's builder.
 //!
 //! [redb]: https://docs.rs/redb
 
@@ -28,10 +28,10 @@ use tokio::sync::Mutex;
 use transaction::Transaction;
 use unit::Unit;
 
-/// The engine: one file, one process.
+/// The engine: one file, used by one process.
 pub struct RedbRows {
     database: Arc<Database>,
-    /// Who writes; redb would block the thread of everybody else.
+    /// Held by the writing unit. Units wait for this async lock, because redb would block the thread.
     writing: Arc<Mutex<()>>,
     clock: Arc<dyn Clock>,
 }
@@ -42,10 +42,10 @@ impl std::fmt::Debug for RedbRows {
     }
 }
 
-/// Opens the file; creates it if missing.
+/// Opens the file, and creates it if it is missing.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] when it cannot be opened, or another process has it open.
+/// [`StoreError::Unavailable`] if the file cannot be opened, or if another process has opened it.
 pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Arc<dyn RowStore>, StoreError> {
     let database = Database::create(path).map_err(StoreError::unavailable)?;
     Ok(Arc::new(RedbRows {

@@ -6,14 +6,14 @@ use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use crate::encoding::{decode_row, encode, encode_row};
 
-/// Rows by key.
+/// The map of a table's rows by key.
 pub(crate) const fn rows_of(
     table: &Table,
 ) -> TableDefinition<'static, &'static str, &'static [u8]> {
     TableDefinition::new(table.name)
 }
 
-/// An index, unique or not: its columns, and what it is limited to.
+/// An index, unique or not: its columns, and the predicates that limit it.
 #[derive(Clone, Copy)]
 pub(crate) struct Index {
     pub(crate) columns: &'static [&'static str],
@@ -21,7 +21,7 @@ pub(crate) struct Index {
     unique: Option<&'static Unique>,
 }
 
-/// The indexes of a table, and one over its parent column.
+/// Returns the indexes of a table, including one for its parent column.
 pub(crate) fn indexes(table: &'static Table) -> impl Iterator<Item = Index> {
     let uniques = table.uniques.iter().map(|unique| Index {
         columns: unique.columns,
@@ -42,7 +42,7 @@ pub(crate) fn indexes(table: &'static Table) -> impl Iterator<Item = Index> {
 }
 
 impl Index {
-    /// The name of its map.
+    /// The name of the index's map.
     pub(crate) fn name(&self, table: &Table) -> String {
         format!(
             "{}.{}.{:?}",
@@ -57,7 +57,7 @@ impl Index {
         Filter::And(predicates.collect()).matches(table, row)
     }
 
-    /// The values of its columns.
+    /// Encodes the values of the index's columns.
     fn place(&self, table: &Table, row: &Row) -> Vec<u8> {
         let mut bytes = Vec::new();
         for column in self.columns {
@@ -66,14 +66,14 @@ impl Index {
         bytes
     }
 
-    /// The row's entry; `None` when the index does not cover it.
+    /// Returns the row's key in the index; `None` if the index does not cover the row.
     fn entry(&self, table: &Table, row: &Row) -> Option<Vec<u8>> {
         let mut entry = self.place(table, row);
         encode(&mut entry, table.value(row, table.key()));
         self.covers(table, row).then_some(entry)
     }
 
-    /// Whether no other row may have the row's place.
+    /// Returns whether no other row may have the same values in the index.
     fn is_exclusive(&self, table: &Table, row: &Row) -> bool {
         let is_null = |column: &&str| table.value(row, column).is_null();
         self.unique.is_some() && self.covers(table, row) && !self.columns.iter().any(is_null)
@@ -88,7 +88,7 @@ pub(crate) fn failed(error: impl Into<redb::Error>) -> StoreError {
     StoreError::backend(error.into())
 }
 
-/// The first unique index in which another row than the one with this key has the row's place.
+/// Returns the first unique index in which a row with another key has the same values.
 pub(crate) fn conflict(
     transaction: &WriteTransaction,
     table: &'static Table,
@@ -113,7 +113,7 @@ pub(crate) fn conflict(
     Ok(None)
 }
 
-/// Puts the row in the place of the old one, if there is one.
+/// Inserts the row, or replaces `old`, and updates the indexes.
 pub(crate) fn put(
     transaction: &WriteTransaction,
     table: &'static Table,
@@ -142,7 +142,7 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// Removes the row.
+/// Removes the row and its index entries.
 pub(crate) fn remove(
     transaction: &WriteTransaction,
     table: &'static Table,
@@ -162,7 +162,7 @@ pub(crate) fn remove(
     Ok(())
 }
 
-/// The row with this key.
+/// Returns the row with this key.
 pub(crate) fn get(
     rows: &impl ReadableTable<&'static str, &'static [u8]>,
     key: &str,

@@ -1,4 +1,4 @@
-//! Which rows match: through an index where the filter fixes its columns, through all rows else.
+//! Finds matching rows: through an index if the filter fixes its columns, otherwise by scanning all rows.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,7 +12,7 @@ use crate::encoding::{decode_row, encode};
 use crate::maps::{Index, failed, get, indexes, rows_of};
 use crate::transaction::Transaction;
 
-/// The value that the filter fixes the column to.
+/// The value that the filter requires for the column; `None` if it allows several.
 fn fixed<'f>(filter: &'f Filter, column: &str) -> Option<&'f Value> {
     match filter {
         Filter::And(all) => all.iter().find_map(|part| fixed(part, column)),
@@ -21,7 +21,8 @@ fn fixed<'f>(filter: &'f Filter, column: &str) -> Option<&'f Value> {
     }
 }
 
-/// The index over every row whose first columns the filter fixes most of, and their values.
+/// Returns the index with the longest prefix of columns that the filter fixes, and the encoded prefix. Only indexes
+/// that cover every row are considered.
 fn best_index(table: &'static Table, filter: &Filter) -> Option<(Index, Vec<u8>)> {
     let prefix = |index: Index| {
         let mut bytes = Vec::new();
@@ -37,7 +38,7 @@ fn best_index(table: &'static Table, filter: &Filter) -> Option<(Index, Vec<u8>)
     prefixes.max_by_key(|(_, prefix)| prefix.len())
 }
 
-/// The rows that match, in no order.
+/// Returns the matching rows, in no particular order.
 pub(crate) fn matching(
     transaction: &Transaction,
     table: &'static Table,
@@ -71,7 +72,7 @@ pub(crate) fn matching(
     }
 }
 
-/// The keys of the rows whose index entries begin with the prefix.
+/// Returns the keys of the rows whose index entries start with the prefix.
 fn keys_of(
     map: &impl ReadableTable<&'static [u8], &'static str>,
     prefix: &[u8],
@@ -119,7 +120,7 @@ fn compare(order: &[Order], left: &[Value], right: &[Value]) -> Ordering {
     orderings.fold(Ordering::Equal, Ordering::then)
 }
 
-/// The rows of a query, in its order.
+/// Returns the rows of a query in the requested order.
 pub(crate) fn select(transaction: &Transaction, select: &Select) -> Result<Vec<Row>, StoreError> {
     let order = select.full_order();
     let mut positioned = Vec::new();
@@ -136,7 +137,8 @@ pub(crate) fn select(transaction: &Transaction, select: &Select) -> Result<Vec<R
     Ok(positioned.into_iter().map(|(_, row)| row).collect())
 }
 
-/// The rows reached from the one with this key, nearest first, each with its distance.
+/// Returns the rows reached from the row with this key, each with its distance: descendants nearest first, ancestors
+/// farthest first.
 pub(crate) fn walk(
     transaction: &Transaction,
     table: &'static Table,
@@ -171,7 +173,7 @@ pub(crate) fn walk(
             }
         }
     }
-    // By key, so that a sort by distance leaves that to settle ties.
+    // The rows are in key order here, so the stable sort by distance orders rows of equal distance by key.
     let mut rows: Vec<(u32, Row)> = reached.into_values().collect();
     match direction {
         Direction::Ancestors => rows.sort_by_key(|(distance, _)| std::cmp::Reverse(*distance)),

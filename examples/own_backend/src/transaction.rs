@@ -3,7 +3,7 @@
 use redb::{ReadTransaction, WriteTransaction};
 use tokio::sync::OwnedMutexGuard;
 
-/// What a unit runs in. One that writes keeps its turn until it is over.
+/// The transaction of a unit of work. A write transaction holds the writer lock until it ends.
 pub(crate) enum Transaction {
     Read(ReadTransaction),
     Write(Box<WriteTransaction>, OwnedMutexGuard<()>),

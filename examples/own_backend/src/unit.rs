@@ -12,7 +12,7 @@ use redb::WriteTransaction;
 use crate::transaction::Transaction;
 use crate::{maps, query};
 
-/// A unit of work. A transaction of redb that is dropped is undone.
+/// A unit of work. A redb transaction that is dropped is rolled back.
 pub(crate) struct Unit {
     transaction: Transaction,
     clock: Arc<dyn Clock>,
@@ -26,7 +26,7 @@ impl Unit {
     fn writing(&self) -> Result<&WriteTransaction, StoreError> {
         match &self.transaction {
             Transaction::Write(write, _) => Ok(write),
-            Transaction::Read(_) => Err(StoreError::backend("this unit only reads")),
+            Transaction::Read(_) => Err(StoreError::backend("this unit of work is read-only")),
         }
     }
 
@@ -46,7 +46,7 @@ impl Unit {
         maps::put(write, table, None, row)
     }
 
-    /// Replaces rows one after the other, and puts the old ones back when one of the new ones conflicts.
+    /// Replaces rows one after the other. Restores the old rows if one of the new ones conflicts.
     fn replace_rows(&self, table: &'static Table, rows: &[(Row, Row)]) -> Result<(), StoreError> {
         let write = self.writing()?;
         for (at, (old, new)) in rows.iter().enumerate() {
@@ -144,7 +144,7 @@ impl RowTx for Unit {
     }
 
     async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
-        // Nobody else writes: there are no rows to lock or to skip.
+        // No other unit writes at the same time, so there are no rows to lock or to skip.
         self.select(select, visit).await
     }
 
@@ -195,7 +195,7 @@ impl RowTx for Unit {
         let Transaction::Write(write, turn) = self.transaction else {
             return Ok(());
         };
-        // It waits for the disk.
+        // The commit waits for the disk.
         let committed = tokio::task::spawn_blocking(move || {
             let committed = write.commit();
             drop(turn);

@@ -1,4 +1,4 @@
-//! The engine does what every engine must do.
+//! The engine passes the conformance suite for storage engines.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -15,7 +15,7 @@ fn open(folder: &Path) -> Arc<dyn RowStore> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_conforms() {
+async fn the_engine_passes_the_conformance_suite() {
     let folder = tempfile::tempdir().unwrap();
     let rows = open(folder.path());
     conformance::run(rows.clone()).await;
@@ -23,7 +23,7 @@ async fn it_conforms() {
 }
 
 #[tokio::test]
-async fn it_is_durable_over_a_restart() {
+async fn the_engine_is_durable_across_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     conformance::restart(async || open(folder.path())).await;
 }

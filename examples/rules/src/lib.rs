@@ -1,15 +1,15 @@
-//! A rule of an embedder over the records of the suite. `tests/rules.rs` tests it, and rules of the suite itself, with the
-//! strategies of `core-domain` (feature `proptest`): `cargo test -p core-rules`.
+//! A rule of an embedding program over the records of the suite. `tests/rules.rs` tests it, and rules of the suite
+//! itself, with the strategies of `core-domain` (feature `proptest`): `cargo test -p core-rules`.
 
 use std::time::Duration;
 
 use core_domain::kernel::Timestamp;
 use core_domain::registry::{Platform, PlatformStatus};
 
-/// How long a cancelled platform is kept at hand.
+/// How long a cancelled platform is kept before it may be archived: 90 days.
 pub const AT_HAND: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// Tells whether a platform may go to the archive: its owner gave it up long enough ago.
+/// Returns whether a platform may be archived: its owner cancelled it at least 90 days ago.
 #[must_use]
 pub fn may_be_archived(platform: &Platform, now: Timestamp) -> bool {
     let given_up = platform.status == PlatformStatus::Cancelled;

@@ -1,4 +1,4 @@
-//! Rules hold for every record and every command, not for the three that somebody thought of.
+//! Property tests: the rules hold for every record and every command, not only for hand-picked examples.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -16,13 +16,13 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 
-/// No event leads out of a status.
+/// Returns whether no event leads out of a status.
 fn is_terminal<E: Machine + Debug>(status: E::Status) -> bool {
     E::MOVES.iter().all(|row| row.event.next(status).is_err())
 }
 
 #[test]
-fn what_is_deleted_or_deprecated_for_good_stays_so() {
+fn deleted_entities_and_deprecated_versions_never_change_their_status() {
     assert!(is_terminal::<EntityEvent>(EntityStatus::Deleted));
     assert!(is_terminal::<VersionEvent>(VersionStatus::Deprecated));
     assert!(!is_terminal::<EntityEvent>(EntityStatus::Suspended));
@@ -30,7 +30,7 @@ fn what_is_deleted_or_deprecated_for_good_stays_so() {
 
 proptest! {
     #[test]
-    fn a_platform_moves_by_the_table_alone_and_not_at_all_while_it_is_removed(
+    fn a_platform_changes_status_only_by_the_table_and_not_while_it_is_purged(
         platform: Platform,
         event in select(PlatformEvent::ALL),
         reason: Option<Reason>,
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn a_new_platform_is_active_and_what_was_asked_for(
+    fn a_new_platform_is_active_and_has_the_requested_values(
         command in from_schema::<CreatePlatform>(),
         id: PlatformId,
         now: Timestamp,
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn only_platforms_that_were_given_up_long_ago_may_be_archived(platform: Platform, now: Timestamp) {
+    fn only_platforms_that_were_cancelled_long_ago_may_be_archived(platform: Platform, now: Timestamp) {
         if may_be_archived(&platform, now) {
             prop_assert_eq!(platform.status, PlatformStatus::Cancelled);
             prop_assert!(now >= platform.cancelled_at.unwrap().plus(AT_HAND));
@@ -69,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn a_text_is_a_slug_when_all_its_characters_are(text in "[a-zA-Z0-9_. -]{0,70}", slug: Slug) {
+    fn a_text_is_a_slug_if_its_length_and_all_its_characters_are_allowed(text in "[a-zA-Z0-9_. -]{0,70}", slug: Slug) {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let is_slug = (1..=63).contains(&text.len()) && text.chars().all(fits);
         prop_assert_eq!(Slug::parse(&text).is_ok(), is_slug);
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn a_patch_keeps_clears_or_sets(patch: Patch<Name>, before: Option<Name>) {
+    fn a_patch_keeps_clears_or_sets_a_field(patch: Patch<Name>, before: Option<Name>) {
         let mut after = before.clone();
         patch.clone().apply(&mut after);
         let expected = match patch {
@@ -107,7 +107,7 @@ proptest! {
 }
 
 #[test]
-fn absent_null_and_a_value_are_three_things() {
+fn a_patch_distinguishes_absent_null_and_a_value() {
     let read = |body| {
         serde_json::from_value::<UpdatePlatform>(body)
             .unwrap()

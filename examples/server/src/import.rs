@@ -1,4 +1,4 @@
-//! Takes people over from a file.
+//! Imports users from a file.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,15 +9,15 @@ use core_suite::{ImportError, SuiteError};
 use crate::config::{Config, Database};
 use crate::run::builder;
 
-/// Why nobody, or not everybody, was taken over.
+/// Why an import did not start, or was aborted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{0}: {1}")]
     File(String, #[source] std::io::Error),
-    #[error("users that are kept in memory are gone when this ends; name a database")]
+    #[error("users cannot be imported into the in-memory database; set --database-url")]
     Memory,
-    /// SQLite's file is one process's alone.
-    #[error("the database cannot be opened; when a server uses it, stop that first")]
+    /// A SQLite file can be opened by one process only.
+    #[error("the database cannot be opened; if a server uses it, stop the server first")]
     InUse(#[source] ImportError),
     #[error(transparent)]
     Import(#[from] ImportError),
@@ -25,8 +25,11 @@ pub(crate) enum Error {
     Runtime(std::io::Error),
 }
 
-/// Takes them over; tells whether every row made sense.
-#[expect(clippy::print_stdout, reason = "the summary is what was asked for")]
+/// Imports the users. Returns whether every row was valid.
+#[expect(
+    clippy::print_stdout,
+    reason = "the summary is the output of this command"
+)]
 pub(crate) fn run(config: &Config, file: &Path, dry_run: bool) -> Result<bool, Error> {
     if config.database == Database::Memory {
         return Err(Error::Memory);
@@ -46,7 +49,7 @@ pub(crate) fn run(config: &Config, file: &Path, dry_run: bool) -> Result<bool, E
     let summary = imported.map_err(|error| explained(config, error))?;
     let verb = if dry_run { "would be" } else { "were" };
     println!(
-        "{} users {verb} imported; {} are there already; {} rows make no sense",
+        "{} users {verb} imported; {} already exist; {} rows are invalid",
         summary.imported, summary.existing, summary.refused
     );
     Ok(summary.refused == 0)

@@ -1,4 +1,4 @@
-//! The sockets: bound before anything else is built, so that every address is known.
+//! The listening sockets. They are bound before anything else is built, so that every address is known.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use crate::config::Config;
 use crate::service::{SITES_PORT_OFFSET, ServiceName};
 
-/// A listener for every service that runs, and one for the local sites.
+/// A listener for each service that runs, and one for the local sites.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) services: BTreeMap<ServiceName, TcpListener>,
@@ -16,7 +16,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Binds them all.
+    /// Binds all listeners.
     pub(crate) async fn bind(config: &Config) -> std::io::Result<Self> {
         let mut services = BTreeMap::new();
         for service in &config.services {
@@ -28,12 +28,12 @@ impl Listeners {
         })
     }
 
-    /// The port the local sites are served at.
+    /// The port of the local sites.
     pub(crate) fn site_port(&self) -> std::io::Result<u16> {
         Ok(self.sites.local_addr()?.port())
     }
 
-    /// The base URL of every service, by name, and of the sites.
+    /// Returns the base URLs of the services and of the sites, by name.
     pub(crate) fn addresses(&self) -> std::io::Result<BTreeMap<&'static str, String>> {
         let mut addresses = BTreeMap::new();
         for (service, listener) in &self.services {

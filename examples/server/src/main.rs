@@ -1,7 +1,8 @@
-//! The stand-alone server: every service of the suite in one process, on a block of ports.
+//! The server program: every service of the suite in one process, on consecutive ports.
 //!
-//! Ready = one line `ready {json}` with all addresses on standard output. Logs go to standard error. SIGTERM and Ctrl-C
-//! drain and end with status 0; a second signal ends at once.
+//! When the server is ready, it prints one line `ready {json}` with all addresses to standard output. Logs go to
+//! standard error. After SIGTERM or Ctrl-C the server drains and exits with status 0; a second signal stops it
+//! immediately.
 
 mod config;
 mod import;
@@ -22,13 +23,13 @@ use clap::Parser;
 
 use crate::config::{Cli, Command, Config};
 
-/// Requests allocate a lot that lives briefly; this takes a tenth to a quarter off what one costs.
+/// Requests make many short-lived allocations. This allocator saves a tenth to a quarter of a request's cost.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // Variables that are not text are none of ours.
+    // Variables that are not valid text are ignored.
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let config = match Config::load(&cli, environment) {
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     if let Some(Command::CheckConfig) = cli.command {
         return check(&config);
     }
-    // Every line is written when this ends.
+    // Writes all waiting lines when it is dropped.
     let _log = match log::start(&config) {
         Ok(log) => log,
         Err(error) => {
@@ -67,7 +68,7 @@ fn main() -> ExitCode {
 
 #[expect(
     clippy::print_stdout,
-    reason = "the configuration is what was asked for"
+    reason = "the configuration is the output of this command"
 )]
 fn check(config: &Config) -> ExitCode {
     if let Err(error) = run::check(config) {
@@ -81,13 +82,13 @@ fn check(config: &Config) -> ExitCode {
         eprintln!("core-server: {contradiction}");
     }
     match contradictions.len() {
-        0 => eprintln!("core-server: the configuration is good"),
-        count => eprintln!("core-server: the configuration works, with contradictions: {count}"),
+        0 => eprintln!("core-server: the configuration is valid"),
+        count => eprintln!("core-server: the configuration is valid, with {count} contradictions"),
     }
     ExitCode::SUCCESS
 }
 
-/// Ends with 0 when every row made sense.
+/// Imports users. The exit status is 0 if every row was valid.
 fn import_users(config: &Config, file: &Path, dry_run: bool) -> ExitCode {
     match import::run(config, file, dry_run) {
         Ok(true) => ExitCode::SUCCESS,
@@ -99,7 +100,7 @@ fn import_users(config: &Config, file: &Path, dry_run: bool) -> ExitCode {
     }
 }
 
-/// An error with everything that led to it.
+/// Returns the text of an error with all its causes.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -113,7 +114,7 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// How long blocking calls, such as a look-up of a name, may delay the end of the process.
+/// How long blocking calls, such as a DNS lookup, may delay the end of the process.
 const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn serve(config: Config) -> Result<(), run_error::RunError> {

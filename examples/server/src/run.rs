@@ -1,4 +1,4 @@
-//! Puts the suite behind sockets and waits for the signal to end.
+//! Serves the suite on sockets until a signal stops the process.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::run_error::RunError;
 use crate::service::ServiceName;
 use crate::{welcome, workers};
 
-/// The loops that answer connections.
+/// The accept loops of the listeners.
 struct Servers {
     tasks: JoinSet<std::io::Result<()>>,
     options: ServeOptions,
@@ -40,7 +40,7 @@ impl Servers {
     {
         let mut stopped = self.stopped.clone();
         let shutdown = async move {
-            // A closed channel means the process ends anyway.
+            // A closed channel means that the process ends anyway.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
         let options = self.options.clone();
@@ -52,8 +52,8 @@ impl Servers {
 /// Time between the end of the longest drain and the forced end of the process.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
-/// Runs until SIGTERM or Ctrl-C. Then `/readyz` fails and no more jobs are claimed; after the drain delay everything drains at
-/// once.
+/// Runs until SIGTERM or Ctrl-C. Then `/readyz` fails and no more jobs are claimed. After the drain delay all listeners
+/// and workers drain at the same time.
 pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     let listeners = Listeners::bind(&config).await?;
     let addresses = listeners.addresses()?;
@@ -91,7 +91,7 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     if config.auth_api_key.is_none() {
         tracing::warn!("AUTH_API_KEY is not set: every request passes unauthenticated");
     }
-    // Whoever reads that it is ready may ask it to end at once.
+    // Signals are handled before the ready line is printed, because a reader of that line may send one at once.
     let mut signals = EndSignals::listen()?;
     announce(&config, &addresses);
     signals.next().await;
@@ -101,7 +101,7 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
         std::process::exit(1);
     });
     suite.stop_claiming();
-    // The receivers live as long as their servers; nobody left to tell is fine.
+    // Sending fails only if no server is left, which is fine.
     let _ = stop.send(true);
     let listener = &config.settings.listener;
     tokio::time::sleep(listener.drain_delay).await;
@@ -110,12 +110,12 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     let longest = listener.drain.max(config.settings.worker.drain) + STOP_MARGIN;
     let drained = tokio::time::timeout(longest, suite.shutdown_with(listeners)).await;
     if drained.is_err() {
-        tracing::warn!("the drain was cut off; what was not finished goes on at the next start");
+        tracing::warn!("the drain timed out; unfinished work continues at the next start");
     }
     Ok(())
 }
 
-/// The limits of the listeners, which all have the same proxies before them.
+/// Returns the limits of the listeners, which all have the same trusted proxies.
 fn listener_options(config: &Config) -> Result<ServeOptions, SuiteError> {
     let proxies = TrustedProxies::parse(&config.trusted_proxies);
     let trusted_proxies = proxies.map_err(|problem| ConfigError {
@@ -128,15 +128,15 @@ fn listener_options(config: &Config) -> Result<ServeOptions, SuiteError> {
     })
 }
 
-/// Tells whether a suite can be made of the configuration.
+/// Checks that a suite can be built from the configuration.
 ///
 /// # Errors
-/// [`SuiteError`] for the first setting that is wrong.
+/// [`SuiteError`] for the first invalid setting.
 pub(crate) fn check(config: &Config) -> Result<(), SuiteError> {
     builder(config).check()
 }
 
-/// Returns what contradicts something else in a configuration, as sentences. The server works all the same.
+/// Returns the contradictions of a configuration, as sentences. The server works in spite of them.
 pub(crate) fn contradictions(config: &Config) -> Vec<String> {
     let settings = builder(config).contradictions().into_iter();
     let settings = settings.map(|contradiction| format!("settings.{contradiction}"));
@@ -148,7 +148,7 @@ pub(crate) fn contradictions(config: &Config) -> Vec<String> {
         .collect()
 }
 
-/// A suite as the configuration describes it.
+/// Returns the builder for the suite that the configuration describes.
 pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     let mut builder = Suite::builder()
         .settings(|settings| settings.clone_from(&config.settings))
@@ -201,14 +201,14 @@ fn announce(config: &Config, addresses: &std::collections::BTreeMap<&'static str
     println!("ready {}", json!({ "addresses": addresses }));
 }
 
-/// The signals that ask the process to end: SIGTERM and Ctrl-C.
+/// The signals that stop the process: SIGTERM and Ctrl-C.
 struct EndSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl EndSignals {
-    /// From now on they no longer end the process by themselves.
+    /// Starts to handle the signals. They no longer end the process on their own.
     fn listen() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

@@ -1,8 +1,8 @@
-//! What ends the server.
+//! Errors that end the server.
 
 use core_suite::SuiteError;
 
-/// The reason for which the server, or the process that hosts workers, could not run.
+/// Why the server, or the process that hosts workers, could not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     #[error(transparent)]

@@ -1,28 +1,28 @@
-//! The services a process can run, and their ports.
+//! The services that a process can run, and their ports.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// A service of the suite; the word is its name everywhere.
+/// A service of the suite, with the name that is used in options and output.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ServiceName {
     /// The public entry point.
     Gateway,
-    /// Identity and access.
+    /// Identity and access management.
     Iam,
-    /// Platforms and what belongs to them.
+    /// Platforms, their entities and resources.
     Registry,
-    /// Jobs.
+    /// Provisioning jobs and their history.
     Provisioning,
-    /// The command-line client's backend.
+    /// The backend of the command-line client.
     Cli,
-    /// Stack templates.
+    /// The registry of stack templates.
     Stacks,
 }
 
 impl ServiceName {
-    /// How far above the gateway's port the service listens.
+    /// The distance of the service's port from the gateway's port.
     #[must_use]
     pub(crate) const fn port_offset(self) -> u16 {
         match self {
@@ -35,7 +35,7 @@ impl ServiceName {
         }
     }
 
-    /// The service's name.
+    /// Returns the service's name.
     #[must_use]
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -49,5 +49,5 @@ impl ServiceName {
     }
 }
 
-/// How far above the gateway's port the local sites are served.
+/// The distance of the local sites' port from the gateway's port.
 pub(crate) const SITES_PORT_OFFSET: u16 = 10;

@@ -1,26 +1,26 @@
-//! What a person who started the server wants to know next.
+//! The text that tells a person who started the server what to do next.
 
 use std::collections::BTreeMap;
 
 use crate::config::{Config, Database};
 
-/// The first things to do, as text for a terminal.
+/// Returns the first steps as text for a terminal.
 pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) -> String {
     let kept = match &config.database {
-        Database::Memory => "in memory; gone when the server ends".to_owned(),
+        Database::Memory => "in memory, and are lost when the server ends".to_owned(),
         Database::Sqlite(path) => format!("in {}", path.display()),
         Database::Postgres(_) => "in PostgreSQL".to_owned(),
     };
     let mut text =
-        format!("\nThe Platform Control API Suite is running; records are kept {kept}.\n");
+        format!("\nThe Platform Control API Suite is running; records are stored {kept}.\n");
     if config.smtp_url.is_none() {
         let outbox = config.data.join("outbox");
-        text.push_str(&format!("Mails are written into {}.\n", outbox.display()));
+        text.push_str(&format!("Mails are written to {}.\n", outbox.display()));
     }
     let infrastructure = match &config.cloudflare {
         Some(account) => {
             let id = &account.account_id;
-            format!("Infrastructure is made at Cloudflare, in the account {id}.")
+            format!("Infrastructure is created at Cloudflare, in the account {id}.")
         }
         None => workers(config),
     };
@@ -31,26 +31,26 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
     }
     if let (Some(iam), Some(gateway)) = (addresses.get("iam"), addresses.get("gateway")) {
         text.push_str(&format!(
-            "\nWhat to do next: sign up, and keep the token of the answer.\n\n  \
+            "\nNext steps: sign up, and use the token of the response as TOKEN below.\n\n  \
              curl -c cookies.txt -H 'content-type: application/json' {iam}/api/auth/sign-up/email \\\n    \
              -d '{{\"name\":\"Ada\",\"email\":\"ada@example.org\",\"password\":\"correct horse battery\"}}'\n  \
              curl -b cookies.txt -H 'origin: {iam}' -H 'content-type: application/json' {iam}/api/core/org-setup \\\n    \
              -d '{{\"name\":\"Analytical Engines\",\"slug\":\"engines\"}}'\n  \
              curl -H 'authorization: Bearer TOKEN' {gateway}/api/v1/platforms\n\n\
-             Or watch the whole way to a live site:  cargo run --release -p core-tour\n"
+             Or watch the complete way to a live site:  cargo run --release -p core-tour\n"
         ));
     }
     if config.auth_api_key.is_none() {
-        text.push_str("\nAUTH_API_KEY is not set: every request passes unauthenticated. For this machine only.\n");
+        text.push_str("\nAUTH_API_KEY is not set: every request is accepted unauthenticated. Use this on a local machine only.\n");
     }
     text
 }
 
-/// Whether workers run, and what is to do if they do not.
+/// Returns whether workers run, and how to enable them if not.
 pub(crate) fn workers(config: &Config) -> String {
     match &config.workerd {
         Some(workerd) => format!("Workers run with {}.", workerd.program().display()),
-        None => "Workers are stored and do not run: workerd was not found (npm install workerd, or WORKERD_BIN)."
+        None => "Workers are stored but do not run: workerd was not found (run npm install workerd, or set WORKERD_BIN)."
             .to_owned(),
     }
 }

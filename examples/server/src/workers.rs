@@ -8,19 +8,21 @@ use core_suite::{SuiteError, SystemClock, WorkerHostCommand, run_worker_host};
 use crate::config::Config;
 use crate::run_error::RunError;
 
-/// Settings of the allocator, mimalloc. Unless told otherwise it reserves a gibibyte at once, all that the process may have.
+/// Settings of the allocator, mimalloc. By default it reserves one gibibyte at once, which is the process's memory
+/// limit.
 const ALLOCATOR: [(&str, &str); 2] = [
     ("MIMALLOC_ARENA_EAGER_COMMIT", "0"),
-    // KiB.
+    // The unit is KiB.
     ("MIMALLOC_ARENA_RESERVE", "65536"),
 ];
 
-/// The command that starts this program as the process that hosts workers; `None` if the program is unknown.
+/// Returns the command that starts this program as the process that hosts workers; `None` if the path of the program is
+/// unknown.
 pub(crate) fn command(config: &Config) -> Option<WorkerHostCommand> {
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => {
-            tracing::warn!(%error, "the server hosts workers itself: it cannot start itself");
+            tracing::warn!(%error, "the path of this program is unknown, so the server hosts workers in its own process");
             return None;
         }
     };
@@ -44,10 +46,10 @@ pub(crate) fn command(config: &Config) -> Option<WorkerHostCommand> {
 /// Hosts workers until the server that started this process ends.
 ///
 /// # Errors
-/// [`RunError`] if a server did not start this process, or the data folder cannot be opened.
+/// [`RunError`] if no server started this process, or if the data folder cannot be opened.
 pub(crate) fn run() -> Result<(), RunError> {
     tokio::runtime::Builder::new_multi_thread()
-        // The stacks of threads count as memory, which is limited.
+        // Thread stacks count towards the memory limit.
         .max_blocking_threads(32)
         .enable_all()
         .build()?

@@ -1,4 +1,4 @@
-//! A small HTTP client: JSON in, JSON out, and an upload that tells how far it is.
+//! A small HTTP client: JSON requests and responses, and an upload that reports its progress.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -17,30 +17,30 @@ use crate::failure::Failure;
 
 type Outgoing = http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>;
 
-/// Speaks to one server.
+/// A client with a connection pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pool: Pool<HttpConnector, Outgoing>,
 }
 
-/// What came back.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// The status.
+    /// The status code of the response.
     pub(crate) status: StatusCode,
-    /// The headers.
+    /// The headers of the response.
     pub(crate) headers: http::HeaderMap,
-    /// The body as it came.
+    /// The body in bytes, as received.
     pub(crate) bytes: Bytes,
 }
 
 impl Answer {
-    /// The body as JSON; `null` when it is not JSON.
+    /// Returns the body as JSON; `null` if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes).unwrap_or(Value::Null)
     }
 
-    /// The answer, provided it has the status the interface promises.
+    /// Returns the response if it has the expected status, or else an error with its body.
     pub(crate) fn expect(self, status: u16, what: &str) -> Result<Self, Failure> {
         if self.status.as_u16() == status {
             return Ok(self);
@@ -53,7 +53,7 @@ impl Answer {
     }
 }
 
-/// A request in the making.
+/// A request that is being built.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     client: &'a Client,
@@ -62,14 +62,14 @@ pub(crate) struct Call<'a> {
 }
 
 impl Client {
-    /// A client with a pool of its own.
+    /// Creates a client with its own connection pool.
     pub(crate) fn new() -> Self {
         Self {
             pool: Pool::builder(TokioExecutor::new()).build_http(),
         }
     }
 
-    /// Starts a request. Names below `.localhost` are this machine, whatever its resolver thinks.
+    /// Starts a request. Hostnames below `.localhost` are sent to this machine without asking the system's resolver.
     pub(crate) fn call(&self, method: Method, url: &str) -> Result<Call<'_>, Failure> {
         let uri: Uri = url.parse().map_err(|e| Failure(format!("{url}: {e}")))?;
         let authority = uri
@@ -104,13 +104,13 @@ impl Call<'_> {
         self.header(AUTHORIZATION.as_str(), &value)
     }
 
-    /// Sends JSON.
+    /// Sets a JSON body.
     pub(crate) fn json(mut self, body: &Value) -> Self {
         self.body = Full::from(body.to_string()).boxed();
         self.header(CONTENT_TYPE.as_str(), "application/json")
     }
 
-    /// Sends bytes in pieces, telling after each how many are gone.
+    /// Sets a body that is sent in pieces. `told` is called after each piece with the number of bytes sent so far.
     pub(crate) fn upload(
         mut self,
         content_type: &str,
@@ -128,7 +128,7 @@ impl Call<'_> {
             .header(CONTENT_LENGTH.as_str(), &length)
     }
 
-    /// Sends the request and reads the whole answer.
+    /// Sends the request and reads the complete response.
     pub(crate) async fn send(self) -> Result<Answer, Failure> {
         let request = self
             .builder
@@ -155,7 +155,7 @@ impl Call<'_> {
     }
 }
 
-/// How many bytes of an upload go out at once.
+/// The size of one piece of an upload, in bytes.
 const PIECE: usize = 16 * 1024;
 
 struct Upload {

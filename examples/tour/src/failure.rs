@@ -1,6 +1,6 @@
-//! Why the tour ended early.
+//! The error that ends the tour early.
 
-/// Something was not as the interface says.
+/// An unexpected response or an I/O error, as text.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Failure(pub(crate) String);

@@ -1,6 +1,6 @@
-//! The main job of the suite, shown as it happens, over nothing but its public HTTP interface.
+//! A tour of the suite's main features with live output. It uses only the public HTTP interface.
 //!
-//! Ends with status 1 when any step is not as the interface says.
+//! Exits with status 1 if a step has an unexpected result.
 
 mod client;
 mod failure;
@@ -17,19 +17,19 @@ use clap::Parser;
 use crate::failure::Failure;
 use crate::server::{Addresses, OwnServer};
 
-/// Takes the tour: sign-up, a platform, a live site, suspension, and everything removed again.
+/// Takes a tour: sign-up, a platform, a live site, suspension, and the removal of everything.
 #[derive(Parser)]
 struct Options {
-    /// The gateway of a running server; without it the tour starts one of its own.
+    /// The base URL of a running server's gateway. Without it the tour starts its own server.
     #[arg(long, requires_all = ["iam", "service_key"])]
     gateway: Option<String>,
-    /// The IAM service of that server.
+    /// The base URL of that server's IAM service.
     #[arg(long)]
     iam: Option<String>,
     /// The service key of that server.
     #[arg(long, env = "AUTH_API_KEY", hide_env_values = true)]
     service_key: Option<String>,
-    /// The built site to deploy.
+    /// The folder of the built site to deploy.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../site"))]
     site: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! The server the tour speaks to: one it starts, or one it is pointed at.
+//! The server that the tour uses: its own, or a running one.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use tokio::process::{Child, Command};
 
 use crate::failure::Failure;
 
-/// Where the services are, and the key of the operator.
+/// The addresses of the services, and the operator's key.
 #[derive(Clone)]
 pub(crate) struct Addresses {
     /// The gateway's base URL.
@@ -20,7 +20,7 @@ pub(crate) struct Addresses {
     pub(crate) service_key: String,
 }
 
-/// A server of the tour's own; its data vanish with it.
+/// A server that the tour starts. Its data is deleted at the end.
 #[derive(Debug)]
 pub(crate) struct OwnServer {
     child: Child,
@@ -28,7 +28,7 @@ pub(crate) struct OwnServer {
 }
 
 impl OwnServer {
-    /// Starts a server with fresh data on free ports and waits until it is ready.
+    /// Starts a server with fresh data on free ports, and waits until it is ready.
     pub(crate) async fn start() -> Result<(Self, Addresses), Failure> {
         let data = tempfile::tempdir().map_err(Failure::from)?;
         let service_key = format!("service-key-of-the-tour-{}", std::process::id());
@@ -42,7 +42,7 @@ impl OwnServer {
             .stderr(std::fs::File::create(&log)?)
             .kill_on_drop(true)
             .spawn()
-            .map_err(|e| Failure(format!("the server does not start: {e}")))?;
+            .map_err(|e| Failure(format!("the server could not be started: {e}")))?;
         let stdout = child
             .stdout
             .take()
@@ -56,7 +56,7 @@ impl OwnServer {
         let address = |name: &str| -> Result<String, Failure> {
             let url = ready["addresses"][name].as_str();
             url.map(str::to_owned)
-                .ok_or_else(|| Failure(format!("the server names no address for {name}")))
+                .ok_or_else(|| Failure(format!("the server reported no address for {name}")))
         };
         let addresses = Addresses {
             gateway: address("gateway")?,
@@ -66,13 +66,13 @@ impl OwnServer {
         Ok((Self { child, _data: data }, addresses))
     }
 
-    /// Ends the server.
+    /// Stops the server.
     pub(crate) async fn stop(mut self) -> Result<(), Failure> {
         self.child.kill().await.map_err(Failure::from)
     }
 }
 
-/// Reads lines until the one that begins with `ready`; the rest of it is JSON.
+/// Reads lines until the one that begins with `ready`. Returns the JSON after that word.
 async fn ready_line(mut output: BufReader<tokio::process::ChildStdout>) -> Result<Value, Failure> {
     let mut line = String::new();
     while output.read_line(&mut line).await.map_err(Failure::from)? > 0 {
@@ -93,7 +93,7 @@ async fn ready_line(mut output: BufReader<tokio::process::ChildStdout>) -> Resul
     Err(Failure("the server ended before it was ready".to_owned()))
 }
 
-/// The server's binary stands beside this one; where it does not, cargo builds it.
+/// Returns the path of the server's binary, which is next to this one. Builds it with cargo if cargo runs the tour.
 async fn binary() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe().map_err(Failure::from)?;
     let folder = own.parent().map(Path::to_owned).unwrap_or_default();
@@ -106,14 +106,14 @@ async fn binary() -> Result<PathBuf, Failure> {
         }
         let status = build.status().await.map_err(Failure::from)?;
         if !status.success() {
-            return Err(Failure("core-server does not build".to_owned()));
+            return Err(Failure("core-server could not be built".to_owned()));
         }
     }
     if binary.is_file() {
         return Ok(binary);
     }
     Err(Failure(format!(
-        "there is no {}; run the tour with cargo",
+        "{} does not exist; run the tour with cargo",
         binary.display()
     )))
 }

@@ -1,16 +1,16 @@
-//! What the person sees: bars on a terminal, plain lines elsewhere.
+//! The output of the tour: progress bars on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Writes the tour's story.
+/// Writes the output of the tour.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Show {
     terminal: bool,
 }
 
-/// Something that gets done bit by bit.
+/// The progress of one operation.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
@@ -18,37 +18,31 @@ pub(crate) struct Progress {
 }
 
 impl Show {
-    /// For this process's standard error and output.
+    /// Creates the output for this process's standard output and error.
     pub(crate) fn new() -> Self {
         Self {
             terminal: std::io::stderr().is_terminal(),
         }
     }
 
-    /// Begins a chapter.
-    #[expect(
-        clippy::print_stdout,
-        reason = "the story is the output of this program"
-    )]
+    /// Prints the heading of a chapter.
+    #[expect(clippy::print_stdout, reason = "the tour prints to standard output")]
     pub(crate) fn chapter(self, title: &str) {
         println!("\n-- {title}");
     }
 
-    /// Tells one thing.
-    #[expect(
-        clippy::print_stdout,
-        reason = "the story is the output of this program"
-    )]
+    /// Prints one line.
+    #[expect(clippy::print_stdout, reason = "the tour prints to standard output")]
     pub(crate) fn line(self, text: &str) {
         println!("   {text}");
     }
 
-    /// Begins something that takes `length` steps.
+    /// Starts the progress of an operation with `length` steps.
     pub(crate) fn steps(self, length: u64) -> Progress {
         self.progress(length, "   [{bar:30}] {pos}/{len} {msg}")
     }
 
-    /// Begins something that takes `length` bytes.
+    /// Starts the progress of an operation with `length` bytes.
     pub(crate) fn bytes(self, length: u64) -> Progress {
         self.progress(length, "   [{bar:30}] {bytes}/{total_bytes} {msg}")
     }
@@ -67,16 +61,13 @@ impl Show {
 }
 
 impl Progress {
-    /// The bar itself, for updates from elsewhere; `None` where there is no terminal.
+    /// Returns the progress bar, so that other code can update it; `None` without a terminal.
     pub(crate) fn bar(&self) -> Option<ProgressBar> {
         self.bar.clone()
     }
 
-    /// Shows how far it is.
-    #[expect(
-        clippy::print_stdout,
-        reason = "the story is the output of this program"
-    )]
+    /// Shows the current progress.
+    #[expect(clippy::print_stdout, reason = "the tour prints to standard output")]
     pub(crate) fn at(&mut self, done: u64, of: u64, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_length(of);
@@ -91,7 +82,7 @@ impl Progress {
         }
     }
 
-    /// Ends it.
+    /// Finishes the progress bar.
     pub(crate) fn end(self) {
         if let Some(bar) = self.bar {
             bar.finish();

@@ -1,4 +1,4 @@
-//! The site that is deployed: packed as it lies in its folder.
+//! The site that the tour deploys, packed from its folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// A built site.
 #[derive(Debug)]
 pub(crate) struct Site {
-    /// Path inside the site and content of every file.
+    /// The path inside the site and the content of every file.
     pub(crate) files: Vec<(String, Vec<u8>)>,
 }
 
@@ -42,7 +42,7 @@ impl Site {
         Ok(Self { files })
     }
 
-    /// The site as `tar.gz`.
+    /// Returns the site as `tar.gz`.
     pub(crate) fn pack(&self) -> Result<Vec<u8>, Failure> {
         let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
         for (name, content) in &self.files {

@@ -1,4 +1,4 @@
-//! The tour itself, chapter by chapter.
+//! The chapters of the tour.
 
 use std::path::Path;
 
@@ -12,21 +12,21 @@ use crate::server::Addresses;
 use crate::show::Show;
 use crate::site::Site;
 
-/// How often a job or deployment is asked for before the tour gives up; each question waits a second at the server.
+/// Maximum number of polls for a job or a deployment. Each poll waits up to one second at the server.
 const MAX_POLLS: u32 = 120;
 
-/// What the chapters share.
+/// The state that the chapters share.
 struct Tour<'a> {
     at: &'a Addresses,
     client: Client,
     show: Show,
-    /// The signed-in person's session token.
+    /// The session token of the signed-in user.
     session: String,
-    /// The platform made for the organization.
+    /// The id of the organization's platform.
     platform: String,
 }
 
-/// Takes the whole tour.
+/// Takes the complete tour.
 pub(crate) async fn take(at: &Addresses, site: &Path) -> Result<(), Failure> {
     let (client, show) = (Client::new(), Show::new());
     let site = Site::read(site)?;
@@ -52,23 +52,23 @@ pub(crate) async fn take(at: &Addresses, site: &Path) -> Result<(), Failure> {
     let url = tour.deploy(&site).await?;
     show.chapter("Fetch the live site");
     tour.compare(&url, &site).await?;
-    show.chapter("What there is now");
+    show.chapter("List the resources and the audit log");
     tour.list().await?;
     show.chapter("Suspend and restore");
     tour.suspend_and_restore().await?;
     show.chapter("Remove everything");
     tour.deprovision(&url).await?;
-    show.chapter("Done: every step was as the interface says");
+    show.chapter("Done: every step had the expected result");
     Ok(())
 }
 
-/// A word that no earlier tour of the same server used.
+/// Returns a word that no earlier tour of the same server used.
 fn unique() -> String {
     format!("{}-{}", std::process::id(), tempfile_suffix())
 }
 
 fn tempfile_suffix() -> String {
-    // The name of a fresh temporary file is unique on this machine.
+    // The name of a new temporary file is unique on this machine.
     tempfile::NamedTempFile::new()
         .map_or_else(
             |_| "x".to_owned(),
@@ -195,7 +195,7 @@ impl Tour<'_> {
                 _ => {}
             }
         }
-        Err(Failure(format!("job {job} does not end")))
+        Err(Failure(format!("job {job} did not end in time")))
     }
 
     async fn publish_stack(&self, run: &str) -> Result<(), Failure> {
@@ -276,7 +276,9 @@ impl Tour<'_> {
                 _ => last = status,
             }
         }
-        Err(Failure(format!("deployment {deployment} does not end")))
+        Err(Failure(format!(
+            "deployment {deployment} did not end in time"
+        )))
     }
 
     async fn compare(&self, url: &str, site: &Site) -> Result<(), Failure> {
@@ -290,7 +292,7 @@ impl Tour<'_> {
                 .await?
                 .expect(200, &page)?;
             if answer.bytes != content.as_slice() {
-                return Err(Failure(format!("{page} is not what was uploaded")));
+                return Err(Failure(format!("{page} differs from the uploaded file")));
             }
         }
         let front = self
@@ -393,14 +395,16 @@ impl Tour<'_> {
             .send()
             .await?
             .expect(404, "the removed site")?;
-        self.show.line("the site is gone");
+        self.show.line("the site has been removed");
         Ok(())
     }
 }
 
 fn text(object: &Value, field: &str) -> Result<String, Failure> {
     let value = object[field].as_str();
-    value
-        .map(str::to_owned)
-        .ok_or_else(|| Failure(format!("no text in {field}: {object}")))
+    value.map(str::to_owned).ok_or_else(|| {
+        Failure(format!(
+            "the field {field} is missing or not a string: {object}"
+        ))
+    })
 }

@@ -9,12 +9,12 @@ impl Arguments {
         Self(std::env::args().skip(1).collect())
     }
 
-    /// Whether a person asked for figures; otherwise every part runs once, tiny, to see that it works.
+    /// Returns whether to measure (`--bench`). Otherwise every part runs once with tiny sizes, as a test.
     pub(crate) fn is_bench(&self) -> bool {
         self.has("--bench")
     }
 
-    /// Whether a test runner wants the names of tests, of which there are none.
+    /// Returns whether a test runner asks for the list of tests, which is empty.
     pub(crate) fn asks_for_list(&self) -> bool {
         self.has("--list")
     }
@@ -23,7 +23,7 @@ impl Arguments {
         self.0.iter().any(|argument| argument == flag)
     }
 
-    /// What follows `flag`.
+    /// Returns the argument after `flag`.
     pub(crate) fn value(&self, flag: &str) -> Option<&str> {
         let at = self.0.iter().position(|argument| argument == flag)?;
         self.0.get(at + 1).map(String::as_str)

@@ -1,4 +1,4 @@
-//! The stores, and where a measured process keeps its data.
+//! The stores, and the locations of a measured process's data.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const KEY: [u8; 32] = [7; 32];
 
-/// A store.
+/// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Backend {
     Memory,
@@ -22,7 +22,7 @@ pub(crate) enum Backend {
 }
 
 impl Backend {
-    /// The name people know it by.
+    /// The name for reports.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -32,16 +32,16 @@ impl Backend {
     }
 }
 
-/// Whether a Postgres server was given, to create databases on.
+/// Returns whether the URL of a Postgres server is set, on which databases can be created.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the one setting of tests and benchmarks"
+    reason = "the only setting of tests and benchmarks"
 )]
 pub(crate) fn has_postgres() -> bool {
     std::env::var("CORE_TEST_POSTGRES_URL").is_ok_and(|url| !url.is_empty())
 }
 
-/// A store and the folder and database its data is in: what a child process is told.
+/// A store, and the folder and database of its data. Child processes receive it as their configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Location {
     pub(crate) backend: Backend,
@@ -49,7 +49,7 @@ pub(crate) struct Location {
     url: String,
 }
 
-/// A location of its own, removed when dropped.
+/// A fresh location, which is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) location: Location,
@@ -92,7 +92,7 @@ impl Location {
         self.folder.join("core.sqlite")
     }
 
-    /// A suite with its data here.
+    /// Returns a builder for a suite with its data here.
     pub(crate) fn suite(&self) -> SuiteBuilder {
         let builder = Suite::builder().data_folder(self.folder.join("data"));
         match self.backend {
@@ -102,14 +102,14 @@ impl Location {
         }
     }
 
-    /// What wakes workers on other nodes of the store; none where there can be no others.
+    /// Returns the hints that wake workers on other nodes; `None` if the store cannot have other nodes.
     pub(crate) fn hints(&self) -> Option<Arc<dyn JobHints>> {
         let config = postgres::PostgresConfig::new(&self.url, KEY);
         (self.backend == Backend::Postgres)
             .then(|| Arc::new(postgres::Hints::open(&config, "core_jobs").unwrap()) as _)
     }
 
-    /// Takes deleted rows out of the tables at once, which Postgres does by itself from minute to minute.
+    /// Removes deleted rows from the tables at once. Postgres does this on its own only every few minutes.
     pub(crate) async fn vacuum(&self) {
         if self.backend == Backend::Postgres {
             let database = core_storage::testing::connect(&self.url).await;
@@ -117,7 +117,7 @@ impl Location {
         }
     }
 
-    /// The store alone.
+    /// Opens the store without a suite.
     pub(crate) async fn store(&self) -> Arc<dyn Store> {
         let clock = Arc::new(SystemClock);
         match self.backend {

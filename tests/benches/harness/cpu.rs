@@ -1,14 +1,14 @@
-//! What a process uses, from `/proc`, and the cores it runs on. Zero where there is no `/proc`.
+//! The resource use of a process, read from `/proc`, and the cores that it runs on. Values are zero without `/proc`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The kernel counts processor time for `/proc` in hundredths of a second.
+/// The unit of processor times in `/proc`: a hundredth of a second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The processor time a process has used, in user and kernel mode, all threads.
+/// Returns the processor time that a process has used, in user and kernel mode, of all threads.
 pub(crate) fn time_of(process: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The second field is the program's name in brackets, which may contain spaces.
@@ -21,10 +21,10 @@ pub(crate) fn time_of(process: u32) -> Duration {
     TICK * (ticks(user).unwrap_or(0) + ticks(kernel).unwrap_or(0))
 }
 
-/// The number of cores, once processes are bound to them.
+/// The number of cores; set once processes are bound to them.
 static BOUND: OnceLock<usize> = OnceLock::new();
 
-/// The cores a process may use. The measured server and its clients do not take each other's time.
+/// The cores that a process may use. The measured server and its clients use different cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cores {
     Server,
@@ -33,8 +33,8 @@ pub(crate) enum Cores {
 }
 
 impl Cores {
-    /// Keeps this process, a client, to its core; from now on children are kept to theirs. Nothing is bound on a machine
-    /// with one core, or without `taskset`.
+    /// Binds this process, a client, to its core. Child processes started from now on are bound to their cores. Nothing
+    /// is bound on a machine with one core, or without `taskset`.
     pub(crate) fn bind_this_process() {
         let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let process = std::process::id().to_string();
@@ -46,7 +46,7 @@ impl Cores {
         }
     }
 
-    /// As `taskset` reads it.
+    /// Returns the list of cores in the syntax of `taskset`.
     fn list(self, count: usize) -> String {
         match self {
             Self::Server => "0".to_owned(),
@@ -55,7 +55,7 @@ impl Cores {
         }
     }
 
-    /// A command that runs the program on these cores.
+    /// Returns a command that runs the program on these cores.
     pub(crate) fn command(self, program: &Path) -> Command {
         let Some(count) = BOUND.get() else {
             return Command::new(program);

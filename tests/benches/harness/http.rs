@@ -1,4 +1,4 @@
-//! HTTP/1.1 over plain sockets: as cheap as a client can be, so that the server is what is measured.
+//! HTTP/1.1 over plain sockets. The client is as cheap as possible, so that mainly the server is measured.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Writes a request as it goes over the wire.
+/// Returns the bytes of a request.
 pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: bench.test\r\n");
     for (name, value) in headers {
@@ -22,15 +22,15 @@ pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: 
     bytes
 }
 
-/// What the beginning of an answer says.
+/// The parsed start of a response.
 struct Head {
     status: u16,
-    /// Of head and body, in bytes.
+    /// The length of head and body, in bytes.
     length: usize,
     body_at: usize,
 }
 
-/// Reads the head of an answer; `None` when it is not complete yet.
+/// Parses the head of a response; `None` if it is not complete yet.
 fn head(bytes: &[u8]) -> Option<Head> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let text = std::str::from_utf8(&bytes[..end]).unwrap();
@@ -49,12 +49,12 @@ fn head(bytes: &[u8]) -> Option<Head> {
     })
 }
 
-/// A connection that is kept alive.
+/// A keep-alive connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     address: SocketAddr,
     stream: TcpStream,
-    /// Whether the answer to the last request has not come: what comes now would be mistaken for another's.
+    /// True if the response to the last request is missing. Later bytes could be mistaken for another response.
     is_broken: bool,
     buffer: Vec<u8>,
 }
@@ -69,7 +69,7 @@ impl Connection {
         })
     }
 
-    /// Asks, and answers status and body. A connection on which something failed is opened again first.
+    /// Sends a request. Returns the status and body of the response. A broken connection is reopened first.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> std::io::Result<(u16, &[u8])> {
         if self.is_broken {
             self.stream = connect(self.address).await?;
@@ -97,7 +97,7 @@ async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// An answer to a call that is not measured.
+/// The response to a call that is not measured.
 #[derive(Debug)]
 pub(crate) struct Reply {
     head: String,
@@ -109,7 +109,7 @@ impl Reply {
         self.json[field].as_str().unwrap().to_owned()
     }
 
-    /// The cookie that the answer sets, as it is sent back.
+    /// Returns the first cookie that the response sets, as a client sends it back.
     pub(crate) fn cookie(&self) -> String {
         let lines = self.head.lines();
         let cookie = lines.filter_map(|line| line.split_once(": "));
@@ -119,7 +119,7 @@ impl Reply {
     }
 }
 
-/// Asks over a connection of its own; panics unless the answer is a success.
+/// Sends a request over a new connection. Panics unless the response is a success.
 pub(crate) fn call(address: SocketAddr, request: &[u8]) -> Reply {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     stream.write_all(request).unwrap();
@@ -129,7 +129,7 @@ pub(crate) fn call(address: SocketAddr, request: &[u8]) -> Reply {
         let count = stream.read(&mut part).unwrap();
         bytes.extend_from_slice(&part[..count]);
         let Some(head) = head(&bytes) else {
-            assert!(count > 0, "the server hung up");
+            assert!(count > 0, "the server closed the connection");
             continue;
         };
         if bytes.len() < head.length {

@@ -1,4 +1,4 @@
-//! A served suite as its clients see it, and somebody who has a platform there.
+//! A served suite from the perspective of its clients, and a user with a platform.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use super::process::{Process, address};
 /// The key of operators.
 pub(crate) const SERVICE_KEY: &str = "bench-service-key";
 
-/// The origin IAM trusts cookies from.
+/// The origin from which IAM accepts cookies.
 pub(crate) const IAM: &str = "http://iam.bench.test";
 
 /// A process that serves a suite.
@@ -22,7 +22,7 @@ pub(crate) struct Installation {
     pub(crate) registry: SocketAddr,
 }
 
-/// Somebody with a platform, and with a session in which the platform is theirs.
+/// A user with a platform, and a session that acts for the platform.
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
     pub(crate) token: String,
@@ -30,7 +30,7 @@ pub(crate) struct Person {
 }
 
 impl Installation {
-    /// Waits until the process says where it listens.
+    /// Waits until the process reports its addresses.
     pub(crate) fn of(mut process: Process) -> Self {
         let ready = process.says("ready");
         let addresses = &ready["addresses"];
@@ -42,7 +42,7 @@ impl Installation {
         }
     }
 
-    /// Signs somebody up and waits until their platform has its infrastructure, so that no job runs beside a measurement.
+    /// Signs a user up, and waits until the platform is provisioned, so that no job runs during a measurement.
     pub(crate) fn sign_up(&self, slug: &str, origin: &str) -> Person {
         let sign_up = credentials(slug);
         let signed_up = self.post_iam("/api/auth/sign-up/email", &[], &sign_up);
@@ -68,19 +68,19 @@ impl Installation {
     }
 }
 
-/// What somebody signs up and in with.
+/// Returns the credentials to sign up and in with.
 pub(crate) fn credentials(slug: &str) -> Value {
     let email = format!("{slug}@example.org");
     json!({ "name": "Ada", "email": email, "password": "correct horse battery" })
 }
 
 impl Person {
-    /// A request with their session.
+    /// Returns a request with the user's session.
     pub(crate) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Vec<u8> {
         with_bearer(&self.token, method, path, body)
     }
 
-    /// The path of their platform, or below it.
+    /// Returns the path of the user's platform, or a path below it.
     pub(crate) fn at(&self, rest: &str) -> String {
         format!("/api/v1/platforms/{}{rest}", self.platform)
     }
@@ -94,14 +94,14 @@ impl Person {
         loop {
             match get(&path).text("status").as_str() {
                 "COMPLETED" => return,
-                "FAILED" => panic!("the platform was not set up"),
+                "FAILED" => panic!("the platform could not be provisioned"),
                 _ => {}
             }
         }
     }
 }
 
-/// A request with a session or the service key, and a body of JSON.
+/// Returns a request with a session token or the service key, and a JSON body.
 pub(crate) fn with_bearer(token: &str, method: &str, path: &str, body: Option<&Value>) -> Vec<u8> {
     let bearer = format!("Bearer {token}");
     let mut headers = vec![("authorization", bearer.as_str())];

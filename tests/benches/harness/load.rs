@@ -1,4 +1,4 @@
-//! The load: connections that ask again as soon as they are answered.
+//! The load: connections that send the next request as soon as they get a response.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 use super::cpu;
 use super::http::Connection;
 
-/// How many connections ask at once.
+/// The number of concurrent connections.
 pub(crate) const CONNECTIONS: usize = 32;
 
-/// The longest time to wait for enough answers.
+/// Maximum time to wait for the required number of responses.
 const LONGEST: Duration = Duration::from_secs(15);
 
-/// Writes the next request.
+/// Returns the next request.
 pub(crate) type Requests = Arc<dyn Fn() -> Arc<[u8]> + Send + Sync>;
 
-/// The same request again and again.
+/// Returns the same request every time.
 pub(crate) fn always(request: Vec<u8>) -> Requests {
     let request: Arc<[u8]> = request.into();
     Arc::new(move || Arc::clone(&request))
 }
 
-/// What is asked of which process.
+/// A process to measure, and the requests that it gets.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) process: u32,
@@ -31,26 +31,26 @@ pub(crate) struct Target {
     pub(crate) requests: Requests,
 }
 
-/// How long to ask.
+/// The duration of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) warm_up: Duration,
     pub(crate) measured: Duration,
-    /// Answers without which a round says nothing: it is as much longer as they take.
+    /// The minimum number of responses for a meaningful round. The round is extended until it is reached.
     pub(crate) answers: u32,
 }
 
-/// What one round of asking showed.
+/// The result of one round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    /// Processor time of the process for each request, in microseconds.
+    /// Processor time of the process per request, in microseconds.
     pub(crate) cpu_us: f64,
-    /// Requests answered in a second.
+    /// Responses per second.
     pub(crate) per_second: f64,
 }
 
 impl Target {
-    /// Asks with every connection for as long as said. Panics when an answer is no success.
+    /// Sends requests on every connection for the given time. Panics if a response is not a success.
     pub(crate) fn sample(&self, times: Times) -> Sample {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -1,5 +1,5 @@
-//! What the benchmarks and the soak share: child processes whose CPU time is their own, the stores they use, and a cheap
-//! HTTP client.
+//! Code that the benchmarks and the soak test share: child processes whose CPU time can be measured, the stores they
+//! use, and a cheap HTTP client.
 
 pub(crate) mod arguments;
 pub(crate) mod backend;

@@ -1,4 +1,4 @@
-//! A child process: this program in another role, or a server. It is told to end by closing its standard input.
+//! A child process: this program in another role, or a server. Closing its standard input asks it to end.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::cpu::Cores;
 
-/// A running child; killed when dropped.
+/// A running child process. It is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -35,18 +35,18 @@ impl Process {
         self.child.id()
     }
 
-    /// What the child says on its next line that begins with this word, as JSON.
+    /// Waits for the child's next line that begins with this word. Returns the JSON after the word.
     pub(crate) fn says(&mut self, word: &str) -> Value {
         loop {
             let line = self.output.next();
-            let line = line.unwrap_or_else(|| panic!("the child ended before it said {word}"));
+            let line = line.unwrap_or_else(|| panic!("the child ended before it printed {word}"));
             if let Some(json) = line.unwrap().strip_prefix(word) {
                 return serde_json::from_str(json).unwrap();
             }
         }
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Asks the child to end, and waits until it has ended.
     pub(crate) fn end(mut self) {
         drop(self.child.stdin.take());
         let status = self.child.wait().unwrap();
@@ -56,26 +56,26 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Says a word to the parent.
+/// Prints a word and a JSON value for the parent.
 pub(crate) fn say(word: &str, what: &Value) {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{word} {what}").unwrap();
     output.flush().unwrap();
 }
 
-/// Returns when the parent wants this process to end.
+/// Waits until the parent asks this process to end.
 pub(crate) async fn asked_to_end() {
     let read = || std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     let _ = tokio::task::spawn_blocking(read).await;
 }
 
-/// The address in `http://127.0.0.1:8080`.
+/// Parses a URL such as `http://127.0.0.1:8080` into an address.
 pub(crate) fn address(url: &Value) -> SocketAddr {
     let url = url.as_str().unwrap();
     url.strip_prefix("http://").unwrap().parse().unwrap()

@@ -1,4 +1,4 @@
-//! The role of the measured server: a suite behind sockets.
+//! The role of the measured server: a suite that listens on sockets.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tower::Service;
 use super::installation::{IAM, SERVICE_KEY};
 use super::process::{asked_to_end, say};
 
-/// Opens what the builder describes, says where it listens, and serves until it is asked to end.
+/// Builds the suite, reports its addresses, and serves until it is asked to end.
 pub(crate) async fn serve(builder: SuiteBuilder) {
     let builder = builder.iam_url(IAM).service_key(SERVICE_KEY);
     let suite = builder.settings(lift_rates).build().await.unwrap();
@@ -27,7 +27,7 @@ pub(crate) async fn serve(builder: SuiteBuilder) {
     suite.shutdown().await;
 }
 
-/// All clients have one address here, which nobody must take for abuse.
+/// Lifts all rate limits, because all clients have the same address here.
 fn lift_rates(settings: &mut Settings) {
     let minute = Duration::from_secs(60);
     for kind in RateKind::ALL {

@@ -1,15 +1,15 @@
-//! The classes of requests, and how many of each there are.
+//! The classes of requests, and their shares.
 
-/// What somebody does.
+/// A class of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Looks at a platform, its entities, or their session.
+    /// Reads a platform, its entities or resources, or the session.
     Read,
-    /// Creates an entity, or gives one another name.
+    /// Creates or renames an entity.
     Write,
     /// Signs in with a password.
     SignIn,
-    /// Queues the job that sees to a platform's infrastructure.
+    /// Queues the job that provisions a platform.
     Job,
     /// Deploys a small site.
     Deploy,
@@ -34,7 +34,7 @@ impl Class {
         }
     }
 
-    /// How many of 1,000 requests are of it.
+    /// The share of requests, in a thousandth.
     const fn share(self) -> u64 {
         match self {
             Self::Read => 887,
@@ -45,9 +45,10 @@ impl Class {
         }
     }
 
-    /// The class of the request with this number: the shares are exact in every 1,000, and evenly spread.
+    /// Returns the class of the request with this number. The shares are exact in every 1,000 requests, and evenly
+    /// distributed.
     pub(crate) fn of(number: u64) -> Self {
-        // A prime: each remainder comes once.
+        // The factor is prime, so that each remainder occurs once.
         let mut left = number.wrapping_mul(619) % 1_000;
         for class in Self::ALL {
             if left < class.share() {

@@ -1,4 +1,4 @@
-//! One client: does what it is told for one person after the other, and keeps what was acknowledged.
+//! A client that sends requests for one user after the other, and records the acknowledged writes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use crate::harness::http::{Connection, request};
 use crate::harness::installation::{IAM, Installation, Person, credentials};
 use crate::ledger::Ledger;
 
-/// Where the server is, and who use it.
+/// The addresses of the server, and its users.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) gateway: SocketAddr,
     iam: SocketAddr,
     pub(crate) people: Vec<Person>,
-    /// What those sign in with who do nothing else: the oldest sessions of a person end when there are too many.
+    /// Credentials of users that only sign in. They are separate, because each user's oldest sessions end when there
+    /// are too many.
     visitors: Vec<Value>,
     site: Vec<u8>,
 }
@@ -42,7 +43,7 @@ impl World {
         }
     }
 
-    /// The same people at a server that was started again.
+    /// Returns the same users at a restarted server.
     pub(crate) fn moved_to(&self, installation: &Installation) -> Self {
         Self {
             gateway: installation.gateway,
@@ -54,7 +55,7 @@ impl World {
     }
 }
 
-/// A small site.
+/// Returns a small site.
 fn site() -> Vec<u8> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     let content = b"<h1>live</h1>";
@@ -73,7 +74,7 @@ pub(crate) struct Client {
     ledger: Arc<Ledger>,
     gateway: Connection,
     iam: Connection,
-    /// The entity it created last: no other client changes it.
+    /// The entity that it created last. No other client changes this entity.
     own: Option<(usize, String)>,
 }
 
@@ -88,7 +89,7 @@ impl Client {
         })
     }
 
-    /// Does it; an error says what the server answered instead.
+    /// Sends a request of the class. An error contains the response of the server.
     pub(crate) async fn perform(&mut self, class: Class, number: u64) -> Result<(), String> {
         let count = self.world.people.len() as u64;
         let person = usize::try_from(number % count).unwrap();
@@ -117,7 +118,7 @@ impl Client {
         ask(&mut self.gateway, &request).await.map(drop)
     }
 
-    /// Gives the client's own entity another name, or, every other time, creates one.
+    /// Renames the client's own entity if it has one, otherwise creates one.
     async fn write(&mut self, person: usize, number: u64) -> Result<(), String> {
         let world = Arc::clone(&self.world);
         let name = format!("Name {number}");
@@ -178,7 +179,7 @@ impl Client {
     }
 }
 
-/// Asks, and answers the body of a success.
+/// Sends a request. Returns the body of a successful response.
 async fn ask(connection: &mut Connection, request: &[u8]) -> Result<Value, String> {
     let answer = connection.ask(request).await;
     let (status, body) = answer.map_err(|error| error.to_string())?;

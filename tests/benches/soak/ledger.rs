@@ -1,4 +1,4 @@
-//! What the server has acknowledged, and must show ever after.
+//! The writes that the server has acknowledged, and must still show at the end.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -8,27 +8,27 @@ use crate::client::World;
 use crate::harness::http::{Connection, call};
 use crate::harness::installation::Person;
 
-/// Something that was acknowledged.
+/// The acknowledged writes.
 #[derive(Debug, Default)]
 struct Entries {
-    /// Names by path and the number of the person.
+    /// Names of entities, by the user's number and the path.
     entities: HashMap<(usize, String), String>,
     jobs: Vec<(usize, String)>,
     deployments: Vec<(usize, String)>,
 }
 
-/// What was acknowledged.
+/// The acknowledged writes, shared by all clients.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<Entries>);
 
 impl Ledger {
-    /// The entity at this path has this name now.
+    /// Records the current name of the entity at this path.
     pub(crate) fn entity(&self, person: usize, path: &str, name: &str) {
         let key = (person, path.to_owned());
         self.0.lock().unwrap().entities.insert(key, name.to_owned());
     }
 
-    /// Whether a change of the entity was made is not known.
+    /// Removes an entity, because it is unknown whether its last change was made.
     pub(crate) fn forget(&self, person: usize, path: &str) {
         let key = (person, path.to_owned());
         self.0.lock().unwrap().entities.remove(&key);
@@ -42,7 +42,7 @@ impl Ledger {
         self.0.lock().unwrap().deployments.push((person, id));
     }
 
-    /// Waits until no job is left; answers how many there were, or `None` when the time was too short.
+    /// Waits until all jobs and deployments have ended. Returns their number, or `None` if the limit was reached.
     pub(crate) fn until_jobs_end(&self, world: &World, limit: Duration) -> Option<usize> {
         let since = Instant::now();
         let jobs = self.0.lock().unwrap().jobs.clone();
@@ -69,7 +69,7 @@ impl Ledger {
         Some(jobs.len() + deployments.len())
     }
 
-    /// Looks at everything that was acknowledged; answers how much that was, and what is not as it was.
+    /// Reads everything that was acknowledged. Returns the number of checks, and the differences.
     pub(crate) async fn check(&self, world: &World) -> (usize, Vec<String>) {
         let mut checks = Vec::new();
         {

@@ -1,4 +1,4 @@
-//! The load: as much as goes, or at a rate.
+//! The load: as many requests as possible, or requests at a fixed rate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,16 +12,17 @@ use crate::client::{Client, World};
 use crate::ledger::Ledger;
 use crate::statistics::Statistics;
 
-/// Clients that ask without a pause while the capacity is measured, and that sign in during a storm.
+/// The number of clients that send requests without a pause, to measure the capacity or for a storm of sign-ins.
 const BUSY_CLIENTS: usize = 32;
 
-/// Clients that share a rate: so many that one is free although others wait ten seconds for a sign-in.
+/// The number of clients that share a rate. It is so high that one is free even if others wait ten seconds for a
+/// sign-in.
 const CLIENTS: usize = 256;
 
-/// A client that is later than this was kept waiting by the server: its request began when it was due.
+/// If a client is later than this, the server has delayed it. The time of its request then counts from when it was due.
 const LATE: Duration = Duration::from_millis(2);
 
-/// Who asks whom, and what came of it.
+/// The server, the acknowledged writes and the measured times.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     pub(crate) world: Arc<World>,
@@ -31,7 +32,7 @@ pub(crate) struct Load {
     next: Arc<AtomicU64>,
 }
 
-/// Load that goes on until it is stopped.
+/// Load that runs until it is stopped.
 #[derive(Debug)]
 pub(crate) struct Running {
     over: Arc<AtomicBool>,
@@ -57,7 +58,7 @@ impl Load {
         }
     }
 
-    /// Does all there is to do twice, for one person; panics when something is refused, so that no soak runs in vain.
+    /// Sends two requests of each class. Panics if one is refused, so that a long run does not fail later.
     pub(crate) async fn rehearse(&self) {
         let mut client = Client::open(&self.world, &self.ledger).await.unwrap();
         for class in Class::ALL.into_iter().chain(Class::ALL) {
@@ -67,7 +68,7 @@ impl Load {
         }
     }
 
-    /// Asks as much as goes; answers how much that was in a second.
+    /// Sends as many requests as possible. Returns the number of responses per second.
     pub(crate) async fn capacity(&self, time: Duration) -> f64 {
         let running = self.clients(BUSY_CLIENTS, |load, client, over| {
             load.without_pause(client, over)
@@ -78,7 +79,7 @@ impl Load {
         f64::from(u32::try_from(answered).unwrap()) / time.as_secs_f64()
     }
 
-    /// Asks at a rate, in requests a second.
+    /// Sends requests at a rate, in requests per second.
     pub(crate) fn at_rate(&self, rate: f64) -> Running {
         let (since, turn) = (Instant::now(), Arc::new(AtomicU64::new(0)));
         self.clients(CLIENTS, move |load, client, over| {

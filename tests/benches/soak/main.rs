@@ -1,23 +1,23 @@
-//! Mixed load for a long time: `cargo bench -p core-tests --bench soak`, on SQLite, and on Postgres where
-//! `CORE_TEST_POSTGRES_URL` names a server. Not part of `cargo bench` without a name.
+//! A soak test with mixed load: `cargo bench -p core-tests --bench soak`, on SQLite, and on Postgres if
+//! `CORE_TEST_POSTGRES_URL` names a server. `cargo bench` without a name does not run it.
 //!
-//! First the capacity is measured for a minute; then people read, write, sign in, queue jobs and deploy sites at 70 % of it
-//! for 10 minutes (`-- --minutes 3`). Every minute a line says how much memory the server uses and how long each class of
-//! requests took. A storm of sign-ins follows. At the end the server is killed and started again, and must show every write
-//! that it had acknowledged; a lost write ends the program with an error.
+//! First the capacity is measured for a minute. Then users read, write, sign in, queue jobs and deploy sites at 70 % of
+//! the capacity for 10 minutes (`-- --minutes 3`). Every minute a line shows the server's memory and the response times
+//! of each class of requests. A storm of sign-ins follows. At the end the server is killed and restarted, and must show
+//! every write that it had acknowledged. A lost write ends the program with an error.
 //!
-//! Run by a test runner (without `--bench`) it lasts a second, to see that it works.
+//! A test runner (without `--bench`) runs it for one second, as a test.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a program for people; it ends by panicking when something is wrong"
+    reason = "a command-line program that panics on errors"
 )]
 
 mod class;
 mod client;
 #[path = "../harness/mod.rs"]
-#[expect(dead_code, reason = "the soak uses a part of it")]
+#[expect(dead_code, reason = "the soak test uses only a part of it")]
 mod harness;
 mod ledger;
 mod load;
@@ -49,6 +49,6 @@ fn main() {
         run::on(*backend, &plan);
     }
     if !harness::backend::has_postgres() {
-        println!("Postgres was left out: CORE_TEST_POSTGRES_URL is not set.");
+        println!("Postgres was skipped: CORE_TEST_POSTGRES_URL is not set.");
     }
 }

@@ -1,25 +1,25 @@
-//! How long each part lasts.
+//! The duration of each part.
 
 use std::time::Duration;
 
 use crate::harness::arguments::Arguments;
 use crate::harness::backend::{Backend, has_postgres};
 
-/// How long each part lasts.
+/// The sizes and the duration of each part.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) backends: Vec<Backend>,
-    /// Who use the suite; each has a platform.
+    /// The number of users. Each has a platform.
     pub(crate) people: usize,
     /// How long the capacity is measured.
     pub(crate) capacity: Duration,
-    /// The time between two lines.
+    /// The time between two lines of output.
     pub(crate) minute: Duration,
-    /// Lines.
+    /// The number of lines.
     pub(crate) minutes: u32,
-    /// How long the storm lasts, and the calm before it.
+    /// How long the storm lasts, and the measurement before it.
     pub(crate) storm: Duration,
-    /// How long the jobs may take that are left at the end.
+    /// Maximum time for the jobs that are left at the end.
     pub(crate) rest: Duration,
 }
 

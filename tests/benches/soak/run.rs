@@ -1,4 +1,4 @@
-//! The soak of one store, from the first sign-up to the last look.
+//! The soak test of one store, from the first sign-up to the final check.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::load::Load;
 use crate::plan::Plan;
 use crate::statistics::line;
 
-/// The part of the capacity that is asked for.
+/// The part of the capacity that is used.
 const SHARE: f64 = 0.7;
 
-/// The part of it beside a storm of sign-ins, which takes what is left.
+/// The part of the capacity that is used during a storm of sign-ins, which takes the rest.
 const SHARE_BESIDE_STORM: f64 = 0.3;
 
-/// By how much memory may grow after the first third and still be called flat.
+/// The factor by which memory may grow after the first third, and still be called flat.
 const FLAT: f64 = 1.1;
 
-/// By how much the 99th percentile of reads may grow in a storm.
+/// The factor by which the 99th percentile of reads may grow in a storm.
 const CALM: f64 = 1.5;
 
-/// Runs it, and panics when a write was lost.
+/// Runs the soak test. Panics if a write was lost.
 pub(crate) fn on(backend: Backend, plan: &Plan) {
     println!("== {}", backend.name());
     let place = Place::new(backend);
@@ -40,7 +40,7 @@ pub(crate) fn on(backend: Backend, plan: &Plan) {
         .unwrap();
     runtime.block_on(load.rehearse());
     let capacity = runtime.block_on(load.capacity(plan.capacity));
-    println!("capacity: {capacity:.0} requests a second; from now on {SHARE} of it");
+    println!("capacity: {capacity:.0} requests per second; the load is {SHARE} of it");
     runtime.block_on(minutes(
         &load,
         plan,
@@ -52,17 +52,22 @@ pub(crate) fn on(backend: Backend, plan: &Plan) {
         Some(count) => println!("all {count} jobs and deployments have ended"),
         None => println!("NOT all jobs have ended after {:?}", plan.rest),
     }
-    // Without a word, as `kill -9` does: what was acknowledged must be there all the same.
+    // Kills the server like `kill -9`. Acknowledged writes must remain.
     drop(installation);
     let installation = Installation::of(serve());
     let world = load.world.moved_to(&installation);
     let (count, lost) = runtime.block_on(load.ledger.check(&world));
-    assert!(lost.is_empty(), "{} of {count} lost: {lost:#?}", lost.len());
-    println!("none of {count} acknowledged writes is lost after the server was killed");
+    assert!(
+        lost.is_empty(),
+        "{} of {count} writes lost: {lost:#?}",
+        lost.len()
+    );
+    println!("all {count} acknowledged writes are present after the server was killed");
     installation.process.end();
 }
 
-/// The long time: a line a minute, and whether memory stayed flat. Where the hypervisor steals cores, everything is late.
+/// The long part: prints one line per minute, and whether memory stayed flat. If the hypervisor takes cores away, all
+/// requests are late.
 async fn minutes(load: &Load, plan: &Plan, server: u32, rate: f64) {
     let running = load.at_rate(rate);
     let mut memory = Vec::new();
@@ -92,7 +97,7 @@ async fn minutes(load: &Load, plan: &Plan, server: u32, rate: f64) {
     println!("memory: {settled:.0} MiB after a third, {last:.0} MiB at the end: {verdict}");
 }
 
-/// The storm: reads before and during it.
+/// The storm: measures reads before and during it.
 async fn storm(load: &Load, plan: &Plan, rate: f64) {
     let running = load.at_rate(rate);
     tokio::time::sleep(plan.storm).await;
@@ -101,7 +106,7 @@ async fn storm(load: &Load, plan: &Plan, rate: f64) {
     let storm = load.storm();
     tokio::time::sleep(plan.storm).await;
     let during = load.statistics.take();
-    println!("in the storm:     {}", line(&during));
+    println!("during the storm: {}", line(&during));
     storm.stop().await;
     running.stop().await;
     load.statistics.take();
@@ -112,10 +117,10 @@ async fn storm(load: &Load, plan: &Plan, rate: f64) {
     } else {
         "NOT calm"
     };
-    println!("reads, p99: {before:.1} ms before, {during:.1} ms in the storm: {verdict}");
+    println!("reads, p99: {before:.1} ms before, {during:.1} ms during the storm: {verdict}");
 }
 
-/// What a process has in memory, in MiB. Zero where there is no `/proc`.
+/// Returns the resident memory of a process in MiB. Zero without `/proc`.
 fn memory_of(process: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -124,10 +129,10 @@ fn memory_of(process: u32) -> f64 {
         .map_or(0.0, |kib| kib / 1024.0)
 }
 
-/// The time for which the hypervisor kept the machine's cores from it, over all cores. Zero where there is no `/proc`.
+/// Returns the time that the hypervisor took from the machine's cores, summed over all cores. Zero without `/proc`.
 fn stolen() -> Duration {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    // `cpu user nice system idle iowait irq softirq steal ..`, in hundredths of a second.
+    // Format: `cpu user nice system idle iowait irq softirq steal ..`, in hundredths of a second.
     let steal = stat.split_whitespace().nth(8);
     let hundredths = steal.and_then(|steal| steal.parse().ok());
     Duration::from_millis(hundredths.unwrap_or(0) * 10)

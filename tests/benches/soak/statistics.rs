@@ -1,20 +1,20 @@
-//! How long requests took, by class.
+//! The response times of requests, by class.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::class::Class;
 
-/// The requests of a class in a time.
+/// The requests of one class since the last report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OfClass {
-    /// In microseconds.
+    /// Response times in microseconds.
     times: Vec<u32>,
     pub(crate) errors: usize,
     first_error: Option<String>,
 }
 
-/// The requests of all classes in a time.
+/// The requests of all classes since the last report.
 #[derive(Debug, Default)]
 pub(crate) struct Statistics(Mutex<[OfClass; Class::ALL.len()]>);
 
@@ -38,7 +38,7 @@ impl Statistics {
         }
     }
 
-    /// What came since the last time this was asked.
+    /// Returns the requests since the last call.
     pub(crate) fn take(&self) -> [OfClass; Class::ALL.len()] {
         let mut taken = std::mem::take(&mut *self.lock());
         for of_class in &mut taken {
@@ -53,14 +53,14 @@ impl OfClass {
         self.times.len()
     }
 
-    /// Milliseconds within which so many of 100 were answered.
+    /// Returns the time in milliseconds within which `percent` percent of the requests were answered.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let at = (self.times.len() * percent / 100).min(self.times.len().saturating_sub(1));
         self.times.get(at).map_or(0.0, |us| f64::from(*us) / 1e3)
     }
 }
 
-/// One line: of each class the count, and the percentiles 50 and 99 in milliseconds.
+/// Returns one line with the number of requests of each class, and the 50th and 99th percentile in milliseconds.
 pub(crate) fn line(of: &[OfClass; Class::ALL.len()]) -> String {
     let part = |class: &Class| {
         let of_class = &of[*class as usize];

@@ -1,4 +1,4 @@
-//! The measure of all requests: hyper that answers `ok`.
+//! The reference for all requests: a hyper server that responds `ok`.
 
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ use crate::harness::http::request;
 use crate::harness::load::{Target, always};
 use crate::harness::process::{Process, address, asked_to_end, say};
 
-/// Starts it as a process of its own.
+/// Starts the server in its own process.
 pub(crate) fn start() -> (Process, Target) {
     let mut process = Process::in_role("bare", &json!({}), Cores::Server);
     let target = Target {
@@ -39,7 +39,7 @@ pub(crate) async fn serve() {
             stream.set_nodelay(true).unwrap();
             let connection = http1::Builder::new();
             let answer = service_fn(ok);
-            // A client that hangs up ends its connection, nothing else.
+            // A client that disconnects ends only its own connection.
             tokio::spawn(connection.serve_connection(TokioIo::new(stream), answer));
         }
     });

@@ -1,4 +1,4 @@
-//! What `core-server` costs as it is started, with its log in a file, against the library alone.
+//! The cost of a request to `core-server` with its log in a file, compared with the library alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,12 +15,12 @@ use crate::report::Report;
 use crate::requests::{Served, gateway_to_platform, gateway_to_platform_from};
 use crate::rounds;
 
-/// How much more a request may cost than with the library alone, in microseconds.
+/// Maximum additional cost of a request compared with the library alone, in microseconds.
 const GOAL_US: f64 = 2.0;
 
 pub(crate) fn measure(plan: &Plan, report: &mut Report) {
     let Some(binary) = binary(plan) else {
-        report.note("core-server is not built: its cost was not measured.");
+        report.note("core-server was not measured: its binary does not exist.");
         return;
     };
     let place = Place::new(Backend::Memory);
@@ -38,7 +38,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
     library.process.end();
 }
 
-/// The server's binary: built as this program is, or, for a test run, the one that is there.
+/// Returns the server's binary. A benchmark builds it in release mode; a test run uses an existing one.
 fn binary(plan: &Plan) -> Option<PathBuf> {
     // .../target/release/deps/suite-hash -> .../target/release/core-server
     let own = std::env::current_exe().unwrap();
@@ -54,7 +54,7 @@ fn binary(plan: &Plan) -> Option<PathBuf> {
             "core-server",
         ];
         let status = core_tests::cargo().args(build).status();
-        assert!(status.unwrap().success(), "core-server does not build");
+        assert!(status.unwrap().success(), "core-server could not be built");
     }
     binary.exists().then_some(binary)
 }
@@ -78,7 +78,7 @@ fn start(binary: &Path, folder: &Path) -> (Installation, Target) {
     (installation, target)
 }
 
-/// The configuration that lifts the limits of clients.
+/// Returns a configuration that lifts the rate limits.
 fn rates() -> String {
     let lines = RateKind::ALL.iter().map(|kind| {
         let (kind, quota) = (kind.as_str(), u32::MAX);

@@ -15,33 +15,33 @@ use crate::harness::cpu;
 use crate::harness::process::say;
 use crate::kinds::{Applied, Order, operator, queue, worker};
 
-/// Jobs that are queued in one unit of work.
+/// The number of jobs that are queued in one unit of work.
 const UNIT: usize = 200;
 
-/// Which jobs to drain.
+/// The jobs to drain.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Drain {
     pub(crate) location: Location,
     pub(crate) jobs: u32,
     pub(crate) lanes: u32,
-    /// Recorded steps of each: one or three.
+    /// The number of recorded steps of each job: one or three.
     pub(crate) steps: usize,
-    /// How long to look at most.
+    /// Maximum duration of the measurement.
     pub(crate) limit: Duration,
 }
 
-/// What was drained.
+/// The result of draining jobs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Drained {
-    /// Jobs in a second.
+    /// Jobs per second.
     pub(crate) per_second: f64,
-    /// Processor time of the process for a job, in microseconds.
+    /// Processor time of the process per job, in microseconds.
     pub(crate) cpu_us: f64,
-    /// Whether all were drained within the limit.
+    /// True if all jobs were drained within the limit.
     pub(crate) all: bool,
 }
 
-/// Queues the jobs, drains them, and says what it saw.
+/// Queues the jobs, drains them, and reports the result.
 pub(crate) async fn run(drain: Drain) {
     let store = drain.location.store().await;
     let orders: Vec<Order> = (0..drain.jobs)

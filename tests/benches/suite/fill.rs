@@ -1,4 +1,4 @@
-//! Platforms in bulk, straight into the store.
+//! Inserts many platforms directly into the store.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::harness::backend::{Backend, Location};
 use crate::harness::cpu::Cores;
 use crate::harness::process::Process;
 
-/// Rows of one unit of work.
+/// The number of rows in one unit of work.
 const UNIT: u32 = 500;
 
-/// Units at once, where a store can.
+/// The number of concurrent units, if the store supports several.
 const WRITERS: u32 = 4;
 
-/// Which platforms to insert where.
+/// The platforms to insert, and the store.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Fill {
     pub(crate) location: Location,
@@ -29,7 +29,8 @@ pub(crate) struct Fill {
 }
 
 impl Fill {
-    /// Inserts them in a process of its own, so that no other has the store open. What is in memory fills itself.
+    /// Inserts the platforms in a child process, so that no other process has the store open. An in-memory store is
+    /// filled by the server itself.
     pub(crate) fn in_child(&self) {
         if self.location.backend == Backend::Memory {
             return;
@@ -44,7 +45,7 @@ pub(crate) async fn run(fill: Fill) {
     platforms(&store, fill.location.backend, fill.rows).await;
 }
 
-/// The id of the platform with this number.
+/// Returns the id of the platform with this number.
 pub(crate) fn id(number: u32) -> String {
     format!("00000000-0000-7000-8000-{number:012}")
 }

@@ -1,4 +1,4 @@
-//! Whether requests cost more when there is more.
+//! Measures how the cost of requests grows with the number of records.
 
 use crate::fill::Fill;
 use crate::harness::backend::{Backend, Place};

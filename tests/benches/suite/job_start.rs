@@ -1,4 +1,5 @@
-//! How long after the commit that queued a job its first step begins, in the same process and on another node.
+//! Measures the time between the commit that queued a job and the start of its first step, in the same process and on
+//! another node.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,11 +18,11 @@ use crate::kinds::{Applied, Order, nanoseconds, queue, worker};
 use crate::plan::Plan;
 use crate::report::Report;
 
-/// Milliseconds within which 95 of 100 jobs must start.
+/// The goals in milliseconds, within which 95 of 100 jobs must start.
 const GOAL_SAME_PROCESS: f64 = 2.0;
 const GOAL_OTHER_NODE: f64 = 20.0;
 
-/// Moments by the id of the job.
+/// Times in nanoseconds, by the id of the job.
 type Moments = Vec<(String, u64)>;
 
 pub(crate) fn measure(plan: &Plan, report: &mut Report) {
@@ -58,7 +59,7 @@ fn on_another_node(plan: &Plan) -> Vec<f64> {
     waits(queued, &started)
 }
 
-/// Milliseconds between commit and start, sorted.
+/// Returns the milliseconds between commit and start, sorted.
 fn waits(queued: Moments, started: &Moments) -> Vec<f64> {
     let queued: HashMap<String, u64> = queued.into_iter().collect();
     let wait = |(job, at): &(String, u64)| {
@@ -70,7 +71,7 @@ fn waits(queued: Moments, started: &Moments) -> Vec<f64> {
     waits
 }
 
-/// Wakes the worker of this process, as a suite does.
+/// Wakes the worker of this process after commits, as a suite does.
 #[derive(Debug)]
 struct WakeWorker(WorkerWake);
 
@@ -109,13 +110,13 @@ async fn node(location: &Location) -> (Arc<dyn Store>, Arc<Applied>, WorkerHandl
     (store, applied, handle)
 }
 
-/// The role of a process that queues jobs and works on them; the next one when the last has started.
+/// The role of a process that queues jobs and works on them. It queues the next job when the last one has started.
 pub(crate) async fn in_one_process(config: CountAt) {
     let (store, applied, handle) = node(&config.location).await;
     let mut count = applied.count();
     let mut queued = Vec::new();
     for job in 0..config.count {
-        // In a task of its own, as a request.
+        // Each job is queued in its own task, like a request.
         let queued_one = tokio::spawn(queue_one(Arc::clone(&store), job));
         queued.push(queued_one.await.unwrap());
         count
@@ -129,13 +130,13 @@ pub(crate) async fn in_one_process(config: CountAt) {
     handle.stop().await;
 }
 
-/// Queues a job; its id, and when that was answered.
+/// Queues a job. Returns its id, and the time after the commit.
 async fn queue_one(store: Arc<dyn Store>, job: u32) -> (String, u64) {
     let mut ids = queue::<1>(store.as_ref(), &[Order::in_lane(job)]).await;
     (ids.remove(0), nanoseconds())
 }
 
-/// The role of the node that works on jobs of another.
+/// The role of the node that works on the jobs of another node.
 pub(crate) async fn as_worker(config: CountAt) {
     let (_, applied, handle) = node(&config.location).await;
     say("ready", &json!(null));
@@ -147,7 +148,7 @@ pub(crate) async fn as_worker(config: CountAt) {
     handle.stop().await;
 }
 
-/// The role of the node that queues jobs for another.
+/// The role of the node that queues jobs for another node.
 pub(crate) async fn as_enqueuer(config: CountAt) {
     let store = config.location.store().await;
     let hints = config.location.hints().unwrap();
@@ -160,7 +161,7 @@ pub(crate) async fn as_enqueuer(config: CountAt) {
     say("queued", &json!(queued));
 }
 
-/// The worker shall be idle when the next job comes, and in another moment of its rhythm.
+/// Waits so that the worker is idle when the next job comes, each time at another phase of its polling.
 async fn idle(job: u32) {
     let milliseconds = 100 + u64::from(job.wrapping_mul(7_919) % 97);
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;

@@ -1,4 +1,4 @@
-//! How many jobs that do nothing are drained in a second, from few and from many lanes.
+//! Measures how many no-op jobs are drained per second, from few and from many lanes.
 
 use serde_json::{from_value, json};
 
@@ -9,10 +9,10 @@ use crate::harness::process::Process;
 use crate::plan::Plan;
 use crate::report::Report;
 
-/// Jobs of one step drained in a second, of memory, SQLite and Postgres.
+/// The goals for jobs of one step per second, for memory, SQLite and Postgres.
 const GOALS: [f64; 3] = [20_000.0, 5_000.0, 4_000.0];
 
-/// The same with three steps, on Postgres.
+/// The goal for jobs of three steps per second, on Postgres.
 const THREE_STEPS_GOAL: f64 = 2_000.0;
 
 pub(crate) fn measure(plan: &Plan, report: &mut Report) {
@@ -29,7 +29,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
     }
 }
 
-/// Drains at least as many jobs as planned from so many lanes, in a process and a store of their own.
+/// Drains at least the planned number of jobs from so many lanes, in a separate process and store.
 fn drain(plan: &Plan, backend: Backend, lanes: u32, steps: usize) -> Drained {
     let place = Place::new(backend);
     let drain = Drain {

@@ -1,4 +1,4 @@
-//! Kinds of jobs that do nothing, so that what a job costs is the engine's.
+//! Job kinds that do nothing, so that only the engine is measured.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 const STEPS: [&str; 3] = ["first", "second", "third"];
 
-/// Which lane a job runs in.
+/// The input of a job, which selects its lane.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     platform_id: PlatformId,
@@ -43,11 +43,11 @@ impl JobInput for Order {
     }
 }
 
-/// A job whose steps do nothing.
+/// A job kind whose steps do nothing.
 #[derive(Debug)]
 pub(crate) struct NoOp<const COUNT: usize>(Arc<Applied>);
 
-/// The jobs whose last step was applied here.
+/// The jobs whose last step was applied in this process.
 #[derive(Debug)]
 pub(crate) struct Applied {
     jobs: Mutex<Vec<(String, u64)>>,
@@ -70,21 +70,21 @@ impl Applied {
         self.count.send_replace(jobs.len());
     }
 
-    /// How many there are, now and from now on.
+    /// Returns a receiver of the current and all later numbers of jobs.
     pub(crate) fn count(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
     }
 
-    /// Their ids, and when that was.
+    /// Returns the ids of the jobs, and the times at which they were applied.
     pub(crate) fn jobs(&self) -> Vec<(String, u64)> {
         self.jobs.lock().unwrap().clone()
     }
 }
 
-/// The time that all processes of the machine agree on, in nanoseconds.
+/// Returns the wall-clock time in nanoseconds, which all processes of the machine share.
 #[expect(
     clippy::disallowed_methods,
-    reason = "compares moments of two processes"
+    reason = "compares the times of two processes"
 )]
 pub(crate) fn nanoseconds() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -139,7 +139,7 @@ impl<const COUNT: usize> JobStep<NoOp<COUNT>> for NoOpStep {
     }
 }
 
-/// A worker that knows these kinds.
+/// Returns a worker that knows these kinds.
 pub(crate) fn worker(store: &Arc<dyn Store>, applied: &Arc<Applied>) -> Worker {
     let kinds = Kinds::new().with(NoOp::<1>(Arc::clone(applied))).unwrap();
     let kinds = kinds.with(NoOp::<3>(Arc::clone(applied))).unwrap();
@@ -152,7 +152,7 @@ pub(crate) fn worker(store: &Arc<dyn Store>, applied: &Arc<Applied>) -> Worker {
     )
 }
 
-/// An operator, who may queue jobs for every platform.
+/// Returns the context of an operator, who may queue jobs for every platform.
 pub(crate) fn operator() -> Context {
     Context {
         caller: Arc::new(Caller::Service {
@@ -162,7 +162,7 @@ pub(crate) fn operator() -> Context {
     }
 }
 
-/// Queues jobs in one unit of work; answers their ids.
+/// Queues jobs in one unit of work. Returns their ids.
 pub(crate) async fn queue<const COUNT: usize>(store: &dyn Store, orders: &[Order]) -> Vec<String> {
     let cx = &operator();
     let scope = &authorize_operator(cx).unwrap();
@@ -179,7 +179,7 @@ pub(crate) async fn queue<const COUNT: usize>(store: &dyn Store, orders: &[Order
     queued.await.unwrap()
 }
 
-/// Queues one job in a unit of work, and counts how often that ran.
+/// Queues one job in a unit of work, and counts the runs of the unit.
 pub(crate) async fn queue_counting_runs(store: &dyn Store, order: &Order, runs: &AtomicU32) {
     let cx = &operator();
     let scope = &authorize_operator(cx).unwrap();

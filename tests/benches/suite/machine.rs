@@ -1,4 +1,4 @@
-//! The machine and the versions that the figures are of.
+//! The machine and the software versions of a measurement.
 
 use std::fs;
 use std::process::Command;
@@ -6,9 +6,9 @@ use std::process::Command;
 use core_domain::kernel::Clock;
 use core_suite::SystemClock;
 
-/// One line for each.
+/// Returns one line for each property.
 pub(crate) fn lines() -> Vec<String> {
-    // All of them: this process is bound to one.
+    // All cores, because this process is bound to one of them.
     let cores = output("nproc", &["--all"]);
     vec![
         format!("Date: {}", SystemClock.now()),
@@ -42,7 +42,7 @@ fn processor() -> String {
     model.map_or("unknown", |(_, model)| model).to_owned()
 }
 
-/// The version of a crate in `Cargo.lock`.
+/// Returns the version of a crate in `Cargo.lock`.
 fn locked(name: &str) -> String {
     let lock = include_str!("../../../Cargo.lock");
     let package = format!("name = \"{name}\"\nversion = \"");
@@ -53,7 +53,7 @@ fn locked(name: &str) -> String {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the one setting of tests and benchmarks"
+    reason = "the only setting of tests and benchmarks"
 )]
 fn postgres() -> String {
     let Ok(url) = std::env::var("CORE_TEST_POSTGRES_URL") else {

@@ -1,17 +1,19 @@
-//! What the suite costs, beside bare hyper in the same run: `cargo bench -p core-tests`.
+//! Benchmarks of the suite, with bare hyper as the reference in the same run: `cargo bench -p core-tests`.
 //!
-//! Requests are measured as processor time of the serving process, which runs alone on a core; jobs as those drained in a
-//! second by the worker of `core-suite`. Stores: memory, SQLite, and Postgres where `CORE_TEST_POSTGRES_URL` names a server.
+//! Requests are measured as processor time of the serving process, which runs alone on a core. Jobs are measured as the
+//! number that the worker of `core-suite` drains per second. The stores are memory, SQLite, and Postgres if
+//! `CORE_TEST_POSTGRES_URL` names a server.
 //!
-//! `-- --write` writes the tables to `tests/benches/RESULTS.md`; `-- --only requests,jobs` measures these parts alone
-//! (`requests`, `server`, `jobs`, `queueing`, `start`, `growth`, `pages`); `-- --stores memory,SQLite` these stores.
+//! `-- --write` writes the tables to `tests/benches/RESULTS.md`. `-- --only requests,jobs` measures only these parts
+//! (`requests`, `server`, `jobs`, `queueing`, `start`, `growth`, `pages`). `-- --stores memory,SQLite` measures only
+//! these stores.
 //!
-//! Run by a test runner (without `--bench`) every part runs once, tiny, to see that it works.
+//! A test runner (without `--bench`) runs every part once with tiny sizes, as a test.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a program for people; it ends by panicking when something is wrong"
+    reason = "a command-line program that panics on errors"
 )]
 
 mod bare;
@@ -39,7 +41,7 @@ use plan::Plan;
 use report::Report;
 use serde::Deserialize;
 
-/// That of `core-server`; bare hyper has it as well.
+/// The same allocator as that of `core-server`. Bare hyper uses it too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -77,7 +79,7 @@ fn main() {
     report.end(arguments.has("--write"));
 }
 
-/// What this program does as a child of itself.
+/// Runs this program in the role of a child process.
 fn play(role: &str, config: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -93,7 +95,7 @@ fn play(role: &str, config: &str) {
         "start" => runtime.block_on(job_start::in_one_process(read(config))),
         "node" => runtime.block_on(job_start::as_worker(read(config))),
         "enqueue" => runtime.block_on(job_start::as_enqueuer(read(config))),
-        _ => panic!("there is no role {role}"),
+        _ => panic!("the role {role} does not exist"),
     }
 }
 
@@ -101,7 +103,7 @@ fn read<'a, T: Deserialize<'a>>(config: &'a str) -> T {
     serde_json::from_str(config).unwrap()
 }
 
-/// A store that a child uses, and one number about what it does with it.
+/// The store that a child process uses, and the number of jobs.
 #[derive(Debug, Deserialize)]
 struct CountAt {
     location: Location,

@@ -1,4 +1,4 @@
-//! Whether the 500th page of a long list costs what its first one does.
+//! Compares the cost of the 500th page of a long list with that of its first page.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,13 +28,13 @@ use crate::harness::process::{Process, say};
 use crate::plan::Plan;
 use crate::report::Report;
 
-/// Rows of one unit of work.
+/// The number of rows in one unit of work.
 const UNIT: u32 = 1_000;
 
-/// What a page has at most.
+/// The number of items on a page.
 const PAGE: u32 = 50;
 
-/// Lists of the platform with the number 0, and across platforms.
+/// The measured lists, of the platform with the number 0 and across platforms.
 const LISTS: [(&str, &str); 4] = [
     ("resources", "/api/v1/platforms/{}/resources"),
     ("audit of a platform", "/api/v1/platforms/{}/audit"),
@@ -45,7 +45,7 @@ const LISTS: [(&str, &str); 4] = [
     ("audit", "/api/v1/audit"),
 ];
 
-/// How long the lists are, and which page is measured beside the first.
+/// The lengths of the lists, and the page to compare with the first one.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Lists {
     location: Location,
@@ -55,7 +55,7 @@ pub(crate) struct Lists {
     rounds: u32,
 }
 
-/// What pages of a list took, in microseconds: the median of the rounds.
+/// The times of two pages of a list in microseconds: the median of the rounds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Took {
     pub(crate) list: String,
@@ -105,7 +105,7 @@ pub(crate) async fn run(lists: Lists) {
     say("pages", &json!(took));
 }
 
-/// Seals the entries that say who read, as the suite does.
+/// Seals the audit entries of read accesses, as the suite does.
 async fn seal_reads(app: Arc<App>) {
     let cx = Context::system(Arc::clone(&app.entropy));
     loop {
@@ -126,7 +126,7 @@ async fn page(registry: &Service, path: &str, cursor: Option<&str>) -> Value {
     answer.expect(200).json
 }
 
-/// Where the page with this number begins.
+/// Returns the cursor of the page with this number.
 async fn cursor_of(registry: &Service, path: &str, number: u32) -> String {
     let mut cursor = None;
     for _ in 1..number {
@@ -148,7 +148,7 @@ async fn median(registry: &Service, path: &str, cursor: Option<&str>, rounds: u3
     took[took.len() / 2]
 }
 
-/// Appends rows in units.
+/// Appends rows in several units of work.
 async fn append<R: Persisted>(store: &Arc<dyn Store>, count: u32, row: impl Fn(u32) -> R) {
     for first in (0..count).step_by(UNIT as usize) {
         let rows: Vec<R> = (first..count.min(first + UNIT)).map(&row).collect();
@@ -225,7 +225,7 @@ async fn fill_audit(store: &Arc<dyn Store>, count: u32) {
         created_at: at(number),
     })
     .await;
-    // As if all of them were sealed.
+    // Marks all entries as sealed.
     let numbers: Vec<u32> = (0..count).collect();
     for numbers in numbers.chunks(UNIT as usize) {
         let promoted = transact(store.as_ref(), |uow, _| {

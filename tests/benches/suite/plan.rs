@@ -1,4 +1,4 @@
-//! What is measured, and for how long.
+//! The measurements to make, and their sizes.
 
 use std::time::Duration;
 
@@ -6,31 +6,31 @@ use crate::harness::arguments::Arguments;
 use crate::harness::backend::{Backend, has_postgres};
 use crate::harness::load::Times;
 
-/// What is measured, and for how long.
+/// The measurements to make, and their sizes.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// Whether this is for figures.
+    /// True for a benchmark, false for a test run.
     pub(crate) is_bench: bool,
     pub(crate) backends: Vec<Backend>,
     only: Option<Vec<String>>,
-    /// How often everything is measured; what else runs on the machine disturbs some rounds.
+    /// The number of rounds. Other processes on the machine may disturb some of them.
     pub(crate) rounds: usize,
     pub(crate) times: Times,
-    /// Platforms that the page of 20 and the look-ups are of.
+    /// The number of platforms for the page of 20 and the lookups.
     pub(crate) platforms: u32,
-    /// Numbers of platforms to measure the growth at.
+    /// The numbers of platforms at which the growth is measured.
     pub(crate) rows: Vec<u32>,
-    /// Numbers of lanes to drain jobs from.
+    /// The numbers of lanes from which jobs are drained.
     pub(crate) lanes: Vec<u32>,
-    /// Jobs in all lanes, at least.
+    /// The minimum number of jobs in all lanes.
     pub(crate) jobs: u32,
-    /// The longest time a drain is looked at.
+    /// Maximum duration of a drain.
     pub(crate) drain_limit: Duration,
     /// How long jobs are queued.
     pub(crate) queueing: Duration,
-    /// Jobs whose start is timed, in one process and between two.
+    /// The number of jobs whose start is timed, in one process and between two.
     pub(crate) starts: u32,
-    /// Entries of the audit and resources of one platform, and which page of their lists is measured.
+    /// The number of audit entries and resources of one platform, and the page of their lists that is measured.
     pub(crate) audit: u32,
     pub(crate) resources: u32,
     pub(crate) page: u32,
@@ -106,7 +106,7 @@ impl Plan {
         }
     }
 
-    /// How often a page is asked for.
+    /// The number of requests for each page.
     pub(crate) const fn answers(&self) -> u32 {
         if self.is_bench { 101 } else { 1 }
     }

@@ -1,4 +1,4 @@
-//! How many jobs are queued in a second by callers at once, each in a unit of work of its own.
+//! Measures how many jobs concurrent callers queue per second, each in its own unit of work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,27 +15,27 @@ use crate::kinds::{Order, queue_counting_runs};
 use crate::plan::Plan;
 use crate::report::Report;
 
-/// Callers at once.
+/// The number of concurrent callers.
 const CALLERS: u32 = 32;
 
-/// Jobs queued in a second, on Postgres.
+/// The goal for jobs queued per second, on Postgres.
 const GOAL: f64 = 4_000.0;
 
-/// Where to queue, in how many lanes, and for how long.
+/// The store, the number of lanes, and the duration.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Queueing {
     location: Location,
-    /// The number of lanes that the jobs share; zero gives each job a lane of its own.
+    /// The number of lanes that the jobs share; zero gives each job its own lane.
     lanes: u32,
     duration: Duration,
 }
 
-/// What was queued.
+/// The result of queueing jobs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct QueuedJobs {
-    /// Jobs in a second.
+    /// Jobs per second.
     pub(crate) per_second: f64,
-    /// How often a unit ran until it was committed, on average.
+    /// The average number of runs of a unit until it was committed.
     pub(crate) runs: f64,
 }
 

@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::queueing::QueuedJobs;
 use crate::rounds::{Best, Measured};
 
-/// A table of text; the first row is its head.
+/// A table of text. The first row is its header.
 #[derive(Debug)]
 struct Table {
     title: &'static str,
@@ -27,13 +27,13 @@ impl Table {
         }
     }
 
-    /// Adds a row, and shows it to whoever waits.
+    /// Adds a row and prints it.
     fn add<const COUNT: usize>(&mut self, cells: [String; COUNT]) {
         println!("{}", cells.join(" | "));
         self.rows.push(cells.to_vec());
     }
 
-    /// The table in Markdown; nothing when it has a head alone.
+    /// Returns the table in Markdown, or an empty text if it has only a header.
     fn markdown(&self) -> String {
         if self.rows.len() == 1 {
             return String::new();
@@ -62,7 +62,7 @@ impl Table {
 /// Values of a store by size.
 type Curve = BTreeMap<u32, f64>;
 
-/// What was measured so far.
+/// The results so far.
 #[derive(Debug)]
 pub(crate) struct Report {
     notes: Vec<String>,
@@ -71,7 +71,7 @@ pub(crate) struct Report {
     queueing: Table,
     starts: Table,
     pages: Table,
-    /// By what is measured, its unit included, and by store.
+    /// Curves by the measured quantity, including its unit, and by store.
     growth: BTreeMap<String, BTreeMap<&'static str, Curve>>,
 }
 
@@ -82,23 +82,23 @@ impl Report {
             requests: Table::new(
                 "Requests",
                 &[
-                    "what",
+                    "request",
                     "store",
                     "CPU us, best",
                     "median",
                     "x bare hyper, best",
                     "median",
                     "goal",
-                    "answered/s",
+                    "responses/s",
                 ],
             ),
             jobs: Table::new(
                 "Jobs",
-                &["what", "store", "jobs/s", "goal", "CPU us of a job"],
+                &["jobs", "store", "jobs/s", "goal", "CPU us per job"],
             ),
             queueing: Table::new(
-                "Queueing jobs, one in a unit, 32 callers at once",
-                &["lanes", "store", "jobs/s", "goal", "runs of a unit"],
+                "Queueing jobs, one per unit of work, 32 concurrent callers",
+                &["lanes", "store", "jobs/s", "goal", "runs per unit"],
             ),
             starts: Table::new(
                 "Start of a job after the commit that queued it",
@@ -116,7 +116,7 @@ impl Report {
         report
     }
 
-    /// Says something about the measurement.
+    /// Adds a note about the measurement.
     pub(crate) fn note(&mut self, note: &str) {
         println!("{note}");
         self.notes.push(note.to_owned());
@@ -158,13 +158,13 @@ impl Report {
         ]);
     }
 
-    /// What the server costs beside the library alone.
+    /// Adds the cost of the server and of the library alone.
     pub(crate) fn server(&mut self, library: &Measured, server: &Measured, goal_us: f64) {
         let name = "gateway -> platform, session cached:";
         let goal = String::new();
         self.request_row(&format!("{name} library"), "memory", library, goal);
         let more = server.cpu_us().best - library.cpu_us().best;
-        let goal = format!("+{goal_us} us, is {more:+.1}");
+        let goal = format!("+{goal_us} us, actual {more:+.1}");
         self.request_row(&format!("{name} core-server"), "memory", server, goal);
     }
 
@@ -177,11 +177,7 @@ impl Report {
         goal: Option<f64>,
     ) {
         let steps_text = if steps == 1 { "1 step" } else { "3 steps" };
-        let note = if drained.all {
-            ""
-        } else {
-            " (not all in time)"
-        };
+        let note = if drained.all { "" } else { " (incomplete)" };
         self.jobs.add([
             format!("{steps_text}, {lanes} lanes{note}"),
             backend.name().to_owned(),
@@ -191,7 +187,7 @@ impl Report {
         ]);
         if steps == 1 {
             self.curve(
-                "jobs drained in a second, by lanes",
+                "jobs per second, by number of lanes",
                 backend,
                 lanes,
                 drained.per_second,
@@ -199,7 +195,7 @@ impl Report {
         }
     }
 
-    /// What callers have queued at once, in so many lanes; zero is one for each job.
+    /// Adds the result of concurrent callers that queued jobs in so many lanes; zero means one lane per job.
     pub(crate) fn queued(
         &mut self,
         backend: Backend,
@@ -208,7 +204,7 @@ impl Report {
         goal: Option<f64>,
     ) {
         let lanes = match lanes {
-            0 => "one for each job".to_owned(),
+            0 => "one per job".to_owned(),
             lanes => lanes.to_string(),
         };
         self.queueing.add([
@@ -220,7 +216,7 @@ impl Report {
         ]);
     }
 
-    /// Takes sorted milliseconds.
+    /// Adds the start times of jobs, in sorted milliseconds.
     pub(crate) fn starts(&mut self, place: &str, backend: Backend, waits: Vec<f64>, goal: f64) {
         let percentile = |percent: usize| {
             let at = (waits.len() * percent / 100).min(waits.len() - 1);
@@ -235,7 +231,7 @@ impl Report {
         ]);
     }
 
-    /// What the first page and a later one of a list took.
+    /// Adds the times of the first page and a later page of a list.
     pub(crate) fn pages(&mut self, backend: Backend, page: u32, took: &Took) {
         self.pages.add([
             took.list.clone(),
@@ -247,10 +243,10 @@ impl Report {
         ]);
     }
 
-    /// Takes the cost of a request at a number of rows, by bare hyper.
+    /// Adds the cost of a request at a number of rows, relative to bare hyper.
     pub(crate) fn grown(&mut self, name: &str, backend: Backend, rows: u32, by_bare: f64) {
         println!("{name} of {rows}, {}: {by_bare:.2}", backend.name());
-        let title = format!("registry {name}, x bare hyper, by platforms");
+        let title = format!("registry {name}, x bare hyper, by number of platforms");
         self.curve(&title, backend, rows, by_bare);
     }
 
@@ -262,10 +258,10 @@ impl Report {
             .insert(size, value);
     }
 
-    /// Shows all of it, and writes it when that was asked for.
+    /// Prints the complete report, and writes it to the file if `write` is set.
     pub(crate) fn end(self, write: bool) {
-        let mut text = "# What the suite costs\n\nWritten by `cargo bench -p core-tests -- --write`. \
-            Processor time is that of the serving process, in the best and the middle round; bare hyper answers `ok` \
+        let mut text = "# Cost of the suite\n\nWritten by `cargo bench -p core-tests -- --write`. \
+            Processor time is that of the serving process, in the best and the median round; bare hyper responds `ok` \
             in the same round.\n\n"
             .to_owned();
         for line in machine::lines().iter().chain(&self.notes) {
@@ -295,7 +291,7 @@ impl Report {
     }
 }
 
-/// Bars whose length is the value's share of the largest.
+/// Returns a bar chart. The longest bar stands for the largest value.
 fn chart(title: &str, stores: &BTreeMap<&'static str, Curve>) -> String {
     const LONGEST: f64 = 40.0;
     let values = stores.values().flat_map(BTreeMap::values).copied();

@@ -1,4 +1,4 @@
-//! What requests cost, of every store.
+//! Measures the cost of requests, on every store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,13 +18,13 @@ use crate::plan::Plan;
 use crate::report::Report;
 use crate::rounds;
 
-/// What a measured server is told.
+/// The configuration of a measured server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Served {
     pub(crate) location: Location,
-    /// How many platforms are there from the start.
+    /// The number of platforms at the start.
     pub(crate) platforms: u32,
-    /// Whether the gateway remembers sessions, as it does unless set otherwise.
+    /// True if the gateway caches sessions, which is the default.
     pub(crate) session_cache: bool,
 }
 
@@ -36,7 +36,7 @@ impl Served {
         self.start_filled()
     }
 
-    /// Starts the server over a store that has been filled.
+    /// Starts the server over a store that is already filled.
     pub(crate) fn start_filled(&self) -> Installation {
         Installation::of(Process::in_role("server", &json!(self), Cores::Server))
     }
@@ -56,10 +56,10 @@ pub(crate) async fn serve(served: Served) {
     server::serve(builder).await;
 }
 
-/// What a request must cost, by bare hyper.
+/// A request, and the goals for its cost relative to bare hyper.
 struct Row {
     name: &'static str,
-    /// Of memory, SQLite and Postgres.
+    /// The goals for memory, SQLite and Postgres.
     goals: [Option<f64>; 3],
 }
 
@@ -121,12 +121,12 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
     }
 }
 
-/// A member looks at their platform, through the gateway.
+/// A member reads the platform, through the gateway.
 pub(crate) fn gateway_to_platform(installation: &Installation) -> Target {
     gateway_to_platform_from(installation, IAM)
 }
 
-/// The same, signed up at this origin.
+/// The same request, with a user that signed up at this origin.
 pub(crate) fn gateway_to_platform_from(installation: &Installation, origin: &str) -> Target {
     let person = installation.sign_up("engines", origin);
     Target {
@@ -136,11 +136,11 @@ pub(crate) fn gateway_to_platform_from(installation: &Installation, origin: &str
     }
 }
 
-/// An operator looks at platforms, one after the other, at the registry itself.
+/// An operator reads platforms, one after the other, directly from the registry.
 pub(crate) fn get_one(installation: &Installation, platforms: u32) -> Target {
     let asked = AtomicU32::new(0);
     let requests: Requests = Arc::new(move || {
-        // A prime, so that neighbours in time are none in the table.
+        // The factor is prime, so that consecutive requests read rows that are not neighbours.
         let number = asked.fetch_add(1, Ordering::Relaxed).wrapping_mul(7_919) % platforms;
         let path = format!("/api/v1/platforms/{}", fill::id(number));
         with_bearer(SERVICE_KEY, "GET", &path, None).into()
@@ -152,7 +152,7 @@ pub(crate) fn get_one(installation: &Installation, platforms: u32) -> Target {
     }
 }
 
-/// An operator looks at the first page of all platforms.
+/// An operator reads the first page of all platforms.
 pub(crate) fn page_of_20(installation: &Installation) -> Target {
     let path = "/api/v1/platforms?limit=20";
     Target {
@@ -172,7 +172,7 @@ fn get_session(installation: &Installation) -> Target {
     }
 }
 
-/// An operator creates platforms, every one with a slug of its own.
+/// An operator creates platforms, each with a new slug.
 fn post_platform(installation: &Installation) -> Target {
     let posted = AtomicU32::new(0);
     let requests: Requests = Arc::new(move || {

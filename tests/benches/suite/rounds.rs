@@ -1,19 +1,19 @@
-//! Rounds of asking: bare hyper first, then everything else, so that what disturbs the machine disturbs all of a round.
+//! Measures in rounds: bare hyper first, then all targets, so that a disturbance of the machine affects a whole round.
 
 use crate::bare;
 use crate::harness::load::{Sample, Target};
 use crate::plan::Plan;
 
-/// What the rounds showed of one target.
+/// The results of the rounds for one target.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     cpu_us: Vec<f64>,
-    /// Processor time of a request by that of bare hyper in the same round.
+    /// Processor time of a request relative to bare hyper in the same round.
     by_bare: Vec<f64>,
     per_second: Vec<f64>,
 }
 
-/// The best round and the one in the middle.
+/// The best and the median round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Best {
     pub(crate) best: f64,
@@ -23,7 +23,7 @@ pub(crate) struct Best {
 impl Measured {
     fn add(&mut self, sample: Sample, bare: Sample) {
         self.cpu_us.push(sample.cpu_us);
-        // A round too short for the clock of the kernel says nothing.
+        // A round that is too short for the kernel's clock has no result.
         let by_bare = if bare.cpu_us > 0.0 {
             sample.cpu_us / bare.cpu_us
         } else {
@@ -33,7 +33,7 @@ impl Measured {
         self.per_second.push(sample.per_second);
     }
 
-    /// Microseconds of processor time for a request.
+    /// Microseconds of processor time per request.
     pub(crate) fn cpu_us(&self) -> Best {
         smallest(&self.cpu_us)
     }
@@ -42,7 +42,7 @@ impl Measured {
         smallest(&self.by_bare)
     }
 
-    /// Requests answered in a second, in the best round.
+    /// Responses per second in the best round.
     pub(crate) fn per_second(&self) -> f64 {
         self.per_second.iter().copied().fold(0.0, f64::max)
     }
@@ -57,7 +57,7 @@ fn smallest(values: &[f64]) -> Best {
     }
 }
 
-/// Measures bare hyper and the targets, in as many rounds as planned. Bare hyper comes first in the answer.
+/// Measures bare hyper and the targets, in the planned number of rounds. The first result is that of bare hyper.
 pub(crate) fn measure(plan: &Plan, targets: &[Target]) -> Vec<Measured> {
     let (bare_process, bare) = bare::start();
     let mut measured = vec![Measured::default(); targets.len() + 1];

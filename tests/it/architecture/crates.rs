@@ -1,11 +1,11 @@
-//! Which crate may depend on which, and on what else.
+//! The allowed dependencies of each crate.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use super::sources::{members, root};
 
-/// The names of a crate's `[dependencies]`, development ones left out.
+/// Returns the names of a crate's `[dependencies]`, without its development dependencies.
 fn dependencies(krate: &str) -> BTreeSet<String> {
     let manifest = fs::read_to_string(root().join(krate).join("Cargo.toml")).unwrap();
     let mut names = BTreeSet::new();
@@ -21,7 +21,7 @@ fn dependencies(krate: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
+fn the_domain_depends_on_no_other_workspace_crate_and_on_no_runtime_driver_or_http() {
     let allowed = [
         "async-trait",
         "serde",
@@ -39,7 +39,7 @@ fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
         "unicode-normalization",
         "json-patch",
         "idna",
-        // With a feature only, for those who test.
+        // Optional dependencies for tests only.
         "mockall",
         "proptest",
         "proptest-derive",
@@ -55,7 +55,7 @@ fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
 }
 
 #[test]
-fn crates_of_ours_are_imported_downwards_only() {
+fn workspace_crates_depend_only_on_lower_ones() {
     let allowed = [
         ("core-domain", &[][..]),
         ("core-storage", &["core-domain"]),
@@ -101,7 +101,7 @@ fn crates_of_ours_are_imported_downwards_only() {
 }
 
 #[test]
-fn no_crate_of_ours_names_what_stands_beside_each_feature_that_is_checked_alone() {
+fn no_crate_depends_on_the_unused_dependencies_of_core_tests() {
     let beside = dependencies("tests");
     for krate in members().iter().filter(|krate| *krate != "tests") {
         let named: Vec<_> = dependencies(krate).intersection(&beside).cloned().collect();

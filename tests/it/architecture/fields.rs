@@ -1,4 +1,4 @@
-//! The named fields of a source file's types, its tests left out.
+//! Finds the named fields of the types in a source file, without its tests.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
@@ -7,16 +7,16 @@ use super::tokens::{end_of_item, is_test};
 /// A field of a struct, or of an enum's variant.
 #[derive(Debug, Default)]
 pub(super) struct Field {
-    /// The struct or the enum.
+    /// The name of the struct or enum.
     pub(super) owner: String,
-    /// Whether it derives `Debug`.
+    /// True if the struct or enum derives `Debug`.
     pub(super) derives_debug: bool,
     pub(super) name: String,
-    /// The identifiers of its type: `Option`, `String`.
+    /// The identifiers in its type, such as `Option` and `String`.
     pub(super) types: Vec<String>,
 }
 
-/// The fields of a source file, those of types inside of functions, modules and macro calls too.
+/// Returns the fields of a source file, including types inside functions, modules and macro calls.
 pub(super) fn fields(text: &str) -> Vec<Field> {
     let mut found = Vec::new();
     read(text.parse().unwrap(), &mut found);
@@ -63,10 +63,10 @@ fn read(stream: TokenStream, found: &mut Vec<Field>) {
     }
 }
 
-/// The fields in the braces of a struct, or in those of an enum's variants.
+/// Finds the fields in the braces of a struct, or in the braces of an enum's variants.
 fn of_body(stream: TokenStream, owner: &Field, found: &mut Vec<Field>) {
     let trees: Vec<TokenTree> = stream.into_iter().collect();
-    // A comma inside of `Line<0, 64>` begins no field: no colon is behind it.
+    // The comma in `Line<0, 64>` starts no field, because no colon follows.
     for part in trees.split(|tree| is_punct(tree, ',')) {
         let colon = part.iter().position(|tree| {
             matches!(tree, TokenTree::Punct(p) if p.as_char() == ':' && p.spacing() == Spacing::Alone)
@@ -91,7 +91,7 @@ fn of_body(stream: TokenStream, owner: &Field, found: &mut Vec<Field>) {
     }
 }
 
-/// Every identifier of a token, at any depth.
+/// Returns every identifier of a token, at any depth.
 fn idents(tree: &TokenTree) -> Vec<String> {
     match tree {
         TokenTree::Ident(ident) => vec![ident.to_string()],

@@ -1,4 +1,4 @@
-//! What holds for every source file.
+//! Rules for every source file.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use super::sources::{members, relative, root, rust_files};
 const LONGEST_FILE: usize = 600;
 
 #[test]
-fn the_clock_and_randomness_are_read_in_their_adapters_alone() {
+fn only_the_adapters_read_the_clock_and_randomness() {
     let adapters = [
         "suite/src/clock.rs",
         "suite/src/entropy.rs",
@@ -28,7 +28,7 @@ fn the_clock_and_randomness_are_read_in_their_adapters_alone() {
 }
 
 #[test]
-fn no_source_file_is_longer_than_one_idea() {
+fn no_source_file_exceeds_the_line_limit() {
     for folder in members() {
         for file in rust_files(&root().join(folder)) {
             let lines = fs::read_to_string(&file).unwrap().lines().count();
@@ -42,7 +42,7 @@ fn no_source_file_is_longer_than_one_idea() {
 }
 
 #[test]
-fn a_crate_has_one_binary_of_tests() {
+fn a_crate_has_one_test_binary() {
     for member in members()
         .iter()
         .filter(|member| !member.starts_with("examples/"))
@@ -67,7 +67,7 @@ fn a_crate_has_one_binary_of_tests() {
 }
 
 #[test]
-fn what_goes_through_a_tower_service_is_tested_beside_the_crate_and_not_within() {
+fn tests_of_tower_services_are_integration_tests() {
     let src = root().join("core-http/src");
     for file in rust_files(&src) {
         let relative = relative(&file, &src);

@@ -1,4 +1,5 @@
-//! Which file of a crate imports which: names are followed through re-exports to the file that defines them.
+//! Finds which file of a crate imports which other file. Names are followed through re-exports to the file that defines
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -43,7 +44,7 @@ pub(super) fn imports(src: &FilePath) -> Imports {
     imports
 }
 
-/// The module of a source file; none for binaries and tests.
+/// Returns the module of a source file; `None` for binaries and tests.
 fn module(file: &str) -> Option<Path> {
     let path = file.strip_suffix(".rs")?;
     let mut path: Path = path.split('/').map(str::to_owned).collect();
@@ -60,7 +61,7 @@ fn module(file: &str) -> Option<Path> {
 }
 
 impl Modules {
-    /// The paths a file imports. What it merely hands on is no import.
+    /// Returns the paths that a file imports. A name that is only re-exported is not an import.
     fn named<'a>(&self, tokens: &'a Tokens) -> Vec<&'a Path> {
         let needed = |name: &String| name == "*" || tokens.idents.contains(name);
         let uses = tokens.uses.iter();
@@ -68,7 +69,7 @@ impl Modules {
         uses.map(|used| &used.path).chain(&tokens.paths).collect()
     }
 
-    /// The file that defines what a path names, seen from a module; none for what is not of this crate.
+    /// Returns the file that defines the name of a path, seen from a module; `None` for names of other crates.
     fn file_of(&self, home: &Path, path: &Path, depth: usize) -> Option<&str> {
         let (mut module, mut rest) = self.start(home, path)?;
         while let Some((first, below)) = rest.split_first() {
@@ -87,7 +88,7 @@ impl Modules {
         Some(handed_on.unwrap_or(file))
     }
 
-    /// The file behind a name that a module hands on.
+    /// Returns the file that defines a name which a module re-exports.
     fn handed_on(&self, module: &Path, tokens: &Tokens, name: &str, depth: usize) -> Option<&str> {
         let named = tokens.uses.iter().find(|used| used.name == name);
         if let Some(used) = named {
@@ -107,7 +108,7 @@ impl Modules {
         })
     }
 
-    /// The module a path begins in, and the rest of the path.
+    /// Returns the module in which a path starts, and the remaining path.
     fn start<'a>(&self, home: &Path, path: &'a Path) -> Option<(Path, &'a [String])> {
         let mut module = home.clone();
         let mut rest = &path[..];
@@ -138,7 +139,7 @@ impl Modules {
     }
 }
 
-/// The circles of a graph of imports: groups of files of which each reaches each other.
+/// Returns the cycles of an import graph: groups of files that all reach each other.
 pub(super) fn circles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> = imports
         .keys()

@@ -1,9 +1,9 @@
-//! Which folder of a crate may import which, and that no two files import each other in a circle.
+//! The allowed imports between the folders of a crate, and the absence of import cycles between files.
 
 use super::imports::{Imports, circles, imports};
 use super::sources::{members, root};
 
-/// What stands in the domain may import what stands before it in this list, and itself.
+/// The modules of the domain. Each may import the modules before it in this list, and itself.
 const DOMAIN: [&str; 17] = [
     "kernel",
     "shared",
@@ -13,7 +13,7 @@ const DOMAIN: [&str; 17] = [
     "cli",
     "stacks",
     "gateway",
-    // What opens the repositories: the port demands it, and the scopes alone have it.
+    // The key that gives access to the repositories. The port requires it, and only the scopes have it.
     "access/key",
     "port",
     "access",
@@ -38,7 +38,7 @@ fn edges(imports: &Imports) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Where a file stands in the list.
+/// Returns the index of a file's module in the list.
 fn home(file: &str) -> Option<usize> {
     let module = file.trim_end_matches(".rs");
     let homes = DOMAIN.iter().enumerate();
@@ -48,12 +48,12 @@ fn home(file: &str) -> Option<usize> {
 }
 
 #[test]
-fn no_files_import_each_other_in_a_circle() {
+fn files_have_no_import_cycles() {
     let mut found = Vec::new();
     for krate in members() {
         let imports = imports_of(&krate);
         for circle in circles(&imports) {
-            found.push(format!("{krate}: a circle"));
+            found.push(format!("{krate}: an import cycle"));
             let tied =
                 edges(&imports).filter(|tied| circle.contains(tied.0) && circle.contains(tied.1));
             found.extend(
@@ -65,7 +65,7 @@ fn no_files_import_each_other_in_a_circle() {
 }
 
 #[test]
-fn a_circle_would_be_found() {
+fn an_import_cycle_is_found() {
     let folder = tempfile::tempdir().unwrap();
     for (file, text) in [
         ("lib.rs", "mod a; mod b; mod c; pub use a::A;"),
@@ -83,12 +83,12 @@ fn a_circle_would_be_found() {
     assert_eq!(found, [["a.rs", "b.rs", "c.rs"]]);
     assert!(
         !imports.contains_key("lib.rs"),
-        "what is handed on is no import"
+        "a re-export is not an import"
     );
 }
 
 #[test]
-fn modules_of_the_domain_import_downwards_only() {
+fn modules_of_the_domain_import_only_lower_modules() {
     let imports = imports_of("core-domain");
     assert!(imports.len() > 100);
     for (file, from) in edges(&imports) {
@@ -97,18 +97,18 @@ fn modules_of_the_domain_import_downwards_only() {
         };
         assert!(
             below <= above,
-            "{file} imports {from}, which stands above it: {:?}",
+            "{file} imports {from}, which is a higher module: {:?}",
             imports[file][from]
         );
     }
 }
 
 #[test]
-fn services_over_http_know_the_kernel_and_not_each_other() {
+fn http_services_import_the_kernel_and_not_each_other() {
     let allowed = [
         ("kernel", &[][..]),
         ("gateway", &["kernel"]),
-        // IAM answers the gateway's question in process.
+        // The gateway authenticates through IAM in the same process.
         ("iam", &["kernel", "platform_status", "gateway"]),
         ("registry", &["kernel"]),
         ("provisioning", &["kernel", "platform_status"]),

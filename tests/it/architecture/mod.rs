@@ -1,4 +1,4 @@
-//! Who may import whom, who may touch a record, where tests live, and how large a file may get.
+//! Rules for the source code: allowed imports, access to records, the location of tests, and the size of files.
 
 mod crates;
 mod fields;

@@ -1,13 +1,14 @@
-//! What tests draw at random comes from one seed, and `tests/explore` finds the tests that draw.
+//! Random tests take their seeds from one source, and `tests/explore` finds all of them.
 
 use std::fs;
 
 use super::sources::{members, relative, root, rust_files};
 
-/// What only a test that draws at random has in its file.
+/// Texts that only files of tests with random seeds contain.
 const DRAWS: [&str; 2] = ["TestRunner::new(", "inject_random(seed"];
 
-/// Calls `check` with the path and the text of every file below a `tests` folder, and of every other file's tests.
+/// Calls `check` with the path and the text of every file below a `tests` folder, and with the test code of every other
+/// file.
 fn for_each_test_file(mut check: impl FnMut(&str, &str)) {
     for member in members() {
         for file in rust_files(&root().join(member)) {
@@ -28,7 +29,7 @@ fn for_each_test_file(mut check: impl FnMut(&str, &str)) {
 }
 
 #[test]
-fn no_simulation_numbers_its_seeds_itself() {
+fn simulations_take_their_seeds_from_the_seeds_function() {
     for_each_test_file(|path, tests| {
         assert!(
             !tests.contains("seed in 0.."),
@@ -38,7 +39,7 @@ fn no_simulation_numbers_its_seeds_itself() {
 }
 
 #[test]
-fn every_test_that_draws_at_random_is_explored() {
+fn every_random_test_is_explored() {
     let script = fs::read_to_string(root().join("tests/explore")).unwrap();
     let words = script.split_once("grep -rlE '").unwrap().1;
     let words = words.split_once('\'').unwrap().0.replace(r"\b", "");

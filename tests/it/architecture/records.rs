@@ -1,29 +1,29 @@
-//! Who may touch a record: scopes open the way to them, and use cases go that way for their own service alone.
+//! Access to records: only scopes give access, and use cases read only the records of their own service.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use super::sources::{code_of, relative, root, rust_files};
 
-/// Use cases that write without an entry in the audit, and why nobody misses it.
+/// Use cases that write without an audit entry, and the reason why none is needed.
 const UNAUDITED: &[(&str, &str)] = &[
     (
         "shared/outbox.rs",
-        "messages are the suite's own; what they tell is audited where it happens",
+        "internal messages; the reported events have audit entries of their own",
     ),
     (
         "shared/due_queue.rs",
-        "claims of messages, mails and webhook messages; a mail that is dropped has an entry",
+        "claims of messages, mails and webhook messages; a dropped mail has an entry",
     ),
     (
         "shared/maintenance_lease.rs",
-        "which process sweeps at the moment",
+        "the lease of the sweeping process",
     ),
     (
         "shared/mail_quota.rs",
-        "counts of mails, which are a part of what causes the mail",
+        "counts of mails; the action that causes a mail is audited",
     ),
-    ("shared/idempotency.rs", "stored answers"),
+    ("shared/idempotency.rs", "stored responses"),
     ("shared/seal.rs", "the seals of the entries themselves"),
     (
         "shared/seal_installation.rs",
@@ -31,20 +31,20 @@ const UNAUDITED: &[(&str, &str)] = &[
     ),
     (
         "shared/webhook/fan_out.rs",
-        "messages tell of what is audited",
+        "messages about audited changes",
     ),
     (
         "shared/webhook/deliveries.rs",
-        "messages that are queued by hand: that they are has an entry",
+        "messages that are queued by hand; queueing them has an entry",
     ),
     ("shared/webhook/claim.rs", "claims of messages"),
     (
         "shared/webhook/settle.rs",
-        "how attempts ended; a webhook that is disabled has an entry",
+        "outcomes of attempts; disabling a webhook has an entry",
     ),
     (
         "stacks/version.rs",
-        "the latest version on the template: the version itself is audited",
+        "the template's latest version; the version itself is audited",
     ),
     (
         "registry/config.rs",
@@ -56,100 +56,106 @@ const UNAUDITED: &[(&str, &str)] = &[
     ),
     (
         "registry/platform/purge.rs",
-        "goes with the platform, whose removal is audited",
+        "records of a platform whose removal is audited",
     ),
     (
         "iam/suspension.rs",
-        "IAM's copy of what the platform's entry tells",
+        "IAM's copy of the suspension, which the platform's entry records",
     ),
     (
         "iam/user/sign_up.rs",
-        "the account of a user: the session that begins is audited",
+        "the user's account; the first session is audited",
     ),
     (
         "iam/session/trusted_device.rs",
-        "trusting a device has an entry; its next token is a part of a sign-in, which has one",
+        "trusting a device has an entry; its next token is part of an audited sign-in",
     ),
     (
         "iam/session/challenge.rs",
-        "sign-ins that wait for a second factor: how they end is audited",
+        "sign-ins that wait for a second factor; their outcomes are audited",
     ),
     (
         "iam/session/reauthenticate.rs",
-        "when somebody last proved who they are; the proof itself is audited where it fails",
+        "the time of the last reauthentication; failed ones are audited",
     ),
     (
         "iam/two_factor/verify.rs",
-        "the last step a code was used in; codes that fail are audited",
+        "the last time step whose code was used; failed codes are audited",
     ),
     (
         "iam/passkey/challenge.rs",
-        "challenges that wait for a passkey: how they end is audited",
+        "challenges that wait for a passkey; their outcomes are audited",
     ),
     (
         "iam/role/mod.rs",
-        "the mapping is kept with the organization: what was mapped has an entry of its own",
+        "the mapping is stored with the organization; each change has an entry",
     ),
     (
         "iam/grant/mod.rs",
-        "grants are kept with the membership: each has an entry of its own",
+        "grants are stored with the membership; each has an entry",
     ),
     (
         "iam/verification/mod.rs",
-        "tokens of links: what they are used for is audited",
+        "tokens of links; their use is audited",
     ),
     (
         "iam/user/password.rs",
-        "the hash of a password, whose change has an entry without it",
+        "a password's hash; the change has an entry without the hash",
     ),
     (
         "iam/organization/member.rs",
-        "sessions that act for what their user has left, which is audited",
+        "sessions in an organization that the user has left; leaving is audited",
     ),
     (
         "iam/user/import.rs",
-        "a user with their account: the import of each has an entry",
+        "users and their accounts; each import has an entry",
     ),
-    ("iam/session/lookup.rs", "the time a session was seen"),
-    ("iam/api_key/lookup.rs", "the time a key was used"),
+    (
+        "iam/session/lookup.rs",
+        "the time at which a session was last used",
+    ),
+    (
+        "iam/api_key/lookup.rs",
+        "the time at which a key was last used",
+    ),
     (
         "iam/eviction.rs",
-        "what was forgotten or makes way for a new one, which has an entry",
+        "records that expired or are evicted for a new one, which has an entry",
     ),
-    ("iam/session/begin.rs", "audited as what began it"),
+    (
+        "iam/session/begin.rs",
+        "the sign-in that starts a session is audited",
+    ),
     (
         "iam/oauth/device.rs",
-        "codes anybody may ask for, and polls: what is decided about them is audited",
+        "unauthenticated code requests and polls; the decisions are audited",
     ),
     (
         "iam/oauth/exchange.rs",
-        "the session of a program slides and its token rotates: the exchange is audited",
+        "the extended session and rotated token; the exchange is audited",
     ),
-    ("iam/oauth/tokens.rs", "tokens: their issue is audited"),
+    ("iam/oauth/tokens.rs", "tokens; issuing them is audited"),
     (
         "iam/service_token/keys.rs",
-        "old keys go with time: that keys are made is audited",
+        "removal of expired keys; the creation of keys is audited",
     ),
     (
         "iam/organization/create.rs",
         "the first member of an organization, which is audited",
     ),
     ("provisioning/timers.rs", "leases"),
-    (
-        "provisioning/enqueue.rs",
-        "jobs have a history of their own",
-    ),
-    ("provisioning/change.rs", "jobs have a history of their own"),
+    ("provisioning/enqueue.rs", "jobs have their own history"),
+    ("provisioning/change.rs", "jobs have their own history"),
     ("provisioning/lease.rs", "leases"),
     ("provisioning/lane.rs", "lanes"),
     ("provisioning/transition.rs", "dead letters"),
 ];
 
-/// Use cases that act for the installation itself, and for what.
+/// Use cases that act for the installation itself, and their purpose.
 const AS_SYSTEM: &[(&str, &str)] = &[
     (
         "shared/webhook/claim.rs",
-        "the dispatcher, which asks whose platform a message is of",
+        "the dispatcher, which looks up the platform of a message",
     ),
     (
         "shared/webhook/settle.rs",
@@ -157,78 +163,75 @@ const AS_SYSTEM: &[(&str, &str)] = &[
     ),
     (
         "cli/uploads.rs",
-        "the sweeper, which asks whose an upload is",
+        "the sweeper, which looks up the owner of an upload",
     ),
     (
         "iam/user/rehash.rs",
-        "the hash of a password, which its owner has just shown to know",
+        "the hash of a password that its owner has just entered",
     ),
-    ("registry/jobs/onboard.rs", "a job: nobody is there to ask"),
+    ("registry/jobs/onboard.rs", "a job, which has no caller"),
     (
         "registry/job_plan.rs",
         "the job of a platform that the caller may queue jobs for",
     ),
     (
         "registry/jobs/child_feature.rs",
-        "a job: nobody is there to ask",
+        "a job, which has no caller",
     ),
     (
         "registry/feature/read.rs",
-        "the job of a feature that is the caller's",
+        "the job of the caller's own feature",
     ),
     (
         "iam/service_token/keys.rs",
-        "signing keys, which the suite makes for itself",
+        "signing keys, which belong to the installation",
     ),
     ("registry/platform/purge.rs", "the last step of a job"),
     (
         "registry/domain/delete.rs",
-        "the job of a domain that is the platform's",
+        "the job of the platform's own domain",
     ),
-    (
-        "registry/tenant_setup.rs",
-        "the platform that was made a moment ago",
-    ),
-    ("registry/provision.rs", "a job: nobody is there to ask"),
+    ("registry/tenant.rs", "the platform that was just created"),
+    ("registry/provision.rs", "a job, which has no caller"),
     (
         "registry/hostname_check.rs",
-        "the task that looks up the proofs of all hostnames",
+        "the task that checks the ownership records of all hostnames",
     ),
     (
         "registry/jobs/evict_hostname.rs",
-        "the job of a platform that proved a hostname, which ends its service elsewhere",
+        "the job of a platform that proved a hostname; it stops serving it for another",
     ),
     (
         "registry/jobs/hostname_calls.rs",
-        "a job: nobody is there to ask",
+        "a job, which has no caller",
     ),
     (
         "registry/resource/names.rs",
-        "the entry of a stranger that holds a name which is reserved for the platform",
+        "another tenant's record that has a name reserved for the platform",
     ),
     (
         "registry/hostname_loss.rs",
-        "who loses a hostname to the platform that has proved it",
+        "the platform that loses a hostname to the one that proved it",
     ),
     (
         "registry/hostname.rs",
-        "whether a hostname is somebody else's, which is told without telling whose",
+        "whether a hostname is another tenant's, without revealing whose",
     ),
     (
         "registry/onboarding/read.rs",
-        "the job of an onboarding that is the caller's",
+        "the job of the caller's own onboarding",
     ),
     (
         "registry/onboarding/start.rs",
-        "the job of an onboarding that is the caller's",
+        "the job of the caller's own onboarding",
     ),
     (
         "provisioning/kind.rs",
-        "hooks of a job: nobody is there to ask",
+        "hooks of a job, which have no caller",
     ),
 ];
 
-/// The type of every record with the service it stands under in the one list of records.
+/// Returns the service and type of every record in the list of records.
 fn records() -> Vec<(String, String)> {
     let list = fs::read_to_string(root().join("core-domain/src/kernel/record_list.rs")).unwrap();
     let mut found = Vec::new();
@@ -257,7 +260,7 @@ fn listed(list: &[(&str, &str)]) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_use_case_reads_the_records_of_its_own_service_alone() {
+fn a_use_case_reads_only_records_of_its_own_service() {
     let folder = root().join("core-domain/src/use_case");
     for file in rust_files(&folder) {
         let relative = relative(&file, &folder);
@@ -285,7 +288,7 @@ fn only_listed_use_cases_act_for_the_installation_itself() {
 }
 
 #[test]
-fn records_are_touched_by_use_cases_alone() {
+fn only_use_cases_access_records() {
     for folder in ["core-http/src", "adapters/suite/src", "adapters/local/src"] {
         let folder = root().join(folder);
         for file in rust_files(&folder) {

@@ -1,4 +1,4 @@
-//! What `{:?}` may show.
+//! Secrets must not be visible in `{:?}` output.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 use super::fields::{Field, fields};
 use super::sources::{members, relative, root, rust_files};
 
-/// Fields that hold a secret as it is. A hash or a sealed text is called one.
+/// Names of fields that hold a secret in plain text. Hashed or encrypted values have other names.
 const SECRET: [&str; 15] = [
     "token",
     "password",
@@ -25,7 +25,7 @@ const SECRET: [&str; 15] = [
     "secret",
 ];
 
-/// Fields that are called as secrets are, and hold none: codes of errors, idempotency keys, the name of an object in a bucket.
+/// Fields with such a name that hold no secret: error codes, idempotency keys, the name of an object in a bucket.
 const NO_SECRET: [(&str, &str); 5] = [
     ("Issue", "code"),
     ("JobError", "code"),
@@ -34,7 +34,7 @@ const NO_SECRET: [(&str, &str); 5] = [
     ("ObjectInfo", "key"),
 ];
 
-/// What holds text or bytes, and shows them.
+/// Types that hold text or bytes, and show them in `Debug` output.
 const AS_TEXT: [&str; 4] = ["String", "str", "Line", "u8"];
 
 fn names(field: &Field) -> (&str, &str) {
@@ -50,7 +50,7 @@ fn is_called_secret_and_shown(field: &Field) -> bool {
 }
 
 #[test]
-fn nothing_shows_a_secret_it_holds_by_its_derived_debug() {
+fn no_derived_debug_shows_a_secret() {
     let (mut shown, mut excepted) = (Vec::new(), BTreeSet::new());
     for member in members().iter().filter(|member| *member != "tests") {
         for file in rust_files(&root().join(member).join("src")) {
@@ -69,15 +69,15 @@ fn nothing_shows_a_secret_it_holds_by_its_derived_debug() {
             }
         }
     }
-    assert!(shown.is_empty(), "write Debug by hand for {shown:#?}");
+    assert!(shown.is_empty(), "implement Debug by hand for {shown:#?}");
     assert_eq!(
         excepted,
         NO_SECRET.iter().collect(),
-        "exceptions nothing needs"
+        "exceptions that are not needed"
     );
 }
 
-/// The fields of a text that a derived `Debug` would show, though they are called as secrets are.
+/// Returns the fields whose names mark them as secrets and that a derived `Debug` would show.
 fn shown(text: &str) -> Vec<String> {
     let shown = fields(text).into_iter().filter(is_called_secret_and_shown);
     shown
@@ -105,12 +105,12 @@ fn a_struct_that_shows_its_token_is_found() {
 }
 
 #[test]
-fn a_variant_that_shows_its_code_is_found_and_one_that_does_not_is_not() {
+fn an_enum_variant_that_shows_its_code_is_found() {
     let shows = "#[derive(Debug)] #[must_use] enum Proof<'a> { None, Id(String), \
         #[doc = \"x: y\"] Shown { by: UserId, code: Line<0, 64> }, Other { key: KeyId } }";
     assert_eq!(shown(shows), ["Proof.code"]);
     assert!(shown(&shows.replace("Debug", "Clone")).is_empty());
-    // What one type derives is not what the next one does.
+    // The derives of one type do not apply to the next one.
     let next = format!(
         "#[derive(Debug)] struct Unit; {}",
         shows.replace("Debug", "Clone")

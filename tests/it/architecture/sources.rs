@@ -29,7 +29,7 @@ pub(super) fn rust_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The path of a file below a folder, as text.
+/// Returns the path of a file below a folder, as text.
 pub(super) fn relative(file: &Path, folder: &Path) -> String {
     file.strip_prefix(folder)
         .unwrap()
@@ -37,7 +37,7 @@ pub(super) fn relative(file: &Path, folder: &Path) -> String {
         .into_owned()
 }
 
-/// The crates of the workspace.
+/// Returns the crates of the workspace.
 pub(super) fn members() -> Vec<String> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let list = manifest.split_once("members = [").unwrap().1;
@@ -46,7 +46,7 @@ pub(super) fn members() -> Vec<String> {
     members.map(str::to_owned).collect()
 }
 
-/// A file's own code, without its tests.
+/// Returns a file's code without its tests.
 pub(super) fn code_of(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap();
     let code = text.split("#[cfg(test)]").next().unwrap();

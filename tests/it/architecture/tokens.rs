@@ -1,29 +1,29 @@
-//! What the text of one source file imports, defines and names; its tests left out.
+//! Finds the imports, definitions and names in the text of one source file, without its tests.
 
 use std::collections::BTreeSet;
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-/// A path of identifiers, `crate::kernel::Id` without the colons.
+/// A path of identifiers: `crate::kernel::Id` without the colons.
 pub(super) type Path = Vec<String>;
 
-/// One name that a `use` brings in.
+/// One name that a `use` imports.
 #[derive(Debug)]
 pub(super) struct Use {
-    /// From where; the last one is the name there, `*` for all names.
+    /// The imported path. Its last part is the original name, or `*` for all names.
     pub(super) path: Path,
-    /// The name here.
+    /// The name in this file.
     pub(super) name: String,
-    /// Whether it is handed on, `pub use`.
+    /// True if the name is re-exported (`pub use`).
     pub(super) public: bool,
 }
 
-/// A source file as tokens tell it.
+/// The imports, definitions and names of a source file.
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
-    /// What it brings in.
+    /// The imported names.
     pub(super) uses: Vec<Use>,
-    /// The names of its items, those inside of macro calls too.
+    /// The names of its items, including items inside macro calls.
     pub(super) defines: BTreeSet<String>,
     /// Every identifier outside of `use`.
     pub(super) idents: BTreeSet<String>,
@@ -36,7 +36,7 @@ const ITEMS: [&str; 8] = [
 ];
 
 impl Tokens {
-    /// Reads a source file.
+    /// Parses a source file.
     pub(super) fn of(text: &str) -> Self {
         let mut tokens = Self::default();
         tokens.read(&text.parse::<TokenStream>().unwrap());
@@ -51,13 +51,13 @@ impl Tokens {
         }
     }
 
-    /// Reads what stands at a place, and tells where the next thing stands.
+    /// Reads the token at an index. Returns the index of the next token to read.
     fn step(&mut self, trees: &[TokenTree], at: usize) -> usize {
         match &trees[at] {
             TokenTree::Punct(hash) if hash.as_char() == '#' && is_test(trees.get(at + 1)) => {
                 end_of_item(trees, at + 2)
             }
-            // Expanded elsewhere: not what this file imports.
+            // The path is expanded in another file, so it is not an import of this one.
             TokenTree::Punct(dollar) if dollar.as_char() == '$' => at + 1 + path(trees, at + 1).1,
             TokenTree::Group(group) => {
                 self.read(&group.stream());
@@ -101,12 +101,12 @@ impl Tokens {
     }
 }
 
-/// Tells whether an attribute is `#[cfg(test)]`.
+/// Returns whether an attribute is `#[cfg(test)]`.
 pub(super) fn is_test(attribute: Option<&TokenTree>) -> bool {
     matches!(attribute, Some(TokenTree::Group(group)) if group.to_string().replace(' ', "") == "[cfg(test)]")
 }
 
-/// Tells whether the item that begins here is handed on: `pub`, `pub(crate)`.
+/// Returns whether the item that starts after these tokens is public: `pub`, `pub(crate)`.
 fn is_public(before: &[TokenTree]) -> bool {
     let is_pub = |tree: &TokenTree| matches!(tree, TokenTree::Ident(ident) if ident == "pub");
     match before {
@@ -118,7 +118,7 @@ fn is_public(before: &[TokenTree]) -> bool {
     }
 }
 
-/// The place behind an item: its semicolon or its braces.
+/// Returns the index after an item, which ends with a semicolon or braces.
 pub(super) fn end_of_item(trees: &[TokenTree], from: usize) -> usize {
     let is_use = matches!(&trees[from], TokenTree::Ident(ident) if ident == "use");
     let ends = |tree: &TokenTree| match tree {
@@ -130,7 +130,7 @@ pub(super) fn end_of_item(trees: &[TokenTree], from: usize) -> usize {
     length.map_or(trees.len(), |length| from + length + 1)
 }
 
-/// The path that begins at a place, and of how many tokens it is.
+/// Returns the path that starts at an index, and its number of tokens.
 fn path(trees: &[TokenTree], from: usize) -> (Path, usize) {
     let mut path = Vec::new();
     let mut at = from;
@@ -150,7 +150,7 @@ fn is_colons(trees: &[TokenTree], at: usize) -> bool {
     colon(at) && colon(at + 1)
 }
 
-/// The leaves of a `use` tree, each with the name it has here.
+/// Collects the leaves of a `use` tree, each with its name in this file.
 fn tree(trees: &[TokenTree], above: &[String], found: &mut Vec<(Path, String)>) {
     for branch in trees.split(|tree| matches!(tree, TokenTree::Punct(p) if p.as_char() == ',')) {
         let (below, length) = path(branch, 0);

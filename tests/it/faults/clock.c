@@ -1,4 +1,4 @@
-/* Loaded before the C library: the clock of the machine, moved by as many seconds as the file named by CLOCK_OFFSET_FILE says. */
+/* Preloaded before the C library. Shifts the machine's clock by the number of seconds in the file named by CLOCK_OFFSET_FILE. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

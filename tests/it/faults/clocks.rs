@@ -1,11 +1,11 @@
-//! F6: the clocks of nodes are ten minutes wrong, each in its way, and jump while jobs run.
+//! F6: the clocks of two nodes are wrong by ten minutes in opposite directions, and jump while jobs run.
 
 use std::path::{Path, PathBuf};
 
 use super::site::{Queued, Site};
 use crate::world::{Backend, Call, Installation, Server};
 
-/// What the C library is asked for the time through.
+/// Builds a library that shifts the time of the C library.
 fn clock_library(folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/faults/clock.c");
     let library = folder.join("clock.so");
@@ -15,7 +15,7 @@ fn clock_library(folder: &Path) -> PathBuf {
     library
 }
 
-/// A node with a clock of its own.
+/// A node with its own clock offset.
 struct Node {
     server: Server,
     offset: PathBuf,
@@ -35,21 +35,21 @@ impl Node {
         Self { server, offset }
     }
 
-    /// Its clock jumps.
+    /// Makes the clock jump to another offset.
     fn set(&self, seconds: i64) {
         std::fs::write(&self.offset, seconds.to_string()).unwrap();
     }
 
-    /// The minute of the hour, by its clock.
+    /// Returns the minute of the hour by the node's clock.
     async fn minute(&self) -> String {
         let answer = self.server.send("provisioning", Call::get("/health")).await;
-        // Sun, 06 Nov 1994 08:49:37 GMT
+        // Format: Sun, 06 Nov 1994 08:49:37 GMT
         answer.header("date")[20..22].to_owned()
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_clock_of_a_node_takes_a_job_from_another_or_keeps_it() {
+async fn wrong_clocks_of_nodes_cost_no_job_its_lease() {
     let site = Site::on(Backend::Postgres).await;
     let library = clock_library(site.data.path());
     let ahead = Node::start(&site, &library, "ahead", 600).await;
@@ -66,7 +66,10 @@ async fn no_clock_of_a_node_takes_a_job_from_another_or_keeps_it() {
         let costs = [&job["lostLeases"], &job["attempts"]];
         assert_eq!(costs, [0, 0], "{job}");
         let times = ["createdAt", "startedAt", "finishedAt"].map(|at| job[at].as_str().unwrap());
-        assert!(times.is_sorted(), "the time is the database's: {times:?}");
+        assert!(
+            times.is_sorted(),
+            "times are taken from the database: {times:?}"
+        );
     }
     assert!(ahead.server.terminate().await.success());
     assert!(behind.server.terminate().await.success());

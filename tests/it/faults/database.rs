@@ -1,4 +1,4 @@
-//! F7: Postgres restarts as after a crash; there are too few connections; nobody is told that there is work.
+//! F7: Postgres restarts as after a crash, connections are scarce, or wake-ups are lost.
 
 use core_storage::testing::{OwnPostgres, connect};
 use futures_util::future::join_all;
@@ -7,7 +7,7 @@ use super::site::{Queued, Site};
 use crate::world::{Backend, Rng};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_job_is_lost_or_done_twice_when_postgres_restarts_under_it() {
+async fn no_job_is_lost_or_done_twice_when_postgres_restarts() {
     let postgres = OwnPostgres::start().await;
     let site = Site::at(postgres.url.clone(), tempfile::tempdir().unwrap());
     let rng = Rng::new(7);
@@ -15,7 +15,7 @@ async fn no_job_is_lost_or_done_twice_when_postgres_restarts_under_it() {
     let server = site.start_slow(60).await;
     let queued = Queued::many(&server, "engines", 8).await;
     queued[7].runs(&server).await;
-    // What it held is taken back by the other, when that can.
+    // The other server recovers the killed server's jobs when the database is available.
     killed.kill().await;
     for _ in 0..3 {
         postgres.restart_immediately().await;
@@ -29,7 +29,7 @@ async fn no_job_is_lost_or_done_twice_when_postgres_restarts_under_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_two_connections_for_all_every_accepted_job_completes() {
+async fn every_accepted_job_completes_with_two_connections() {
     let site = Site::on(Backend::Postgres).await;
     let two = ["--set", "settings.pool.postgres_connections=2"];
     let server = site.start(&two).await;
@@ -41,7 +41,7 @@ async fn with_two_connections_for_all_every_accepted_job_completes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_are_found_by_a_node_that_nobody_can_wake() {
+async fn a_node_without_wake_ups_finds_jobs_by_polling() {
     let site = Site::on(Backend::Postgres).await;
     let worker = site.start(&[]).await;
     let server = site.start(&["--set", "settings.worker.slots=0"]).await;
@@ -52,7 +52,7 @@ async fn jobs_are_found_by_a_node_that_nobody_can_wake() {
     while cut < 2 {
         cut += database.query(listening, &[]).await.unwrap().len();
     }
-    // They connect again, and are cut off again.
+    // The listeners reconnect, and are disconnected again.
     let cutting = tokio::spawn(async move {
         loop {
             database.query(listening, &[]).await.unwrap();

@@ -1,4 +1,4 @@
-//! F5: one request arrives many times at once.
+//! F5: one request arrives many times at the same time.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use super::site::{Queued, Site, on_both_databases, provision};
 use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed};
 
 on_both_databases! {
-    of_many_deliveries_with_one_key_one_makes_a_job,
-    equal_requests_without_a_key_make_jobs_that_make_each_object_once,
+    repeated_requests_with_one_key_create_one_job,
+    equal_requests_without_a_key_create_each_object_once,
 }
 
-/// Sends a request so many times at once; answers the jobs of the answers that name one.
+/// Sends a request `times` times concurrently. Returns the ids of the jobs in the responses.
 async fn deliver(server: &Server, call: &Call, times: usize) -> BTreeSet<String> {
     let answers = (0..times).map(|_| server.send("provisioning", call.clone()));
     let mut jobs = BTreeSet::new();
@@ -33,7 +33,7 @@ async fn completes(site: &Site, server: Server, jobs: &[Queued]) {
     site.is_consistent().await;
 }
 
-async fn of_many_deliveries_with_one_key_one_makes_a_job(site: Site) {
+async fn repeated_requests_with_one_key_create_one_job(site: Site) {
     let server = site.start(&[]).await;
     let mut all = Vec::new();
     for times in [2, 10, 50] {
@@ -45,7 +45,7 @@ async fn of_many_deliveries_with_one_key_one_makes_a_job(site: Site) {
         let call = Call::get(path).bearer(SERVICE_KEY);
         let listed = server.send("provisioning", call).await.expect(200);
         let jobs: Vec<String> = jobs.into_iter().collect();
-        assert_eq!(listed.each("jobId"), jobs, "I16 of {times} deliveries");
+        assert_eq!(listed.each("jobId"), jobs, "I16 after {times} requests");
         let job = jobs[0].clone();
         all.push(Queued {
             slug,
@@ -56,7 +56,7 @@ async fn of_many_deliveries_with_one_key_one_makes_a_job(site: Site) {
     completes(&site, server, &all).await;
 }
 
-async fn equal_requests_without_a_key_make_jobs_that_make_each_object_once(site: Site) {
+async fn equal_requests_without_a_key_create_each_object_once(site: Site) {
     let server = site.start(&[]).await;
     let platform = Signed::operating(&server, "engines").await;
     let jobs = deliver(&server, &provision(&platform), 10).await;

@@ -1,13 +1,13 @@
-//! F11: one platform queues ten thousand jobs, another one.
+//! F11: one platform queues ten thousand jobs, another one queues one job.
 
 use crate::jobs::{invariants_hold, queue_orders};
 use crate::world::{Engine, Order, on_every_store, platform};
 
 on_every_store! {
-    Engine: ten_thousand_jobs_of_a_platform_keep_another_waiting_for_one_turn,
+    Engine: ten_thousand_jobs_of_one_platform_delay_another_by_one_claim,
 }
 
-async fn ten_thousand_jobs_of_a_platform_keep_another_waiting_for_one_turn(world: Engine) {
+async fn ten_thousand_jobs_of_one_platform_delay_another_by_one_claim(world: Engine) {
     let of = |lane| Order {
         platform_id: platform(lane),
         key: None,

@@ -1,4 +1,4 @@
-//! F8: the file of SQLite when its process is killed while it commits, when it cannot grow, and when it is in use.
+//! F8: a SQLite file whose process is killed during commits, that cannot grow, or that is already in use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ fn new_platform(slug: &str) -> Call {
     Call::post("/api/v1/platforms", &body).bearer(SERVICE_KEY)
 }
 
-/// Makes platforms one after the other until the server is gone; answers the ids of those that were acknowledged.
+/// Creates platforms one after the other until the server no longer responds. Returns the ids of the acknowledged ones.
 async fn make_platforms(
     server: Arc<Server>,
     prefix: String,
@@ -35,7 +35,7 @@ async fn make_platforms(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_is_there_after_a_kill_in_the_middle_of_commits() {
+async fn acknowledged_changes_remain_after_a_kill_during_commits() {
     let site = Site::on(Backend::Sqlite).await;
     let rng = Rng::new(3);
     let mut acknowledged = Vec::new();
@@ -59,7 +59,7 @@ async fn what_was_acknowledged_is_there_after_a_kill_in_the_middle_of_commits() 
         for writer in writers {
             acknowledged.extend(writer.await.unwrap());
         }
-        // Until it has ended, its file is in use.
+        // The file stays in use until the process has ended.
         Arc::into_inner(server).unwrap().kill().await;
     }
     let server = site.start(&[]).await;
@@ -71,7 +71,7 @@ async fn what_was_acknowledged_is_there_after_a_kill_in_the_middle_of_commits() 
     site.is_consistent().await;
 }
 
-/// No file of the process may be longer than this from now on.
+/// Limits the size of the process's files from now on.
 async fn limit_files(server: &Server, bytes: &str) {
     let mut prlimit = Command::new("prlimit");
     prlimit.args(["--pid", &server.pid()]);
@@ -80,11 +80,11 @@ async fn limit_files(server: &Server, bytes: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_cannot_write_says_so_and_goes_on_when_there_is_room() {
+async fn a_server_that_cannot_write_returns_503_until_there_is_space() {
     let site = Site::on(Backend::Sqlite).await;
     let mut arguments = vec!["--local-latency-ms", "100"];
     arguments.extend(SHORT_LEASES);
-    // Without it the signal ends the process, before any write can fail.
+    // Without this the signal would end the process before a write can fail.
     let patient = ["env", "--ignore-signal=XFSZ"];
     let environment = site.environment("off");
     let server = Server::start_under(&patient, site.data.path(), &arguments, &environment).await;

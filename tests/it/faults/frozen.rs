@@ -1,14 +1,15 @@
-//! F2: a worker is stopped by SIGSTOP past its lease, another one finishes its job, and it goes on.
+//! F2: SIGSTOP freezes a worker until after its lease, another worker finishes its job, and then the first one
+//! continues.
 
 use serde_json::Value;
 
 use super::site::{Queued, SHORT_LEASES, Site, in_time};
 use crate::world::{Backend, Server};
 
-/// A transaction that the freeze has caught keeps its locks until Postgres gives it up.
+/// A frozen transaction keeps its locks until Postgres aborts it.
 const SHORT_TRANSACTIONS: [&str; 2] = ["--set", "settings.pool.postgres_idle_timeout=2s"];
 
-/// A server whose provider is slow enough for it to be caught before an effect and after it.
+/// Starts a server with a slow provider, so that it can be frozen before or after an effect.
 async fn slow_server(site: &Site) -> Server {
     let mut arguments = vec!["--local-latency-ms", "900"];
     arguments.extend(SHORT_TRANSACTIONS);
@@ -16,7 +17,8 @@ async fn slow_server(site: &Site) -> Server {
     site.start(&arguments).await
 }
 
-/// Stops a server while it holds no lock of its provider. Otherwise the other server would wait for the lock for ever.
+/// Freezes a server while it does not hold the lock of its provider. Otherwise the other server would wait for that
+/// lock forever.
 async fn freeze(site: &Site, server: &Server) {
     let lock = site.data.path().join("infrastructure/.lock");
     let lock = std::fs::File::options().write(true).open(lock).unwrap();
@@ -24,12 +26,12 @@ async fn freeze(site: &Site, server: &Server) {
     server.signal("STOP").await;
 }
 
-/// A server that was frozen after so many effects and goes on again, when another one has finished its job.
+/// A server that was frozen after a number of effects, and continues after another server has finished its job.
 struct Thawed {
     site: Site,
     server: Server,
     queued: [Queued; 1],
-    /// The job as the other server left it.
+    /// The job as the other server finished it.
     jobs: Vec<Value>,
 }
 
@@ -61,7 +63,7 @@ impl Thawed {
     }
 
     async fn changes_nothing(self) {
-        // Whoever has worked on another job is done with the first.
+        // A worker that has worked on another job has ended its work on the first one.
         let next = [Queued::on(&self.server, "tables").await];
         self.site.is_complete(&self.server, &next).await;
         let jobs = self.site.is_complete(&self.server, &self.queued).await;
@@ -72,11 +74,11 @@ impl Thawed {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_was_frozen_after_its_effect_changes_nothing_when_it_goes_on() {
+async fn a_worker_frozen_after_its_effect_changes_nothing_when_it_continues() {
     Thawed::after(1).await.changes_nothing().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_was_frozen_before_its_effect_makes_nothing_twice() {
+async fn a_worker_frozen_before_its_effect_creates_nothing_twice() {
     Thawed::after(0).await.changes_nothing().await;
 }

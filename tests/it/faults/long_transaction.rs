@@ -1,4 +1,4 @@
-//! F12: a transaction stays open while jobs pass, so that Postgres can clean up nothing behind them.
+//! F12: a transaction stays open while jobs run, so that Postgres cannot remove old row versions.
 
 use core_domain::port::Mode;
 use core_domain::provisioning::{Job, JobLease, JobLeaseQuery};
@@ -10,7 +10,7 @@ use crate::world::{ALL_JOBS, Backend, Engine, Order, list, platform};
 const JOBS: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_pass_while_a_transaction_stays_open() {
+async fn jobs_complete_while_a_transaction_stays_open() {
     let world = Engine::on(Backend::Postgres).await;
     let order = |at| Order {
         platform_id: platform(at % 40),
@@ -29,7 +29,7 @@ async fn jobs_pass_while_a_transaction_stays_open() {
     let handle = start_worker(world.worker(), &WorkerWake::default(), options);
     for id in &ids {
         while !world.status(id).await.is_terminal() {
-            // As it was when it was opened, which also tells Postgres that somebody is there.
+            // The transaction still has its first snapshot. The query also shows Postgres that the client is alive.
             let leases: Vec<JobLease> = list(open.as_mut(), JobLeaseQuery::All).await;
             assert_eq!(leases, []);
         }

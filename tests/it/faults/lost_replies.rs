@@ -1,4 +1,4 @@
-//! F4: a unit of work is committed, and the answer is lost: of a claim, of an advance, of any other.
+//! F4: a unit of work is committed, but the reply is lost: of a claim, of an advance, of any other commit.
 
 use core_domain::provisioning::JobStatus;
 use core_domain::use_case::provisioning::Unsupervised;
@@ -7,10 +7,11 @@ use crate::jobs::invariants_hold;
 use crate::world::{FaultyEngine, on_every_store};
 
 on_every_store! {
-    FaultyEngine: no_answer_that_is_lost_after_its_commit_repeats_an_effect,
+    FaultyEngine: a_reply_that_is_lost_after_its_commit_repeats_no_effect,
 }
 
-/// Loses the answer to each commit of a run, to another one in each run; answers how many runs that took.
+/// Loses the reply to the first commit of a run, then to the second commit of the next run, and so on. Returns the
+/// number of runs until no reply was lost.
 async fn any_answer_may_be_lost(world: &FaultyEngine, plain: bool) -> u32 {
     let mut commit = 0;
     loop {
@@ -20,7 +21,7 @@ async fn any_answer_may_be_lost(world: &FaultyEngine, plain: bool) -> u32 {
             false => world.create(0).await,
         };
         world.faults.lose_reply(commit);
-        // What the worker makes of it is what is asked below.
+        // The result does not matter; the checks below read the state of the job.
         let _ = world.worker().run_one(&Unsupervised).await;
         let lost = world.faults.has_lost_reply();
         world.faults.lose_reply(0);
@@ -34,7 +35,7 @@ async fn any_answer_may_be_lost(world: &FaultyEngine, plain: bool) -> u32 {
     }
 }
 
-async fn no_answer_that_is_lost_after_its_commit_repeats_an_effect(world: FaultyEngine) {
+async fn a_reply_that_is_lost_after_its_commit_repeats_no_effect(world: FaultyEngine) {
     for plain in [false, true] {
         let runs = any_answer_may_be_lost(&world, plain).await;
         assert!(runs > 4, "claim, two advances and the last report: {runs}");

@@ -1,5 +1,5 @@
-//! What may happen to processes, networks and databases while jobs run: the fault tests of the job contract, and which test is
-//! which. After each the audit of the invariants is asked (`jobs::audit`).
+//! Tests of the job contract under faults of processes, networks and databases. Each test ends with a check of the
+//! invariants (`jobs::audit`).
 //!
 //! | | The fault | Without processes | With real processes, on SQLite and Postgres |
 //! |---|---|---|---|
@@ -16,11 +16,10 @@
 //! | F11 | 10,000 jobs of one platform | `fairness` on every store, `jobs::batches` | - |
 //! | F12 | a transaction stays open | `long_transaction`, on Postgres | - |
 //! | F13 | a process does not know a kind | `jobs::batches` | `upgrade` |
-//! | F14 | a graceful stop under load | `core-suite`: `worker`, `jobs::driver` | `stops` |
-//!
-//! Scaled to what a test may take: F2 freezes for the time of a lease of 2 s instead of a minute; F9 runs 10,000 rounds in
-//! memory and 300 on SQL; F12 has 1,000 jobs pass instead of 100,000 and measures nothing. F8 fills the disk by a limit on the
-//! size of files (`RLIMIT_FSIZE`, so `EFBIG` where a full disk says `ENOSPC`): it needs no privilege, and can be lifted while
+//! The tests are scaled down to a reasonable duration. F2 freezes for a lease of 2 s instead of a minute. F9 runs
+//! 10,000 rounds in memory and 300 on SQL. F12 runs 1,000 jobs instead of 100,000 and measures nothing. F8 fills the
+//! disk by a limit on the size of files (`RLIMIT_FSIZE`, which causes `EFBIG` where a full disk causes `ENOSPC`). That
+//! limit needs no privilege, and can be lifted while the server runs.
 //! the server runs.
 
 mod clocks;

@@ -6,14 +6,14 @@ use serde_json::json;
 use super::site::{Site, on_both_databases, statuses};
 
 on_both_databases! {
-    a_job_that_kills_five_processes_is_given_up_and_harms_no_other,
+    a_job_that_kills_five_processes_fails_and_affects_no_other_job,
 }
 
-async fn a_job_that_kills_five_processes_is_given_up_and_harms_no_other(site: Site) {
+async fn a_job_that_kills_five_processes_fails_and_affects_no_other_job(site: Site) {
     let (mut steady, mut deaths) = (Vec::new(), 0);
     let ended = loop {
         steady.extend((0..3).map(|number| format!("steady-{deaths}-{number}")));
-        // Each process comes ten minutes after the last: no lease lasts, and no pause.
+        // The clock of each process is ten minutes ahead of the previous one, so leases and pauses have expired.
         let orders = json!({
             "slots": 8, "ahead": deaths * 600, "steady": steady, "poison": ["poison"], "wait": true,
         });

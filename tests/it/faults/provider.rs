@@ -1,4 +1,4 @@
-//! F3: the provider does what it was asked and does not say so, is down or throttles for a while, is asked twice.
+//! F3: the provider performs an operation without a reply, is down or throttles for a while, or is called twice.
 
 use core_domain::provisioning::{JobStatus, MAX_ATTEMPTS};
 
@@ -7,16 +7,16 @@ use crate::world::{Engine, Fault, on_every_store};
 
 on_every_store! {
     Engine:
-        a_burst_of_refusals_is_waited_out,
-        what_was_made_without_an_answer_is_met_and_not_made_again,
+        a_burst_of_provider_errors_is_waited_out,
+        an_object_created_without_a_reply_is_observed_and_not_created_again,
 }
 
-/// A job of three steps, each of which may meet as many faults as it has attempts but one.
+/// Runs a job of three steps. Each step fails as often as it may without failing the job.
 async fn survives(world: &Engine, fault: impl Fn(usize) -> Fault) {
     let most = usize::try_from(MAX_ATTEMPTS).unwrap() - 1;
     let mut script = Vec::new();
     for _ in 0..3 {
-        // Last first.
+        // The script is read from its end.
         script.push(Fault::None);
         script.extend((0..most).map(&fault));
     }
@@ -28,15 +28,15 @@ async fn survives(world: &Engine, fault: impl Fn(usize) -> Fault) {
     invariants_hold(world).await;
 }
 
-async fn a_burst_of_refusals_is_waited_out(world: Engine) {
+async fn a_burst_of_provider_errors_is_waited_out(world: Engine) {
     survives(&world, |at| [Fault::Throttled, Fault::Down][at % 2]).await;
     assert_eq!(world.provider.mishaps(), 21);
     assert_eq!(world.provider.names().len(), 3);
 }
 
-async fn what_was_made_without_an_answer_is_met_and_not_made_again(world: Engine) {
+async fn an_object_created_without_a_reply_is_observed_and_not_created_again(world: Engine) {
     survives(&world, |_| Fault::NoAnswer).await;
-    // One a step: the next attempt observes what is there.
+    // One fault per step, because the next attempt observes the object.
     assert_eq!(world.provider.mishaps(), 3);
     assert_eq!(world.provider.names().len(), 3);
 }

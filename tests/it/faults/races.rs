@@ -1,4 +1,4 @@
-//! F9: operators cancel, complete and retry jobs while their worker reports the ends of all.
+//! F9: operators cancel, complete and retry jobs while their worker reports the end of each.
 
 use std::sync::Arc;
 
@@ -10,19 +10,20 @@ use tokio::sync::oneshot;
 use crate::jobs::{invariants_hold, queue_orders, up_to_last_reports};
 use crate::world::{Backend, Command, Engine, Order, platform};
 
-/// How many jobs end at once, each in a lane of its own.
+/// The number of jobs that end at the same time, each in its own lane.
 const LANES: usize = 12;
 
-/// How many rounds a store is used for: the audit reads all of it.
+/// The number of rounds on one store. It is limited because the invariant check reads the whole store.
 const ROUNDS: usize = 50 * LANES;
 
 const COMMANDS: [Command; 3] = [Command::Cancel, Command::ForceComplete, Command::Retry];
 
-/// By command: how many operators were quicker, and how many workers.
+/// For each command, how often the operator won and how often the worker won.
 type Wins = [[usize; 2]; 3];
 
-/// A race for each of some jobs that are about to end. The worker reports once operators have stopped `stopped` of them, so
-/// that it meets every moment from the first command to the last, however quick a store is.
+/// Runs a race for each of several jobs that are about to end. The worker reports after operators have processed
+/// `stopped` of them. Over all rounds the report meets every moment from the first command to the last, whatever the
+/// speed of the store.
 async fn race(world: &Arc<Engine>, stopped: usize, wins: &mut Wins) {
     let order = |lane| Order {
         platform_id: platform(lane),
@@ -43,11 +44,11 @@ async fn race(world: &Arc<Engine>, stopped: usize, wins: &mut Wins) {
         let won = operator_won(answer, reported, &world.job(&jobs[at]).await);
         wins[at % 3][usize::from(!won)] += 1;
     }
-    // The lanes of jobs that were taken away rest.
+    // The lanes of jobs that were taken away from the worker pause until the leases would have expired.
     world.tick(31);
 }
 
-/// One command for each job; says when so many have been answered.
+/// Sends one command for each job. Signals `go` when `first` commands have been processed.
 async fn operate(
     world: Arc<Engine>,
     jobs: Vec<JobId>,
@@ -65,7 +66,7 @@ async fn operate(
     answers
 }
 
-/// Tells who won: one of them, and the answer is what is stored.
+/// Returns whether the operator won. Asserts that exactly one side won, and that its result is stored.
 fn operator_won(answer: Result<Job>, reported: Result<LeaseState>, job: &Job) -> bool {
     match (answer, reported.unwrap()) {
         (Ok(answered), LeaseState::Lost) => {
@@ -94,11 +95,11 @@ fn both_have_won(wins: Wins) {
     for [operators, workers] in [cancelled, forced] {
         assert!(operators > 0 && workers > 0, "{wins:?}");
     }
-    assert_eq!(retried[0], 0, "nothing that runs is retried");
+    assert_eq!(retried[0], 0, "a running job cannot be retried");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_an_operator_and_the_last_report_one_wins_ten_thousand_times_in_memory() {
+async fn an_operator_or_the_last_report_wins_ten_thousand_times_in_memory() {
     let mut wins = Wins::default();
     while wins.iter().flatten().sum::<usize>() < 10_000 {
         races(Engine::memory().await, ROUNDS, &mut wins).await;
@@ -107,14 +108,14 @@ async fn of_an_operator_and_the_last_report_one_wins_ten_thousand_times_in_memor
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_an_operator_and_the_last_report_one_wins_on_sqlite() {
+async fn an_operator_or_the_last_report_wins_on_sqlite() {
     let mut wins = Wins::default();
     races(Engine::on(Backend::Sqlite).await, 300, &mut wins).await;
     both_have_won(wins);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_an_operator_and_the_last_report_one_wins_on_postgres() {
+async fn an_operator_or_the_last_report_wins_on_postgres() {
     let mut wins = Wins::default();
     races(Engine::on(Backend::Postgres).await, 300, &mut wins).await;
     both_have_won(wins);

@@ -1,4 +1,4 @@
-//! Where the servers of a test keep what they have. On Postgres they may run beside each other.
+//! The data folder and the database of a test's servers. On Postgres several servers can run at the same time.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -22,10 +22,10 @@ use crate::world::{Backend, Call, Installation, SERVICE_KEY, Server, Signed, bui
 
 const KEY: [u8; 32] = [7; 32];
 
-/// Far longer than anything here takes, on a busy machine too.
+/// Much longer than any operation here takes, even on a busy machine.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Waits for a future; a test that waits in vain fails, and names where it waited.
+/// Waits for a future. Panics after a time-out, with the location of the caller.
 #[track_caller]
 pub(super) fn in_time<T>(awaited: impl Future<Output = T>) -> impl Future<Output = T> {
     let caller = Location::caller();
@@ -35,18 +35,18 @@ pub(super) fn in_time<T>(awaited: impl Future<Output = T>) -> impl Future<Output
     }
 }
 
-/// Leases that end soon after their holder.
+/// Leases that end soon after their holder has died.
 pub(super) const SHORT_LEASES: [&str; 2] = ["--set", "settings.worker.lease=2s"];
 
 /// A data folder and a database.
 pub(super) struct Site {
     pub(super) data: TempDir,
-    /// The address of a Postgres database, or a file of SQLite.
+    /// The URL of a Postgres database, or the path of a SQLite file.
     pub(super) database: String,
     _keeps: Option<TestDatabase>,
 }
 
-/// The same test on SQLite and on Postgres.
+/// Runs the same test on SQLite and on Postgres.
 macro_rules! on_both_databases {
     ($($test:ident),+ $(,)?) => {$(
         mod $test {
@@ -67,7 +67,7 @@ macro_rules! on_both_databases {
 }
 pub(super) use on_both_databases;
 
-/// A platform, and the job that makes what it has.
+/// A platform, and the job that creates its resources.
 #[derive(Debug)]
 pub(super) struct Queued {
     pub(super) slug: String,
@@ -89,7 +89,7 @@ impl Site {
         Self::at(data.path().join("core.db").display().to_string(), data)
     }
 
-    /// Of a database that is there.
+    /// Creates a site with an existing database.
     pub(super) fn at(database: String, data: TempDir) -> Self {
         Self {
             data,
@@ -102,7 +102,7 @@ impl Site {
         self.database.starts_with("postgres:")
     }
 
-    /// What a server is told of the site, beside the folder.
+    /// Returns the environment variables of a server of this site.
     pub(super) fn environment(&self, log: &str) -> Vec<(&'static str, String)> {
         let url = match self.is_postgres() {
             true => self.database.clone(),
@@ -120,7 +120,7 @@ impl Site {
         Server::start_with(self.data.path(), arguments, &environment).await
     }
 
-    /// As [`Site::start`], with [`SHORT_LEASES`] and a provider that takes this long before and after each effect.
+    /// Starts a server with [`SHORT_LEASES`] and a provider that waits this long before and after each effect.
     pub(super) async fn start_slow(&self, millis: u64) -> Server {
         let millis = millis.to_string();
         let mut arguments = vec!["--local-latency-ms", &millis];
@@ -128,7 +128,7 @@ impl Site {
         self.start(&arguments).await
     }
 
-    /// Runs a process with kinds of its own to its end.
+    /// Runs a process with its own job kinds until it ends.
     pub(super) async fn run_node(&self, mut orders: Value) -> Output {
         orders["database"] = json!(self.database);
         orders["data"] = json!(self.data.path());
@@ -137,7 +137,7 @@ impl Site {
         in_time(node.output()).await.unwrap()
     }
 
-    /// The store of the site; no process may use it any more where that is SQLite.
+    /// Opens the store of the site. With SQLite no process may use it any more.
     pub(super) async fn store(&self) -> Arc<dyn Store> {
         if self.is_postgres() {
             let config = postgres::PostgresConfig::new(&self.database, KEY);
@@ -148,18 +148,18 @@ impl Site {
         sqlite::open(config).await.unwrap()
     }
 
-    /// The audit, of a site whose servers have ended.
+    /// Checks the invariants of a site whose servers have ended.
     pub(super) async fn is_consistent(&self) {
         records_are_consistent(self.store().await.as_ref()).await;
     }
 
-    /// How many objects of the platform the provider has.
+    /// Returns how many objects of the platform the provider has.
     pub(super) fn objects(&self, queued: &Queued) -> usize {
         let folder = self.data.path().join("infrastructure");
         provider_objects(&folder, &format!("{}-", queued.slug))
     }
 
-    /// Each platform has what it is given once, by a job that has completed.
+    /// Checks that each platform has its resources exactly once, created by a completed job. Returns the jobs.
     pub(super) async fn is_complete(&self, server: &Server, all: &[Queued]) -> Vec<Value> {
         let mut jobs = Vec::with_capacity(all.len());
         for queued in all {
@@ -176,7 +176,7 @@ impl Site {
 }
 
 impl Queued {
-    /// Makes a platform and queues the job that provisions it.
+    /// Creates a platform and queues the job that provisions it.
     pub(super) async fn on(server: &Server, slug: &str) -> Self {
         let platform = Signed::operating(server, slug).await;
         let answer = server.send("provisioning", provision(&platform)).await;
@@ -187,7 +187,7 @@ impl Queued {
         }
     }
 
-    /// So many platforms whose slugs begin like this.
+    /// Creates several platforms whose slugs start with the prefix, and queues their jobs.
     pub(super) async fn many(server: &Server, prefix: &str, count: usize) -> Vec<Self> {
         let mut all = Vec::with_capacity(count);
         for number in 0..count {
@@ -196,14 +196,14 @@ impl Queued {
         all
     }
 
-    /// The job as it stands.
+    /// Returns the job with its current state.
     pub(super) async fn shown(&self, server: &Server) -> Answer {
         let path = format!("/api/v1/provision/jobs/{}", self.job);
         let call = Call::get(path).bearer(SERVICE_KEY);
         server.send("provisioning", call).await
     }
 
-    /// Asks until the job runs; answers it.
+    /// Polls until the job is running. Returns it.
     pub(super) async fn runs(&self, server: &Server) -> Value {
         let runs = async {
             loop {
@@ -216,7 +216,7 @@ impl Queued {
         in_time(runs).await
     }
 
-    /// The job once it has ended; a server that has no database for the moment is asked again.
+    /// Returns the job once it has ended. Polls again if the server's database is unavailable.
     pub(super) async fn ended(&self, server: &Server) -> Value {
         let path = format!("/api/v1/provision/jobs/{}?wait=5", self.job);
         let call = Call::get(path).bearer(SERVICE_KEY);
@@ -236,7 +236,7 @@ impl Queued {
     }
 }
 
-/// The request for what a platform is given.
+/// Returns the request that provisions a platform.
 pub(super) fn provision(platform: &Signed) -> Call {
     let body = json!({
         "platformId": platform.platform,
@@ -246,7 +246,7 @@ pub(super) fn provision(platform: &Signed) -> Call {
     Call::post("/api/v1/provision/platform", &body).bearer(SERVICE_KEY)
 }
 
-/// What a process says of the jobs it queued: by name the id, the status, and why it failed.
+/// Parses the output of a process with its own job kinds: by job name the id, the status, and the failure kind.
 pub(super) fn statuses(output: &Output) -> BTreeMap<String, (String, String, Option<String>)> {
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()

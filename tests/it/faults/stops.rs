@@ -1,4 +1,4 @@
-//! F14: a server is asked to end while jobs run.
+//! F14: a server is stopped while jobs run.
 
 use core_domain::port::Mode;
 use core_domain::provisioning::{Job, JobLease, JobLeaseQuery, JobStatus};
@@ -7,10 +7,10 @@ use super::site::{Queued, Site, on_both_databases};
 use crate::world::{ALL_JOBS, list};
 
 on_both_databases! {
-    a_stop_under_load_hands_every_job_back_and_costs_none_an_attempt,
+    a_stop_under_load_releases_every_job_without_counting_attempts,
 }
 
-async fn a_stop_under_load_hands_every_job_back_and_costs_none_an_attempt(site: Site) {
+async fn a_stop_under_load_releases_every_job_without_counting_attempts(site: Site) {
     let slow = ["--local-latency-ms", "150"];
     let mut queued = Vec::new();
     for round in 0..2 {
@@ -29,7 +29,7 @@ async fn a_stop_under_load_hands_every_job_back_and_costs_none_an_attempt(site: 
     site.is_consistent().await;
 }
 
-/// There is no lease whose end anybody would wait for, and no pause before the next attempt.
+/// Checks that no lease is left that would have to expire, and that no job waits for its next attempt.
 async fn has_handed_all_back(site: &Site) {
     let store = site.store().await;
     let mut uow = store.begin(Mode::Read).await.unwrap();
@@ -39,7 +39,10 @@ async fn has_handed_all_back(site: &Site) {
     let jobs: Vec<Job> = list(uow.as_mut(), ALL_JOBS).await;
     let unfinished = jobs.iter().filter(|job| job.status != JobStatus::Completed);
     let unfinished: Vec<&Job> = unfinished.collect();
-    assert!(!unfinished.is_empty(), "it was asked to end while jobs ran");
+    assert!(
+        !unfinished.is_empty(),
+        "the stop was requested while jobs ran"
+    );
     for job in unfinished {
         assert_eq!(job.status, JobStatus::Queued);
         assert!(job.run_at <= now, "{job:?}");

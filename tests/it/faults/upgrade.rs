@@ -1,18 +1,17 @@
-//! F13: a process of the new version knows a kind of jobs that those of the old one do not.
+//! F13: a process of the new version knows a job kind that processes of the old version do not know.
 
 use serde_json::{Value, json};
 
 use super::site::{Queued, Site, statuses};
 use crate::world::{Backend, Call, Installation, SERVICE_KEY};
 
-/// As the process of the new version is told to queue a job, or to see to it.
+/// Returns orders for the process of the new version, to queue a job or to work on it.
 fn orders(name: &str, slots: usize, ahead: u64, wait: bool) -> Value {
     json!({ "slots": slots, "ahead": ahead, "steady": [name], "poison": [], "wait": wait })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_is_left_to_the_processes_that_know_its_kind_and_ends_at_its_deadline_at_the_latest()
-{
+async fn a_job_is_left_to_processes_that_know_its_kind_until_its_deadline() {
     let site = Site::on(Backend::Postgres).await;
     let old = site.start(&[]).await;
     let day = 24 * 3_600 + 60;
@@ -21,7 +20,7 @@ async fn a_job_is_left_to_the_processes_that_know_its_kind_and_ends_at_its_deadl
         ("late", 0, day, ("FAILED", Some("DEADLINE_EXCEEDED"))),
     ] {
         let queued = statuses(&site.run_node(orders(name, 0, 0, false)).await);
-        // The old process works beside the job, and not on it.
+        // The old process works on other jobs, but not on this one.
         let platform = [Queued::on(&old, name).await];
         site.is_complete(&old, &platform).await;
         let path = format!("/api/v1/provision/jobs/{}", queued[name].0);

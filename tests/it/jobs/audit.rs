@@ -1,27 +1,28 @@
-//! The invariants, asked of the store: whatever happened before, they hold. Where each of them is tested, besides here:
+//! Checks the invariants of the job engine in a store. They hold after any sequence of operations. Each invariant is
+//! also tested in these tests:
 //!
 //! | invariant | tests in this folder |
 //! |---|---|
-//! | I1 moves of the table alone | `model`, `search`; `provisioning/moves.rs` |
+//! | I1 only allowed transitions | `model`, `search`; `provisioning/moves.rs` |
 //! | I2 fences grow | `model`, `search`, `simulation` |
-//! | I3 one holder writes | `written_by_holders`, `model`, `search`, `simulation` |
-//! | I4 one running job a lane, in order | here, `search`, `batches`, `races` |
-//! | I5 no job disappears, all end | `simulation`, `crash`, `undo` |
-//! | I6 a lease exactly while it runs | here, after every command of `model` |
-//! | I7 what is done stays done, unless undone | here, `search`, `simulation`, `crash`, `undo` |
-//! | I8 one object a key | `search`, `simulation`, `engine`, `crash` |
-//! | I9 completed means made | here, `search`, `simulation` |
-//! | I10 one dead letter for what stopped | here, after every command of `model` |
-//! | I11 one of many replays counts | `promises::of_many_replays_of_an_entry_one_counts` |
+//! | I3 only the holder writes | `written_by_holders`, `model`, `search`, `simulation` |
+//! | I4 one running job per lane, in order | here, `search`, `batches`, `races` |
+//! | I5 no job is lost, all end | `simulation`, `crash`, `undo` |
+//! | I6 a job has a lease exactly while it runs | here, after every command of `model` |
+//! | I7 a done step stays done, unless undone | here, `search`, `simulation`, `crash`, `undo` |
+//! | I8 one object per key | `search`, `simulation`, `engine`, `crash` |
+//! | I9 a completed job has done all steps | here, `search`, `simulation` |
+//! | I10 one dead letter per stopped job | here, after every command of `model` |
+//! | I11 one of several replays succeeds | `promises::only_one_of_several_concurrent_replays_succeeds` |
 //! | I12 the history gives the status | here, after every command of `model` |
 //! | I13 attempts and pauses are bounded | here, `search`, `engine`; `provisioning/backoff.rs` |
 //! | I14 a release costs no attempt, a lost lease one | `model`, `engine`, `unfinished` |
-//! | I15 queueing is part of its unit | `promises::a_unit_that_is_rolled_back_leaves_no_job_and_its_lane_as_it_was` |
-//! | I16 one key is one job | `promises::one_key_is_one_job_however_many_ask_at_once`, `batches` |
-//! | I17 nothing held is claimed | `promises::no_claim_begins_after_a_hold_is_there`, `model`, `search`, `simulation` |
+//! | I15 queueing is part of its unit | `promises::a_rolled_back_unit_leaves_no_job_and_an_unchanged_lane` |
+//! | I16 one key is one job | `promises::concurrent_requests_with_one_key_create_one_job`, `batches` |
+//! | I17 held jobs are not claimed | `promises::no_claim_begins_after_a_hold_is_set`, `model`, `search`, `simulation` |
 //! | I18 lanes take turns | `promises::lanes_take_turns`, `batches`, `races`, `unfinished` |
-//! | I19 what ended says when, and is not claimed | here, `search`, `promises::what_has_ended_is_never_claimed` |
-//! | I20 pages under inserts | `promises::a_walk_over_the_jobs_meets_each_once_while_others_are_queued` |
+//! | I19 ended jobs have an end time and are not claimed | here, `search`, `promises::an_ended_job_is_never_claimed` |
+//! | I20 pages under inserts | `promises::paging_through_the_jobs_returns_each_once_while_others_are_queued` |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +37,7 @@ use core_domain::use_case::provisioning::JobKind;
 
 use crate::world::{ALL_JOBS, Engine, Plain, Undoable, find, list};
 
-/// I3: between a claim and the end of its hold no other worker writes. Asks the history, not the fences.
+/// I3: between a claim and the end of its lease no other worker writes. Checks the history, not the fences.
 pub(super) fn written_by_holders(events: &[JobEvent]) -> Result<(), String> {
     let mut holder = None;
     for event in events {
@@ -55,7 +56,7 @@ pub(super) fn written_by_holders(events: &[JobEvent]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks I1, I4, I6 to I10, I12, I13, I19 and the lanes; panics with what is broken.
+/// Checks I1, I4, I6 to I10, I12, I13, I19 and the lanes. Panics with the violation.
 pub(crate) async fn invariants_hold(world: &Engine) {
     let mut uow = world.store.begin(Mode::Read).await.unwrap();
     let trace: Vec<AuditEntry> = list(uow.as_mut(), AuditQuery::default()).await;
@@ -68,7 +69,7 @@ pub(crate) async fn invariants_hold(world: &Engine) {
     assert_eq!(world.provider.made_once(), Ok(()));
 }
 
-/// As [`invariants_hold`] and I3, of what other processes have left in a store.
+/// Checks the same as [`invariants_hold`], and I3, in a store that other processes have used.
 pub(crate) async fn records_are_consistent(store: &dyn Store) {
     let mut uow = store.begin(Mode::Read).await.unwrap();
     for (_, events) in consistent_jobs(uow.as_mut()).await {
@@ -77,7 +78,7 @@ pub(crate) async fn records_are_consistent(store: &dyn Store) {
     uow.rollback().await;
 }
 
-/// All jobs with their histories, which tell that the invariants hold.
+/// Checks the invariants of all jobs. Returns the jobs with their histories.
 async fn consistent_jobs(uow: &mut dyn UnitOfWork) -> Vec<(Job, Vec<JobEvent>)> {
     let jobs: Vec<Job> = list(uow, ALL_JOBS).await;
     let leases: Vec<JobLease> = list(uow, JobLeaseQuery::All).await;
@@ -120,12 +121,12 @@ fn is_consistent(job: &Job) {
         assert!((0..job.steps.len()).all(succeeded), "I9 {job:?}");
     }
     let first_open = job.current_step().unwrap_or(job.steps.len());
-    // What is undone leaves gaps where a step cannot be undone.
+    // An undo leaves gaps where a step cannot be undone.
     let gapless = job.kind == Undoable::NAME || !(first_open..job.steps.len()).any(succeeded);
     assert!(gapless, "I7 {job:?}");
 }
 
-/// While a job is undone it stands still, and one job alone undoes it.
+/// Checks that a job that is being undone does not change, and that only one job undoes it.
 fn is_undone_alone(job: &Job, undos: &[&Job]) {
     let own = |undo: &&&Job| undo.parent_job_id.as_ref() == Some(&job.id);
     let mut undoing = undos
@@ -165,10 +166,11 @@ fn has_its_history(job: &Job, events: &[JobEvent]) {
     assert_eq!(status, Some(job.status), "I12 {job:?}");
 }
 
-/// What the history says of a job that ended where nobody knew its kind.
+/// The reason in the history of a job that ended in a process which did not know its kind.
 const WITHOUT_HOOKS: &str = "not recorded: the kind is not known";
 
-/// Every move that has a hook ran it, once, unless its history says why not, and every step that is done was recorded once.
+/// Checks that every transition with a hook ran it once, unless the history states otherwise, and that every done step
+/// was recorded once.
 fn ran_its_hooks(job: &Job, events: &[JobEvent], trace: &[AuditEntry]) {
     let ran = |hook: &str| {
         let own = trace.iter().filter(|entry| entry.action == hook);

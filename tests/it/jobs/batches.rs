@@ -1,4 +1,4 @@
-//! Many jobs in one unit of work: queued, taken and reported together.
+//! Many jobs in one unit of work: queued, claimed and reported together.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ on_every_store! {
     Engine:
         jobs_that_are_queued_together_run_in_the_order_of_their_inputs,
         a_long_lane_keeps_its_order_while_jobs_come_and_go,
-        a_key_that_is_asked_for_twice_is_one_job_also_among_many,
-        a_report_that_is_refused_leaves_those_beside_it,
-        a_kind_that_is_not_known_keeps_no_lane_of_another_waiting,
-        a_lane_is_claimed_when_its_time_has_come_and_not_before,
+        a_repeated_key_in_a_batch_creates_one_job,
+        a_refused_outcome_does_not_affect_others_in_its_batch,
+        an_unknown_kind_does_not_delay_the_lanes_of_other_kinds,
+        a_lane_is_not_claimed_before_it_is_due,
         each_of_many_lanes_is_served_before_any_is_served_again,
-        a_lane_that_a_report_frees_is_claimed_in_the_same_unit_behind_those_that_waited,
-        units_under_way_at_once_never_take_from_one_lane,
-        one_read_tells_of_each_job_whether_it_is_held,
-        a_report_of_a_job_that_was_changed_since_is_decided_by_what_is_stored,
+        a_lane_freed_by_a_report_is_claimed_in_the_same_unit_after_waiting_lanes,
+        concurrent_units_never_claim_from_the_same_lane,
+        one_read_returns_for_each_job_whether_it_is_held,
+        an_outcome_of_a_changed_job_is_checked_against_the_stored_state,
 }
 
 fn order(lane: usize, key: Option<&str>) -> Order {
@@ -48,7 +48,7 @@ pub(crate) async fn queue_orders(world: &Engine, orders: &[Order]) -> Vec<JobId>
     queued.iter().map(|job| job.id.clone()).collect()
 }
 
-/// Works on the current steps of these jobs; nothing is written yet.
+/// Works on the current steps of these jobs without committing the outcomes.
 pub(super) async fn attempt(worker: &Worker, held: &[HeldJob]) -> Vec<Finished> {
     let mut finished = Vec::new();
     for job in held {
@@ -93,7 +93,7 @@ async fn a_long_lane_keeps_its_order_while_jobs_come_and_go(world: Engine) {
     assert_eq!(ran, expected, "I4");
 }
 
-async fn a_key_that_is_asked_for_twice_is_one_job_also_among_many(world: Engine) {
+async fn a_repeated_key_in_a_batch_creates_one_job(world: Engine) {
     let known = world.enqueue::<Plain>(0, Some("a")).await.unwrap();
     let orders = [
         order(0, Some("b")),
@@ -107,7 +107,7 @@ async fn a_key_that_is_asked_for_twice_is_one_job_also_among_many(world: Engine)
     invariants_hold(&world).await;
 }
 
-async fn a_report_that_is_refused_leaves_those_beside_it(world: Engine) {
+async fn a_refused_outcome_does_not_affect_others_in_its_batch(world: Engine) {
     for lane in 0..5 {
         world.create_plain(lane).await;
     }
@@ -134,7 +134,7 @@ async fn a_report_that_is_refused_leaves_those_beside_it(world: Engine) {
     invariants_hold(&world).await;
 }
 
-async fn a_kind_that_is_not_known_keeps_no_lane_of_another_waiting(world: Engine) {
+async fn an_unknown_kind_does_not_delay_the_lanes_of_other_kinds(world: Engine) {
     for lane in 0..20 {
         world.create_plain(lane).await;
     }
@@ -150,7 +150,7 @@ async fn a_kind_that_is_not_known_keeps_no_lane_of_another_waiting(world: Engine
     invariants_hold(&world).await;
 }
 
-async fn a_lane_is_claimed_when_its_time_has_come_and_not_before(world: Engine) {
+async fn a_lane_is_not_claimed_before_it_is_due(world: Engine) {
     world.provider.script([crate::world::Fault::Down; 12]);
     for lane in 0..12 {
         world.create_plain(lane).await;
@@ -170,7 +170,7 @@ async fn a_lane_is_claimed_when_its_time_has_come_and_not_before(world: Engine) 
     invariants_hold(&world).await;
 }
 
-/// With K lanes and S slots a lane waits at most K / S claims, whatever the lanes' number.
+/// With K lanes and S slots a lane waits for at most K / S claims, whatever the number of its jobs.
 async fn each_of_many_lanes_is_served_before_any_is_served_again(world: Engine) {
     const LANES: usize = 60;
     let orders: Vec<Order> = (0..LANES * 2).map(|at| order(at % LANES, None)).collect();
@@ -194,7 +194,7 @@ async fn each_of_many_lanes_is_served_before_any_is_served_again(world: Engine) 
     assert!(first.contains(&lane(0)));
 }
 
-/// Works on these jobs until each reports its end; that is not written yet.
+/// Works on these jobs until each has reached its last outcome, which is not committed.
 async fn to_their_ends(worker: &Worker, mut held: Vec<HeldJob>) -> Vec<Finished> {
     let mut ends = Vec::new();
     while !held.is_empty() {
@@ -213,9 +213,7 @@ fn ids(held: &[HeldJob]) -> Vec<&JobId> {
     held.iter().map(|job| &job.claimed.job_id).collect()
 }
 
-async fn a_lane_that_a_report_frees_is_claimed_in_the_same_unit_behind_those_that_waited(
-    world: Engine,
-) {
+async fn a_lane_freed_by_a_report_is_claimed_in_the_same_unit_after_waiting_lanes(world: Engine) {
     let served = queue_orders(&world, &[order(0, None), order(0, None), order(0, None)]).await;
     let waiting = world.create_plain(1).await;
     let worker = world.worker();
@@ -228,14 +226,14 @@ async fn a_lane_that_a_report_frees_is_claimed_in_the_same_unit_behind_those_tha
     invariants_hold(&world).await;
     let ends = to_their_ends(&worker, taken).await;
     let taken = worker.commit(&ends, 2).await.taken.unwrap();
-    assert_eq!(ids(&taken), [&served[1]], "one running job a lane");
+    assert_eq!(ids(&taken), [&served[1]], "one running job per lane");
     let ends = to_their_ends(&worker, taken).await;
     let taken = worker.commit(&ends, 2).await.taken.unwrap();
     assert_eq!(ids(&taken), [&served[2]], "freed and claimed in one unit");
     invariants_hold(&world).await;
 }
 
-async fn units_under_way_at_once_never_take_from_one_lane(world: Engine) {
+async fn concurrent_units_never_claim_from_the_same_lane(world: Engine) {
     const LANES: usize = 12;
     let orders: Vec<Order> = (0..LANES * 4).map(|at| order(at % LANES, None)).collect();
     let mut waiting = queue_orders(&world, &orders).await.len();
@@ -263,7 +261,7 @@ async fn units_under_way_at_once_never_take_from_one_lane(world: Engine) {
     }
 }
 
-async fn one_read_tells_of_each_job_whether_it_is_held(world: Engine) {
+async fn one_read_returns_for_each_job_whether_it_is_held(world: Engine) {
     for lane in 0..4 {
         world.create_plain(lane).await;
     }
@@ -284,7 +282,7 @@ async fn one_read_tells_of_each_job_whether_it_is_held(world: Engine) {
     assert!(worker.are_held(&[]).await.unwrap().is_empty());
 }
 
-async fn a_report_of_a_job_that_was_changed_since_is_decided_by_what_is_stored(world: Engine) {
+async fn an_outcome_of_a_changed_job_is_checked_against_the_stored_state(world: Engine) {
     for lane in 0..3 {
         world.create_plain(lane).await;
     }
@@ -293,7 +291,7 @@ async fn a_report_of_a_job_that_was_changed_since_is_decided_by_what_is_stored(w
     let finished = attempt(&worker, &taken).await;
     let first = worker.commit(&finished[..1], 0).await;
     assert!(matches!(first.settled[0], Ok(LeaseState::Held(_))));
-    // The first of these is reported once more, by a holder that knows the job as it was.
+    // The first of these is reported again, by a holder that has an outdated copy of the job.
     let again = worker.commit(&finished, 0).await;
     for (settled, held) in again.settled.iter().zip(&taken) {
         assert!(matches!(settled, Ok(LeaseState::Held(_))), "{settled:?}");
@@ -306,9 +304,9 @@ async fn a_report_of_a_job_that_was_changed_since_is_decided_by_what_is_stored(w
     invariants_hold(&world).await;
 }
 
-/// The answer of the commit is lost, or the commit: the repetition finds what the first one did.
+/// Either the reply of the commit is lost, or the commit itself: the retry finds the stored state.
 #[tokio::test]
-async fn a_batch_whose_commit_is_not_answered_is_written_once() {
+async fn a_batch_whose_commit_outcome_is_unknown_is_written_once() {
     for seed in seeds(60) {
         let (world, faults, _) = Engine::faulty(FakeProvider::default());
         for lane in 0..4 {
@@ -338,9 +336,9 @@ async fn a_batch_whose_commit_is_not_answered_is_written_once() {
     }
 }
 
-/// One job of a batch cannot be written at all: its lane is gone wrong.
+/// One job of a batch cannot be written at all, because its row has changed.
 #[tokio::test]
-async fn a_job_that_cannot_be_written_keeps_back_no_other() {
+async fn a_job_that_cannot_be_written_does_not_block_others() {
     let world = Engine::memory().await;
     for lane in 0..5 {
         world.create_plain(lane).await;

@@ -7,7 +7,7 @@ use core_domain::use_case::provisioning::Unsupervised;
 use super::audit::invariants_hold;
 use crate::world::{Engine, FakeProvider, Fault};
 
-/// Dies after `units` units of work; answers whether that was before the job's end.
+/// Runs a worker that dies after `units` units of work. Returns whether it died before the end of the job.
 async fn dies_after(units: i64, fault: Fault, plain: bool) -> bool {
     let world = Engine::memory().await;
     world.provider.script([fault]);
@@ -31,7 +31,7 @@ async fn dies_after(units: i64, fault: Fault, plain: bool) -> bool {
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_anywhere_leaves_a_job_that_completes_with_each_object_once() {
+async fn after_a_crash_anywhere_a_job_completes_with_each_object_once() {
     for fault in [Fault::None, Fault::NoAnswer, Fault::Down] {
         for plain in [false, true] {
             let mut units = 1;
@@ -43,7 +43,7 @@ async fn a_worker_that_dies_anywhere_leaves_a_job_that_completes_with_each_objec
     }
 }
 
-/// A job whose kind has hooks, or one whose reports are written together with those of others.
+/// Queues a job whose kind has hooks, or a plain job whose outcomes are committed together with others.
 async fn create(world: &Engine, plain: bool) -> JobId {
     if plain {
         return world.create_plain(0).await;
@@ -63,7 +63,7 @@ async fn any_one_call_may_fail(plain: bool) {
         let (world, store, _) = Engine::faulty(FakeProvider::default());
         let id = create(&world, plain).await;
         store.fail_call(call);
-        // The failure ends the work on the job; what it left is what is asked below.
+        // The failure ends the work on the job; the checks below read its state.
         let _ = world.worker().run_one(&Unsupervised).await;
         if !store.has_failed() {
             assert!(call > 30, "a run has only {call} calls");

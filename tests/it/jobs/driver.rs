@@ -9,7 +9,7 @@ use core_suite::{WorkerOptions, WorkerWake, start_worker};
 use super::audit::invariants_hold;
 use crate::world::{Engine, Fault};
 
-/// Looks again and again until the job is as wanted; a test that waits in vain fails after ten seconds.
+/// Polls until the job satisfies the condition. Panics after ten seconds.
 async fn until(world: &Engine, id: &JobId, wanted: impl Fn(&Job) -> bool) -> Job {
     let wait = async {
         loop {
@@ -29,7 +29,7 @@ async fn until_completed(world: &Engine, id: &JobId) {
 }
 
 #[tokio::test]
-async fn a_woken_worker_runs_what_is_queued_and_stops_when_asked() {
+async fn a_woken_worker_runs_queued_jobs_and_stops_on_request() {
     let world = Engine::memory().await;
     let wake = WorkerWake::default();
     let handle = start_worker(world.worker(), &wake, WorkerOptions::default());
@@ -46,7 +46,7 @@ async fn a_woken_worker_runs_what_is_queued_and_stops_when_asked() {
 }
 
 #[tokio::test]
-async fn a_step_that_panics_is_a_failed_attempt_and_the_worker_goes_on() {
+async fn a_step_that_panics_fails_the_attempt_but_not_the_worker() {
     let world = Engine::memory().await;
     world.provider.script([Fault::Panic]);
     let broken = world.create(0).await;
@@ -63,7 +63,7 @@ async fn a_step_that_panics_is_a_failed_attempt_and_the_worker_goes_on() {
 }
 
 #[tokio::test]
-async fn a_stop_cuts_off_a_step_that_does_not_end_and_counts_no_attempt() {
+async fn a_stop_aborts_a_hanging_step_without_counting_the_attempt() {
     let world = Engine::memory().await;
     world.provider.script([Fault::Hang]);
     let id = world.create(0).await;
@@ -85,9 +85,9 @@ async fn a_stop_cuts_off_a_step_that_does_not_end_and_counts_no_attempt() {
     handle.stop().await;
 }
 
-/// As on a store that several processes use: guards are answered together, and two units may be under way at once.
+/// With a shared store, guards are answered together, and two units may run at the same time.
 #[tokio::test]
-async fn a_worker_that_shares_its_store_runs_every_job_once_and_hands_back_what_it_holds() {
+async fn a_worker_on_a_shared_store_runs_every_job_once() {
     let world = Engine::memory().await;
     let mut ids = Vec::new();
     for job in 0..60 {

@@ -1,4 +1,4 @@
-//! What is done when its time comes, also while all slots of a worker are in use.
+//! Timers run on time, even if all slots of a worker are in use.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use core_suite::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
 use super::audit::invariants_hold;
 use crate::world::{Engine, Fault, lane};
 
-/// Queues jobs and lets another worker fail each once: their lanes wait for the next attempts.
+/// Queues jobs and lets another worker fail each once, so that their lanes wait for the next attempts.
 async fn lanes_that_wait(world: &Engine, count: usize) {
     world.provider.script(vec![Fault::Down; count]);
     for lane in 0..count {
@@ -35,7 +35,7 @@ async fn busy_worker(world: &Engine, number: usize) -> WorkerHandle {
     handle
 }
 
-/// Lets the tasks of this runtime, which has one thread, run until they wait for a moment to come. None comes.
+/// Lets the tasks of this single-threaded runtime run until all of them wait for a timer. No timer fires.
 async fn everybody_waits() {
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
@@ -48,7 +48,7 @@ async fn ready(world: &Engine) -> usize {
 }
 
 #[tokio::test]
-async fn the_timers_wait_until_something_is_due_and_no_longer_than_a_poll() {
+async fn the_timers_wait_until_the_next_due_time_but_at_most_a_poll_interval() {
     let world = Engine::memory().await;
     let worker = world.worker();
     let poll = Duration::from_millis(800)..=Duration::from_millis(1_200);
@@ -64,15 +64,15 @@ async fn the_timers_wait_until_something_is_due_and_no_longer_than_a_poll() {
     assert_eq!(worker.timer_pause().await, left);
     assert_eq!(worker.run_timers().await.unwrap().promoted, 0);
     world.clock.advance(left);
-    // What is due is not waited for, even if nobody can move it.
+    // A due lane does not shorten the pause, even if no process can promote it.
     assert!(poll.contains(&worker.timer_pause().await));
     assert_eq!(worker.run_timers().await.unwrap().promoted, 1);
     assert_eq!(ready(&world).await, 1);
 }
 
-/// More than one run of the timers moves.
+/// There are more lanes than one run of the timers promotes.
 #[tokio::test]
-async fn lanes_whose_time_has_come_can_all_be_claimed_at_once_though_no_slot_is_free() {
+async fn all_due_lanes_become_ready_even_if_no_slot_is_free() {
     let world = Engine::memory().await;
     lanes_that_wait(&world, 300).await;
     assert_eq!(ready(&world).await, 0);

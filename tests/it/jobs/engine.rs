@@ -1,4 +1,4 @@
-//! The worker against a provider that misbehaves.
+//! The worker with a faulty provider.
 
 use core_domain::kernel::Clock;
 use core_domain::provisioning::{
@@ -11,7 +11,7 @@ use super::audit::invariants_hold;
 use crate::world::{Command, Engine, Fault, Rng, on_every_store};
 
 on_every_store! {
-    Engine: a_job_runs_to_its_end, no_fault_of_the_provider_makes_an_object_twice,
+    Engine: a_job_runs_to_its_end, provider_faults_never_create_an_object_twice,
 }
 
 async fn a_job_runs_to_its_end(world: Engine) {
@@ -26,8 +26,8 @@ async fn a_job_runs_to_its_end(world: Engine) {
     invariants_hold(&world).await;
 }
 
-/// Whatever the provider does, nothing is made twice, and every job ends.
-async fn no_fault_of_the_provider_makes_an_object_twice(world: Engine) {
+/// Whatever faults the provider has, no object is created twice, and every job ends.
+async fn provider_faults_never_create_an_object_twice(world: Engine) {
     survives_provider_faults(world, 1).await;
 }
 
@@ -49,7 +49,7 @@ async fn survives_provider_faults(world: Engine, seed: u64) {
 }
 
 #[tokio::test]
-async fn no_seed_of_provider_faults_makes_an_object_twice() {
+async fn random_provider_faults_never_create_an_object_twice() {
     for seed in seeds(150) {
         let run = tokio::spawn(survives_provider_faults(Engine::memory().await, seed));
         assert!(run.await.is_ok(), "seed {seed}");
@@ -57,7 +57,7 @@ async fn no_seed_of_provider_faults_makes_an_object_twice() {
 }
 
 #[tokio::test]
-async fn a_transient_error_is_tried_eight_times_and_then_waits_in_the_dead_letter_queue() {
+async fn a_transient_error_is_tried_eight_times_and_then_becomes_a_dead_letter() {
     let world = Engine::memory().await;
     world.provider.script([Fault::Down; 8]);
     let id = world.create(0).await;
@@ -69,7 +69,7 @@ async fn a_transient_error_is_tried_eight_times_and_then_waits_in_the_dead_lette
 }
 
 #[tokio::test]
-async fn a_throttled_step_is_not_tried_again_before_the_provider_wants_it() {
+async fn a_throttled_step_is_not_retried_before_the_providers_retry_time() {
     let world = Engine::memory().await;
     world.provider.script([Fault::Throttled]);
     let id = world.create(0).await;
@@ -83,7 +83,7 @@ async fn a_throttled_step_is_not_tried_again_before_the_provider_wants_it() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_overdue_is_not_begun() {
+async fn an_overdue_job_is_not_started() {
     let world = Engine::memory().await;
     let id = world.create(0).await;
     world.tick(25 * 3_600);
@@ -93,9 +93,9 @@ async fn a_job_that_is_overdue_is_not_begun() {
     invariants_hold(&world).await;
 }
 
-/// Who held the job may not have heard yet.
+/// The former holder may not have noticed yet that it lost the job.
 #[tokio::test]
-async fn the_lane_of_a_job_that_is_taken_away_rests_until_its_lease_would_have_ended() {
+async fn the_lane_of_a_cancelled_job_pauses_until_its_lease_would_have_expired() {
     let world = Engine::memory().await;
     let running = world.create(0).await;
     let held = world.worker().claim(1).await.unwrap();
@@ -110,11 +110,11 @@ async fn the_lane_of_a_job_that_is_taken_away_rests_until_its_lease_would_have_e
 }
 
 #[tokio::test]
-async fn a_job_that_kills_its_worker_is_given_up_after_five_lost_leases() {
+async fn a_job_that_kills_its_worker_fails_after_five_lost_leases() {
     let world = Engine::memory().await;
     let id = world.create(0).await;
     for _ in 0..MAX_LOST_LEASES {
-        // A worker that takes the job and is never heard of again.
+        // A worker claims the job and never reports again.
         assert_eq!(world.worker().claim(1).await.unwrap().len(), 1);
         invariants_hold(&world).await;
         world.tick(31);
@@ -127,7 +127,7 @@ async fn a_job_that_kills_its_worker_is_given_up_after_five_lost_leases() {
 }
 
 #[tokio::test]
-async fn a_store_of_one_process_takes_running_jobs_back_when_it_is_opened() {
+async fn recovery_returns_running_jobs_of_a_previous_process_to_the_queue() {
     let world = Engine::memory().await;
     let id = world.create(0).await;
     let lost = world.worker().claim(1).await.unwrap();
@@ -135,10 +135,10 @@ async fn a_store_of_one_process_takes_running_jobs_back_when_it_is_opened() {
     let job = world.job(&id).await;
     let stands = (job.status, job.lost_leases, job.attempts);
     assert_eq!(stands, (JobStatus::Queued, 1, 1));
-    // The old holder finds out, and writes nothing.
+    // The former holder notices it, and writes nothing.
     let outcome = world.worker().run(&lost[0], &Unsupervised).await.unwrap();
     assert_eq!(outcome, Outcome::LeaseLost);
-    // Only the back-off of a first failure passes, not the lease of a holder that is gone.
+    // Only the back-off after a first failure is waited for, not the lease of the former holder.
     world.tick(2);
     assert_eq!(world.worker().claim(1).await.unwrap().len(), 1);
     world.restart().await;
@@ -147,7 +147,7 @@ async fn a_store_of_one_process_takes_running_jobs_back_when_it_is_opened() {
 }
 
 #[tokio::test]
-async fn recovery_removes_a_lease_whose_job_does_not_run_and_ends() {
+async fn recovery_removes_the_lease_of_a_job_that_does_not_run() {
     let world = Engine::memory().await;
     let id = world.create(0).await;
     world.until_idle().await;
@@ -164,7 +164,7 @@ async fn recovery_removes_a_lease_whose_job_does_not_run_and_ends() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_keeps_a_job_and_tells_which_ones_are_lost() {
+async fn a_heartbeat_extends_leases_and_returns_lost_jobs() {
     let world = Engine::memory().await;
     world.create(0).await;
     let worker = world.worker();

@@ -1,4 +1,5 @@
-//! The first observation of a step that can be undone: stored before the first effect, never changed, decisive for undo.
+//! The first observation of a step that can be undone. It is stored before the first effect, never changes, and decides
+//! whether the step is undone.
 
 use core_domain::kernel::JobId;
 use core_domain::provisioning::{
@@ -13,9 +14,9 @@ use crate::world::{Command, Engine, FakeProvider, Fault, on_every_store};
 
 on_every_store! {
     Engine:
-        a_step_whose_first_look_is_not_known_is_not_taken_back_and_says_so,
-        a_later_look_never_changes_the_first_one,
-        steps_that_are_never_undone_store_no_look,
+        a_step_without_a_stored_observation_is_not_undone,
+        a_later_observation_never_changes_the_first_one,
+        steps_that_cannot_be_undone_store_no_observation,
 }
 
 async fn first_looks(world: &Engine, id: &JobId) -> Vec<Option<FirstLook>> {
@@ -38,7 +39,7 @@ async fn undone(world: &Engine, id: &JobId) -> Job {
 
 const UNKNOWN: &str = "it is unknown whether it existed before the job";
 
-async fn a_step_whose_first_look_is_not_known_is_not_taken_back_and_says_so(world: Engine) {
+async fn a_step_without_a_stored_observation_is_not_undone(world: Engine) {
     let id = create(&world).await;
     let worker = world.worker();
     let claimed = worker.claim(1).await.unwrap().remove(0);
@@ -62,7 +63,7 @@ async fn a_step_whose_first_look_is_not_known_is_not_taken_back_and_says_so(worl
     invariants_hold(&world).await;
 }
 
-async fn a_later_look_never_changes_the_first_one(world: Engine) {
+async fn a_later_observation_never_changes_the_first_one(world: Engine) {
     let id = create(&world).await;
     world.provider.script([Fault::NoAnswer]);
     world.run_one().await;
@@ -71,7 +72,7 @@ async fn a_later_look_never_changes_the_first_one(world: Engine) {
     world.tick(60);
     world.until_idle().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
-    // It was found by the second attempt, and is the job's own all the same.
+    // The second attempt found it, but the first observation shows that the job created it.
     let looked = [Some(FirstLook::Absent), None, Some(FirstLook::Absent)];
     assert_eq!(first_looks(&world, &id).await, looked);
     let history = history(&world, &id).await;
@@ -90,18 +91,18 @@ async fn a_later_look_never_changes_the_first_one(world: Engine) {
     invariants_hold(&world).await;
 }
 
-async fn steps_that_are_never_undone_store_no_look(world: Engine) {
+async fn steps_that_cannot_be_undone_store_no_observation(world: Engine) {
     let id = world.create_plain(0).await;
     world.until_idle().await;
     assert_eq!(first_looks(&world, &id).await, [None; 3]);
-    // Created, claimed, begun; three steps, of which two are followed by the intent to go on.
+    // Created, claimed, started; then three steps, of which two are followed by the intent for the next step.
     assert_eq!(history(&world, &id).await.len(), 3 + 3 + 2);
     invariants_hold(&world).await;
 }
 
 /// Kills the worker after every unit of work.
 #[tokio::test]
-async fn what_was_there_before_a_job_outlives_its_undoing() {
+async fn objects_that_existed_before_a_job_remain_after_its_undo() {
     for fault in [Fault::None, Fault::NoAnswer] {
         for units in 1.. {
             let world = Engine::memory().await;
@@ -132,7 +133,7 @@ async fn what_was_there_before_a_job_outlives_its_undoing() {
 }
 
 #[tokio::test]
-async fn no_effect_is_sent_before_the_first_look_is_stored() {
+async fn no_effect_is_sent_before_the_first_observation_is_stored() {
     for call in 1.. {
         let (world, store, _) = Engine::faulty(FakeProvider::default());
         let id = create(&world).await;

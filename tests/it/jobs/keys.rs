@@ -1,4 +1,4 @@
-//! What a key makes the same job.
+//! The scope of idempotency keys of jobs.
 
 use core_domain::kernel::{JobId, TextValue};
 use core_domain::provisioning::{Job, JobKey, JobStatus};
@@ -8,8 +8,8 @@ use crate::world::{Engine, Plain, Work, on_every_store};
 
 on_every_store! {
     Engine:
-        a_key_counts_for_the_jobs_of_one_kind_and_one_platform,
-        a_key_that_an_earlier_version_stored_alone_is_still_known,
+        a_key_is_unique_per_kind_and_platform,
+        a_key_stored_by_an_earlier_version_is_still_found,
 }
 
 async fn enqueue<K: JobKind<Input = crate::world::Order>>(
@@ -20,7 +20,7 @@ async fn enqueue<K: JobKind<Input = crate::world::Order>>(
     world.enqueue::<K>(lane, Some(key)).await.unwrap()
 }
 
-async fn a_key_counts_for_the_jobs_of_one_kind_and_one_platform(world: Engine) {
+async fn a_key_is_unique_per_kind_and_platform(world: Engine) {
     let work = enqueue::<Work>(&world, 0, "may").await;
     let plain = enqueue::<Plain>(&world, 0, "may").await;
     let elsewhere = enqueue::<Work>(&world, 1, "may").await;
@@ -36,7 +36,7 @@ async fn a_key_counts_for_the_jobs_of_one_kind_and_one_platform(world: Engine) {
     assert_eq!(shown["idempotencyKey"], "may");
 }
 
-async fn a_key_that_an_earlier_version_stored_alone_is_still_known(world: Engine) {
+async fn a_key_stored_by_an_earlier_version_is_still_found(world: Engine) {
     let now = world.create(0).await;
     let old = Job {
         id: JobId::parse("0190a000-0000-7000-8000-000000000001").unwrap(),

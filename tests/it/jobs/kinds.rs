@@ -1,4 +1,4 @@
-//! What kinds of jobs mean for a process that knows them, and for one that does not.
+//! Job kinds in a process that knows them, and in one that does not.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::world::{Command, Engine, Fault, MakeObject, Order, on_every_store, wo
 on_every_store! {
     Engine:
         an_unknown_kind_is_left_alone_until_its_deadline,
-        a_kind_that_nobody_knows_ends_a_quarter_of_an_hour_after_its_deadline_and_frees_its_lane,
-        a_running_job_of_an_unknown_kind_is_taken_back_by_a_process_that_knows_it,
+        a_job_of_an_unknown_kind_fails_15_minutes_after_its_deadline_and_frees_its_lane,
+        a_running_job_is_recovered_only_by_a_process_that_knows_its_kind,
 }
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl<const STEPS: usize> JobKind for Other<STEPS> {
     }
 }
 
-/// Called as what undoes the jobs of another kind.
+/// A kind with a name that is reserved for undoing the jobs of another kind.
 #[derive(Debug)]
 struct Undoer;
 
@@ -46,7 +46,7 @@ impl JobKind for Undoer {
 }
 
 #[test]
-fn a_kind_that_is_called_as_what_undoes_another_is_an_error_at_start() {
+fn a_kind_with_a_reserved_undo_name_is_refused() {
     for kinds in [Kinds::new(), work_alone()] {
         let reserved = kinds.with(Undoer).unwrap_err();
         assert_eq!(reserved, KindError::ReservedName(Undoer::NAME));
@@ -54,7 +54,7 @@ fn a_kind_that_is_called_as_what_undoes_another_is_an_error_at_start() {
 }
 
 #[test]
-fn two_kinds_of_one_name_and_two_steps_of_one_name_are_errors_at_start() {
+fn duplicate_names_of_kinds_and_steps_are_refused() {
     let kinds = Kinds::new().with(Other::<1>).unwrap();
     assert!(kinds.knows("other") && !kinds.knows("another"));
     let twice = kinds.with(Other::<1>).unwrap_err();
@@ -82,7 +82,7 @@ async fn an_unknown_kind_is_left_alone_until_its_deadline(world: Engine) {
     invariants_hold(&world).await;
 }
 
-async fn a_kind_that_nobody_knows_ends_a_quarter_of_an_hour_after_its_deadline_and_frees_its_lane(
+async fn a_job_of_an_unknown_kind_fails_15_minutes_after_its_deadline_and_frees_its_lane(
     world: Engine,
 ) {
     let id = world.create_removal(0).await;
@@ -106,7 +106,7 @@ async fn a_kind_that_nobody_knows_ends_a_quarter_of_an_hour_after_its_deadline_a
     invariants_hold(&world).await;
 }
 
-async fn a_running_job_of_an_unknown_kind_is_taken_back_by_a_process_that_knows_it(world: Engine) {
+async fn a_running_job_is_recovered_only_by_a_process_that_knows_its_kind(world: Engine) {
     let id = world.create_removal(0).await;
     let known = world.create(1).await;
     assert_eq!(world.worker().claim(9).await.unwrap().len(), 2);
@@ -123,9 +123,9 @@ async fn a_running_job_of_an_unknown_kind_is_taken_back_by_a_process_that_knows_
     invariants_hold(&world).await;
 }
 
-/// What operators cannot do where the kind is not known: it would skip a hook.
+/// Commands that an operator cannot use in a process that does not know the kind, because a hook would be skipped.
 #[tokio::test]
-async fn operators_of_a_process_that_does_not_know_a_kind_are_asked_to_go_elsewhere() {
+async fn commands_for_jobs_of_an_unknown_kind_are_refused_as_unavailable() {
     let world = Engine::memory().await;
     world.provider.script([Fault::Permanent]);
     let failed = world.create_removal(0).await;
@@ -146,7 +146,7 @@ async fn operators_of_a_process_that_does_not_know_a_kind_are_asked_to_go_elsewh
     let entry = world.job(&failed).await.dlq_entry_id.unwrap();
     let refused = world.replay(&knows, &entry).await;
     assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
-    // It has no hook.
+    // A retry of a queued job runs no hook.
     let job = world.operate_knowing(&knows, Command::Retry, &queued).await;
     assert_eq!(job.unwrap().status, JobStatus::Queued);
     invariants_hold(&world).await;

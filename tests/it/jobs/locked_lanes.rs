@@ -1,4 +1,4 @@
-//! Reports of jobs whose lane another unit of work has.
+//! Outcomes of jobs whose lane is locked by another unit of work.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::world::{Backend, Engine, lane, on_every_store};
 
 on_every_store! {
     Engine:
-        a_report_whose_lane_another_unit_has_is_written_when_that_is_over,
+        an_outcome_in_a_locked_lane_is_written_after_the_unlock,
 }
 
-/// Works on these jobs up to the reports that end them, which are not written yet.
+/// Works on these jobs up to their last outcomes, which are not committed yet.
 pub(crate) async fn up_to_last_reports(worker: &Worker, mut held: Vec<HeldJob>) -> Vec<Finished> {
     loop {
         let finished = attempt(worker, &held).await;
@@ -32,7 +32,7 @@ pub(crate) async fn up_to_last_reports(worker: &Worker, mut held: Vec<HeldJob>) 
     }
 }
 
-/// A unit that has the lane, as one that queues a job in it does.
+/// Begins a unit that locks the lane, as a unit does that queues a job in it.
 async fn unit_with_lane(world: &Engine, number: usize) -> Box<dyn UnitOfWork> {
     let mut uow = world.store.begin(Mode::ReadCommitted).await.unwrap();
     let lanes = JobLane::repository(uow.repositories(RecordKey::for_tests()));
@@ -42,7 +42,7 @@ async fn unit_with_lane(world: &Engine, number: usize) -> Box<dyn UnitOfWork> {
     uow
 }
 
-/// Reports the ends of a job in each of two lanes, of which a unit has the first.
+/// Commits the ends of one job in each of two lanes, while another unit has locked the first lane.
 async fn report_two_while_one_lane_is_locked(
     world: &Engine,
 ) -> (Box<dyn UnitOfWork>, JoinHandle<Committed>) {
@@ -65,7 +65,7 @@ fn all_completed(committed: Committed) -> bool {
     })
 }
 
-async fn a_report_whose_lane_another_unit_has_is_written_when_that_is_over(world: Engine) {
+async fn an_outcome_in_a_locked_lane_is_written_after_the_unlock(world: Engine) {
     let (unit, commit) = report_two_while_one_lane_is_locked(&world).await;
     tokio::task::yield_now().await;
     unit.rollback().await;
@@ -73,9 +73,9 @@ async fn a_report_whose_lane_another_unit_has_is_written_when_that_is_over(world
     invariants_hold(&world).await;
 }
 
-/// Where units run beside each other.
+/// Needs a store on which units run concurrently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_report_whose_lane_another_unit_has_keeps_back_none_beside_it() {
+async fn an_outcome_in_a_locked_lane_does_not_block_other_outcomes() {
     let world = Engine::on(Backend::Postgres).await;
     let (unit, commit) = report_two_while_one_lane_is_locked(&world).await;
     let in_lane = |jobs: &[Job], number| {

@@ -1,4 +1,4 @@
-//! The job engine on every store.
+//! Tests of the job engine on every store.
 
 mod audit;
 mod batches;

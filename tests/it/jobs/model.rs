@@ -1,5 +1,5 @@
-//! The whole alphabet of commands in any order, against the table of moves, with the invariants asked after each; on a
-//! database side by side with the same commands in memory, which must give the same jobs.
+//! Random sequences of all commands, compared with the table of transitions. The invariants are checked after each
+//! command. On a database the same commands also run in memory, and must lead to the same jobs.
 
 use core_domain::kernel::{Error, JobId, Machine};
 use core_domain::provisioning::{
@@ -15,14 +15,14 @@ use serde_json::json;
 use super::audit::invariants_hold;
 use crate::world::{Backend, Command, Engine, Undoable, lane, work_alone};
 
-/// What a worker reports of a job it holds, or held.
+/// The report of a worker about a job that it holds, or held.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Start,
     /// The first observation of the step.
     Look(FirstLook),
     Advance,
-    /// The end of a step whose answer is lost, so that it is reported once more.
+    /// The end of a step whose reply is lost, so that it is reported again.
     AdvanceTwice,
     FailForNow,
     FailForGood,
@@ -30,7 +30,7 @@ enum Work {
     /// A part of the step is done.
     Progress,
     Release,
-    /// The process stops before the step has begun to change anything.
+    /// The process stops before the step has started to change anything.
     HandBack,
 }
 
@@ -49,16 +49,16 @@ enum Step {
         kind: Kind,
     },
     Claim,
-    /// A claim whose answer is lost: nobody knows of it until its lease ends.
+    /// A claim whose reply is lost. No worker knows of it until its lease expires.
     LoseClaim,
-    /// The worker dies with all it holds.
+    /// The worker dies, and all its claims are lost.
     Crash,
     Heartbeat,
     Work(Work, usize),
     RunTimers,
     Recover,
     Tick(u64),
-    /// By an operator of a process that knows every kind, or not.
+    /// A command of an operator. The flag states whether the process knows every kind.
     Operate(Command, usize, bool),
     Replay(usize),
     Hold(usize, bool),
@@ -112,7 +112,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Every claim ever made stays here: most are stale, and a stale one must change nothing.
+/// The state of a sequence. It keeps every claim ever made; most are stale, and a stale claim must not change anything.
 #[derive(Default)]
 struct Run {
     jobs: Vec<JobId>,
@@ -125,7 +125,7 @@ impl Run {
         self.jobs.get(at % self.jobs.len().max(1))
     }
 
-    /// Later claims are likelier, so that some of them are alive.
+    /// Returns one of the last four claims, because these are more likely to be current.
     fn claim(&self, at: usize) -> Option<&Claimed> {
         let back = at % 4 % self.claims.len().max(1);
         self.claims.iter().rev().nth(back)
@@ -182,7 +182,7 @@ impl Run {
         self.find_undoing(world).await;
     }
 
-    /// Jobs that undo others are worked on and operated on as well.
+    /// Adds the jobs that undo others, so that the sequence works on them and operates on them as well.
     async fn find_undoing(&mut self, world: &Engine) {
         let new = |job: &Job| !self.jobs.contains(&job.id);
         let mut found: Vec<Job> = world.jobs().await.into_iter().filter(new).collect();
@@ -204,7 +204,7 @@ impl Run {
         })
     }
 
-    /// What every store makes of the same commands: where each job stands, in the order they were found.
+    /// Returns the state of each job, in the order in which they were created. Every store must reach the same states.
     async fn standings(&self, world: &Engine) -> Vec<String> {
         let mut all = Vec::with_capacity(self.jobs.len());
         for id in &self.jobs {
@@ -227,7 +227,8 @@ impl Run {
     }
 }
 
-/// Whether the job may not go on: it is being undone, or it undoes one that has gone on or is undone by a later one.
+/// Returns whether the job must not continue: it is being undone, or it is an undo job that is no longer valid. An undo
+/// job is invalid if its job has continued, or if a later undo job exists.
 async fn stands_still(world: &Engine, job: &Job, forces: bool) -> bool {
     let jobs = world.jobs().await;
     let undoing = |undone: &JobId| {
@@ -246,7 +247,7 @@ async fn stands_still(world: &Engine, job: &Job, forces: bool) -> bool {
     !forces && !may_undo
 }
 
-/// What an operator does works exactly from the statuses of the table, and never past a hook.
+/// Checks that a command succeeds exactly in the statuses of the table, and never skips a hook.
 async fn operate(world: &Engine, command: Command, id: &JobId, knows: bool) {
     let before = world.job(id).await;
     let by = match command {
@@ -302,7 +303,7 @@ async fn replay_one(world: &Engine, at: usize) {
     }
 }
 
-/// What a worker reports counts exactly while the fence is its own.
+/// Checks that a report has an effect exactly if its fence is current.
 async fn work(world: &Engine, work: Work, claim: &Claimed) {
     let before = world.job(&claim.job_id).await;
     let holds = before.status == JobStatus::Running && before.fence == claim.fence;
@@ -335,7 +336,7 @@ async fn work(world: &Engine, work: Work, claim: &Claimed) {
         return;
     }
     if matches!(work, Work::Look(_) | Work::Advance | Work::AdvanceTwice) && !started {
-        assert!(outcome.is_err(), "went on without an intent");
+        assert!(outcome.is_err(), "continued without an intent");
         assert_eq!(after, before);
         return;
     }
@@ -348,7 +349,11 @@ async fn work(world: &Engine, work: Work, claim: &Claimed) {
     if let Work::Look(found) = work {
         let known = before.steps[step].first_look.unwrap_or(found);
         let looked = after.steps[step].first_look;
-        assert_eq!(looked, Some(known), "a later look changed the first");
+        assert_eq!(
+            looked,
+            Some(known),
+            "a later observation changed the first one"
+        );
     }
     if matches!(work, Work::Progress) {
         assert_eq!((after.attempts, after.lost_leases), (0, 0), "I14");
@@ -359,12 +364,12 @@ async fn work(world: &Engine, work: Work, claim: &Claimed) {
         assert_eq!(
             world.job(&claim.job_id).await,
             after,
-            "a report counted twice"
+            "a repeated report was applied twice"
         );
     }
 }
 
-/// Runs `cases` sequences, each in a world of its own.
+/// Runs `cases` sequences, each with its own stores.
 fn any_order_keeps_the_invariants(cases: u32, longest: usize, backend: Backend) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -400,7 +405,7 @@ async fn keeps_the_invariants(steps: Vec<Step>, backend: Backend) {
             now.push(world.job(id).await.fence);
         }
         let mut known = fences.iter().zip(&now);
-        assert!(known.all(|(old, new)| old <= new), "I2: a fence went back");
+        assert!(known.all(|(old, new)| old <= new), "I2: a fence decreased");
         fences = now;
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs that cannot be moved by the timers or a claim, and the others beside them.
+//! Jobs that neither the timers nor a claim can change, and their effect on other jobs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::world::{Engine, MakeObject, Order, Plain, on_every_store};
 
 on_every_store! {
     Engine:
-        an_overdue_job_that_cannot_be_stopped_costs_no_other_its_claim,
-        overdue_jobs_that_cannot_be_stopped_keep_no_other_from_its_end,
+        an_overdue_job_that_cannot_be_failed_blocks_no_other_claim,
+        overdue_jobs_that_cannot_be_failed_do_not_keep_others_from_failing,
 }
 
 const PAST_DEADLINE: u64 = 24 * 3_600 + 1;
 
-/// Its hook cannot write, so that a job of it cannot be stopped.
+/// A kind whose hook cannot write, so that its jobs cannot be failed.
 #[derive(Debug)]
 struct Stuck;
 
@@ -48,7 +48,7 @@ async fn taken(worker: &Worker, limit: u32) -> BTreeSet<JobId> {
     taken.map(|held| held.claimed.job_id).collect()
 }
 
-async fn an_overdue_job_that_cannot_be_stopped_costs_no_other_its_claim(world: Engine) {
+async fn an_overdue_job_that_cannot_be_failed_blocks_no_other_claim(world: Engine) {
     let worker = worker(&world);
     let stuck = world.enqueue::<Stuck>(0, None).await.unwrap();
     world.tick(PAST_DEADLINE);
@@ -59,7 +59,7 @@ async fn an_overdue_job_that_cannot_be_stopped_costs_no_other_its_claim(world: E
     let found: BTreeSet<JobId> = found.map(|held| held.claimed.job_id).collect();
     assert_eq!(found, BTreeSet::from(others));
     assert_eq!(world.status(&stuck).await, JobStatus::Queued);
-    // A worker with one slot serves the other lanes as well.
+    // A worker with one slot also serves the other lanes.
     let more = [world.create_plain(3).await, world.create_plain(4).await];
     let mut found = BTreeSet::new();
     for _ in 0..3 {
@@ -69,7 +69,7 @@ async fn an_overdue_job_that_cannot_be_stopped_costs_no_other_its_claim(world: E
     assert_eq!(found, BTreeSet::from(more));
 }
 
-async fn overdue_jobs_that_cannot_be_stopped_keep_no_other_from_its_end(world: Engine) {
+async fn overdue_jobs_that_cannot_be_failed_do_not_keep_others_from_failing(world: Engine) {
     let worker = worker(&world);
     for lane in 0..6 {
         world.enqueue::<Stuck>(lane, None).await.unwrap();
@@ -83,7 +83,7 @@ async fn overdue_jobs_that_cannot_be_stopped_keep_no_other_from_its_end(world: E
 }
 
 #[tokio::test]
-async fn leases_of_unknown_kinds_do_not_stand_before_those_of_known_ones() {
+async fn leases_of_unknown_kinds_do_not_block_those_of_known_kinds() {
     let world = Engine::memory().await;
     for lane in 0..130 {
         world.create_removal(lane).await;

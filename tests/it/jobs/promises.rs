@@ -1,4 +1,4 @@
-//! Promises about many at once and about time, each on every store.
+//! Guarantees under concurrency and over time, each on every store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::world::{
 
 on_every_store! {
     Engine:
-        of_many_replays_of_an_entry_one_counts,
-        a_unit_that_is_rolled_back_leaves_no_job_and_its_lane_as_it_was,
-        one_key_is_one_job_however_many_ask_at_once,
-        no_claim_begins_after_a_hold_is_there,
+        only_one_of_several_concurrent_replays_succeeds,
+        a_rolled_back_unit_leaves_no_job_and_an_unchanged_lane,
+        concurrent_requests_with_one_key_create_one_job,
+        no_claim_begins_after_a_hold_is_set,
         lanes_take_turns,
-        what_has_ended_is_never_claimed,
-        a_walk_over_the_jobs_meets_each_once_while_others_are_queued,
+        an_ended_job_is_never_claimed,
+        paging_through_the_jobs_returns_each_once_while_others_are_queued,
 }
 
-async fn of_many_replays_of_an_entry_one_counts(world: Engine) {
+async fn only_one_of_several_concurrent_replays_succeeds(world: Engine) {
     let world = Arc::new(world);
     world.provider.script([Fault::Permanent]);
     let id = world.create(0).await;
@@ -59,7 +59,7 @@ async fn of_many_replays_of_an_entry_one_counts(world: Engine) {
     invariants_hold(&world).await;
 }
 
-async fn a_unit_that_is_rolled_back_leaves_no_job_and_its_lane_as_it_was(world: Engine) {
+async fn a_rolled_back_unit_leaves_no_job_and_an_unchanged_lane(world: Engine) {
     let first = world.create(0).await;
     let row = || async { world.find::<JobLane>(lane(0).as_str()).await.unwrap() };
     let before = row().await;
@@ -81,7 +81,7 @@ async fn a_unit_that_is_rolled_back_leaves_no_job_and_its_lane_as_it_was(world: 
     assert_eq!(jobs.iter().map(|job| &job.id).collect::<Vec<_>>(), [&first]);
 }
 
-async fn one_key_is_one_job_however_many_ask_at_once(world: Engine) {
+async fn concurrent_requests_with_one_key_create_one_job(world: Engine) {
     let world = Arc::new(world);
     let attempts = (0..20).map(|_| {
         let world = Arc::clone(&world);
@@ -94,8 +94,8 @@ async fn one_key_is_one_job_however_many_ask_at_once(world: Engine) {
     invariants_hold(&world).await;
 }
 
-/// A hold races the workers: what it holds is not claimed once it is there.
-async fn no_claim_begins_after_a_hold_is_there(world: Engine) {
+/// A hold races with the workers. A job is not claimed once its hold is set.
+async fn no_claim_begins_after_a_hold_is_set(world: Engine) {
     let scope = HoldScope::Lane(lane(0));
     for _ in 0..6 {
         let id = world.create(0).await;
@@ -106,7 +106,7 @@ async fn no_claim_begins_after_a_hold_is_there(world: Engine) {
         let late = world.worker().claim(1).await.unwrap();
         assert!(late.is_empty(), "I17 {late:?}");
         let early = claims.await.unwrap();
-        // Either the claim came first, or the job still waits.
+        // Either the claim came first, or the job is still queued.
         if held == JobStatus::Queued {
             let waits = world.status(&id).await == JobStatus::Queued;
             assert!(early.is_empty() && waits, "I17 {early:?}");
@@ -141,7 +141,7 @@ async fn lanes_take_turns(world: Engine) {
     }
 }
 
-async fn what_has_ended_is_never_claimed(world: Engine) {
+async fn an_ended_job_is_never_claimed(world: Engine) {
     world.provider.script([Fault::Permanent]);
     let mut ended = vec![world.create(0).await, world.create_plain(1).await];
     world.until_idle().await;
@@ -167,7 +167,7 @@ async fn what_has_ended_is_never_claimed(world: Engine) {
     invariants_hold(&world).await;
 }
 
-async fn a_walk_over_the_jobs_meets_each_once_while_others_are_queued(world: Engine) {
+async fn paging_through_the_jobs_returns_each_once_while_others_are_queued(world: Engine) {
     let mut present = BTreeSet::new();
     for job in 0..7 {
         present.insert(world.create(job % 3).await);
@@ -197,6 +197,10 @@ async fn a_walk_over_the_jobs_meets_each_once_while_others_are_queued(world: Eng
         world.tick(1);
     }
     let distinct: BTreeSet<_> = walked.iter().cloned().collect();
-    assert_eq!(distinct.len(), walked.len(), "I20 twice: {walked:?}");
+    assert_eq!(
+        distinct.len(),
+        walked.len(),
+        "I20 returned twice: {walked:?}"
+    );
     assert!(present.is_subset(&distinct), "I20 skipped: {walked:?}");
 }

@@ -1,4 +1,4 @@
-//! Many at once, and who goes first: workers, operators, tenants.
+//! Concurrent workers and operators, and the order of jobs.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::world::{Command, Engine, Fault, lane, on_every_store};
 
 on_every_store! {
     Engine:
-        six_workers_take_each_of_forty_jobs_once,
-        what_goes_on_after_a_failure_goes_where_its_kind_puts_new_jobs,
+        six_workers_run_each_of_forty_jobs_once,
+        a_retried_job_takes_the_position_of_a_new_job_of_its_kind,
 }
 
-async fn six_workers_take_each_of_forty_jobs_once(world: Engine) {
+async fn six_workers_run_each_of_forty_jobs_once(world: Engine) {
     let mut ids = Vec::new();
     for number in 0..40 {
         ids.push(world.create(number % 7).await);
@@ -31,7 +31,7 @@ async fn six_workers_take_each_of_forty_jobs_once(world: Engine) {
                 loop {
                     match worker.run_one(&Unsupervised).await {
                         Ok(Outcome::Idle) => break,
-                        // Others were quicker to claim: the driver comes again as well.
+                        // Another worker was quicker to claim. The driver would retry as well.
                         Ok(_) | Err(Error::Store(StoreError::Retry(_))) => {}
                         failed => panic!("{failed:?}"),
                     }
@@ -50,7 +50,7 @@ async fn six_workers_take_each_of_forty_jobs_once(world: Engine) {
     invariants_hold(&world).await;
 }
 
-/// An operator against the worker's last report: one of them wins, and the answer is what is stored.
+/// An operator races with the worker's last report: exactly one wins, and its result is stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_who_races_the_last_step_wins_or_is_refused() {
     let world = Arc::new(Engine::memory().await);
@@ -74,7 +74,7 @@ async fn an_operator_who_races_the_last_step_wins_or_is_refused() {
 }
 
 #[tokio::test]
-async fn a_tenant_with_many_jobs_does_not_keep_others_waiting() {
+async fn a_tenant_with_many_jobs_does_not_delay_others() {
     let world = Engine::memory().await;
     for _ in 0..500 {
         world.create(0).await;
@@ -86,12 +86,12 @@ async fn a_tenant_with_many_jobs_does_not_keep_others_waiting() {
     assert_eq!(world.status(&other).await, JobStatus::Completed);
 }
 
-/// The jobs that are claimed and run, one after another, in this order.
+/// Claims and runs jobs one after another. Returns them in this order.
 async fn order_of(world: &Engine, jobs: usize) -> Vec<JobId> {
     let mut order = Vec::new();
     for _ in 0..jobs {
         let claimed = world.worker().claim(9).await.unwrap();
-        assert_eq!(claimed.len(), 1, "one running job a lane");
+        assert_eq!(claimed.len(), 1, "one running job per lane");
         let run = world.worker();
         run.run(&claimed[0], &Unsupervised).await.unwrap();
         order.push(claimed[0].job_id.clone());
@@ -100,14 +100,14 @@ async fn order_of(world: &Engine, jobs: usize) -> Vec<JobId> {
 }
 
 #[tokio::test]
-async fn jobs_of_a_lane_run_in_the_order_they_were_queued_and_a_deprovision_goes_first() {
+async fn jobs_of_a_lane_run_in_order_but_a_deprovision_runs_first() {
     let world = Engine::memory().await;
     let (first, second) = (world.create(0).await, world.create(0).await);
     let last = world.create_removal(0).await;
     assert_eq!(order_of(&world, 3).await, [last, first, second]);
 }
 
-async fn what_goes_on_after_a_failure_goes_where_its_kind_puts_new_jobs(world: Engine) {
+async fn a_retried_job_takes_the_position_of_a_new_job_of_its_kind(world: Engine) {
     for replays in [false, true] {
         world.provider.script([Fault::Permanent; 2]);
         let (removal, work) = (world.create_removal(0).await, world.create(0).await);
@@ -128,9 +128,9 @@ async fn what_goes_on_after_a_failure_goes_where_its_kind_puts_new_jobs(world: E
     invariants_hold(&world).await;
 }
 
-/// A job that is held does not keep a removal of its platform waiting behind it.
+/// A held job does not block the removal of its platform.
 #[tokio::test]
-async fn a_retried_deprovision_is_not_stuck_behind_a_held_job() {
+async fn a_held_job_does_not_block_a_retried_deprovision() {
     let world = Engine::memory().await;
     world.provider.script([Fault::Permanent]);
     let removal = world.create_removal(0).await;
@@ -147,7 +147,7 @@ async fn a_retried_deprovision_is_not_stuck_behind_a_held_job() {
 }
 
 #[tokio::test]
-async fn a_lane_that_an_operator_holds_runs_nothing_and_its_neighbours_run() {
+async fn a_held_lane_runs_no_jobs_and_other_lanes_continue() {
     let world = Engine::memory().await;
     world.hold(&HoldScope::Lane(lane(0)), true).await;
     world.create(0).await;

@@ -1,4 +1,4 @@
-//! Undoing what a cancelled job has done.
+//! Undoing the steps of a cancelled job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,20 +17,20 @@ use crate::world::{Command, Engine, Fault, Undoable, on_every_store};
 
 on_every_store! {
     Engine:
-        a_cancelled_job_is_undone_newest_step_first_and_a_retry_does_it_again,
-        while_a_job_is_undone_it_stands_still,
-        of_many_cancels_at_once_one_counts_and_one_job_undoes,
-        undoing_that_was_given_up_goes_on_unless_its_job_has,
+        a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried,
+        a_job_that_is_being_undone_refuses_all_commands,
+        only_one_of_several_concurrent_cancels_succeeds,
+        a_failed_undo_can_be_retried_unless_its_job_was_retried,
 }
 
-/// How long after a lease has ended the request of its holder may still arrive.
+/// How long after the end of a lease a request of its holder may still arrive.
 const LONGEST_STEP: Duration = Duration::from_secs(60);
 
 pub(super) async fn create(world: &Engine) -> JobId {
     world.enqueue::<Undoable>(0, None).await.unwrap()
 }
 
-/// A job of which so many steps are done and the next one is under way.
+/// Creates a job with `done` completed steps, while the next step is in progress.
 async fn begun(world: &Engine, done: usize) -> (JobId, Worker, Claimed) {
     let id = create(world).await;
     let worker = world.worker();
@@ -74,12 +74,12 @@ async fn statuses(world: &Engine, id: &JobId) -> Vec<StepStatus> {
     job.steps.iter().map(|step| step.status).collect()
 }
 
-/// So that what undoes a job which ran may begin.
+/// Lets enough time pass for the undo of a running job to start.
 pub(super) fn let_stale_effects_land(world: &Engine) {
     world.tick((LEASE + LONGEST_STEP).as_secs());
 }
 
-async fn a_cancelled_job_is_undone_newest_step_first_and_a_retry_does_it_again(world: Engine) {
+async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: Engine) {
     let (id, worker, claimed) = begun(&world, 2).await;
     let later = world.create(0).await;
     let running = world.job(&id).await;
@@ -95,7 +95,8 @@ async fn a_cancelled_job_is_undone_newest_step_first_and_a_retry_does_it_again(w
     let undone_keys = [2, 0].map(|at: usize| running.steps[at].effect_key.clone());
     assert!(keys.eq(undone_keys));
     invariants_hold(&world).await;
-    // What the former holder has sent arrives before it is looked for, and neither undoing nor what comes later is early.
+    // A request of the former holder arrives before the undo observes the object. Neither the undo nor later jobs start
+    // before that.
     world.provider.put(&format!("{id}-site"));
     world.tick((LEASE + LONGEST_STEP).as_secs() - 1);
     assert_eq!(world.run_one().await, Outcome::Idle);
@@ -105,7 +106,7 @@ async fn a_cancelled_job_is_undone_newest_step_first_and_a_retry_does_it_again(w
     assert_eq!(
         world.run_one().await,
         Outcome::Idle,
-        "run now means not before it may"
+        "a reschedule does not start the undo early"
     );
     world.tick(1);
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
@@ -129,11 +130,15 @@ async fn a_cancelled_job_is_undone_newest_step_first_and_a_retry_does_it_again(w
     world.until_idle().await;
     let done = world.job(&id).await;
     assert_eq!(done.status, JobStatus::Completed);
-    assert_eq!(world.provider.names().len(), 6, "both jobs have made all");
+    assert_eq!(
+        world.provider.names().len(),
+        6,
+        "both jobs have created all objects"
+    );
     let kept = stopped.steps[1].clone();
     assert_eq!(
         done.steps[1], kept,
-        "I7: what was not undone stays as it is"
+        "I7: a step that was not undone stays unchanged"
     );
     invariants_hold(&world).await;
 }
@@ -150,8 +155,8 @@ async fn is_refused(world: &Engine, command: Command, id: &JobId, allowed: &[&st
     assert_eq!(world.job(id).await, before);
 }
 
-async fn while_a_job_is_undone_it_stands_still(world: Engine) {
-    // A dead letter first, so that there is an entry to replay.
+async fn a_job_that_is_being_undone_refuses_all_commands(world: Engine) {
+    // Creates a dead letter first, because one is replayed below.
     world.provider.script([Fault::Permanent, Fault::None]);
     let id = create(&world).await;
     world.run_one().await;
@@ -186,12 +191,12 @@ async fn while_a_job_is_undone_it_stands_still(world: Engine) {
     assert_eq!(
         forced.output,
         Some(json!({})),
-        "what was undone is no output"
+        "an undone step has no output"
     );
     invariants_hold(&world).await;
 }
 
-async fn of_many_cancels_at_once_one_counts_and_one_job_undoes(world: Engine) {
+async fn only_one_of_several_concurrent_cancels_succeeds(world: Engine) {
     let world = Arc::new(world);
     let (id, ..) = begun(&world, 1).await;
     let attempts = (0..12).map(|_| {
@@ -205,18 +210,18 @@ async fn of_many_cancels_at_once_one_counts_and_one_job_undoes(world: Engine) {
     invariants_hold(&world).await;
 }
 
-async fn undoing_that_was_given_up_goes_on_unless_its_job_has(world: Engine) {
+async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) {
     let (id, ..) = begun(&world, 2).await;
     world.operate(Command::Cancel, &id).await.unwrap();
     let undo = only_undoing(&world, &id).await;
-    // The last step was never made, so its undoing sends nothing.
+    // The last step created nothing, so its undo sends no request.
     world.provider.script([Fault::Permanent]);
     let_stale_effects_land(&world);
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Failed));
     let failed = world.job(&undo.id).await;
     assert_eq!(failed.failure_kind, Some(FailureKind::PermanentError));
     let entry = failed.dlq_entry_id.unwrap();
-    // Whether the first step is still done is not known.
+    // It is unknown whether the first step is still done.
     let left = [
         StepStatus::Abandoned,
         StepStatus::Succeeded,
@@ -229,7 +234,7 @@ async fn undoing_that_was_given_up_goes_on_unless_its_job_has(world: Engine) {
     assert_eq!(world.status(&undo.id).await, JobStatus::Completed);
     assert_eq!(statuses(&world, &id).await[0], StepStatus::Undone);
     assert_eq!(world.provider.names(), [format!("{id}-bucket")]);
-    // Once more; this time the job goes on before its undoing does.
+    // Once more, but this time the job is retried before its undo is.
     world.operate(Command::Retry, &id).await.unwrap();
     let worker = world.worker();
     let again = worker.claim(1).await.unwrap();
@@ -247,7 +252,7 @@ async fn undoing_that_was_given_up_goes_on_unless_its_job_has(world: Engine) {
     is_refused(&world, Command::Retry, &second.id, &["QUEUED", "WAITING"]).await;
     let entry = world.job(&second.id).await.dlq_entry_id.unwrap();
     assert!(world.replay(&world.kinds, &entry).await.is_err());
-    // Nor when the job has gone on and stopped by itself: that is no cancelled job any more.
+    // The undo cannot be retried either after the job was retried and failed, because it is no longer a cancelled job.
     world.provider.script([Fault::Permanent]);
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Failed));
     is_refused(&world, Command::Retry, &second.id, &["QUEUED", "WAITING"]).await;
@@ -274,14 +279,14 @@ async fn a_job_that_has_done_nothing_is_not_undone() {
     world.operate(Command::Cancel, &id).await.unwrap();
     assert!(
         undoing(&world, &id).await.is_empty(),
-        "its kind undoes nothing"
+        "its kind cannot be undone"
     );
     invariants_hold(&world).await;
 }
 
-/// A step that waits may have done a part of its work.
+/// A waiting step may have done a part of its work.
 #[tokio::test]
-async fn a_step_that_waits_is_undone() {
+async fn a_waiting_step_is_undone() {
     let world = Engine::memory().await;
     let (id, worker, claimed) = begun(&world, 0).await;
     let wait = Report::Wait {
@@ -302,9 +307,9 @@ async fn a_step_that_waits_is_undone() {
     invariants_hold(&world).await;
 }
 
-/// Its holder is lost, and so is when it last sent something.
+/// Its holder was lost, and the time of its last request is unknown.
 #[tokio::test]
-async fn a_step_whose_holder_was_lost_is_undone_when_its_request_has_arrived() {
+async fn a_step_of_a_lost_worker_is_undone_after_its_request_must_have_arrived() {
     let world = Engine::memory().await;
     let (id, ..) = begun(&world, 0).await;
     world.tick(31);
@@ -318,7 +323,7 @@ async fn a_step_whose_holder_was_lost_is_undone_when_its_request_has_arrived() {
 }
 
 #[tokio::test]
-async fn undoing_that_is_cancelled_is_not_undone_and_its_job_can_go_on() {
+async fn a_cancelled_undo_is_not_undone_and_its_job_can_be_retried() {
     let world = Engine::memory().await;
     let (id, ..) = begun(&world, 1).await;
     world.operate(Command::Cancel, &id).await.unwrap();
@@ -340,9 +345,9 @@ async fn undoing_that_is_cancelled_is_not_undone_and_its_job_can_go_on() {
     invariants_hold(&world).await;
 }
 
-/// Undoing that dies between any two units of work still undoes everything, and a retry makes it again.
+/// An undo that dies between any two units of work still undoes everything, and a retry creates it again.
 #[tokio::test]
-async fn a_worker_that_dies_anywhere_while_undoing_leaves_nothing_half_undone() {
+async fn after_a_crash_anywhere_an_undo_is_completed() {
     for fault in [Fault::None, Fault::NoAnswer, Fault::Lost] {
         for units in 1.. {
             let world = Engine::memory().await;

@@ -1,4 +1,4 @@
-//! A step that is larger than its time limit: it goes on where it was.
+//! A step that is longer than its time limit continues where it stopped.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use crate::world::{Engine, Fault, Order, Plain, on_every_store};
 
 on_every_store! {
     Engine:
-        a_step_that_has_done_a_part_goes_on_after_others_and_costs_no_attempt,
-        failures_between_parts_are_counted_anew_after_each,
+        an_unfinished_step_continues_after_other_lanes_without_counting_an_attempt,
+        progress_resets_the_count_of_failures,
 }
 
 const PARTS: usize = 5;
 
-/// Makes many objects, one an attempt.
+/// A kind whose step creates many objects, one per attempt.
 #[derive(Debug)]
 struct Large;
 
@@ -102,7 +102,7 @@ impl JobStep<Large> for MakeParts {
     }
 }
 
-async fn a_step_that_has_done_a_part_goes_on_after_others_and_costs_no_attempt(world: Engine) {
+async fn an_unfinished_step_continues_after_other_lanes_without_counting_an_attempt(world: Engine) {
     let kinds = Kinds::new().with(Large).unwrap().with(Plain).unwrap();
     let worker = world.worker_knowing(&Arc::new(kinds));
     let id = world.enqueue::<Large>(0, None).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_step_that_has_done_a_part_goes_on_after_others_and_costs_no_attempt(w
     assert_eq!(
         world.status(&other).await,
         JobStatus::Completed,
-        "others first"
+        "other lanes run first"
     );
     for part in 2..PARTS {
         assert_eq!(run().await, Outcome::Left(JobStatus::Queued), "part {part}");
@@ -134,17 +134,17 @@ async fn a_step_that_has_done_a_part_goes_on_after_others_and_costs_no_attempt(w
     assert_eq!(
         parts.count(),
         PARTS - 1,
-        "what is done is written with each release"
+        "the progress is recorded with each release"
     );
 }
 
 /// Each part fails one time less than the job tolerates.
-async fn failures_between_parts_are_counted_anew_after_each(world: Engine) {
+async fn progress_resets_the_count_of_failures(world: Engine) {
     let kinds = Arc::new(Kinds::new().with(Large).unwrap());
     let worker = world.worker_knowing(&kinds);
     let id = world.enqueue::<Large>(0, None).await.unwrap();
     let failures = usize::try_from(MAX_ATTEMPTS).unwrap() - 1;
-    // The last one comes first.
+    // The script is read from its end.
     let of_part = std::iter::once(Fault::None).chain(vec![Fault::Down; failures]);
     let all: Vec<Fault> = (0..PARTS).flat_map(|_| of_part.clone()).collect();
     let most = all.len();

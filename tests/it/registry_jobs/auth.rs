@@ -1,4 +1,4 @@
-//! Auth workers: the script that is uploaded, and one worker wherever its job is interrupted.
+//! Auth workers: the uploaded script, and exactly one worker even if its job is interrupted.
 
 use core_domain::kernel::{Environment, PlatformId};
 use core_domain::provisioning::JobStatus;
@@ -14,7 +14,7 @@ async fn upgrade(world: &Platforms, platform: &PlatformId) {
     ));
 }
 
-/// The entry of the auth worker, which there is once, beside the platform's own six.
+/// Returns the record of the auth worker. Checks that it exists once, besides the platform's own six.
 async fn entry(world: &Platforms, platform: &PlatformId, context: &str) -> Resource {
     let objects = world.objects(platform).await;
     let mut entries = world.entries(platform, false).await;
@@ -25,7 +25,7 @@ async fn entry(world: &Platforms, platform: &PlatformId, context: &str) -> Resou
 }
 
 #[tokio::test]
-async fn an_auth_worker_knows_its_platform_and_where_iam_is() {
+async fn an_auth_worker_is_configured_with_its_platform_and_the_url_of_iam() {
     let world = Platforms::memory().await;
     let platform = &world.complete().await;
     upgrade(&world, platform).await;
@@ -47,7 +47,7 @@ async fn an_auth_worker_knows_its_platform_and_where_iam_is() {
 }
 
 #[tokio::test]
-async fn wherever_the_worker_dies_or_the_provider_is_silent_there_is_one_auth_worker() {
+async fn after_crashes_and_lost_replies_there_is_exactly_one_auth_worker() {
     for units in 1.. {
         let world = Platforms::memory().await;
         let platform = &world.complete().await;

@@ -1,4 +1,4 @@
-//! A worker that dies between any two units of work, a store that fails any call, a provider that does not answer.
+//! A worker that dies between any two units of work, a store that fails any call, and a provider that does not reply.
 
 use core_domain::provisioning::JobStatus;
 use core_domain::use_case::provisioning::Unsupervised;
@@ -7,7 +7,7 @@ use core_local::Moment;
 use crate::world::Platforms;
 
 #[tokio::test]
-async fn wherever_the_worker_dies_a_platform_has_its_six_resources_once() {
+async fn after_a_crash_anywhere_a_platform_has_its_six_resources_once() {
     for units in 1.. {
         let world = Platforms::memory().await;
         let done = world.set_up("engines").await;
@@ -24,7 +24,7 @@ async fn wherever_the_worker_dies_a_platform_has_its_six_resources_once() {
 }
 
 #[tokio::test]
-async fn wherever_the_worker_dies_a_removed_platform_is_gone_in_the_end() {
+async fn after_a_crash_anywhere_a_removed_platform_is_removed_completely() {
     for units in 1.. {
         let world = Platforms::memory().await;
         let platform = world.complete().await;
@@ -41,12 +41,12 @@ async fn wherever_the_worker_dies_a_removed_platform_is_gone_in_the_end() {
 }
 
 #[tokio::test]
-async fn any_one_call_of_the_store_may_fail_while_a_platform_is_made() {
+async fn any_one_call_of_the_store_may_fail_while_a_platform_is_provisioned() {
     for call in 1.. {
         let (world, store) = Platforms::faulty().await;
         let done = world.set_up("engines").await;
         store.fail_call(call);
-        // The failure ends the work on the job; what it left is what is asked below.
+        // The failure ends the work on the job; the checks below read its state.
         let _ = world.worker().run_one(&Unsupervised).await;
         if !store.has_failed() {
             assert!(call > 100, "a run has only {call} calls");
@@ -60,7 +60,7 @@ async fn any_one_call_of_the_store_may_fail_while_a_platform_is_made() {
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_answer_makes_nothing_twice() {
+async fn a_provider_that_does_not_reply_creates_nothing_twice() {
     for moment in [Moment::Before, Moment::Staged, Moment::Done] {
         for number in 0..6 {
             let world = Platforms::memory().await;
@@ -76,7 +76,7 @@ async fn a_provider_that_does_not_answer_makes_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_answer_keeps_nothing_of_a_removed_platform() {
+async fn a_provider_that_does_not_reply_keeps_nothing_of_a_removed_platform() {
     for moment in [Moment::Before, Moment::Done] {
         for number in 0..6 {
             let world = Platforms::memory().await;

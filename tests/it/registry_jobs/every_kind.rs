@@ -1,5 +1,5 @@
-//! Whatever fails while a job of any kind works, provider and registry tell the same in the end, and what was cancelled
-//! leaves nothing behind. What other people have beside it stays as it is, whatever happens.
+//! Faults in jobs of every kind. In the end the provider and the registry agree, and a cancelled job leaves nothing
+//! behind. Objects of other owners never change.
 
 use core_domain::port::Infrastructure;
 use core_domain::provisioning::JobStatus;
@@ -11,12 +11,12 @@ use super::scenarios::{Request, SCENARIOS, Scenario};
 use super::snapshot::Snapshot;
 use crate::world::{Calls, Command, Platforms, on_every_store};
 
-/// What jobs have the provider do.
+/// The provider's operations that jobs use.
 const CALLS: [&str; 6] = ["create", "remove", "route", "unroute", "serve", "stop"];
 
-on_every_store! { Platforms: every_kind_does_what_it_is_for_on_every_store }
+on_every_store! { Platforms: every_kind_has_its_effect_on_every_store }
 
-async fn every_kind_does_what_it_is_for_on_every_store(world: Platforms) {
+async fn every_kind_has_its_effect_on_every_store(world: Platforms) {
     let platform = &Scenario {
         before: &[],
         request: Request::Stack,
@@ -69,7 +69,7 @@ async fn every_kind_does_what_it_is_for_on_every_store(world: Platforms) {
 }
 
 #[tokio::test]
-async fn wherever_a_worker_dies_the_job_of_any_kind_ends_as_if_it_had_not() {
+async fn after_a_crash_anywhere_a_job_of_any_kind_ends_like_an_undisturbed_run() {
     for scenario in SCENARIOS {
         let (undisturbed, _) = scenario.undisturbed().await;
         for units in 1.. {
@@ -91,7 +91,7 @@ async fn wherever_a_worker_dies_the_job_of_any_kind_ends_as_if_it_had_not() {
 }
 
 #[tokio::test]
-async fn a_call_that_gets_no_answer_is_made_again_and_changes_nothing() {
+async fn a_call_without_a_reply_is_repeated_without_further_effect() {
     for scenario in SCENARIOS {
         let (undisturbed, calls) = scenario.undisturbed().await;
         let mut met = 0;
@@ -111,7 +111,8 @@ async fn a_call_that_gets_no_answer_is_made_again_and_changes_nothing() {
     }
 }
 
-/// Lists the calls that create or remove something, with their moment and their number among the calls of the same name.
+/// Lists the calls that create or remove something, with their moment and their number among the calls of the same
+/// name.
 fn each_call(
     calls: &Calls,
     moments: &[Moment],
@@ -125,7 +126,7 @@ fn each_call(
 }
 
 #[tokio::test]
-async fn a_step_that_fails_for_good_stops_its_job_which_goes_on_when_it_is_retried() {
+async fn a_permanent_error_fails_the_job_and_a_retry_completes_it() {
     for scenario in SCENARIOS {
         let (undisturbed, calls) = scenario.undisturbed().await;
         for (call, number, _) in each_call(&calls, &[Moment::Before]) {
@@ -148,7 +149,7 @@ async fn a_step_that_fails_for_good_stops_its_job_which_goes_on_when_it_is_retri
 }
 
 #[tokio::test]
-async fn whenever_a_job_is_cancelled_nothing_that_it_made_is_left() {
+async fn a_job_cancelled_at_any_time_leaves_nothing_behind() {
     for scenario in SCENARIOS.into_iter().filter(|scenario| scenario.undoes) {
         let (undisturbed, _) = scenario.undisturbed().await;
         for units in 0.. {
@@ -174,7 +175,7 @@ async fn whenever_a_job_is_cancelled_nothing_that_it_made_is_left() {
             assert_eq!(now.served, before.served, "{context}");
             assert_eq!(now.others, before.others, "{context}");
             assert_eq!(now.routed, before.routed, "{context}");
-            // And it can be asked for again.
+            // The request can be made again.
             world.operate(Command::Retry, &job).await.unwrap();
             world.until_idle().await;
             let now = Snapshot::of(&world, &platform).await;
@@ -184,7 +185,7 @@ async fn whenever_a_job_is_cancelled_nothing_that_it_made_is_left() {
 }
 
 #[tokio::test]
-async fn the_workers_of_a_stack_are_bound_to_its_stores_and_run_what_it_brings() {
+async fn the_workers_of_a_stack_are_bound_to_its_stores_and_run_its_scripts() {
     let world = Platforms::memory().await;
     let scenario = Scenario {
         before: &[Request::Stack, Request::App],
@@ -216,7 +217,7 @@ async fn the_workers_of_a_stack_are_bound_to_its_stores_and_run_what_it_brings()
         let wanted = ("DB".to_owned(), named(database, ResourceType::D1));
         assert_eq!(bindings.collect::<Vec<_>>(), [wanted]);
     }
-    // What was entered by hand names an object of strangers.
+    // A record that was created by hand names an object of another owner.
     for entry in entries
         .iter()
         .filter(|entry| entry.cf_name.as_str() != BY_HAND)

@@ -1,4 +1,4 @@
-//! Features: whatever dies or does not answer while one is made and removed, it is there once, and then not at all.
+//! Features: despite crashes and lost replies a feature is created once, and removed completely.
 
 use core_domain::kernel::{EntityId, Environment, Line, PlatformId};
 use core_domain::registry::{
@@ -50,7 +50,7 @@ async fn deactivate(world: &Platforms, platform: &PlatformId) {
     ));
 }
 
-/// The entity that what a platform has belongs to.
+/// Returns the entity that owns the platform's resources.
 async fn owner_of_all(world: &Platforms, platform: &PlatformId) -> EntityId {
     world
         .entries(platform, false)
@@ -59,7 +59,8 @@ async fn owner_of_all(world: &Platforms, platform: &PlatformId) -> EntityId {
         .entity_id
 }
 
-/// The feature, its worker and the worker's entry are all there, once, or none of them is; beside the platform's own six.
+/// Checks that the feature, its worker and the worker's record exist once, or do not exist, besides the platform's own
+/// six.
 async fn stands(world: &Platforms, platform: &PlatformId, status: FeatureStatus, context: &str) {
     let all = FeatureActivationQuery::OfPlatform {
         environment: None,
@@ -87,7 +88,7 @@ async fn stands(world: &Platforms, platform: &PlatformId, status: FeatureStatus,
 }
 
 #[tokio::test]
-async fn wherever_the_worker_dies_a_feature_is_made_once_and_removed() {
+async fn after_a_crash_anywhere_a_feature_is_created_once_and_removed() {
     for units in 1.. {
         let world = Platforms::memory().await;
         let platform = &world.complete().await;
@@ -108,13 +109,13 @@ async fn wherever_the_worker_dies_a_feature_is_made_once_and_removed() {
 }
 
 #[tokio::test]
-async fn any_one_call_of_the_store_may_fail_while_a_feature_is_made() {
+async fn any_one_call_of_the_store_may_fail_while_a_feature_is_created() {
     for call in 1.. {
         let (world, store) = Platforms::faulty().await;
         let platform = &world.complete().await;
         activate(&world, platform).await;
         store.fail_call(call);
-        // The failure ends the work on the job; what it left is what is asked below.
+        // The failure ends the work on the job; the checks below read its state.
         let _ = world.worker().run_one(&Unsupervised).await;
         if !store.has_failed() {
             assert!(call > 30, "a run has only {call} calls");
@@ -127,7 +128,7 @@ async fn any_one_call_of_the_store_may_fail_while_a_feature_is_made() {
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_answer_makes_no_feature_twice_and_keeps_none() {
+async fn a_provider_that_does_not_reply_creates_no_feature_twice_and_keeps_none() {
     for moment in [Moment::Before, Moment::Done] {
         let world = Platforms::memory().await;
         let platform = &world.complete().await;

@@ -1,4 +1,4 @@
-//! Suspension holds a platform's jobs; removing it goes on all the same.
+//! A suspension holds the platform's jobs, but not its removal.
 
 use core_domain::kernel::{Environment, PlatformId};
 use core_domain::provisioning::JobStatus;
@@ -20,7 +20,7 @@ async fn restore(world: &Platforms, id: &PlatformId) {
     ));
 }
 
-/// From outside: the flag alone.
+/// Sets only the suspension flag, as an external service does.
 async fn flag(world: &Platforms, id: &PlatformId, suspended: bool) {
     as_operator!(world, id, |cx, scope, uow| platform::set_suspension(
         cx, scope, uow, suspended, None
@@ -38,7 +38,7 @@ async fn a_suspended_platforms_provisioning_waits_until_it_is_restored(world: Pl
         }
         assert!(world.is_idle().await);
         assert_eq!(world.status(&done.job_id).await, JobStatus::Queued);
-        // A job that is asked for meanwhile waits as well.
+        // A job that is queued during the suspension waits as well.
         world.provision(platform, Environment::Dev).await;
         assert!(world.is_idle().await);
         assert!(world.objects(platform).await.is_empty());
@@ -65,13 +65,13 @@ async fn a_suspended_platform_is_deprovisioned_at_once() {
     assert!(!world.is_idle().await);
     assert_eq!(world.status(&removal).await, JobStatus::Completed);
     assert!(world.objects(platform).await.is_empty());
-    // What waited still waits.
+    // The held job still waits.
     assert!(world.is_idle().await);
     assert_eq!(world.status(&waiting).await, JobStatus::Queued);
 }
 
 #[tokio::test]
-async fn a_suspended_platform_is_removed_for_good() {
+async fn a_suspended_platform_can_be_hard_deleted() {
     let world = Platforms::memory().await;
     let done = world.set_up("engines").await;
     suspend(&world, &done.platform_id).await;

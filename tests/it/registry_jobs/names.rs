@@ -1,4 +1,5 @@
-//! The names that jobs derive: an entry made by hand never keeps a job from its end, and no object of others is touched.
+//! The names that jobs derive. A record that was created by hand under such a name never blocks a job, and no object of
+//! another owner is touched.
 
 use core_domain::kernel::{EntityId, Environment, PlatformId, ResourceId};
 use core_domain::provisioning::JobStatus;
@@ -14,11 +15,11 @@ use crate::world::{Platforms, as_operator, on_every_store};
 
 on_every_store! {
     Platforms:
-        entries_made_by_hand_under_derived_names_never_stop_a_job,
+        records_created_by_hand_under_derived_names_never_block_a_job,
         deleting_a_feature_keeps_the_stores_of_its_platform,
 }
 
-/// Enters an object by hand as it was possible before names were reserved.
+/// Inserts a record by hand, as it was possible before names were reserved.
 async fn enter_unchecked(
     world: &Platforms,
     platform: &PlatformId,
@@ -33,7 +34,7 @@ async fn enter_unchecked(
     id
 }
 
-async fn entries_made_by_hand_under_derived_names_never_stop_a_job(world: Platforms) {
+async fn records_created_by_hand_under_derived_names_never_block_a_job(world: Platforms) {
     let platform = &world.complete().await;
     let other = &world
         .set_up_by("bob@example.org", "looms")
@@ -42,7 +43,7 @@ async fn entries_made_by_hand_under_derived_names_never_stop_a_job(world: Platfo
     world.until_idle().await;
     let slug = world.find::<Platform>(platform).await.unwrap().slug;
     let name = |of| resource_name(platform, &slug, Environment::Dev, of);
-    // Somebody else's entry, and one of their own that says the wrong environment.
+    // One record of another platform, and one of the platform itself with a wrong environment.
     let theirs = tenant(&world, other).await;
     let stolen = (ResourceType::D1, &*name(ResourceType::D1));
     let stolen = enter_unchecked(&world, other, theirs, stolen).await;
@@ -74,7 +75,7 @@ async fn entries_made_by_hand_under_derived_names_never_stop_a_job(world: Platfo
     );
 }
 
-/// The data of a feature that is called as a store of the platform is what the feature owns.
+/// A feature has the same name as a store of the platform. Only the data of the feature is deleted.
 async fn deleting_a_feature_keeps_the_stores_of_its_platform(world: Platforms) {
     let scenario = Scenario {
         before: &[Request::Provision, Request::FeatureNamed("db")],
@@ -118,9 +119,10 @@ async fn deleting_a_feature_keeps_the_stores_of_its_platform(world: Platforms) {
     assert!(!left.contains("own-data"));
 }
 
-/// What nobody entered is the platform's when its provider says so, and an environment takes only what was in it.
+/// An object without a record belongs to the platform if the provider names it as the owner. Removing an environment
+/// removes only objects of that environment.
 #[tokio::test]
-async fn a_removal_asks_the_provider_what_is_left() {
+async fn a_removal_also_removes_objects_that_only_the_provider_knows() {
     for for_good in [false, true] {
         let world = Platforms::memory().await;
         let platform = &world.complete().await;
@@ -149,7 +151,7 @@ async fn a_removal_asks_the_provider_what_is_left() {
             ));
         }
         world.tick(1);
-        // More than one attempt removes.
+        // There are more objects than one attempt removes.
         let more = if for_good { 230 } else { 0 };
         for number in 0..more {
             let name = format!("more-{number:03}");

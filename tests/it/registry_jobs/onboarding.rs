@@ -1,4 +1,5 @@
-//! Onboarding: one job makes organization, platform and tenant, a second one in the platform's lane the infrastructure.
+//! Onboarding: one job creates the organization, platform and tenant, and a second job in the platform's lane creates
+//! the infrastructure.
 
 use core_domain::access::{authorize_new_organization, authorize_session};
 use core_domain::kernel::{Context, OrganizationName, Slug};
@@ -37,7 +38,7 @@ async fn now(world: &Platforms, begun: &Onboarding) -> (OnboardingStatus, JobSta
     (now.status, world.status(&begun.job_id).await)
 }
 
-/// Everything that must be there once, and is.
+/// Checks that the onboarding has completed, and that everything exists exactly once.
 async fn ended_well(world: &Platforms, cx: &Context, begun: &Onboarding, context: &str) {
     let ended = (OnboardingStatus::Completed, JobStatus::Completed);
     assert_eq!(now(world, begun).await, ended, "{context}");
@@ -47,7 +48,7 @@ async fn ended_well(world: &Platforms, cx: &Context, begun: &Onboarding, context
     assert_eq!(platforms.len(), 1, "{context}");
     assert_eq!(platforms[0].id, begun.platform_id);
     assert_eq!(platforms[0].owner_user_id.as_ref(), cx.caller.user_id());
-    // Infrastructure is made in the platform's own lane, so that a removal comes before or after all of it.
+    // Infrastructure is created in the platform's own lane, so that a removal runs before or after all of it.
     let jobs = world.jobs().await;
     let mut lanes = jobs.iter().map(|job| &job.lane);
     assert!(lanes.any(|lane| *lane == LaneKey::platform(&begun.platform_id)));
@@ -68,7 +69,7 @@ async fn an_onboarding_ends_with_its_jobs(world: Platforms) {
     let worker = world.worker();
     let platforms = worker.claim(1).await.unwrap().remove(0);
     assert_eq!(now(&world, &begun).await.1, JobStatus::Waiting);
-    // The platform's own job ends, and the onboarding that waits for it goes on at once.
+    // The platform's own job ends, and the onboarding that waits for it continues at once.
     worker.run(&platforms, &Unsupervised).await.unwrap();
     assert_eq!(now(&world, &begun).await.1, JobStatus::Queued);
     world.until_idle().await;
@@ -76,8 +77,8 @@ async fn an_onboarding_ends_with_its_jobs(world: Platforms) {
 }
 
 #[tokio::test]
-async fn wherever_the_worker_dies_an_onboarding_makes_everything_once() {
-    // Twice two jobs: dies in the first, and then in the one it queued.
+async fn after_a_crash_anywhere_an_onboarding_creates_everything_once() {
+    // The worker dies in the first job, and then in the job that the first one queued.
     for units in 1.. {
         let world = Platforms::memory().await;
         let cx = world.person().await;
@@ -98,7 +99,7 @@ async fn wherever_the_worker_dies_an_onboarding_makes_everything_once() {
     }
 }
 
-/// What an operator hard deletes while it is made leaves nothing behind, whichever of its jobs had run.
+/// A platform that an operator hard-deletes during its onboarding leaves nothing behind, whichever of its jobs had run.
 #[tokio::test]
 async fn a_platform_removed_while_it_is_onboarded_leaves_nothing() {
     for jobs_run in 1..4 {

@@ -11,7 +11,7 @@ use core_domain::use_case::registry::{entity, feature};
 use super::onboarding::start;
 use crate::world::{Command, Platforms, as_operator, on_every_store};
 
-on_every_store! { Platforms: a_cancelled_onboarding_leaves_a_platform_that_others_use_and_says_so }
+on_every_store! { Platforms: a_cancelled_onboarding_keeps_a_platform_that_others_use }
 
 /// A record that another user creates during the onboarding.
 #[derive(Clone, Copy, Debug)]
@@ -114,19 +114,19 @@ async fn is_left(world: &Platforms, other: Other) {
     assert_eq!(world.entries(platform, false).await.len(), made);
 }
 
-async fn a_cancelled_onboarding_leaves_a_platform_that_others_use_and_says_so(world: Platforms) {
+async fn a_cancelled_onboarding_keeps_a_platform_that_others_use(world: Platforms) {
     is_left(&world, Other::Environment).await;
 }
 
 #[tokio::test]
-async fn a_cancelled_onboarding_leaves_entities_and_features_of_others() {
+async fn a_cancelled_onboarding_keeps_entities_and_features_of_others() {
     for other in [Other::Entity, Other::Feature] {
         is_left(&Platforms::memory().await, other).await;
     }
 }
 
 #[tokio::test]
-async fn a_cancelled_onboarding_takes_back_a_platform_that_nobody_else_uses() {
+async fn a_cancelled_onboarding_deletes_a_platform_that_no_one_else_uses() {
     let world = Platforms::memory().await;
     let onboarding = begun(&world).await;
     let undo = cancelled(&world, &onboarding).await;

@@ -1,4 +1,4 @@
-//! What other people have while jobs of a platform work, and what people of the platform made by hand. No job touches any of it.
+//! Objects of other owners, and records that users of the platform created by hand. No job may touch any of them.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,13 @@ use crate::world::{Platforms, as_operator};
 /// The slug of the entity of the platform that no job works for.
 pub(super) const ANNEX: &str = "annex";
 
-/// The name of an object of strangers that people of the platform entered as if it were theirs.
+/// The name of another owner's object, which a user of the platform has recorded as the platform's own.
 pub(super) const BY_HAND: &str = "engines-db";
 
-/// The owner of objects that belong to nobody of the installation.
+/// The owner of objects that belong to no platform of the installation.
 const STRANGER: &str = "somebody-else";
 
-/// Everything that is not the platform's.
+/// Everything that does not belong to the platform.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Others {
     /// Type, name and owner of each object at the provider.
@@ -35,13 +35,14 @@ pub(super) struct Others {
     domains: Vec<CustomDomain>,
     /// The hostnames that the provider serves.
     served: BTreeSet<String>,
-    /// What people of the platform entered by hand for another entity. It goes with its environment, and with the platform.
+    /// Records that users of the platform created by hand for another entity. They are deleted with their environment,
+    /// and with the platform.
     pub(super) by_hand: Vec<Resource>,
 }
 
 impl Others {
-    /// Puts objects of strangers beside those of a platform: under names that look like its own, and under names that people of
-    /// the platform entered by hand, as if they were theirs.
+    /// Creates objects of another owner: some with names that look like the platform's own, and some with names for
+    /// which users of the platform have created records by hand.
     pub(super) async fn settle(world: &Platforms, platform: &PlatformId) {
         let slug = world.find::<Platform>(platform).await.unwrap().slug;
         for resource_type in [ResourceType::D1, ResourceType::Worker] {
@@ -56,7 +57,7 @@ impl Others {
         enter(world, platform, annex, (ResourceType::D1, BY_HAND)).await;
     }
 
-    /// What there is beside a platform.
+    /// Collects everything that does not belong to a platform.
     pub(super) async fn beside(world: &Platforms, platform: &PlatformId) -> Self {
         let inventory = world.provider.inventory().await.unwrap().into_iter();
         let objects = inventory.filter(|(_, owner)| owner != platform.as_str());
@@ -93,7 +94,7 @@ impl Others {
     }
 }
 
-/// Makes an object at the provider that no job made.
+/// Creates an object at the provider without a job.
 pub(super) async fn make(world: &Platforms, resource_type: ResourceType, name: &str, owner: &str) {
     let config = if resource_type == ResourceType::Worker {
         json!({ "mainModule": "a.js", "modules": { "a.js": "export default {}" }, "bindings": [] })
@@ -112,7 +113,7 @@ pub(super) async fn make(world: &Platforms, resource_type: ResourceType, name: &
     world.provider.create(&request).await.unwrap();
 }
 
-/// The body of an entry made by hand.
+/// Returns the body of a record that is created by hand.
 pub(super) fn by_hand(
     (resource_type, name): (ResourceType, &str),
     environment: Environment,
@@ -130,7 +131,7 @@ pub(super) fn by_hand(
     }
 }
 
-/// Enters an object by hand.
+/// Creates a record by hand.
 pub(super) async fn enter(
     world: &Platforms,
     platform: &PlatformId,
@@ -149,7 +150,7 @@ pub(super) async fn enter(
     entered.into_inner()
 }
 
-/// Another tenant of the platform.
+/// Creates another tenant of the platform.
 async fn annex(world: &Platforms, platform: &PlatformId) -> EntityId {
     let new = &CreateEntity {
         name: Name::parse("Annex").unwrap(),
@@ -166,7 +167,7 @@ async fn annex(world: &Platforms, platform: &PlatformId) -> EntityId {
     annex.id.clone()
 }
 
-/// The hostnames of these domains that the provider serves.
+/// Returns those hostnames of the domains that the provider serves.
 pub(super) async fn served(world: &Platforms, domains: &[CustomDomain]) -> BTreeSet<String> {
     let mut served = BTreeSet::new();
     for domain in domains {
@@ -185,7 +186,7 @@ pub(super) async fn served(world: &Platforms, domains: &[CustomDomain]) -> BTree
     served
 }
 
-/// The object that a DNS record leads to.
+/// Returns the object that a DNS record points to.
 pub(super) async fn target_of(world: &Platforms, record: &DnsRecord) -> Option<ResourceRef> {
     let resource: Resource = world.find(&record.resource_id).await?;
     Some(ResourceRef {

@@ -1,4 +1,4 @@
-//! Deprovisioning an environment, and removing a platform for good.
+//! Deprovisioning an environment, and removing a platform permanently.
 
 use core_domain::kernel::{BoundedJson, EntityId, Environment, PlatformId};
 use core_domain::port::{self, Infrastructure, ResourceRef};
@@ -13,7 +13,7 @@ use crate::world::{Command, Platforms, as_operator, on_every_store};
 on_every_store! {
     Platforms:
         deprovisioning_removes_an_environment_and_leaves_the_others,
-        an_environment_that_goes_while_the_platform_is_removed_takes_nothing_else_with_it,
+        removing_an_environment_during_a_platform_removal_removes_nothing_else,
 }
 
 async fn deprovisioning_removes_an_environment_and_leaves_the_others(world: Platforms) {
@@ -39,7 +39,7 @@ async fn deprovisioning_removes_an_environment_and_leaves_the_others(world: Plat
     assert_eq!(all.len(), 12);
     let mut deleted = all.iter().filter(|r| r.environment == Environment::Prod);
     assert!(deleted.all(|r| r.status == ResourceStatus::Deleted && r.deleted_at.is_some()));
-    // The platform is still there, and can be given all of it again.
+    // The platform still exists, and can be provisioned again.
     let again = world.provision(platform, Environment::Prod).await;
     world.until_idle().await;
     assert_eq!(world.status(&again).await, JobStatus::Completed);
@@ -47,7 +47,7 @@ async fn deprovisioning_removes_an_environment_and_leaves_the_others(world: Plat
     assert_eq!(world.entries(platform, false).await.len(), 12);
 }
 
-/// An object at the provider that no job made.
+/// Creates an object at the provider without a job.
 async fn make_by_hand(world: &Platforms, name: &str, owner: &str) {
     let request = port::CreateResource {
         resource: ResourceRef {
@@ -61,7 +61,7 @@ async fn make_by_hand(world: &Platforms, name: &str, owner: &str) {
     world.provider.create(&request).await.unwrap();
 }
 
-/// An entry that no job made.
+/// Creates a record without a job.
 async fn enter_by_hand(world: &Platforms, platform: &PlatformId, entity: &EntityId, name: &str) {
     let new = &CreateResource {
         stack_id: None,
@@ -84,7 +84,7 @@ async fn enter_by_hand(world: &Platforms, platform: &PlatformId, entity: &Entity
 }
 
 #[tokio::test]
-async fn what_others_entered_is_removed_when_it_is_the_platforms_and_left_alone_when_it_is_not() {
+async fn objects_recorded_by_hand_are_removed_only_if_the_platform_owns_them() {
     let world = Platforms::memory().await;
     let platform = &world.complete().await;
     let entity = world.entries(platform, false).await[0].entity_id.clone();
@@ -103,11 +103,8 @@ async fn what_others_entered_is_removed_when_it_is_the_platforms_and_left_alone_
     assert_eq!(left[0].0.name, "of-others");
 }
 
-/// A removal of one environment that an operator lets go on covers that environment, and the platform waits for the
-/// removal of everything.
-async fn an_environment_that_goes_while_the_platform_is_removed_takes_nothing_else_with_it(
-    world: Platforms,
-) {
+/// A retried removal of one environment covers only that environment. The platform waits for the removal of everything.
+async fn removing_an_environment_during_a_platform_removal_removes_nothing_else(world: Platforms) {
     let platform = &world.set_up("engines").await.platform_id;
     world.provision(platform, Environment::Dev).await;
     world.until_idle().await;
@@ -127,7 +124,7 @@ async fn an_environment_that_goes_while_the_platform_is_removed_takes_nothing_el
 }
 
 #[tokio::test]
-async fn a_removal_that_an_operator_declares_done_purges_nothing_and_can_be_asked_for_again() {
+async fn a_force_completed_removal_purges_nothing_and_can_be_repeated() {
     let world = Platforms::memory().await;
     let platform = &world.complete().await;
     world.hard_delete(platform).await;
@@ -137,14 +134,14 @@ async fn a_removal_that_an_operator_declares_done_purges_nothing_and_can_be_aske
         .await
         .unwrap();
     assert!(world.find::<Platform>(platform).await.unwrap().purging);
-    world.has_exactly_six(platform, "declared done").await;
+    world.has_exactly_six(platform, "force-completed").await;
     world.hard_delete(platform).await;
     world.until_idle().await;
-    world.has_nothing(platform, "asked for again").await;
+    world.has_nothing(platform, "removed again").await;
 }
 
 #[tokio::test]
-async fn jobs_that_a_removal_overtakes_are_cancelled_and_are_no_dead_letters() {
+async fn a_removal_cancels_other_jobs_without_dead_letters() {
     let world = Platforms::memory().await;
     let done = world.set_up("engines").await;
     let held = world.worker().claim(1).await.unwrap();
@@ -164,7 +161,7 @@ async fn jobs_that_a_removal_overtakes_are_cancelled_and_are_no_dead_letters() {
 }
 
 #[tokio::test]
-async fn repairing_an_environment_leaves_what_another_has_whatever_names_say() {
+async fn repairing_an_environment_keeps_objects_of_another_with_similar_names() {
     let world = Platforms::memory().await;
     let platform = &world.set_up("acme-dev").await.platform_id;
     world.until_idle().await;
@@ -187,9 +184,9 @@ async fn repairing_an_environment_leaves_what_another_has_whatever_names_say() {
     world.has_exactly_six(platform, "after the repair").await;
 }
 
-/// A store that was there before a job, known to the registry or not, is not taken back with it.
+/// A store that existed before a job is not removed by its undo, whether the registry knows it or not.
 #[tokio::test]
-async fn what_was_there_before_a_cancelled_job_stays() {
+async fn objects_that_existed_before_a_cancelled_job_remain() {
     for forgotten in [false, true] {
         let world = Platforms::memory().await;
         let platform = &world.complete().await;
@@ -204,7 +201,7 @@ async fn what_was_there_before_a_cancelled_job_stays() {
         }
         world.tick(1);
         let job = world.provision(platform, Environment::Prod).await;
-        // In the middle of its steps.
+        // The worker dies in the middle of the steps.
         assert!(world.dies_after(6).await);
         world.worker().recover().await.unwrap();
         world.operate(Command::Cancel, &job).await.unwrap();
@@ -213,9 +210,9 @@ async fn what_was_there_before_a_cancelled_job_stays() {
     }
 }
 
-/// One unit of work cancels no more than a hundred of them.
+/// One unit of work cancels at most a hundred jobs.
 #[tokio::test]
-async fn the_many_jobs_of_a_platform_are_cancelled_in_portions_when_it_is_removed() {
+async fn a_removal_cancels_many_jobs_in_batches() {
     let world = Platforms::memory().await;
     let platform = &world.complete().await;
     for _ in 0..250 {

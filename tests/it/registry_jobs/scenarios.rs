@@ -266,11 +266,9 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
                 environment,
                 delete_data,
             };
-            as_operator!(
-                world,
-                platform,
-                |cx, scope, uow| workspace_stack::deactivate(cx, scope, uow, command.clone())
-            )
+            as_operator!(world, platform, |cx, scope, uow| {
+                workspace_stack::deactivate(cx, scope, uow, command.clone())
+            })
             .id
             .clone()
         }
@@ -282,11 +280,9 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
                 app_type: AppType::Fullstack,
                 with_database: true,
             };
-            as_operator!(
-                world,
-                platform,
-                |cx, scope, uow| workspace_stack::create_app(cx, scope, uow, command.clone())
-            )
+            as_operator!(world, platform, |cx, scope, uow| {
+                workspace_stack::create_app(cx, scope, uow, command.clone())
+            })
             .id
             .clone()
         }

@@ -1,4 +1,4 @@
-//! Provisioning a platform: exactly six things, by name, and in the catalogue.
+//! Provisioning a platform creates exactly six objects, with the derived names and a record for each.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use sha2::{Digest, Sha256};
 
 use crate::world::{Platforms, as_operator, on_every_store};
 
-on_every_store! { Platforms: a_new_organization_has_six_resources }
+on_every_store! { Platforms: a_new_organization_gets_six_resources }
 
 const SLUG: &str = "engines-of-a-very-long-name";
-/// What its resources' names begin with.
+/// The slug as it is shortened in the names of resources.
 const SLUG_IN_NAMES: &str = "engines-of-a-very-long-n";
 
 fn name(slug: &str, platform: &PlatformId, environment: &str, purpose: &str) -> String {
@@ -32,7 +32,7 @@ async fn tenant_of(world: &Platforms) -> EntityId {
     tenants[0].id.clone()
 }
 
-async fn a_new_organization_has_six_resources(world: Platforms) {
+async fn a_new_organization_gets_six_resources(world: Platforms) {
     let done = world.set_up(SLUG).await;
     let platform = &done.platform_id;
     assert!(world.entries(platform, true).await.is_empty());
@@ -84,7 +84,7 @@ async fn is_bound_to_the_others(world: &Platforms, platform: &PlatformId) {
 }
 
 #[tokio::test]
-async fn provisioning_what_is_there_changes_nothing_and_every_environment_has_its_own_six() {
+async fn provisioning_again_changes_nothing_and_each_environment_has_six_resources() {
     let world = Platforms::memory().await;
     let platform = &world.complete().await;
     let before = world.objects(platform).await;
@@ -105,7 +105,7 @@ async fn provisioning_what_is_there_changes_nothing_and_every_environment_has_it
 }
 
 #[tokio::test]
-async fn a_name_that_belongs_to_somebody_else_fails_the_job_and_is_left_alone() {
+async fn a_name_owned_by_someone_else_fails_the_job_and_is_left_unchanged() {
     let world = Platforms::memory().await;
     let done = world.set_up("engines").await;
     let foreign = CreateResource {
@@ -132,7 +132,7 @@ async fn a_name_that_belongs_to_somebody_else_fails_the_job_and_is_left_alone() 
 }
 
 #[tokio::test]
-async fn nothing_is_made_for_an_entity_that_is_gone_when_its_job_is_worked_on() {
+async fn nothing_is_created_for_an_entity_deleted_before_its_job_runs() {
     let world = Platforms::memory().await;
     let done = world.set_up("engines").await;
     let platform = &done.platform_id;

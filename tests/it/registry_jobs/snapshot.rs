@@ -1,4 +1,4 @@
-//! What there is of a platform, at the provider and in the registry.
+//! The state of a platform, at the provider and in the registry.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,23 @@ use core_domain::registry::{
 use super::others::{BY_HAND, Others, served, target_of};
 use crate::world::Platforms;
 
-/// What there is of a platform, at the provider and in the registry.
+/// The state of a platform, at the provider and in the registry.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Snapshot {
     pub(super) objects: BTreeSet<String>,
-    /// Names and statuses of the entries that are not deleted.
+    /// Names and statuses of the records that are not deleted.
     pub(super) entries: BTreeSet<(String, String)>,
     pub(super) features: BTreeSet<(String, String)>,
     pub(super) stacks: BTreeSet<(String, String)>,
     /// Hostnames and statuses of the custom domains.
     pub(super) domains: BTreeSet<(String, String)>,
-    /// Those that the provider serves.
+    /// The hostnames that the provider serves.
     pub(super) served: BTreeSet<String>,
-    /// What other people have beside it.
+    /// Everything that does not belong to the platform.
     pub(super) others: Others,
     /// Hostnames and statuses of the DNS records.
     pub(super) records: BTreeSet<(String, String)>,
-    /// Those that the provider routes.
+    /// The hostnames that the provider routes.
     pub(super) routed: BTreeSet<String>,
 }
 
@@ -89,7 +89,7 @@ impl Snapshot {
         }
     }
 
-    /// The provider and the registry tell the same.
+    /// Returns whether the provider and the registry agree.
     pub(super) fn agrees(&self) -> bool {
         let active = |all: &BTreeSet<(String, String)>| -> BTreeSet<String> {
             let active = all.iter().filter(|(_, status)| status == "active");

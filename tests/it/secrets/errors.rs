@@ -1,4 +1,4 @@
-//! Errors of every kind, each with a secret in what is refused.
+//! Requests that are refused for every kind of reason. Each contains a secret, which the response must not contain.
 
 use http::Method;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::story::{ADA, FIRST, Story, THIRD};
 use super::{IAM, SERVICE_KEY};
 use crate::world::Call;
 
-/// Fields that hold secrets, and where they are taken.
+/// Fields that hold secrets, and the paths that accept them.
 const TAKEN: [(&str, &str); 16] = [
     ("/api/auth/sign-up/email", "password"),
     ("/api/auth/sign-in/email", "password"),
@@ -27,7 +27,7 @@ const TAKEN: [(&str, &str); 16] = [
     ("/oauth/device/authorize", "user_code"),
 ];
 
-/// What answers an unknown secret with another status than that of a refusal.
+/// Paths whose status for an unknown secret is not that of a refusal.
 const UNKNOWN: [(&str, u16); 5] = [
     ("/api/auth/revoke-session", 200),
     ("/api/validate-session", 200),
@@ -37,9 +37,9 @@ const UNKNOWN: [(&str, u16); 5] = [
 ];
 
 impl Story<'_> {
-    /// Requests that are refused for each reason there is.
+    /// Sends requests that are refused, for each possible reason.
     pub(super) async fn provoke(&mut self) {
-        // First, before what fails delays the account.
+        // Wrong passwords come first, before other failures delay the account.
         self.passwords_that_are_wrong().await;
         for (number, (path, field)) in TAKEN.into_iter().enumerate() {
             self.refused_at(
@@ -54,7 +54,7 @@ impl Story<'_> {
     }
 
     async fn refused_at(&mut self, path: &str, field: &str, secret: &str) {
-        self.marks.text("what a refused request held", secret);
+        self.marks.text("the secret of a refused request", secret);
         let nested = json!({ field: { secret: secret } });
         let long = format!("{secret}{}", "x".repeat(3_000));
         let bodies = [
@@ -93,7 +93,7 @@ impl Story<'_> {
         self.refused("iam", path, elsewhere).await;
     }
 
-    /// Sends a call to a path that is there, where it is refused.
+    /// Sends a call to an existing path, and checks that it is refused.
     async fn refused(&mut self, service: &str, path: &str, call: Call) {
         let sent = format!("{call:?}");
         let status = self.send(service, call).await.status;

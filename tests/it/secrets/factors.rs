@@ -1,4 +1,4 @@
-//! What people prove who they are with besides a password.
+//! Second factors and passkeys: the ways to authenticate besides a password.
 
 use core_domain::iam::TotpSecret;
 use core_domain::kernel::Timestamp;
@@ -12,7 +12,7 @@ use super::story::{ADA, Story, THIRD, parameter};
 use crate::world::Call;
 
 impl Story<'_> {
-    /// Signs in with both factors; gives the cookie of a device that is trusted from now on.
+    /// Signs in with both factors. Returns the cookie of the device, which is trusted from now on.
     pub(super) async fn second_factor(&mut self) -> String {
         let token = self.token.clone();
         let secret = self.set_up_totp(&token, THIRD).await;
@@ -45,7 +45,7 @@ impl Story<'_> {
         devices.next().unwrap()
     }
 
-    /// Signs in by the password alone, with the cookie of a device.
+    /// Signs in with the password alone, with the cookie of a trusted device.
     pub(super) async fn trusted_device(&mut self, device: String) {
         let credentials = json!({ "email": ADA, "password": THIRD });
         let call = Call::post("/api/auth/sign-in/email", &credentials);
@@ -55,7 +55,7 @@ impl Story<'_> {
         self.signed_in(&signed_in);
     }
 
-    /// Sets up a second factor for whose session this is; gives its secret.
+    /// Sets up a second factor for the user of the session. Returns its secret.
     pub(super) async fn set_up_totp(&mut self, token: &str, password: &str) -> TotpSecret {
         let own = Call::post(
             "/api/auth/two-factor/enable",
@@ -66,7 +66,8 @@ impl Story<'_> {
         let encoded = parameter(set_up.text("totpURI"), "secret");
         let secret = totp_secret_of(set_up.text("totpURI")).unwrap();
         self.marks.text("a TOTP secret", &encoded);
-        self.marks.text("a TOTP secret as it is", secret.expose());
+        self.marks
+            .text("a TOTP secret in plain text", secret.expose());
         let code = json!({ "code": secret.code_at(now()) });
         let code = Call::post("/api/auth/two-factor/verify-totp", &code);
         let shown = self.send("iam", code.bearer(token)).await.expect(200);
@@ -74,7 +75,7 @@ impl Story<'_> {
         secret
     }
 
-    /// Completes the sign-in of these cookies, on a device that is to be trusted.
+    /// Completes the sign-in of these cookies, and trusts the device.
     pub(super) async fn recovery_code_shown(&mut self, cookies: &str, code: &str) -> Answer {
         let body = json!({ "code": code, "trustDevice": true });
         let call = Call::post("/api/auth/two-factor/verify-backup-code", &body);
@@ -106,7 +107,7 @@ impl Story<'_> {
         token.clone_into(&mut self.token);
     }
 
-    /// Registers a passkey for whose session this is.
+    /// Registers a passkey for the user of the session.
     pub(super) async fn passkey_added(
         &mut self,
         token: &str,
@@ -122,7 +123,7 @@ impl Story<'_> {
         self.complete(&begun, call).await
     }
 
-    /// Signs in by a passkey.
+    /// Signs in with a passkey.
     pub(super) async fn passkey_shown(&mut self, authenticator: &mut SoftAuthenticator) -> Answer {
         let begin = Call::get("/api/auth/passkey/generate-authenticate-options");
         let begun = self.send("iam", begin).await;
@@ -143,7 +144,7 @@ impl Story<'_> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the server goes by the clock of the machine"
+    reason = "the server uses the clock of the machine"
 )]
 fn now() -> Timestamp {
     let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -1,4 +1,5 @@
-//! Every table that holds secrets refuses its rows, in turn: what is answered and logged then must hold none of them.
+//! Each table with secrets refuses its rows, one table after the other. The responses and log lines must not contain
+//! any secret then.
 
 use core_http::kernel::testing::Answer;
 use core_webauthn::testing::SoftAuthenticator;
@@ -11,28 +12,28 @@ use crate::world::Call;
 const GRETE: &str = "grete@example.org";
 const PASSWORD: &str = "marked grete+only/pass";
 
-/// Tables with such columns that no request writes a secret to, and why.
+/// Tables with such columns to which no request writes a secret, and the reason.
 const NOT_WRITTEN: [(&str, &str); 7] = [
-    ("signing_keys", "a key is made when the server starts"),
-    ("deployments", "the hash is that of an upload"),
-    ("job_lanes", "the state is that of a queue"),
-    ("audit_seals", "the hashes are those of audit entries"),
-    ("audit_heads", "the hash is that of a seal"),
-    ("audit_checkpoints", "the hash is that of a seal"),
+    ("signing_keys", "a key is created when the server starts"),
+    ("deployments", "the column holds the hash of an upload"),
+    ("job_lanes", "the column holds the state of a queue"),
+    ("audit_seals", "the columns hold hashes of audit entries"),
+    ("audit_heads", "the column holds the hash of a seal"),
+    ("audit_checkpoints", "the column holds the hash of a seal"),
     (
         "webhook_deliveries",
         "messages are written when a change is sealed",
     ),
 ];
 
-/// Somebody who has failed with nothing yet.
+/// A user for whom no table has failed yet.
 struct Person {
     token: String,
     organization: String,
     rounds: u8,
 }
 
-/// The tables with a column for a secret, or for what may hold one.
+/// Returns the tables with a column for a secret, or for data that may contain one.
 async fn tables_of_secrets(client: &tokio_postgres::Client) -> Vec<(String, String)> {
     let tables = "SELECT DISTINCT table_name, format('%I.%I', table_schema, table_name) \
         FROM information_schema.columns WHERE table_schema NOT IN ('pg_catalog', 'information_schema') \
@@ -51,7 +52,7 @@ impl Story<'_> {
         let tables = tables_of_secrets(client).await;
         for (name, reason) in NOT_WRITTEN {
             let known = tables.iter().any(|(table, _)| table == name);
-            assert!(known, "there is no {name}, of which was said: {reason}");
+            assert!(known, "the table {name} does not exist any more ({reason})");
         }
         for (name, table) in tables {
             if NOT_WRITTEN.iter().any(|(known, _)| *known == name) {
@@ -94,12 +95,12 @@ impl Story<'_> {
         }
     }
 
-    /// Writes of each kind, as far as those before them went well.
+    /// Sends writes of each kind. A write that depends on a failed one is skipped.
     async fn write_everywhere(&mut self, person: &mut Person) -> Vec<Answer> {
         person.rounds += 1;
         let mut answers = vec![self.sign_up_lost(person.rounds).await];
         self.sign_in_twice_proved(person, &mut answers).await;
-        // An address gets few links in an hour.
+        // An address is sent only a few links per hour.
         let ask = json!({ "email": format!("linked{}@example.org", person.rounds) });
         answers.push(
             self.write(person, "/api/auth/sign-in/magic-link", ask)
@@ -118,7 +119,7 @@ impl Story<'_> {
         answers
     }
 
-    /// A write of that person, whose answer is stored.
+    /// Sends a write of the user with an idempotency key, so that its response is stored.
     async fn write(&mut self, person: &Person, path: &str, body: Value) -> Answer {
         let call = Call::post(path, &body).bearer(&person.token);
         let call = call.header("idempotency-key", format!("k{}", self.next()));

@@ -1,4 +1,4 @@
-//! The secrets, and every way in which they could be written down.
+//! The secrets of a test, and a search for them in every encoding.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,19 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 
-/// Half of this is still enough to look for a secret by, wherever it begins.
+/// A secret of this length is searched by its halves, each of which is long enough.
 const LONG: usize = 32;
 
 #[derive(Debug)]
 struct Mark {
     what: &'static str,
     secret: String,
-    /// Whether it is kept as it is: a code that people type in is looked up by, and good for minutes.
+    /// True if the store keeps it in plain text: a code that users enter, which is looked up by its value and valid for
+    /// minutes.
     kept: bool,
 }
 
-/// Secrets, and answers that must hold none of them.
+/// The secrets of a test, and responses that must not contain any of them.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     marks: Vec<Mark>,
@@ -26,12 +27,12 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// A secret.
+    /// Adds a secret.
     pub(super) fn text(&mut self, what: &'static str, secret: &str) {
         self.mark(what, secret, false);
     }
 
-    /// A secret that the store keeps as it is, and nobody else.
+    /// Adds a secret that only the store may keep in plain text.
     pub(super) fn kept(&mut self, what: &'static str, secret: &str) {
         self.mark(what, secret, true);
     }
@@ -39,7 +40,7 @@ impl Marks {
     fn mark(&mut self, what: &'static str, secret: &str, kept: bool) {
         assert!(
             secret.len() >= 8 && secret.is_ascii(),
-            "{what} cannot be looked for"
+            "{what} is too short to search for"
         );
         if !self.marks.iter().any(|known| known.secret == secret) {
             let secret = secret.to_owned();
@@ -47,7 +48,7 @@ impl Marks {
         }
     }
 
-    /// An answer that must hold none, not even one that is not known yet.
+    /// Adds a response that must not contain any secret, not even one that is added later.
     pub(super) fn answer(&mut self, name: String, body: Bytes) {
         self.answers.push((name, body));
     }
@@ -59,12 +60,12 @@ impl Marks {
         }
     }
 
-    /// Makes sure that none of them is there, in no encoding.
+    /// Checks that the content contains no secret in any encoding.
     pub(super) fn absent_from(&self, place: &str, content: &[u8]) {
         absent(place, content, self.marks.iter());
     }
 
-    /// The same of what a store keeps.
+    /// Checks that stored content contains no secret, except for those that the store may keep.
     pub(super) fn absent_from_store(&self, place: &str, content: &[u8]) {
         absent(place, content, self.marks.iter().filter(|mark| !mark.kept));
     }
@@ -92,7 +93,8 @@ fn absent<'m>(place: &str, content: &[u8], marks: impl Iterator<Item = &'m Mark>
     assert!(found.is_empty(), "{place} holds {found:?}");
 }
 
-/// A long secret is looked for by its halves: what was cut off is found as well. How an API key begins is kept on purpose.
+/// Splits a long secret into halves, so that a truncated secret is found as well. The prefix of an API key is stored on
+/// purpose.
 fn parts(secret: &str) -> impl Iterator<Item = &str> {
     let (first, second) = match secret.len() {
         length if length >= LONG => secret.split_at(length / 2),
@@ -118,7 +120,8 @@ fn spellings(text: &str) -> Vec<(&'static str, String)> {
     spellings
 }
 
-/// What base64 makes of a text that has so many bytes before it and others behind it, as far as it depends on it alone.
+/// Returns the part of a base64 encoding that depends on the text alone, with `before` bytes before the text and other
+/// bytes after it.
 fn inside_base64(engine: &impl Engine, text: &str, before: usize) -> String {
     let encoded = engine.encode([&vec![0; before], text.as_bytes()].concat());
     let begins = (before * 8).div_ceil(6);
@@ -136,7 +139,7 @@ fn percent_encoded(text: &str, blank: &str) -> String {
 }
 
 #[test]
-fn a_secret_is_found_however_it_is_written_down() {
+fn a_secret_is_found_in_every_encoding() {
     let secret = "p4ss w+rd/and more";
     let mut marks = Marks::default();
     for n in 0..40 {

@@ -1,4 +1,4 @@
-//! Secrets of a whole installation: each is marked and used, and then looked for wherever it must not be.
+//! Secrets of a complete installation. Each secret is used, and then searched for in all places where it must not be.
 
 mod errors;
 mod factors;
@@ -20,10 +20,10 @@ const SECRET: &str = "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2
 const MASTER_KEY: &str = "3a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57";
 const SMTP_PASSWORD: &str = "marked-smtp-password-Zk8";
 
-/// Everything that this program can say, drivers included.
+/// The most detailed log level, including the database drivers.
 const LOG_LEVEL: &str = "trace";
 
-/// IAM's own address: passkeys need a name. The ports are others, chosen by the system.
+/// IAM's public URL. Passkeys need a domain name. The system chooses the actual ports.
 const IAM: &str = "http://localhost:8081";
 
 fn environment() -> Vec<(&'static str, String)> {
@@ -36,7 +36,7 @@ fn environment() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A mail server that is not there.
+/// The environment with a mail server that cannot be reached.
 fn with_mail_server() -> Vec<(&'static str, String)> {
     let url = format!("smtp://core:{SMTP_PASSWORD}@127.0.0.1:1?tls=none");
     let mut environment = environment();
@@ -54,7 +54,7 @@ fn settings_marked() -> Marks {
     marks
 }
 
-/// Uses every secret there is, and looks for all of them where every store may leave them; answers them.
+/// Uses every kind of secret, and searches for all of them in places that do not depend on the store. Returns them.
 async fn used(data: &Path, arguments: &[&str], database: Option<&str>) -> Marks {
     let arguments = &[arguments, &["--iam-public-url", IAM]].concat();
     let mut marks = settings_marked();
@@ -73,27 +73,27 @@ async fn used(data: &Path, arguments: &[&str], database: Option<&str>) -> Marks 
     let body = serde_json::json!({ "email": "ada@example.org" });
     let asked = Call::post("/api/auth/sign-in/magic-link", &body);
     let _ = server.send("iam", asked).await.expect(200);
-    server.log().until_logged("comes again").await;
+    server.log().until_logged("will be retried").await;
     let (status, log_with_mail_server) = server.terminate_with_log().await;
     assert!(status.success());
 
-    assert!(log.contains("a mail was written"), "the log says nothing");
+    assert!(
+        log.contains("a mail was written"),
+        "the log contains no message about a mail"
+    );
     for log in [log, log_with_mail_server] {
         marks.absent_from("the log", log.as_bytes());
-        assert!(
-            !log.contains("$argon2"),
-            "the log holds a hash of a password"
-        );
+        assert!(!log.contains("$argon2"), "the log contains a password hash");
     }
     let shown = checked_configuration(data, arguments, &with_mail_server()).await;
     assert!(shown.contains("smtp_url"), "{shown}");
-    marks.absent_from("what check-config shows", shown.as_bytes());
+    marks.absent_from("the output of check-config", shown.as_bytes());
     marks.absent_from_answers();
     marks
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_secret_is_found_in_the_log_the_audit_an_error_or_a_file_of_sqlite() {
+async fn no_secret_is_in_the_log_the_audit_an_error_or_a_sqlite_file() {
     let data = tempfile::tempdir().unwrap();
     let marks = used(data.path(), &[], None).await;
     let files = remains::files(data.path());
@@ -104,7 +104,7 @@ async fn no_secret_is_found_in_the_log_the_audit_an_error_or_a_file_of_sqlite() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_secret_is_found_in_the_log_the_audit_an_error_or_a_table_of_postgres() {
+async fn no_secret_is_in_the_log_the_audit_an_error_or_a_postgres_table() {
     let data = tempfile::tempdir().unwrap();
     let database = postgres().await;
     let arguments = ["--database-url", &database.url];

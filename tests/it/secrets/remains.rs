@@ -1,4 +1,4 @@
-//! Where an installation writes: its log, its folder, its database.
+//! The places to which an installation writes: its log, its folder, its database.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ fn read(path: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned()
 }
 
-/// The newest link of some sort that was mailed to an address, of those that were not seen yet.
+/// Returns a link that was mailed to the address and contains `part`, among the links not seen yet.
 pub(super) async fn mailed_link(
     log: &Log,
     data: &Path,
@@ -51,7 +51,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Every file of the data folder but mails, which are what a link is for.
+/// Returns every file of the data folder, except for mails, whose purpose is to contain links.
 pub(super) fn files(data: &Path) -> Vec<(String, Vec<u8>)> {
     let files = below(data)
         .into_iter()
@@ -61,7 +61,7 @@ pub(super) fn files(data: &Path) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Every table of the database, each row as text.
+/// Returns every table of the database, with each row as text.
 pub(super) async fn tables(client: &tokio_postgres::Client) -> Vec<(String, String)> {
     let tables = "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables \
         WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";

@@ -1,4 +1,4 @@
-//! What people and programs do with their secrets, one after the other.
+//! The actions of users and programs that involve secrets, one after the other.
 
 use std::path::Path;
 
@@ -17,17 +17,17 @@ pub(super) const THIRD: &str = "marked ada+third/pass";
 const EVE: &str = "eve@example.net";
 const EVES: &str = "marked eve+only/pass";
 
-/// Somebody at an installation, who marks every secret they use.
+/// The actions of a user at an installation. Every secret used is marked.
 pub(super) struct Story<'s> {
     server: &'s Server,
     data: &'s Path,
     pub(super) marks: &'s mut Marks,
     links: Vec<String>,
     count: u16,
-    /// The newest session of Ada.
+    /// The newest session token of Ada.
     pub(super) token: String,
     cookie: String,
-    /// Of Ada's platform.
+    /// The organization of Ada's platform.
     organization: String,
     pub(super) key: String,
     key_id: String,
@@ -54,7 +54,7 @@ impl<'s> Story<'s> {
         }
     }
 
-    /// Sends a call as a client of its own, so that no limit is met. What refuses must hold no secret.
+    /// Sends a call from its own client address, so that no rate limit applies. A refusal must not contain a secret.
     pub(super) async fn send(&mut self, service: &str, call: Call) -> Answer {
         self.count += 1;
         let [high, low] = self.count.to_be_bytes();
@@ -67,7 +67,7 @@ impl<'s> Story<'s> {
         answer
     }
 
-    /// A number that was not used yet.
+    /// Returns a number that was not used yet.
     pub(super) const fn next(&self) -> u16 {
         self.count + 1
     }
@@ -87,7 +87,7 @@ impl<'s> Story<'s> {
         self.send("iam", call).await
     }
 
-    /// The same write twice under one key: the second answer is the stored one of the first.
+    /// Sends the same write twice with one idempotency key. The second response must be the stored first one.
     async fn twice(&mut self, credential: &str, path: &str, body: Value, key: &str) -> Answer {
         let call = Call::post(path, &body).bearer(credential);
         let call = call.header("idempotency-key", key);
@@ -99,7 +99,7 @@ impl<'s> Story<'s> {
         first
     }
 
-    /// Marks the cookies of an answer, and gives them as a client sends them back.
+    /// Marks the cookies of a response. Returns them as a client sends them back.
     pub(super) fn cookies(&mut self, answer: &Answer) -> Vec<String> {
         let cookies = answer.headers.get_all("set-cookie").iter();
         let cookies = cookies.filter_map(|cookie| cookie.to_str().ok()?.split(';').next());
@@ -118,7 +118,7 @@ impl<'s> Story<'s> {
         cookies
     }
 
-    /// Notes the session that an answer begins.
+    /// Remembers the session that a response starts.
     pub(super) fn signed_in(&mut self, answer: &Answer) {
         for cookie in self.cookies(answer) {
             if cookie.starts_with("better-auth.session_token=") {
@@ -137,7 +137,7 @@ impl<'s> Story<'s> {
         link
     }
 
-    /// Everything that goes well, and what goes wrong on the way.
+    /// Runs the complete story, including some refused requests.
     pub(super) async fn live(&mut self) {
         for password in [FIRST, SECOND, THIRD, EVES] {
             self.marks.text("a password", password);
@@ -192,7 +192,7 @@ impl<'s> Story<'s> {
         self.signed_in(&signed_in.expect(200));
     }
 
-    /// Confirms the address of whose session this is, by the link in a mail.
+    /// Confirms the address of the session's user with the link in a mail.
     pub(super) async fn confirm_address(&mut self, email: &str, session: &str) {
         let ask = Call::post(
             "/api/auth/send-verification-email",
@@ -340,7 +340,7 @@ impl<'s> Story<'s> {
             .text("the signature of a service token", &signature);
     }
 
-    /// Reads the whole audit; none of it may hold a secret.
+    /// Reads the complete audit log, which must not contain a secret.
     pub(super) async fn read_audit(&mut self) {
         for (service, path) in [("iam", "/api/audit/events"), ("registry", "/api/v1/audit")] {
             let (mut cursor, mut entries) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! A request in the making, for a tower service or a real server.
+//! A request that is being built, for a tower service or a real server.
 
 use std::convert::Infallible;
 
@@ -59,7 +59,7 @@ impl Call {
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    /// The request, below this address.
+    /// Returns the request, with its path below this base URL.
     pub(crate) fn at(self, address: &str) -> Request<Full<Bytes>> {
         let uri = format!("{address}{}", self.path);
         let mut request = Request::builder().method(self.method).uri(uri);
@@ -69,7 +69,7 @@ impl Call {
         request.body(Full::from(self.body)).unwrap()
     }
 
-    /// As [`Call::to`], without the body of the answer, which may have no end.
+    /// Sends the request to a tower service. Returns only the status, because the body of the response may not end.
     pub(crate) async fn status_of<S, B>(self, service: S) -> StatusCode
     where
         S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = Infallible>,
@@ -89,7 +89,7 @@ impl Call {
     }
 }
 
-/// Reads a response to its end.
+/// Reads a complete response.
 pub(crate) async fn answer<B>(response: Response<B>) -> Answer
 where
     B: http_body::Body<Data = Bytes, Error: std::fmt::Debug>,
@@ -97,7 +97,7 @@ where
     whole_answer(response).await.unwrap()
 }
 
-/// Reads a response to its end, if it has one.
+/// Reads a complete response. Fails if the body ends early.
 pub(super) async fn whole_answer<B: http_body::Body<Data = Bytes>>(
     response: Response<B>,
 ) -> Result<Answer, B::Error> {

@@ -1,4 +1,4 @@
-//! The job engine alone: three kinds of jobs, and a provider that misbehaves.
+//! The job engine alone: the test kinds of jobs, and a faulty provider.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ impl Engine {
         Self::on(Backend::Memory).await
     }
 
-    /// In memory, over a store that fails when told to; with one over the same rows that does not.
+    /// Creates an engine in memory over a store that can inject failures. Also returns a store over the same rows
+    /// without failures.
     pub(crate) fn faulty(provider: FakeProvider) -> (Self, FaultStore, Arc<dyn Store>) {
         let clock = clock();
         let (store, faults, view) = faulty(clock.clone());
@@ -40,12 +41,12 @@ impl Engine {
         self.enqueue::<Work>(lane, None).await.unwrap()
     }
 
-    /// Queues a job that goes to the front.
+    /// Queues a job that goes to the front of its lane.
     pub(crate) async fn create_removal(&self, lane: usize) -> JobId {
         self.enqueue::<Removal>(lane, None).await.unwrap()
     }
 
-    /// Queues a job whose reports are written together with those of others.
+    /// Queues a job whose outcomes are committed together with those of others.
     pub(crate) async fn create_plain(&self, lane: usize) -> JobId {
         self.enqueue::<Plain>(lane, None).await.unwrap()
     }
@@ -68,7 +69,7 @@ impl Engine {
     }
 }
 
-/// The same over a store that fails when told to.
+/// An engine over a store that can inject failures.
 pub(crate) struct FaultyEngine {
     engine: Engine,
     pub(crate) faults: FaultStore,

@@ -1,4 +1,4 @@
-//! Kinds of jobs with the same three steps. Their hooks leave a trace in the unit that moves the job.
+//! Job kinds with the same three steps. Their hooks write an audit entry in the unit that changes the job.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use core_domain::use_case::provisioning::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Names of their steps.
+/// The names of the steps.
 pub(crate) const STEPS: [&str; 3] = ["db", "bucket", "site"];
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,15 +44,15 @@ impl JobInput for Order {
 pub(crate) struct TestKind<const FRONT: bool>;
 
 pub(crate) type Work = TestKind<false>;
-/// Goes to the front of its lane, and no suspension holds it.
+/// A kind that goes to the front of its lane, and that no suspension holds.
 pub(crate) type Removal = TestKind<true>;
 
-/// Of a process that knows ordinary jobs alone.
+/// Returns the kinds of a process that knows only ordinary jobs.
 pub(crate) fn work_alone() -> Kinds {
     Kinds::new().with(TestKind::<false>).unwrap()
 }
 
-/// The same steps, and no hooks: its reports are written together with those of other jobs.
+/// A kind with the same steps and no hooks. Its outcomes are committed together with those of other jobs.
 #[derive(Debug)]
 pub(crate) struct Plain;
 
@@ -66,7 +66,7 @@ impl JobKind for Plain {
     }
 }
 
-/// As [`MakeObject`], without a record.
+/// A step like [`MakeObject`] that writes no record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MakePlainObject(&'static str);
 
@@ -88,7 +88,7 @@ impl JobStep<Plain> for MakePlainObject {
     }
 }
 
-/// Cancelled, it takes back what the first and the last of its steps have made.
+/// A kind whose first and last steps are undone after a cancellation.
 #[derive(Debug)]
 pub(crate) struct Undoable;
 
@@ -105,7 +105,7 @@ impl JobKind for Undoable {
     }
 }
 
-/// As [`MakeObject`], and waits until it is known where the object can be found.
+/// A step like [`MakeObject`] that waits until the object's address is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MakePatiently(&'static str);
 
@@ -157,7 +157,7 @@ impl JobStep<Undoable> for MakePatiently {
     }
 }
 
-/// As [`MakeObject`], and it can be undone.
+/// A step like [`MakeObject`] that can be undone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MakeUndoable(&'static str);
 
@@ -254,7 +254,7 @@ async fn leave_trace<K: JobKind>(
     audited::event(cx, uow, event).await
 }
 
-/// Makes one object.
+/// A step that creates one object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MakeObject(pub(crate) &'static str);
 

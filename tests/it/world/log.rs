@@ -1,4 +1,4 @@
-//! What a process logs, as it is written.
+//! The log of a process, read while it is written.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::ChildStderr;
 use tokio::sync::watch;
 
-/// Far longer than anything here takes.
+/// Much longer than any operation in these tests takes.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The log of a process.
@@ -16,7 +16,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Reads all of it, whether somebody waits for it or not: a full pipe would stop the process.
+    /// Reads the complete log in the background, because a full pipe would block the process.
     pub(super) fn of(stderr: ChildStderr) -> Self {
         let (sender, text) = watch::channel(String::new());
         tokio::spawn(async move {
@@ -30,7 +30,7 @@ impl Log {
         Self { text }
     }
 
-    /// All of it, once the process has ended.
+    /// Waits until the process has ended. Returns its complete log.
     pub(crate) async fn whole(&self) -> String {
         let mut text = self.text.clone();
         while text.changed().await.is_ok() {}
@@ -45,7 +45,7 @@ impl Log {
         .await;
     }
 
-    /// Tries something at once, and again whenever a message was logged, until it gives a value.
+    /// Tries an operation at once, and again whenever a message was logged, until it returns a value.
     pub(crate) async fn retry_when_logged<T>(
         &self,
         message: &str,
@@ -65,6 +65,6 @@ impl Log {
             }
         };
         let value = tokio::time::timeout(WAIT_TIMEOUT, attempts).await;
-        value.unwrap_or_else(|_| panic!("waited in vain for the message: {message}"))
+        value.unwrap_or_else(|_| panic!("the message was not logged in time: {message}"))
     }
 }

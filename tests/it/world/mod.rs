@@ -1,5 +1,5 @@
-//! The one world of these tests: a store, a clock that is set, a provider and workers; what operators do; suites, servers,
-//! and the calls that are sent to them.
+//! The environment of these tests: a store, a clock that tests control, a provider and workers; the commands of
+//! operators; and suites, servers, and calls to them.
 
 mod call;
 mod engine;
@@ -37,7 +37,7 @@ pub(crate) use suites::{
     FRONT_PAGE, Fresh, Installation, SERVICE_KEY, Signed, sign_up, site_archive,
 };
 
-/// What jobs are worked on with.
+/// The parts that a worker needs to run jobs.
 pub(crate) struct World<P> {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
@@ -47,7 +47,7 @@ pub(crate) struct World<P> {
     _keeps: stores::Keeps,
 }
 
-/// What operators do to a job.
+/// A command of an operator for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Retry,
@@ -141,12 +141,12 @@ impl<P: Infrastructure + 'static> World<P> {
         self.list(ALL_JOBS).await
     }
 
-    /// Takes one job, if there is one, and works on it.
+    /// Claims a job, if there is one, and works on it.
     pub(crate) async fn run_one(&self) -> Outcome {
         self.worker().run_one(&Unsupervised).await.unwrap()
     }
 
-    /// Works until every job has ended; time passes when there is nothing to do.
+    /// Works until every job has ended. The clock advances when no job can be claimed.
     pub(crate) async fn until_idle(&self) {
         for _ in 0..400 {
             self.worker().run_timers().await.unwrap();
@@ -158,17 +158,17 @@ impl<P: Infrastructure + 'static> World<P> {
             }
             self.tick(31);
         }
-        panic!("jobs do not end: {:?}", self.jobs().await);
+        panic!("jobs did not end: {:?}", self.jobs().await);
     }
 
-    /// Works on a job until the process dies after so many units. Tells whether it died.
+    /// Works on a job until the process dies after `units` units of work. Returns whether it died.
     pub(crate) async fn dies_after(&self, units: i64) -> bool {
         let dying = DyingStore::after(units, Arc::clone(&self.store));
         let worker = self.worker_over(dying, &self.kinds);
         worker.run_one(&Unsupervised).await.is_err()
     }
 
-    /// Works on all jobs until the process dies after so many units in all. Tells whether it died.
+    /// Works on all jobs until the process dies after `units` units of work in total. Returns whether it died.
     pub(crate) async fn dies_within(&self, units: i64) -> bool {
         let dying = DyingStore::after(units, Arc::clone(&self.store));
         let worker = self.worker_over(dying, &self.kinds);
@@ -184,10 +184,10 @@ impl<P: Infrastructure + 'static> World<P> {
             self.tick(6);
             self.worker().run_timers().await.unwrap();
         }
-        panic!("jobs do not end: {:?}", self.jobs().await);
+        panic!("jobs did not end: {:?}", self.jobs().await);
     }
 
-    /// Another process takes back what a dead one held, and goes on.
+    /// Recovers the jobs of a dead process in another process, and completes all jobs.
     pub(crate) async fn restart(&self) {
         self.worker().recover().await.unwrap();
         self.until_idle().await;
@@ -197,7 +197,7 @@ impl<P: Infrastructure + 'static> World<P> {
         self.operate_knowing(&self.kinds, command, job).await
     }
 
-    /// As [`World::operate`], in a process that knows these kinds.
+    /// Runs a command in a process that knows these kinds.
     pub(crate) async fn operate_knowing(
         &self,
         kinds: &Kinds,
@@ -235,12 +235,12 @@ impl<P: Infrastructure + 'static> World<P> {
         Ok(replayed.await?.into_inner())
     }
 
-    /// Sets a hold, or lifts it.
+    /// Sets or releases a hold.
     pub(crate) async fn hold(&self, scope: &HoldScope, on: bool) {
         self.try_hold(scope, on).await.unwrap();
     }
 
-    /// As [`World::hold`], where the store may fail.
+    /// Sets or releases a hold on a store that may fail.
     pub(crate) async fn try_hold(&self, scope: &HoldScope, on: bool) -> Result<()> {
         let cx = &self.operator();
         let operator = &authorize_operator(cx)?;
@@ -270,7 +270,7 @@ pub(crate) async fn find<R: Persisted>(
     found.unwrap().map(Stored::into_inner)
 }
 
-/// Every record that answers the query.
+/// Returns every record that matches the query.
 pub(crate) async fn list<R: Persisted>(uow: &mut dyn UnitOfWork, query: R::Query) -> Vec<R> {
     let records = R::repository(uow.repositories(RecordKey::for_tests()));
     let found = records.list(Within::Installation, &query, 20_000).await;

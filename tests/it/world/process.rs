@@ -1,4 +1,4 @@
-//! A real `core-server` process, and HTTP to it over a real socket.
+//! A real `core-server` process, which is called over HTTP.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -19,13 +19,13 @@ use super::log::Log;
 use super::suites::Installation;
 use super::{Call, SERVICE_KEY};
 
-/// The server's binary.
+/// The path of the server's binary.
 fn binary() -> PathBuf {
     built("core-server")
 }
 
-/// What was built under this name. Cargo builds binaries of other packages only when asked, so ask, once; for all targets, so
-/// that what `tests/run` has compiled is used again.
+/// Returns the path of the binary with this name. Cargo builds binaries of other packages only on request, so this runs
+/// cargo once, for all targets, so that the output of `tests/run` is reused.
 pub(crate) fn built(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -40,7 +40,7 @@ pub(crate) fn built(name: &str) -> PathBuf {
             ])
             .status()
             .unwrap();
-        assert!(status.success(), "the workspace does not build");
+        assert!(status.success(), "the workspace could not be built");
         // .../target/debug/deps/it-hash -> .../target/debug
         let own = std::env::current_exe().unwrap();
         own.parent().unwrap().parent().unwrap().to_owned()
@@ -66,7 +66,7 @@ pub(crate) async fn run(data: &Path, arguments: &[&str], input: &str) -> Output 
     child.wait_with_output().await.unwrap()
 }
 
-/// What the server's binary shows of a configuration, its log included.
+/// Returns the output of `check-config`, including its log.
 pub(crate) async fn checked_configuration(
     data: &Path,
     arguments: &[&str],
@@ -102,7 +102,7 @@ impl Server {
         Self::start_with(data, arguments, &environment).await
     }
 
-    /// As [`Server::start`], with this environment.
+    /// Starts a server with this environment.
     pub(crate) async fn start_with(
         data: &Path,
         arguments: &[&str],
@@ -111,7 +111,7 @@ impl Server {
         Self::start_by(Command::new(binary()), data, arguments, environment).await
     }
 
-    /// As [`Server::start_with`], by a program (`env`, ..) that becomes the server it is told to start.
+    /// Starts a server through a program such as `env`, which becomes the server.
     pub(crate) async fn start_under(
         program: &[&str],
         data: &Path,
@@ -160,7 +160,7 @@ impl Server {
         }
     }
 
-    /// What it logs.
+    /// The log of the process.
     pub(crate) const fn log(&self) -> &Log {
         &self.log
     }
@@ -170,7 +170,7 @@ impl Server {
         self.addresses[service].as_str().unwrap().to_owned()
     }
 
-    /// The most memory the process has used so far, in bytes.
+    /// The peak memory use of the process, in bytes.
     #[cfg(target_os = "linux")]
     pub(crate) fn peak_memory(&self) -> u64 {
         let pid = self.child.id().unwrap();
@@ -192,29 +192,29 @@ impl Server {
         assert!(sent.await.unwrap().success());
     }
 
-    /// Sends a call; there is no answer when the process ends before it has given one.
+    /// Sends a call. Returns `None` if the process ends before it has responded.
     pub(crate) async fn try_send(&self, service: &str, call: Call) -> Option<Answer> {
         let request = call.at(&self.url(service));
         let response = self.client.request(request).await.ok()?;
         whole_answer(response).await.ok()
     }
 
-    /// Ends the process without a word, as `kill -9` does.
+    /// Kills the process, as `kill -9` does.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
-    /// Waits until the process, which was asked to end, has ended; gives its exit status.
+    /// Waits until the process has ended after a signal. Returns its exit status.
     pub(crate) async fn ended(mut self) -> std::process::ExitStatus {
         self.child.wait().await.unwrap()
     }
 
-    /// Asks the process to end (SIGTERM) and gives its exit status.
+    /// Asks the process to end (SIGTERM), and returns its exit status.
     pub(crate) async fn terminate(self) -> std::process::ExitStatus {
         self.terminate_with_log().await.0
     }
 
-    /// As [`Server::terminate`], with all that was logged.
+    /// Asks the process to end (SIGTERM). Returns its exit status and its complete log.
     pub(crate) async fn terminate_with_log(mut self) -> (std::process::ExitStatus, String) {
         self.signal("TERM").await;
         let status = self.child.wait().await.unwrap();

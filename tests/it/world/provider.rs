@@ -1,4 +1,4 @@
-//! A provider on the other side of a bad network: it does what a test or rng says.
+//! A provider with an unreliable network. A test or a random number generator decides about each request.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -11,30 +11,30 @@ use core_domain::port::{
 
 use super::rng::Rng;
 
-/// What becomes of a request.
+/// The fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
-    /// It is refused for now.
+    /// The request is refused temporarily.
     Down,
     Throttled,
-    /// It is refused for good.
+    /// The request is refused permanently.
     Permanent,
-    /// The step breaks down.
+    /// The step panics.
     Panic,
-    /// No answer, ever.
+    /// There is never a reply.
     Hang,
-    /// It is lost on the way.
+    /// The request is lost.
     Lost,
-    /// It arrives, and its answer is lost.
+    /// The request arrives, and its reply is lost.
     NoAnswer,
-    /// It arrives when nobody waits for it any more.
+    /// The request arrives after the caller has stopped waiting.
     Late,
-    /// It arrives now and once more later.
+    /// The request arrives now, and once more later.
     Twice,
 }
 
-/// What a random fate is picked from.
+/// The faults from which a random one is picked.
 const FATES: [Fault; 12] = [
     Fault::None,
     Fault::None,
@@ -54,22 +54,22 @@ const FATES: [Fault; 12] = [
 pub(crate) struct FakeProvider {
     state: Mutex<State>,
     rng: Option<Rng>,
-    /// Knows a request by its key and carries none out twice. Without, looking first is all that keeps a second request
-    /// from being a second object.
+    /// True if the provider recognises a repeated request by its key. Otherwise only the observation before a request
+    /// prevents a second object.
     knows_keys: bool,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// What becomes of the next requests, last first.
+    /// The faults of the next requests, last one first.
     script: Vec<Fault>,
-    /// Objects by name, with the keys of the requests that made them.
+    /// Objects by name, with the keys of the requests that created them.
     objects: BTreeMap<String, Vec<String>>,
-    /// Requests that were sent and have not arrived.
+    /// Requests that were sent and have not arrived yet.
     under_way: Vec<UnderWay>,
     mishaps: usize,
     calm: bool,
-    /// How many seconds have passed, whatever a clock says.
+    /// The number of seconds that have passed, independent of the clock.
     elapsed: u64,
 }
 
@@ -80,7 +80,7 @@ struct UnderWay {
     sent_at: u64,
 }
 
-/// What takes longer has been lost: no request is under way for longer than a step may take.
+/// Maximum time in seconds until a request arrives: no request takes longer than a step.
 const LONGEST_SECONDS: u64 = 60;
 
 impl FakeProvider {
@@ -96,17 +96,17 @@ impl FakeProvider {
         self.state.lock().unwrap()
     }
 
-    /// What becomes of the next requests, last first; after that they work.
+    /// Sets the faults of the next requests, last one first. Later requests succeed.
     pub(crate) fn script(&self, faults: impl Into<Vec<Fault>>) {
         self.state().script = faults.into();
     }
 
-    /// From now on everything works; what is under way still arrives when it is delivered.
+    /// Stops injecting faults. Requests in transit still arrive when they are delivered.
     pub(crate) fn calm_down(&self) {
         self.state().calm = true;
     }
 
-    /// One request that was under way arrives.
+    /// Delivers one request in transit.
     pub(crate) fn deliver_one(&self) {
         let waiting = self.state().under_way.len();
         if let Some(rng) = self.rng.as_ref().filter(|_| waiting > 0) {
@@ -116,7 +116,7 @@ impl FakeProvider {
         }
     }
 
-    /// Time passes: what has been under way for the longest time a request can be arrives.
+    /// Lets time pass. Requests that have been in transit for the maximum time arrive.
     pub(crate) fn pass(&self, seconds: u64) {
         let arrived = {
             let mut state = self.state();
@@ -130,7 +130,7 @@ impl FakeProvider {
         }
     }
 
-    /// How many seconds have passed.
+    /// The number of seconds that have passed.
     pub(crate) fn elapsed(&self) -> u64 {
         self.state().elapsed
     }
@@ -159,7 +159,7 @@ impl FakeProvider {
         }
     }
 
-    /// An object that was made some other time.
+    /// Creates an object without a request.
     pub(crate) fn put(&self, name: &str) {
         self.apply(name, name);
     }
@@ -168,17 +168,17 @@ impl FakeProvider {
         self.state().objects.keys().cloned().collect()
     }
 
-    /// How many requests or answers went astray.
+    /// The number of faults so far.
     pub(crate) fn mishaps(&self) -> usize {
         self.state().mishaps
     }
 
-    /// I8: no name has two objects.
+    /// I8: checks that no name has two objects.
     pub(crate) fn made_once(&self) -> Result<(), String> {
         let state = self.state();
         let twice = state.objects.iter().find(|(_, made)| made.len() > 1);
         twice.map_or(Ok(()), |(name, keys)| {
-            Err(format!("I8 {name} was made by {keys:?}"))
+            Err(format!("I8 {name} was created by {keys:?}"))
         })
     }
 
@@ -192,7 +192,7 @@ impl FakeProvider {
         fault
     }
 
-    /// An object; where it can be found is known after a while.
+    /// Returns an object. Its URL may be known only later.
     fn provisioned(&self, name: &str) -> Provisioned {
         let calm = self.state().calm;
         let known = |rng: &Rng| calm || rng.below(3) > 0;
@@ -237,7 +237,7 @@ impl Infrastructure for FakeProvider {
             Fault::None => {}
             Fault::Down => return Err(ProviderError::Transient("down".into())),
             Fault::Permanent => return Err(ProviderError::Permanent("no".into())),
-            Fault::Panic => panic!("a step breaks down"),
+            Fault::Panic => panic!("a step panics"),
             Fault::Hang => return std::future::pending().await,
             Fault::Lost => return Err(no_answer()),
             Fault::Twice => self.send(name, key),

@@ -1,4 +1,4 @@
-//! What decides in a simulation; the same seed is the same run.
+//! The random numbers of a simulation. The same seed produces the same run.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use core_domain::kernel::Entropy;
 use core_domain::testing::SeededEntropy;
 
-/// Every random number of a run comes from here.
+/// The source of every random number of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(Arc<SeededEntropy>);
 
@@ -16,14 +16,14 @@ impl Rng {
         Self(Arc::new(SeededEntropy::new(seed)))
     }
 
-    /// A number below `below`.
+    /// Returns a number from 0 to `below` - 1.
     pub(crate) fn below(&self, below: usize) -> usize {
         let mut bytes = [0; 8];
         self.0.fill(&mut bytes);
         usize::from_le_bytes(bytes) % below
     }
 
-    /// Lets others go first, zero to `most` times.
+    /// Yields to other tasks a random number of times, from zero to `most`.
     pub(crate) async fn pause(&self, most: usize) {
         for _ in 0..self.below(most + 1) {
             Yield(false).await;
@@ -46,7 +46,7 @@ impl Future for Yield {
     }
 }
 
-/// Polls to the end: nothing in a simulation waits for anything but its turn.
+/// Polls a future until it is ready. In a simulation a future waits only for its turn.
 pub(crate) fn now<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut cx = Context::from_waker(Waker::noop());

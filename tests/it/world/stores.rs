@@ -22,7 +22,7 @@ pub(crate) enum Backend {
     Postgres,
 }
 
-/// What must live as long as a store is used.
+/// Resources that must live as long as a store is used.
 pub(crate) type Keeps = Box<dyn Any + Send + Sync>;
 
 impl Backend {
@@ -31,7 +31,7 @@ impl Backend {
         (over(rows), keeps)
     }
 
-    /// A store that fails when told to.
+    /// Opens a store that can inject failures.
     pub(super) async fn open_faulty(
         self,
         clock: Arc<ManualClock>,
@@ -68,14 +68,14 @@ fn over(rows: Arc<dyn RowStore>) -> Arc<dyn Store> {
     Arc::new(RecordStore::new(rows, KEY))
 }
 
-/// In memory: a store that fails when told to, and one over the same rows that does not.
+/// Opens an in-memory store that can inject failures, and one over the same rows without failures.
 pub(crate) fn faulty(clock: Arc<ManualClock>) -> (Arc<dyn Store>, FaultStore, Arc<dyn Store>) {
     let rows = memory::rows(clock);
     let faults = FaultStore::new(Arc::clone(&rows));
     (over(Arc::new(faults.clone())), faults, over(rows))
 }
 
-/// A store that a process can reach for so many more units; then it is dead.
+/// A store that fails after a number of units of work, like a process that has died.
 #[derive(Debug)]
 pub(crate) struct DyingStore {
     inner: Arc<dyn Store>,
@@ -105,7 +105,7 @@ impl Store for DyingStore {
     }
 }
 
-/// A store between whose units others go first.
+/// A store that lets other tasks run before each unit of work.
 #[derive(Debug)]
 pub(crate) struct PoliteStore {
     pub(crate) inner: Arc<dyn Store>,
@@ -119,13 +119,14 @@ impl Store for PoliteStore {
         self.inner.begin(mode).await
     }
 
-    /// No real time: the order of events comes from the seed alone.
+    /// Waits no real time: the order of events depends on the seed alone.
     async fn back_off(&self, _: u32) {
         self.rng.pause(2).await;
     }
 }
 
-/// The same test on every store: `on_every_store! { World: the_main_path }` for an `async fn the_main_path(world: World)`.
+/// Runs the same test on every store: `on_every_store! { World: the_main_path }` for an `async fn the_main_path(world:
+/// World)`.
 macro_rules! on_every_store {
     ($world:ident: $($test:ident),+ $(,)?) => {$(
         mod $test {

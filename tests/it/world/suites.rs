@@ -1,4 +1,4 @@
-//! Whole installations: a suite in this process or a server, and people who have a platform there.
+//! Complete installations: a suite in this process or a server, and users with a platform.
 
 use core_http::kernel::testing::Answer;
 use core_storage::testing::TestDatabase;
@@ -13,7 +13,7 @@ use super::{Backend, Call};
 pub(crate) const SERVICE_KEY: &str = "whole-suite-service-key";
 const IAM: &str = "http://iam.suite.test";
 
-/// A suite to be built over a fresh store, and what must live as long as it.
+/// A builder for a suite over a fresh store, and the resources that must live as long as the suite.
 pub(crate) struct Fresh {
     pub(crate) builder: SuiteBuilder,
     keeps: (TempDir, Option<TestDatabase>),
@@ -43,12 +43,12 @@ impl Fresh {
         }
     }
 
-    /// Where its data lies.
+    /// The folder of its data.
     pub(crate) fn folder(&self) -> &std::path::Path {
         self.keeps.0.path()
     }
 
-    /// The address of its database, on Postgres.
+    /// The URL of its Postgres database.
     pub(crate) fn database_url(&self) -> &str {
         &self.keeps.1.as_ref().unwrap().url
     }
@@ -58,25 +58,25 @@ impl Fresh {
     }
 }
 
-/// Where calls are sent.
+/// An installation that calls are sent to.
 pub(crate) trait Installation {
-    /// The origin IAM trusts cookies from.
+    /// The origin from which IAM accepts cookies.
     fn origin(&self) -> String;
 
     async fn send(&self, service: &str, call: Call) -> Answer;
 
-    /// Asks through the gateway.
+    /// Sends a GET request through the gateway.
     async fn get(&self, token: &str, path: &str) -> Answer {
         self.send("gateway", Call::get(path).bearer(token)).await
     }
 
-    /// Asks through the gateway.
+    /// Sends a POST request through the gateway.
     async fn post(&self, token: &str, path: &str, body: Value) -> Answer {
         let call = Call::post(path, &body).bearer(token);
         self.send("gateway", call).await
     }
 
-    /// Waits at the server until what has this path is in one of these states.
+    /// Waits, with long polling, until the object at this path has one of these statuses.
     async fn until(&self, token: &str, path: &str, ended: &[&str]) -> Answer {
         loop {
             let state = self.get(token, &format!("{path}?wait=5")).await.expect(200);
@@ -105,14 +105,14 @@ impl Installation for Suite {
     }
 }
 
-/// Somebody who may do everything on a platform.
+/// A caller with all permissions on a platform.
 #[derive(Clone, Debug)]
 pub(crate) struct Signed {
     pub(crate) token: String,
     pub(crate) platform: String,
 }
 
-/// Signs somebody up and sets an organization up with them.
+/// Signs a user up and sets up an organization.
 pub(crate) async fn sign_up(on: &impl Installation, slug: &str, name: &str) -> Signed {
     let email = format!("{slug}@example.org");
     let body = json!({ "name": "Ada", "email": email, "password": "correct horse battery" });
@@ -133,7 +133,7 @@ pub(crate) async fn sign_up(on: &impl Installation, slug: &str, name: &str) -> S
 }
 
 impl Signed {
-    /// Of a new platform, as the holder of the service key.
+    /// Creates a platform as the holder of the service key.
     pub(crate) async fn operating(on: &impl Installation, slug: &str) -> Self {
         let body = json!({ "name": slug, "slug": slug });
         let call = Call::post("/api/v1/platforms", &body).bearer(SERVICE_KEY);
@@ -143,19 +143,19 @@ impl Signed {
         }
     }
 
-    /// The path of the platform, or below it.
+    /// Returns the path of the platform, or a path below it.
     pub(crate) fn at(&self, rest: &str) -> String {
         format!("/api/v1/platforms/{}{rest}", self.platform)
     }
 
-    /// The newest job of the platform.
+    /// Returns the id of the newest job of the platform.
     pub(crate) async fn job(&self, on: &impl Installation) -> String {
         let path = format!("/api/v1/provisioning/jobs?platformId={}", self.platform);
         let jobs = on.get(&self.token, &path).await.expect(200);
         jobs.json["data"][0]["jobId"].as_str().unwrap().to_owned()
     }
 
-    /// The job, once it has ended well.
+    /// Waits until the job has completed. Panics if it failed.
     pub(crate) async fn job_done(&self, on: &impl Installation, job: &str) -> Answer {
         let path = format!("/api/v1/provisioning/jobs/{job}");
         let job = on.until(&self.token, &path, &["COMPLETED", "FAILED"]).await;
@@ -168,7 +168,7 @@ impl Signed {
         Call::upload(path, "application/octet-stream", archive).bearer(&self.token)
     }
 
-    /// Deploys a site; answers the deployment when it has ended.
+    /// Deploys a site. Returns the deployment when it has ended.
     pub(crate) async fn deploy(
         &self,
         on: &impl Installation,
@@ -188,7 +188,7 @@ impl Signed {
 
 pub(crate) const FRONT_PAGE: &str = "<h1>live</h1>";
 
-/// A small site.
+/// Returns a small site.
 pub(crate) fn site_archive() -> Vec<u8> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (name, content) in [

@@ -18,7 +18,8 @@ pub(super) fn check_json(
     }
 }
 
-/// The document gives a part that is JSON an object for its schema, or the schema of its content beside it.
+/// Checks the parts of a form. For a part that contains JSON, the document gives either an object schema or the schema
+/// of its content.
 pub(super) fn check_form(
     schemas: &Schemas,
     schema: &Value,

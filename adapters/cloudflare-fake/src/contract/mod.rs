@@ -1,5 +1,5 @@
-//! Whether an exchange is what Cloudflare's OpenAPI document says of its operation: path, query and body of the request,
-//! status and body of the answer.
+//! Validation of an exchange against Cloudflare's OpenAPI document: path, query and body of the request, status and
+//! body of the response.
 
 mod body;
 mod schema;
@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use self::schema::Schemas;
 use crate::journal::Exchange;
 
-/// The document.
+/// The parsed OpenAPI document.
 pub struct Contract {
     paths: Value,
     schemas: Schemas,
     responses: Value,
 }
 
-/// What was found out about an exchange.
+/// The result of checking an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The operation, `GET /zones/{zone_id}` for instance; none when the document has none.
+    /// The operation, for example `GET /zones/{zone_id}`; `None` if the document has none.
     pub operation: Option<String>,
-    /// What is not as the document says.
+    /// The violations of the document.
     pub violations: Vec<String>,
 }
 
@@ -41,13 +41,13 @@ impl Contract {
     /// Reads the document.
     ///
     /// # Errors
-    /// When there is no such file, or it is no JSON.
+    /// [`io::Error`] if the file does not exist or is not valid JSON.
     pub fn read(file: &Path) -> io::Result<Self> {
         let text = fs::read_to_string(file)?;
         Ok(Self::new(&serde_json::from_str(&text)?))
     }
 
-    /// Takes the document, OpenAPI 3.0.
+    /// Creates a contract from an OpenAPI 3.0 document.
     #[must_use]
     pub fn new(document: &Value) -> Self {
         let components = &document["components"];
@@ -58,7 +58,7 @@ impl Contract {
         }
     }
 
-    /// All operations, as findings name them.
+    /// Returns all operations in the form that findings use.
     #[must_use]
     pub fn operations(&self) -> Vec<String> {
         let paths = self.paths.as_object().into_iter().flatten();
@@ -69,7 +69,7 @@ impl Contract {
         operations.collect()
     }
 
-    /// Checks an exchange. Of an answer that a fault made, nothing is expected.
+    /// Checks an exchange. The response is not checked if a fault caused it.
     #[must_use]
     pub fn check(&self, exchange: &Exchange) -> Finding {
         let method = exchange.recorded.method.to_lowercase();
@@ -90,7 +90,7 @@ impl Contract {
         }
     }
 
-    /// The operation of a path; a literal segment is nearer than a parameter.
+    /// Returns the operation of a path. A literal segment wins over a parameter.
     fn find(&self, method: &str, path: &str) -> Option<(&str, &Value)> {
         let paths = self.paths.as_object()?.iter();
         let candidates = paths.filter_map(|(template, item)| {
@@ -151,7 +151,8 @@ impl Contract {
         violations
     }
 
-    /// An object's members are sent with a dot; a plain value of one is the older way that Cloudflare still takes.
+    /// Checks a query parameter. Members of an object are sent with a dot. A plain value is the older form, which is
+    /// still valid.
     fn check_query(&self, schema: &Value, name: &str, member: &str, value: &str) -> Vec<String> {
         match (&schema["properties"], member) {
             (Value::Null, _) => self.check_text(schema, name, value),
@@ -163,7 +164,7 @@ impl Contract {
         }
     }
 
-    /// A value of a path or a query, which is of its schema's type when it reads so.
+    /// Checks a text value of a path or query. It matches the type of its schema if it can be parsed as that type.
     fn check_text(&self, schema: &Value, name: &str, text: &str) -> Vec<String> {
         let read = match self.schemas.resolve(schema)["type"].as_str() {
             Some("number" | "integer" | "boolean") => {
@@ -209,7 +210,7 @@ impl Contract {
             None if status < 400 => {
                 return vec![format!("response: status {status} is not documented")];
             }
-            // Cloudflare documents few of its failures; all have one shape.
+            // Cloudflare documents few of its errors; all have the same schema.
             None => &self.responses["bad_request"],
             Some(response) => match response["$ref"].as_str() {
                 Some(reference) => {
@@ -232,7 +233,7 @@ impl Contract {
     }
 }
 
-/// The parameters of a path that a template matches.
+/// Returns the parameters of a path if it matches the template.
 fn match_path<'a>(template: &'a str, path: &'a str) -> Option<BTreeMap<&'a str, &'a str>> {
     let mut parameters = BTreeMap::new();
     let (template, path): (Vec<_>, Vec<_>) =

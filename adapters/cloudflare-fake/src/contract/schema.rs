@@ -1,4 +1,4 @@
-//! Schemas of OpenAPI 3.0 as JSON schemas.
+//! Conversion of OpenAPI 3.0 schemas to JSON schemas.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 const REFERENCE: &str = "#/components/schemas/";
 
-/// The named schemas of the document, and the validators that were made of schemas so far.
+/// The named schemas of the document, and the validators created so far.
 pub(super) struct Schemas {
-    /// As they stand there.
+    /// The unchanged schemas of the document.
     named: Map<String, Value>,
     validators: Mutex<BTreeMap<String, Arc<Validator>>>,
 }
@@ -23,7 +23,7 @@ impl Schemas {
         }
     }
 
-    /// What a schema refers to, or itself.
+    /// Returns the schema that a reference points to, or the schema itself.
     pub(super) fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         match schema["$ref"]
             .as_str()
@@ -34,7 +34,7 @@ impl Schemas {
         }
     }
 
-    /// What of a value is not as its schema says.
+    /// Returns the violations of a schema by a value.
     pub(super) fn check(&self, schema: &Value, value: &Value, place: &str) -> Vec<String> {
         match self.validator(schema) {
             Ok(validator) => {
@@ -69,7 +69,7 @@ impl Schemas {
         Ok(validator)
     }
 
-    /// A schema together with all it refers to.
+    /// Returns a schema together with all referenced schemas.
     fn with_references(&self, schema: &Value) -> Value {
         let mut open = vec![schema];
         let mut names = BTreeSet::new();
@@ -90,7 +90,7 @@ impl Schemas {
     }
 }
 
-/// The names a schema refers to, at any depth.
+/// Returns the names of all referenced schemas, at any depth.
 fn references(schema: &Value) -> Vec<&str> {
     match schema {
         Value::Object(members) => {
@@ -105,7 +105,7 @@ fn references(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// `nullable` is OpenAPI's; `binary` is no format of a text.
+/// Translates a schema. `nullable` exists only in OpenAPI, and `binary` is not a format of JSON schemas.
 fn translate(schema: &Value) -> Value {
     let Value::Object(members) = schema else {
         return schema.clone();

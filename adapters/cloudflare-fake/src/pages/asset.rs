@@ -1,4 +1,4 @@
-//! Files of direct uploads, kept by their hashes; asked for with an upload token.
+//! Files of direct uploads, stored by hash. The endpoints require an upload token.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -25,7 +25,7 @@ const MOST_FILES: usize = 2000;
 const LARGEST_BUCKET: usize = 40 * 1024 * 1024;
 const LARGEST_FILE: usize = 25 * 1024 * 1024;
 
-/// What a file is called: its hash together with its extension.
+/// Returns the hash of a file over its content and extension.
 pub(super) fn hash(path: &str, bytes: &[u8]) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(STANDARD.encode(bytes).as_bytes());
@@ -33,7 +33,7 @@ pub(super) fn hash(path: &str, bytes: &[u8]) -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// As node's `extname` has it, without the dot.
+/// Returns the extension like node's `extname`, without the dot.
 fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or_default();
     match name.rsplit_once('.') {
@@ -120,7 +120,8 @@ fn check_missing(state: &State, request: &Request) -> Reply {
     ok(missing.map(Value::String).collect())
 }
 
-/// Whether a key is the hash of its file shows when a manifest names the file: the hash is of the extension too.
+/// Stores uploaded files. A wrong key is detected only when a manifest refers to it, because the hash includes the
+/// extension.
 fn upload(state: &mut State, request: &Request) -> Reply {
     let uploads: Vec<Upload> = request.json(INVALID)?;
     if uploads.len() > MOST_FILES {

@@ -2,7 +2,7 @@
 
 use crate::envelope::Refusal;
 
-/// Of a request that is refused for a reason the contract gives no code for.
+/// The code of a refusal for which the contract has no code.
 pub(super) const INVALID: u32 = 8_000_001;
 pub(super) const NOT_FOUND: Refusal = Refusal::new(
     404,

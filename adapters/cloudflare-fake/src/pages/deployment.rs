@@ -1,4 +1,4 @@
-//! Deployments of a Pages project, whose stages move on with each time one is asked for.
+//! Deployments of a Pages project. Their stages advance with each poll.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ pub(super) fn route(
     })
 }
 
-/// Newest first.
+/// Lists the deployments, newest first.
 fn list(project: &Project, request: &Request) -> Reply {
     let asked = request.param("env");
     let fits = |deployment: &&Deployment| match asked {
@@ -109,7 +109,7 @@ fn poll(project: &mut Project, at: usize) -> Reply {
     ok(project.deployments[at].view(project))
 }
 
-/// A form with a manifest; each time another deployment.
+/// Creates a deployment from a form with a manifest. Each request creates another deployment.
 fn create(state: &mut State, at: usize, request: &Request) -> Reply {
     let parts = request.form(INVALID)?;
     let manifest = manifest(state, &parts)?;
@@ -141,7 +141,7 @@ fn create(state: &mut State, at: usize, request: &Request) -> Reply {
     )
 }
 
-/// Paths and hashes, when every file is there and is what its hash says.
+/// Returns paths and hashes, if every file exists and matches its hash.
 fn manifest(state: &State, parts: &[Part]) -> Result<BTreeMap<String, String>, Refusal> {
     let part = parts
         .iter()

@@ -1,4 +1,4 @@
-//! Custom domains of a Pages project, whose states move on with each time one is asked for.
+//! Custom domains of a Pages project. Their states advance with each poll.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(super) fn route(
         return Some(Err(NOT_FOUND));
     };
     Some(match method {
-        // Asking is what makes it check again, here as well as there.
+        // A request makes the fake check the domain again, like the real API.
         "GET" | "PATCH" => {
             domains[at].step += 1;
             ok(domains[at].view())

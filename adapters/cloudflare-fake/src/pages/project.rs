@@ -1,4 +1,4 @@
-//! Pages projects.
+//! Pages projects and their settings.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -33,7 +33,7 @@ const PAGE: PageSize = PageSize {
     max: 100,
 };
 const LONGEST_NAME: usize = 58;
-/// What is added to a subdomain that another account has.
+/// The suffix of a subdomain that another account already has.
 const OTHERWISE: &str = "-4xd";
 
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ struct Body {
     deployment_configs: Option<Map<String, Value>>,
 }
 
-/// What a project is deployed with before anyone says otherwise.
+/// The default configuration of a project.
 fn default_config() -> Value {
     json!({
         "always_use_latest_compatibility_date": false,
@@ -57,7 +57,7 @@ fn default_config() -> Value {
     })
 }
 
-/// A merge patch, RFC 7396.
+/// Applies a merge patch (RFC 7396).
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;
@@ -89,7 +89,7 @@ pub(super) fn get(state: &State, at: usize) -> Reply {
     ok(state.projects[at].view())
 }
 
-/// The subdomain may get another name than the project: what was answered counts.
+/// Creates a project. Its subdomain can differ from its name.
 pub(super) fn create(state: &mut State, request: &Request) -> Reply {
     let body: Body = request.json(INVALID)?;
     let name = body.name.unwrap_or_default();
@@ -156,7 +156,7 @@ fn check_config(environment: &str, config: &Value) -> Result<(), Refusal> {
     if is_good { Ok(()) } else { Err(BAD_CONFIG) }
 }
 
-/// What is not given stays; null deletes.
+/// Changes the given settings and keeps all others; `null` deletes a setting.
 pub(super) fn edit(state: &mut State, at: usize, request: &Request) -> Reply {
     let body: Body = request.json(INVALID)?;
     let project = &mut state.projects[at];

@@ -1,4 +1,5 @@
-//! Static assets of a worker: a session says which files are missing, uploads bring them, and a completion token proves it.
+//! Static assets of a worker. A session lists the missing files, uploads add them, and a completion token proves that
+//! all exist.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use crate::state::assets::Session;
 const BAD_TOKEN: Refusal = Refusal::new(401, 10000, "Authentication error");
 const UNASKED: Refusal = Refusal::new(400, INVALID, "A file was not asked for by the session.");
 const NO_BASE64: Refusal = Refusal::new(400, INVALID, "A file is no base64.");
-/// Files of one request.
+/// Maximum number of files in one request.
 const BUCKET: usize = 50;
 
 #[derive(Deserialize)]
@@ -59,7 +60,7 @@ fn session<'a>(state: &'a State, token: &str) -> Option<&'a Session> {
         .get(payload["assets_session"].as_str()?)
 }
 
-/// Tells whether a token proves that every file of a session for a script is there.
+/// Returns whether a token proves that every file of a script's session is uploaded.
 pub(super) fn is_complete(state: &State, script: &str, token: &str) -> bool {
     session(state, token)
         .is_some_and(|session| session.script == script && state.assets.missing(session).is_empty())

@@ -1,4 +1,4 @@
-//! Bindings: what an upload may name, and what is shown of them.
+//! Bindings of scripts: their validation and their public form.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ const NOTHING_TO_INHERIT: Refusal = Refusal::new(
 const MOST_VARIABLES: usize = 128;
 const LONGEST_VARIABLE: usize = 5 * 1024;
 
-/// The bindings of a new version: those that are asked for, what they inherit, and what is kept of the version before.
+/// Returns the bindings of a new version: requested ones, inherited ones, and those kept from the previous version.
 pub(super) fn resolve(
     state: &State,
     script: &str,
@@ -73,7 +73,7 @@ pub(super) fn resolve(
     Ok(bindings)
 }
 
-/// wrangler calls `id` of a database what the document calls `database_id`: both are shown.
+/// Completes a D1 binding. wrangler uses `id` for the field `database_id` of the document, so both are returned.
 fn complete_d1(binding: &mut Value) {
     if kind(binding) != "d1" {
         return;
@@ -98,7 +98,7 @@ pub(super) fn check_name(binding: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What holds for all bindings of a version.
+/// Checks the rules for all bindings of a version.
 pub(super) fn check_set(bindings: &[Value]) -> Result<(), Refusal> {
     let is_variable = |binding: &&Value| {
         matches!(
@@ -124,7 +124,7 @@ pub(super) fn check_set(bindings: &[Value]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a binding to something that does not exist. The codes are those of the API's messages; the contract gives none.
+/// Refuses a binding to a missing object. The codes come from messages of the API, because the contract has none.
 fn check_target(state: &State, script: &str, binding: &Value) -> Result<(), Refusal> {
     let (exists, code) = match kind(binding) {
         "kv_namespace" => {

@@ -4,5 +4,5 @@ use crate::envelope::Refusal;
 
 pub(super) const NOT_FOUND: Refusal =
     Refusal::new(404, 10007, "This Worker does not exist on your account.");
-/// Of a request that is rejected: its form, its script or its settings.
+/// The code of a rejected form, script or setting.
 pub(super) const INVALID: u32 = 10021;

@@ -29,7 +29,7 @@ const BAD_ASSETS: Refusal = Refusal::new(
 );
 const MOST_TAGS: usize = 8;
 const LARGEST: usize = 64 * 1024 * 1024;
-/// Of the script, not of a version.
+/// Metadata fields that belong to the script, not to a version.
 const OF_SCRIPT: [&str; 4] = ["tags", "logpush", "observability", "tail_consumers"];
 const OF_VERSION: [&str; 7] = [
     "compatibility_date",
@@ -63,14 +63,14 @@ struct AssetsField {
     jwt: Option<String>,
 }
 
-/// A good upload.
+/// A valid upload.
 pub(super) struct Upload {
     pub(super) content: Content,
-    /// What it sets of the script.
+    /// The settings of the script that the upload changes.
     pub(super) settings: Map<String, Value>,
 }
 
-/// Reads an upload for a script, whether it exists or not.
+/// Parses an upload of a new or existing script.
 pub(super) fn parse(state: &State, request: &Request, script: &str) -> Result<Upload, Refusal> {
     let mut modules = request.form(INVALID)?;
     let at = modules
@@ -140,7 +140,7 @@ fn has_assets(
     }
 }
 
-/// The part that is started. A worker of assets alone has none.
+/// Returns the name of the entry module; empty for a worker that has only assets.
 fn entry(metadata: &Metadata, modules: &[Part], has_assets: bool) -> Result<String, Refusal> {
     let named = match (&metadata.main_module, &metadata.body_part) {
         (None, None) if has_assets && modules.is_empty() => return Ok(String::new()),

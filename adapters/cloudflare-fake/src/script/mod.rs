@@ -61,7 +61,7 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
     })
 }
 
-/// Its modules: the text of a service worker, else a form.
+/// Returns the modules of a script: a text for a service worker, otherwise a form.
 fn content(script: &Script) -> Reply {
     let version = script.latest().ok_or(NOT_FOUND)?;
     let kind = |part: &Part| part.content_type.clone().unwrap_or_default();
@@ -81,7 +81,7 @@ fn content(script: &Script) -> Reply {
     Ok(raw(content_type, body))
 }
 
-/// `tags` is a list of `tag:yes` and `tag:no`.
+/// Lists scripts. `tags` is a list of `tag:yes` and `tag:no`.
 fn list(state: &State, request: &Request) -> Reply {
     let filters: Vec<_> = request
         .param("tags")

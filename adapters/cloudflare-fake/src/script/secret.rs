@@ -1,4 +1,4 @@
-//! Secrets of a script: each change makes and deploys a version.
+//! Secrets of a script. Each change creates and deploys a version.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -69,7 +69,7 @@ fn secrets(script: &Script) -> impl Iterator<Item = &Value> {
         .filter(|binding| binding::is_secret(binding))
 }
 
-/// The latest version with other bindings, deployed; refused while another version serves.
+/// Deploys the latest version with other bindings. Refuses the request if the latest version is not deployed.
 pub(super) fn edit_bindings(
     state: &mut State,
     at: usize,
@@ -91,7 +91,7 @@ pub(super) fn edit_bindings(
     Ok(())
 }
 
-/// A good secret of a body.
+/// Checks that a secret in a request body is valid.
 fn check(secret: &Value) -> Result<(), Refusal> {
     let has_value = match binding::kind(secret) {
         "secret_text" => secret["text"].is_string(),
@@ -135,7 +135,7 @@ struct Bulk {
     secrets: Map<String, Value>,
 }
 
-/// A merge patch: a secret sets, null deletes.
+/// Applies a merge patch: a secret is set, and `null` deletes it.
 pub(super) fn put_bulk(state: &mut State, at: usize, request: &Request) -> Reply {
     let Bulk { secrets: asked } = request.json(INVALID)?;
     if asked.len() > MOST {

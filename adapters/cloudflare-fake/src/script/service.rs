@@ -1,4 +1,4 @@
-//! The path wrangler asks whether a worker exists, and deletes it by.
+//! The endpoint with which wrangler checks whether a worker exists, and deletes it.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Settings: of the latest version with its bindings, and of the script.
+//! Settings of the script, and of its latest version with its bindings.
 
 use serde_json::{Map, Value, json};
 
@@ -44,7 +44,7 @@ pub(super) fn script_view(script: &Script) -> Value {
     })
 }
 
-/// A new version with the settings that are given; without `bindings` the old ones stay.
+/// Creates a version with the given settings. Without `bindings`, the previous bindings are kept.
 pub(super) fn edit(state: &mut State, at: usize, request: &Request) -> Reply {
     let parts = request.form(INVALID)?;
     let settings = parts
@@ -74,7 +74,7 @@ pub(super) fn edit(state: &mut State, at: usize, request: &Request) -> Reply {
     ok(view(&state.scripts[at]))
 }
 
-/// wrangler keeps a binding by its name and type alone.
+/// Keeps the previous binding if only its name and type are given, as wrangler does.
 fn inherit_if_bare(binding: &mut Value, old: &[Value]) {
     let is_bare = binding
         .as_object()

@@ -10,7 +10,7 @@ use crate::state::script::Script;
 
 const BAD_NAME: Refusal = Refusal::new(400, 10016, "The Worker's name is invalid.");
 
-/// `PUT /accounts/{account_id}/workers/scripts/{script_name}`: there or not, it is so afterwards.
+/// `PUT /accounts/{account_id}/workers/scripts/{script_name}`: creates or replaces the script.
 pub(super) fn put(state: &mut State, request: &Request, name: &str) -> Reply {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
     if name.is_empty() || name.len() > 63 || name.starts_with('-') || !name.chars().all(allowed) {

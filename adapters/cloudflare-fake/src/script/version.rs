@@ -1,4 +1,4 @@
-//! Versions of a script, and which of them serve.
+//! Versions and deployments of a script.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ const BAD_SHARES: Refusal = Refusal::new(
     "The percentages of the versions do not make 100.",
 );
 
-/// Adds a version, and tells its id.
+/// Adds a version and returns its id.
 pub(super) fn add_version(state: &mut State, at: usize, content: Content) -> String {
     let (id, created) = (state.ids.uuid(), state.clock.now());
     let script = &mut state.scripts[at];
@@ -31,7 +31,7 @@ pub(super) fn add_version(state: &mut State, at: usize, content: Content) -> Str
     id
 }
 
-/// Lets a version alone serve, and tells the deployment's id.
+/// Deploys only this version and returns the id of the deployment.
 pub(super) fn deploy_version(state: &mut State, at: usize, version: &str) -> String {
     let versions = vec![json!({"version_id": version, "percentage": 100})];
     let deployment = deployment(state, versions, Map::new());
@@ -74,7 +74,7 @@ pub(super) fn route(
     })
 }
 
-/// Newest first.
+/// Lists the versions, newest first.
 fn list(script: &Script) -> Reply {
     let versions = script.versions.iter().rev();
     let items = versions.map(|version| json!({"id": version.id, "number": version.number, "metadata": version.metadata()}));
@@ -91,7 +91,7 @@ fn create(state: &mut State, at: usize, request: &Request) -> Reply {
     ok(view)
 }
 
-/// Newest first.
+/// Lists the deployments, newest first.
 pub(super) fn deployments(script: &Script) -> Reply {
     let views: Vec<_> = script
         .deployments

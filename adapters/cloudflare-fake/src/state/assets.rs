@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-/// Files that were uploaded, and the sessions that asked for them.
+/// Uploaded files, and the sessions that requested them.
 #[derive(Default)]
 pub(crate) struct Assets {
     pub(crate) files: BTreeMap<String, Bytes>,

@@ -1,13 +1,13 @@
-//! What is shown of a binding.
+//! The public form of bindings.
 
 use serde_json::Value;
 
-/// Tells whether the value of a binding is never shown.
+/// Returns whether the value of a binding is never returned.
 pub(crate) fn is_secret(binding: &Value) -> bool {
     matches!(kind(binding), "secret_text" | "secret_key")
 }
 
-/// As the API shows it.
+/// Returns the binding in the form of the API.
 pub(crate) fn view(binding: &Value) -> Value {
     let mut view = binding.clone();
     if let (true, Some(view)) = (is_secret(binding), view.as_object_mut()) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// A database.
+/// A D1 database without data.
 pub(crate) struct Database {
     pub(crate) uuid: String,
     pub(crate) name: String,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// A record: what it was given, and what the API adds.
+/// A DNS record: the given fields, and those that the API adds.
 pub(crate) struct Record {
     pub(crate) id: String,
     pub(crate) fields: Map<String, Value>,
@@ -11,7 +11,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The placeholder of a worker's domain, which only that domain makes and removes.
+    /// Creates the placeholder record of a worker's domain. Only that domain creates and deletes it.
     pub(crate) fn of_worker(id: String, now: String, hostname: &str) -> Self {
         let fields = [
             ("name", json!(hostname)),

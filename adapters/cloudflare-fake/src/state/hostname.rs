@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// What becomes of a hostname and of its certificate.
+/// The successive states of a hostname and of its certificate.
 const STATES: [(&str, &str); 5] = [
     ("pending", "initializing"),
     ("pending", "pending_validation"),
@@ -11,21 +11,21 @@ const STATES: [(&str, &str); 5] = [
     ("active", "active"),
 ];
 
-/// A hostname.
+/// A custom hostname with its states.
 pub(crate) struct Hostname {
     pub(crate) id: String,
     pub(crate) hostname: String,
     pub(crate) ssl_id: String,
     pub(crate) ssl: Map<String, Value>,
-    /// `custom_metadata` and the like, as they were given.
+    /// The given fields, such as `custom_metadata`, unchanged.
     pub(crate) fields: Map<String, Value>,
     pub(crate) created: String,
     pub(crate) step: usize,
-    /// States it stays in.
+    /// The fixed states; `None` if the states advance.
     pub(crate) pinned: Option<(String, String)>,
 }
 
-/// The fallback origin.
+/// The fallback origin of a zone.
 pub(crate) struct Fallback {
     pub(crate) origin: String,
     pub(crate) created: String,

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// A namespace.
+/// A KV namespace with its values.
 pub(crate) struct Namespace {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) values: BTreeMap<String, Stored>,
 }
 
-/// A value.
+/// A stored value with its metadata.
 pub(crate) struct Stored {
     pub(crate) bytes: Bytes,
     pub(crate) metadata: Option<Value>,

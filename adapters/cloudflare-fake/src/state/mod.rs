@@ -1,4 +1,4 @@
-//! What the account has.
+//! The state of the account.
 
 pub(crate) mod assets;
 pub(crate) mod binding;
@@ -27,18 +27,18 @@ use self::zone::Zone;
 use crate::clock::{Clock, Ids};
 use crate::settings::Settings;
 
-/// Kinds of things that are counted.
+/// The kinds of objects that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// D1 databases.
+    /// The D1 databases.
     D1,
-    /// R2 buckets.
+    /// The R2 buckets.
     R2,
-    /// KV namespaces.
+    /// The KV namespaces.
     Kv,
-    /// Queues.
+    /// The message queues.
     Queue,
-    /// Worker scripts.
+    /// The worker scripts.
     Worker,
     /// Custom domains of workers.
     WorkerDomain,
@@ -48,13 +48,13 @@ pub enum Kind {
     DnsRecord,
     /// Custom hostnames, of all zones.
     CustomHostname,
-    /// Pages projects.
+    /// The Pages projects.
     PagesProject,
     /// Deployments, of all Pages projects.
     PagesDeployment,
 }
 
-/// The account.
+/// The objects of the account.
 pub(crate) struct State {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
@@ -69,7 +69,7 @@ pub(crate) struct State {
     pub(crate) zones: Vec<Zone>,
     pub(crate) projects: Vec<Project>,
     pub(crate) pages_assets: pages_assets::Assets,
-    /// How the next deployments end.
+    /// The outcomes of the next deployments.
     pub(crate) deployment_ends: VecDeque<DeploymentEnd>,
 }
 
@@ -96,7 +96,7 @@ impl State {
         state
     }
 
-    /// Adds a zone, and tells its id.
+    /// Adds a zone and returns its id.
     pub(crate) fn add_zone(&mut self, name: &str, status: &str) -> String {
         let zone = Zone::new(self.ids.hex(), self.clock.now(), name, status);
         let id = zone.id.clone();

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-/// All files that were uploaded.
+/// All uploaded files, and the valid tokens.
 #[derive(Default)]
 pub(crate) struct Assets {
     pub(crate) files: BTreeMap<String, Bytes>,
     pub(crate) revoked: BTreeSet<String>,
-    /// Tokens with a lower number have expired.
+    /// The lowest number of a token that has not expired.
     pub(crate) valid_from: u64,
     pub(crate) issued: u64,
 }
@@ -19,12 +19,12 @@ impl Assets {
         self.files.get(hash)
     }
 
-    /// Lets one token expire.
+    /// Expires one token.
     pub(crate) fn revoke(&mut self, token: &str) {
         self.revoked.insert(token.to_owned());
     }
 
-    /// Lets all tokens expire that were issued.
+    /// Expires all issued tokens.
     pub(crate) const fn revoke_all(&mut self) {
         self.valid_from = self.issued + 1;
     }

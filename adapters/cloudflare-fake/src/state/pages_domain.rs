@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 const STATES: [&str; 3] = ["initializing", "pending", "active"];
 
-/// A domain.
+/// A domain of a project with its state.
 pub(crate) struct Domain {
     pub(crate) id: String,
     pub(crate) name: String,

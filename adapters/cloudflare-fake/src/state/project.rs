@@ -6,25 +6,25 @@ use serde_json::{Map, Value, json};
 
 use super::pages_domain::Domain;
 
-/// A project.
+/// A Pages project with its settings and deployments.
 pub(crate) struct Project {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// With its domain.
+    /// The full host name, including `pages.dev`.
     pub(crate) subdomain: String,
     pub(crate) production_branch: String,
     pub(crate) created: String,
     pub(crate) build_config: Value,
-    /// `preview` and `production`, with the values of secrets.
+    /// The configurations of `preview` and `production`, including the values of secrets.
     pub(crate) configs: Value,
-    /// Oldest first.
+    /// The deployments, oldest first.
     pub(crate) deployments: Vec<Deployment>,
-    /// The deployment that serves production.
+    /// The id of the live production deployment.
     pub(crate) canonical: Option<String>,
     pub(crate) domains: Vec<Domain>,
 }
 
-/// Configurations without the values of secrets.
+/// Returns configurations without the values of secrets.
 fn shown(configs: &Value) -> Value {
     let mut shown = configs.clone();
     for config in shown.as_object_mut().into_iter().flat_map(Map::values_mut) {
@@ -54,12 +54,12 @@ impl Project {
         self.deployments.len()
     }
 
-    /// The variables of an environment with their values, as the API takes them.
+    /// Returns the variables of an environment with their values, in the form of the API.
     pub(crate) fn variables(&self, environment: &str) -> &Value {
         &self.configs[environment]["env_vars"]
     }
 
-    /// The values of the variables and secrets of an environment.
+    /// Returns the values of the variables and secrets of an environment.
     pub(crate) fn values(&self, environment: &str) -> BTreeMap<String, String> {
         let variables = self
             .variables(environment)
@@ -72,7 +72,7 @@ impl Project {
             .collect()
     }
 
-    /// Its paths that production serves, with the hashes of what they serve.
+    /// Returns the paths that production serves, with the hashes of their contents.
     pub(crate) fn production(&self) -> Option<&BTreeMap<String, String>> {
         let canonical = self.deployment(self.canonical.as_ref()?)?;
         Some(&canonical.manifest)
@@ -102,26 +102,26 @@ impl Project {
     }
 }
 
-/// How a deployment ends.
+/// The outcome of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentEnd {
-    /// It is live.
+    /// The deployment goes live.
     Success,
-    /// It is not, for a reason that is the last line of its log.
+    /// The deployment fails; the text is the last line of its log.
     Failure(String),
-    /// Somebody stopped it.
+    /// The deployment is canceled.
     Canceled,
 }
 
-/// A deployment.
+/// A deployment of a project.
 pub(crate) struct Deployment {
     pub(crate) id: String,
     pub(crate) created: String,
     pub(crate) is_production: bool,
-    /// Hashes by path.
+    /// The hashes of the files by path.
     pub(crate) manifest: BTreeMap<String, String>,
     pub(crate) metadata: Value,
-    /// Those of its environment when it was made.
+    /// The variables of its environment at the time of its creation.
     pub(crate) variables: Value,
     pub(crate) end: DeploymentEnd,
     pub(crate) polls: usize,
@@ -129,7 +129,7 @@ pub(crate) struct Deployment {
 }
 
 impl Deployment {
-    /// The name and status of its latest stage.
+    /// Returns the name and status of the latest stage.
     fn stage(&self) -> (&'static str, &'static str) {
         match (self.polls_left, &self.end) {
             (left, _) if left == self.polls && left > 0 => ("queued", "active"),
@@ -185,7 +185,7 @@ impl Deployment {
     }
 }
 
-/// The document wants one of every deployment, uploaded or not.
+/// Returns the source, which the document requires for every deployment, even for uploads.
 fn source(branch: &str) -> Value {
     json!({
         "type": "github",

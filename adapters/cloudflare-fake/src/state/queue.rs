@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// A queue.
+/// A queue with its consumers.
 pub(crate) struct Queue {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -13,7 +13,7 @@ pub(crate) struct Queue {
     pub(crate) consumers: Vec<Consumer>,
 }
 
-/// What takes messages off a queue.
+/// A consumer of a queue.
 pub(crate) struct Consumer {
     pub(crate) id: String,
     pub(crate) created: String,
@@ -30,14 +30,14 @@ pub(crate) struct ConsumerBody {
 }
 
 impl Queue {
-    /// Tells whether a script takes its messages.
+    /// Returns whether a script consumes the queue.
     pub(crate) fn is_consumed_by(&self, script: &str) -> bool {
         self.consumers
             .iter()
             .any(|consumer| consumer.body.script_name.as_deref() == Some(script))
     }
 
-    /// Takes a script's consumer away.
+    /// Removes the consumer of a script.
     pub(crate) fn remove_consumer_of(&mut self, script: &str) {
         self.consumers
             .retain(|consumer| consumer.body.script_name.as_deref() != Some(script));
@@ -72,7 +72,7 @@ impl Consumer {
             "type": self.body.r#type,
             "settings": self.body.settings,
         });
-        // `script` is what wrangler reads, `script_name` what the document has.
+        // wrangler reads `script`; the document has `script_name`.
         for (name, value) in [
             ("script", &self.body.script_name),
             ("script_name", &self.body.script_name),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// A bucket.
+/// An R2 bucket with its objects.
 pub(crate) struct Bucket {
     pub(crate) name: String,
     pub(crate) jurisdiction: String,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// A route.
+/// A route from a pattern to a script.
 pub(crate) struct Route {
     pub(crate) id: String,
     pub(crate) pattern: String,

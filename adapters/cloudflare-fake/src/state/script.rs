@@ -8,24 +8,24 @@ use serde_json::{Map, Value, json};
 use super::binding;
 use crate::multipart::Part;
 
-/// A script.
+/// A worker script with its versions.
 pub(crate) struct Script {
     pub(crate) name: String,
     pub(crate) tag: String,
     pub(crate) created: String,
     pub(crate) modified: String,
-    /// Oldest first, never empty.
+    /// The versions, oldest first; never empty.
     pub(crate) versions: Vec<Version>,
-    /// Oldest first.
+    /// The deployments, oldest first.
     pub(crate) deployments: Vec<Deployment>,
-    /// What is not of a version: `tags`, `logpush`, `observability`, `tail_consumers`.
+    /// The settings of the script, not of a version: `tags`, `logpush`, `observability`, `tail_consumers`.
     pub(crate) settings: Map<String, Value>,
     pub(crate) enabled: bool,
     pub(crate) previews_enabled: bool,
     pub(crate) schedules: Vec<Value>,
 }
 
-/// What an upload or another secret makes.
+/// A version, created by an upload or a change of a secret.
 pub(crate) struct Version {
     pub(crate) id: String,
     pub(crate) number: usize,
@@ -33,21 +33,21 @@ pub(crate) struct Version {
     pub(crate) content: Content,
 }
 
-/// What a version consists of.
+/// The content of a version.
 #[derive(Clone)]
 pub(crate) struct Content {
     pub(crate) modules: Vec<Part>,
-    /// The module that is started; the body of a service worker else.
+    /// The entry module; the script part for a service worker.
     pub(crate) entry: String,
     pub(crate) is_module: bool,
-    /// With the values of secrets.
+    /// The bindings, including the values of secrets.
     pub(crate) bindings: Vec<Value>,
-    /// `compatibility_date` and what else of the metadata is of a version.
+    /// `compatibility_date` and the other metadata that belongs to a version.
     pub(crate) metadata: Map<String, Value>,
     pub(crate) has_assets: bool,
 }
 
-/// Which versions serve.
+/// A deployment: the versions that serve requests.
 pub(crate) struct Deployment {
     pub(crate) id: String,
     pub(crate) created: String,
@@ -55,24 +55,24 @@ pub(crate) struct Deployment {
     pub(crate) annotations: Map<String, Value>,
 }
 
-/// A worker's deployed version.
+/// The deployed version of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptInfo {
     /// The id of the version.
     pub version_id: String,
-    /// The module that is started.
+    /// The path of the entry module.
     pub main_module: String,
-    /// The contents of its modules, by name.
+    /// The contents of the modules by name.
     pub modules: BTreeMap<String, Bytes>,
-    /// Its bindings as the API shows them, without the values of secrets.
+    /// The bindings in the form of the API, without the values of secrets.
     pub bindings: Vec<Value>,
-    /// Its tags.
+    /// The tags of the script.
     pub tags: Vec<String>,
-    /// How many versions there are.
+    /// Number of versions of the script.
     pub versions: usize,
-    /// Whether it answers on workers.dev.
+    /// `true` if the script is served on workers.dev.
     pub workers_dev: bool,
-    /// The date it is compatible with.
+    /// The compatibility date of the version.
     pub compatibility_date: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl Content {
 }
 
 impl Script {
-    /// The version that serves; none before the first deployment.
+    /// Returns the deployed version; `None` before the first deployment.
     pub(crate) fn deployed(&self) -> Option<&Version> {
         let id = &self.deployments.last()?.versions.first()?["version_id"];
         self.versions.iter().find(|version| *id == *version.id)
@@ -161,7 +161,7 @@ impl Script {
         view
     }
 
-    /// A script without a version; the caller adds the first.
+    /// Creates a script without a version. The caller must add the first version.
     pub(crate) fn new(name: &str, tag: String, now: String) -> Self {
         Self {
             name: name.to_owned(),

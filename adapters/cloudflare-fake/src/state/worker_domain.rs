@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// A domain.
+/// A custom domain of a script.
 pub(crate) struct Domain {
     pub(crate) id: String,
     pub(crate) cert_id: String,

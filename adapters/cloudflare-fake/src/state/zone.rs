@@ -6,7 +6,7 @@ use super::dns::Record;
 use super::hostname::{Fallback, Hostname};
 use super::route::Route;
 
-/// A zone.
+/// A DNS zone with its records, routes and hostnames.
 pub(crate) struct Zone {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -32,7 +32,7 @@ impl Zone {
         }
     }
 
-    /// Tells whether a name is the zone's or below it.
+    /// Returns whether a name is the zone or below it.
     pub(crate) fn contains(&self, name: &str) -> bool {
         let above = name.strip_suffix(self.name.as_str());
         above.is_some_and(|above| above.is_empty() || above.ends_with('.'))

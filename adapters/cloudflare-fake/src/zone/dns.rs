@@ -49,7 +49,7 @@ const TYPES: [&str; 21] = [
     "TXT",
     "URI",
 ];
-/// What a request may set.
+/// The fields that a request may set.
 const FIELDS: [&str; 8] = [
     "name", "type", "content", "ttl", "proxied", "comment", "tags", "priority",
 ];
@@ -115,7 +115,7 @@ fn update(
     ok(record.view())
 }
 
-/// The fields of a body over those there were, when they make a good record.
+/// Merges the fields of a body into the previous ones. Returns an error if the result is not a valid record.
 fn read(
     zone: &Zone,
     request: &Request,
@@ -156,7 +156,7 @@ fn read(
     Ok(fields)
 }
 
-/// A name below the zone: `@` and relative names are completed.
+/// Returns a full name in the zone. `@` and relative names are completed.
 fn full_name(zone: &Zone, name: &str) -> Option<String> {
     let name = name.to_lowercase();
     match name.as_str() {
@@ -214,7 +214,7 @@ fn check_conflicts(
     Ok(())
 }
 
-/// A plain parameter is compared; with a dot it says how.
+/// Lists records. A plain parameter is compared; a parameter with a dot names the comparison.
 fn list(zone: &Zone, request: &Request) -> Reply {
     let filters: Vec<_> = request
         .query

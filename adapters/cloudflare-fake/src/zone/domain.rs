@@ -1,4 +1,4 @@
-//! Custom domains of workers, which bring their DNS record along.
+//! Custom domains of workers, which include their DNS record.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -66,7 +66,7 @@ fn list(state: &State, request: &Request) -> Reply {
         .collect())
 }
 
-/// There or not, it is so afterwards.
+/// Creates or replaces a domain.
 fn put(state: &mut State, request: &Request) -> Reply {
     let body: Body = request.json(INVALID)?;
     if state.script(&body.service).is_none() {
@@ -119,7 +119,7 @@ fn remove_record(state: &mut State, domain: &Domain) {
     }
 }
 
-/// What goes with a worker that is deleted: its domains and routes.
+/// Deletes the domains and routes of a deleted worker.
 pub(crate) fn remove_references_to_worker(state: &mut State, name: &str) {
     let of_worker = |domain: &mut Domain| domain.service == name;
     let gone: Vec<_> = state.worker_domains.extract_if(.., of_worker).collect();

@@ -1,4 +1,4 @@
-//! Custom hostnames of a zone, whose states move on with each time they are asked for, and the fallback origin.
+//! Custom hostnames of a zone, and the fallback origin. Their states advance with each poll.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ pub(super) fn route(
     })
 }
 
-/// A plain `hostname` is searched for; with a dot it says how it is compared.
+/// Lists hostnames. A plain `hostname` matches any part; with a dot it names the comparison.
 fn list(hostnames: &[Hostname], request: &Request) -> Reply {
     let fits = |hostname: &&Hostname| {
         let (status, ssl_status) = hostname.states();
@@ -98,7 +98,7 @@ fn is_name(name: &str) -> bool {
 fn create(state: &mut State, zone: usize, request: &Request) -> Reply {
     let body: Body = request.json(INVALID)?;
     let name = body.hostname.filter(|name| is_name(name)).ok_or(REJECTED)?;
-    // Of all zones: a hostname is one customer's.
+    // All zones are checked, because a hostname belongs to one customer.
     if state
         .zones
         .iter()
@@ -122,7 +122,7 @@ fn create(state: &mut State, zone: usize, request: &Request) -> Reply {
     ok(view)
 }
 
-/// With `ssl` the validation begins again.
+/// Changes a hostname. A body with `ssl` restarts the validation.
 fn edit(hostname: &mut Hostname, request: &Request) -> Reply {
     let body: Body = request.json(INVALID)?;
     if !body.ssl.is_empty() {

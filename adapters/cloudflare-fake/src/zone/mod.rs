@@ -1,4 +1,4 @@
-//! Zones, and what belongs to one.
+//! Zones and their objects.
 
 mod dns;
 pub(crate) mod domain;
@@ -36,7 +36,7 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
     }
 }
 
-/// A token knows its own zones alone: another one's id is as good as none.
+/// Finds a zone of the token. Ids of other zones are unknown.
 fn find(state: &State, id: &str) -> Result<usize, Refusal> {
     check_id(id)?;
     let at = state.zones.iter().position(|zone| zone.id == id);

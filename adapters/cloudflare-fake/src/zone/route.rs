@@ -98,7 +98,8 @@ fn read(
     Ok(body)
 }
 
-/// A host of the zone or a custom hostname of it, `*` at its beginning alone, and a path, `*` at its end alone.
+/// Returns whether a pattern is valid: a host or custom hostname of the zone with `*` only at its start, and a path
+/// with `*` only at its end.
 fn is_valid(zone: &Zone, pattern: &str) -> bool {
     let pattern = pattern
         .strip_prefix("https://")

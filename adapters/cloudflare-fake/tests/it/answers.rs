@@ -1,4 +1,4 @@
-//! Who may ask, and the envelope.
+//! Tests of authentication and of the response envelope.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ async fn requests_without_the_accounts_token_are_refused() {
 }
 
 #[tokio::test]
-async fn paths_that_do_not_exist_and_ids_that_cannot_be_are_7003() {
+async fn unknown_paths_and_invalid_ids_are_refused_with_7003() {
     let world = World::start().await;
     for path in [
         "/",
@@ -50,7 +50,7 @@ async fn paths_that_do_not_exist_and_ids_that_cannot_be_are_7003() {
 }
 
 #[tokio::test]
-async fn json_is_read_whatever_its_content_type_says() {
+async fn json_is_parsed_with_any_content_type() {
     let world = World::start().await;
     for (name, kind) in [
         ("one", "text/plain"),
@@ -79,7 +79,7 @@ async fn json_is_read_whatever_its_content_type_says() {
 }
 
 #[tokio::test]
-async fn the_journal_has_methods_paths_and_statuses_and_nothing_that_was_sent() {
+async fn journal_contains_no_request_data() {
     let world = World::start().await;
     world
         .post(&format!("{D1}?secret=hidden"), json!({"name": "hidden"}))

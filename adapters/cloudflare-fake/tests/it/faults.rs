@@ -1,4 +1,4 @@
-//! Faults.
+//! Tests of injected faults.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn with(fault: Fault) -> (World, Option<Reply>) {
     (world, reply)
 }
 
-/// As [`with`], under a fault after which no answer ever comes.
+/// Creates a database under a fault that prevents any response.
 async fn without_answer(fault: Fault) -> World {
     let world = World::start().await;
     world.fake.inject(create(), fault.clone());
@@ -47,7 +47,7 @@ async fn send(world: &World) -> Option<Reply> {
 }
 
 #[tokio::test]
-async fn no_answer_comes_after_the_effect_or_before_it() {
+async fn response_is_missing_before_or_after_the_effect() {
     for silence in [Silence::Close, Silence::Hang] {
         for (fault, count) in [
             (Fault::TimeoutAfterEffect(silence), 1),
@@ -61,7 +61,7 @@ async fn no_answer_comes_after_the_effect_or_before_it() {
 }
 
 #[tokio::test]
-async fn errors_come_with_and_without_the_effect() {
+async fn errors_occur_with_and_without_an_effect() {
     let limited = Fault::Status {
         status: 429,
         retry_after: Some(7),
@@ -108,14 +108,14 @@ async fn errors_come_with_and_without_the_effect() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_is_answered_as_the_second_one() {
+async fn duplicated_request_returns_the_second_response() {
     let (world, reply) = with(Fault::DuplicateRequest).await;
     assert_eq!(reply.unwrap().failure(), (400, 7502));
     assert_eq!(world.fake.count(Kind::D1), 1);
 }
 
 #[tokio::test]
-async fn a_body_drips_to_its_end_or_stalls() {
+async fn body_is_slow_or_stalls() {
     let (_world, reply) = with(Fault::SlowBody(Pace::Drip(Duration::from_millis(2)))).await;
     assert_eq!(reply.unwrap().result()["name"], "db");
     let world = without_answer(Fault::SlowBody(Pace::Stall)).await;
@@ -126,7 +126,7 @@ async fn a_body_drips_to_its_end_or_stalls() {
 }
 
 #[tokio::test]
-async fn faults_wait_in_their_order_for_the_requests_they_are_for() {
+async fn faults_match_requests_in_order() {
     let world = World::start().await;
     let fault = |status| Fault::Status {
         status,
@@ -168,7 +168,7 @@ fn patterns_match_segment_by_segment() {
     }
 }
 
-/// What becomes of many requests under random faults.
+/// Returns the outcomes of many requests under random faults.
 async fn statuses(plan: u64) -> Vec<Option<u16>> {
     let world = World::start().await;
     world.fake.inject_random(plan, 40);
@@ -187,7 +187,7 @@ async fn statuses(plan: u64) -> Vec<Option<u16>> {
 }
 
 #[tokio::test]
-async fn the_same_seed_brings_the_same_faults() {
+async fn equal_seeds_give_equal_faults() {
     let first = statuses(7).await;
     assert_eq!(first, statuses(7).await);
     assert_ne!(first, statuses(8).await);
@@ -196,7 +196,7 @@ async fn the_same_seed_brings_the_same_faults() {
 }
 
 #[tokio::test]
-async fn a_dropped_fake_answers_no_more() {
+async fn dropped_fake_stops_responding() {
     let world = World::start().await;
     let base = world.fake.base_url();
     let address = base.strip_prefix("http://").unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! The rate limit.
+//! Tests of the rate limit.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn header(reply: &Reply, name: &str) -> String {
     reply.headers[name].to_str().unwrap().to_owned()
 }
 
-/// Time goes on by hand alone: neither the fake nor its client waits for any.
+/// Creates a world in which time advances only manually, for the fake and for its client.
 async fn limited() -> World {
     tokio::time::pause();
     let world = World::start().await;
@@ -24,7 +24,7 @@ async fn limited() -> World {
 }
 
 #[tokio::test]
-async fn who_asks_too_often_is_blocked_for_a_whole_window() {
+async fn client_above_the_limit_is_blocked_for_a_window() {
     let world = limited().await;
     for remaining in (0..3).rev() {
         let reply = world.get("/user").await;
@@ -44,7 +44,7 @@ async fn who_asks_too_often_is_blocked_for_a_whole_window() {
 }
 
 #[tokio::test]
-async fn requests_of_another_window_do_not_count() {
+async fn requests_of_earlier_windows_do_not_count() {
     let world = limited().await;
     for _ in 0..3 {
         assert_eq!(world.get("/user").await.status, 200);

@@ -1,4 +1,4 @@
-//! Pages: projects, direct uploads, deployments.
+//! Tests of Pages: projects, direct uploads and deployments.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -10,7 +10,7 @@ use super::world::{PAGE, World, file};
 const PROJECTS: &str = "/accounts/{a}/pages/projects";
 const SITE: &str = "/accounts/{a}/pages/projects/site";
 
-/// A world with a project, one uploaded file and a token.
+/// Creates a world with a project, one uploaded file and a token.
 async fn with_site(settings: Settings) -> (World, String) {
     let world = World::start_with(settings).await;
     world.create_project("site").await;
@@ -29,7 +29,7 @@ fn manifest() -> Value {
     json!({"/index.html": PAGE.0})
 }
 
-/// Asks for a deployment until it has ended, and tells its last stage.
+/// Polls a deployment until it has ended, and returns its last stage.
 async fn await_end(world: &World, id: &Value) -> (String, String) {
     loop {
         let path = format!("{SITE}/deployments/{}", id.as_str().unwrap());
@@ -42,7 +42,7 @@ async fn await_end(world: &World, id: &Value) -> (String, String) {
 }
 
 #[tokio::test]
-async fn variables_are_merged_null_deletes_and_secrets_are_not_shown() {
+async fn variables_are_merged_and_secret_values_are_hidden() {
     let world = World::start().await;
     world.create_project("site").await;
     let patch =
@@ -71,7 +71,7 @@ async fn variables_are_merged_null_deletes_and_secrets_are_not_shown() {
 }
 
 #[tokio::test]
-async fn a_project_may_get_another_subdomain_than_its_name() {
+async fn project_gets_another_subdomain_if_its_name_is_taken() {
     let settings = Settings {
         taken_pages_subdomains: vec!["taken".to_owned()],
         ..Settings::default()
@@ -112,7 +112,7 @@ async fn a_project_may_get_another_subdomain_than_its_name() {
 }
 
 #[tokio::test]
-async fn only_files_that_are_missing_are_asked_for_and_production_serves_them() {
+async fn only_missing_files_are_requested_and_production_serves_them() {
     let (world, token) = with_site(Settings::default()).await;
     let other = "0".repeat(32);
     let missing = world
@@ -150,7 +150,7 @@ async fn only_files_that_are_missing_are_asked_for_and_production_serves_them() 
 }
 
 #[tokio::test]
-async fn a_manifest_names_files_that_are_there_by_their_own_hashes() {
+async fn manifest_must_refer_to_existing_files_with_valid_hashes() {
     let (world, token) = with_site(Settings::default()).await;
     let wrong = "1".repeat(32);
     world
@@ -177,7 +177,7 @@ async fn a_manifest_names_files_that_are_there_by_their_own_hashes() {
 }
 
 #[tokio::test]
-async fn uploads_are_bounded() {
+async fn uploads_are_limited() {
     let (world, token) = with_site(Settings::default()).await;
     let named = |number: usize, size: usize| file(&format!("{number:032x}"), &vec![0; size]);
     let upload = |files: Vec<Value>| {
@@ -212,7 +212,7 @@ async fn uploads_are_bounded() {
 }
 
 #[tokio::test]
-async fn upload_tokens_say_when_they_expire_and_expire_on_request() {
+async fn upload_tokens_contain_their_expiry_and_can_be_expired() {
     let settings = Settings {
         upload_token_exp: 12,
         max_pages_files: 1,
@@ -265,7 +265,7 @@ async fn upload_tokens_say_when_they_expire_and_expire_on_request() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_fails_says_why_in_the_last_line_of_its_log() {
+async fn failed_deployment_has_its_reason_in_the_last_log_line() {
     let (world, _) = with_site(Settings::default()).await;
     world
         .fake
@@ -296,7 +296,7 @@ async fn a_deployment_that_fails_says_why_in_the_last_line_of_its_log() {
 }
 
 #[tokio::test]
-async fn production_is_rolled_back_and_the_live_deployment_is_deleted_by_force_alone() {
+async fn production_can_be_rolled_back_and_live_deployment_needs_force() {
     let (world, _) = with_site(Settings::default()).await;
     let old = world.deploy("site", &manifest(), "main").await.result();
     await_end(&world, &old["id"]).await;
@@ -315,7 +315,7 @@ async fn production_is_rolled_back_and_the_live_deployment_is_deleted_by_force_a
 }
 
 #[tokio::test]
-async fn a_project_with_a_domain_is_not_deleted_and_a_domain_gets_active() {
+async fn project_with_a_domain_is_not_deleted() {
     let world = World::start().await;
     world.create_project("site").await;
     let domains = format!("{SITE}/domains");

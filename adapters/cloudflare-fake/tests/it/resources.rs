@@ -1,4 +1,4 @@
-//! Databases, buckets, namespaces and queues.
+//! Tests of databases, buckets, namespaces and queues.
 
 use core_cloudflare_fake::Kind;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const KV: &str = "/accounts/{a}/storage/kv/namespaces";
 const QUEUES: &str = "/accounts/{a}/queues";
 
 #[tokio::test]
-async fn a_name_is_given_once_and_free_again_after_the_deletion() {
+async fn names_are_unique_until_their_deletion() {
     let world = World::start().await;
     for (path, body, id, taken, missing, kind) in [
         (
@@ -60,7 +60,7 @@ async fn a_name_is_given_once_and_free_again_after_the_deletion() {
 }
 
 #[tokio::test]
-async fn names_that_break_the_products_rules_are_refused() {
+async fn invalid_names_are_refused() {
     let world = World::start().await;
     let long = "x".repeat(64);
     for (path, field, names, refusal) in [
@@ -92,7 +92,7 @@ async fn names_that_break_the_products_rules_are_refused() {
 }
 
 #[tokio::test]
-async fn a_database_is_searched_for_by_a_part_of_its_name() {
+async fn databases_are_searched_by_a_part_of_the_name() {
     let world = World::start().await;
     for name in ["app", "app-2", "other"] {
         world.post(D1, json!({"name": name})).await.result();
@@ -108,7 +108,7 @@ async fn a_database_is_searched_for_by_a_part_of_its_name() {
 }
 
 #[tokio::test]
-async fn a_bucket_with_objects_is_not_deleted() {
+async fn bucket_with_objects_is_not_deleted() {
     let world = World::start().await;
     world.post(R2, json!({"name": "bucket"})).await.result();
     for number in 0..3 {
@@ -155,7 +155,7 @@ async fn a_bucket_with_objects_is_not_deleted() {
 }
 
 #[tokio::test]
-async fn namespaces_come_in_pages_of_at_most_a_hundred() {
+async fn namespaces_are_listed_in_pages_of_at_most_100() {
     let world = World::start().await;
     for number in 0..205 {
         world
@@ -178,7 +178,7 @@ async fn namespaces_come_in_pages_of_at_most_a_hundred() {
 }
 
 #[tokio::test]
-async fn values_of_a_namespace_are_kept_with_what_was_said_about_them() {
+async fn values_are_stored_with_metadata_and_expiry() {
     let world = World::start().await;
     let id = world.post(KV, json!({"title": "it"})).await.result()["id"].clone();
     let path = format!("{KV}/{}", id.as_str().unwrap());
@@ -210,7 +210,7 @@ async fn values_of_a_namespace_are_kept_with_what_was_said_about_them() {
 }
 
 #[tokio::test]
-async fn a_queue_with_a_consumer_is_not_deleted_and_a_consumer_is_of_a_worker_that_exists() {
+async fn queue_with_a_consumer_is_not_deleted_and_its_worker_must_exist() {
     let world = World::start().await;
     let queue = world
         .post(QUEUES, json!({"queue_name": "q"}))

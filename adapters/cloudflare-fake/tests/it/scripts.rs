@@ -1,4 +1,4 @@
-//! Workers: uploads, bindings, secrets, versions.
+//! Tests of workers: uploads, bindings, secrets and versions.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn values(of: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
-async fn an_upload_drops_secrets_that_were_set_before_unless_it_keeps_them() {
+async fn upload_drops_existing_secrets_unless_it_keeps_them() {
     let world = World::start().await;
     world.upload("w", json!({})).await.result();
     world
@@ -40,7 +40,7 @@ async fn an_upload_drops_secrets_that_were_set_before_unless_it_keeps_them() {
 }
 
 #[tokio::test]
-async fn what_is_inherited_strictly_must_be_there() {
+async fn strictly_inherited_bindings_must_exist() {
     let world = World::start().await;
     let parts = worker(json!({"bindings": [{"type": "inherit", "name": "S"}]}));
     let reply = world
@@ -55,7 +55,7 @@ async fn what_is_inherited_strictly_must_be_there() {
 }
 
 #[tokio::test]
-async fn an_upload_must_hold_what_its_metadata_says() {
+async fn upload_must_match_its_metadata() {
     let world = World::start().await;
     let code = (
         "index.js",
@@ -118,7 +118,7 @@ async fn an_upload_must_hold_what_its_metadata_says() {
 }
 
 #[tokio::test]
-async fn bindings_are_to_what_exists() {
+async fn bindings_must_refer_to_existing_objects() {
     let world = World::start().await;
     for binding in [
         json!({"type": "kv_namespace", "name": "B", "namespace_id": "x"}),
@@ -139,7 +139,7 @@ async fn bindings_are_to_what_exists() {
 }
 
 #[tokio::test]
-async fn secrets_are_set_and_deleted_many_at_once_and_never_shown() {
+async fn bulk_secrets_are_set_and_deleted_and_never_returned() {
     let world = World::start().await;
     let bulk = format!("{SCRIPT}/secrets-bulk");
     assert_eq!(
@@ -187,7 +187,7 @@ async fn secrets_are_set_and_deleted_many_at_once_and_never_shown() {
 }
 
 #[tokio::test]
-async fn a_secret_waits_for_the_latest_version_to_be_deployed() {
+async fn secret_requires_the_latest_version_to_be_deployed() {
     let world = World::start().await;
     world.upload("w", json!({})).await.result();
     let deployed = world.fake.script("w").unwrap().version_id;
@@ -223,7 +223,7 @@ async fn a_secret_waits_for_the_latest_version_to_be_deployed() {
 }
 
 #[tokio::test]
-async fn settings_keep_a_binding_by_its_name_and_type_and_drop_what_they_do_not_name() {
+async fn settings_keep_named_bindings_and_drop_others() {
     let world = World::start().await;
     let variable = |name: &str| json!({"type": "plain_text", "name": name, "text": "v"});
     let bindings = json!([variable("A"), variable("B"), secret("S", "value")]);
@@ -253,7 +253,7 @@ async fn settings_keep_a_binding_by_its_name_and_type_and_drop_what_they_do_not_
 }
 
 #[tokio::test]
-async fn a_worker_takes_its_routes_domains_and_consumers_along() {
+async fn deleted_worker_loses_its_routes_domains_and_consumers() {
     let world = World::start().await;
     world.upload("w", json!({"tags": ["ours"]})).await.result();
     world
@@ -282,7 +282,7 @@ async fn a_worker_takes_its_routes_domains_and_consumers_along() {
 }
 
 #[tokio::test]
-async fn assets_are_complete_before_an_upload_names_them() {
+async fn upload_requires_complete_assets() {
     let world = World::start().await;
     let hash = "a".repeat(32);
     let manifest = json!({"manifest": {"/index.html": {"hash": hash, "size": 2}}});

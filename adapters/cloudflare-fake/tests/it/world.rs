@@ -1,4 +1,4 @@
-//! A client of the fake that knows nothing of the API.
+//! Test helpers: a plain HTTP client of the fake.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,13 +10,13 @@ use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
-/// A fake and a client of it. In paths `{a}` and `{z}` stand for the ids of its account and its zone.
+/// A fake and its client. In paths, `{a}` and `{z}` are replaced by the ids of its account and its zone.
 pub(crate) struct World {
     pub(crate) fake: FakeCloudflare,
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// An answer.
+/// A response of the fake.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -29,7 +29,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The result of a success.
+    /// Returns the result of a successful response.
     #[track_caller]
     pub(crate) fn result(&self) -> Value {
         let json = self.json();
@@ -37,7 +37,7 @@ impl Reply {
         json["result"].clone()
     }
 
-    /// The status and code of a failure.
+    /// Returns the status and code of an error response.
     #[track_caller]
     pub(crate) fn failure(&self) -> (u16, u64) {
         let json = self.json();
@@ -46,7 +46,7 @@ impl Reply {
     }
 }
 
-/// A part of a form: its name, its content type when it is a file, its content.
+/// A part of a form: its name, its content type if it is a file, and its content.
 pub(crate) type Part<'a> = (&'a str, Option<&'a str>, Vec<u8>);
 
 impl World {
@@ -64,7 +64,7 @@ impl World {
         Self { fake, client }
     }
 
-    /// With any credentials and any body; none when no whole answer comes.
+    /// Sends a request with any credentials and body. Returns `None` if no complete response is received.
     pub(crate) async fn try_send(
         &self,
         method: &str,
@@ -159,7 +159,7 @@ impl World {
             .await
     }
 
-    /// Uploads a worker of one module with such metadata.
+    /// Uploads a worker of one module with this metadata.
     pub(crate) async fn upload(&self, name: &str, metadata: Value) -> Reply {
         let path = format!("/accounts/{{a}}/workers/scripts/{name}");
         self.form("PUT", &path, &worker(metadata)).await
@@ -181,7 +181,7 @@ impl World {
         token.result()["jwt"].as_str().unwrap().to_owned()
     }
 
-    /// Calls one of the three endpoints that take an upload token.
+    /// Calls one of the three endpoints that require an upload token.
     pub(crate) async fn assets(&self, token: &str, endpoint: &str, body: &Value) -> Reply {
         let path = format!("/pages/assets/{endpoint}");
         let body = Bytes::from(body.to_string());
@@ -190,7 +190,7 @@ impl World {
             .unwrap()
     }
 
-    /// Deploys files that were uploaded.
+    /// Deploys uploaded files.
     pub(crate) async fn deploy(&self, project: &str, manifest: &Value, branch: &str) -> Reply {
         let path = format!("/accounts/{{a}}/pages/projects/{project}/deployments");
         let text = |text: &str| text.as_bytes().to_vec();
@@ -203,7 +203,7 @@ impl World {
     }
 }
 
-/// The parts of a worker of one module.
+/// Returns the parts of a worker of one module.
 pub(crate) fn worker(mut metadata: Value) -> Vec<Part<'static>> {
     metadata["main_module"] = json!("index.js");
     let code = b"export default { fetch() { return new Response('hi') } }".to_vec();
@@ -217,10 +217,10 @@ pub(crate) fn worker(mut metadata: Value) -> Vec<Part<'static>> {
     ]
 }
 
-/// A file as an upload holds it, under the hash that is given.
+/// Returns a file in the form of an upload, with the given hash.
 pub(crate) fn file(hash: &str, content: &[u8]) -> Value {
     json!({"key": hash, "value": STANDARD.encode(content), "metadata": {"contentType": "text/html"}, "base64": true})
 }
 
-/// `<h1>hi</h1>` and a line feed as HTML, and its hash.
+/// The content `<h1>hi</h1>` and a line feed as HTML, and its hash.
 pub(crate) const PAGE: (&str, &[u8]) = ("17453d0cfb9bacc76d9f30d3cb9ca048", b"<h1>hi</h1>\n");

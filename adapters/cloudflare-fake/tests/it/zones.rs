@@ -1,4 +1,4 @@
-//! DNS records, routes, domains of workers, custom hostnames.
+//! Tests of DNS records, routes, worker domains and custom hostnames.
 
 use core_cloudflare_fake::Kind;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn record(kind: &str, name: &str, content: &str) -> Value {
 }
 
 #[tokio::test]
-async fn records_that_exist_or_exclude_each_other_are_refused() {
+async fn duplicate_and_conflicting_records_are_refused() {
     let world = World::start().await;
     let made = world
         .post(RECORDS, record("CNAME", "www", "example.net"))
@@ -67,7 +67,7 @@ async fn records_that_exist_or_exclude_each_other_are_refused() {
 }
 
 #[tokio::test]
-async fn records_are_found_by_their_exact_names() {
+async fn records_are_found_by_exact_name() {
     let world = World::start().await;
     for name in ["a", "b.a", "c"] {
         world
@@ -106,7 +106,7 @@ async fn zones_are_looked_up_by_name() {
 }
 
 #[tokio::test]
-async fn a_route_is_a_pattern_of_the_zone_to_a_worker_that_exists() {
+async fn route_needs_a_pattern_of_the_zone_and_an_existing_worker() {
     let world = World::start().await;
     let route = |pattern: &str| json!({"pattern": pattern, "script": "w"});
     assert_eq!(
@@ -143,7 +143,7 @@ async fn a_route_is_a_pattern_of_the_zone_to_a_worker_that_exists() {
 }
 
 #[tokio::test]
-async fn a_workers_domain_makes_its_record_and_takes_no_others_name() {
+async fn worker_domain_creates_its_record_and_conflicts_with_others() {
     let world = World::start().await;
     let domain = |hostname: &str, service: &str| json!({"hostname": hostname, "service": service});
     assert_eq!(
@@ -193,7 +193,7 @@ async fn a_workers_domain_makes_its_record_and_takes_no_others_name() {
 }
 
 #[tokio::test]
-async fn a_hostname_is_active_before_its_certificate_and_a_patch_begins_again() {
+async fn hostname_is_active_before_its_certificate_and_patch_restarts_it() {
     let world = World::start().await;
     let ssl = json!({"method": "txt", "type": "dv"});
     let body = json!({"hostname": "shop.customer.test", "ssl": ssl});

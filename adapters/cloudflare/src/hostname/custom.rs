@@ -1,7 +1,8 @@
-//! Customers' hostnames: custom hostnames of one zone ("Cloudflare for SaaS").
+//! Customers' hostnames: the custom hostnames of one zone ("Cloudflare for SaaS").
 //!
-//! Whose one is stands in its metadata. Smaller plans have none: there the hostname is taken as the owner's who asks for it,
-//! because the registry lets a platform have a hostname only after it proved that it is its own.
+//! The metadata of a custom hostname contains its owner. Smaller plans have no metadata: there, a hostname belongs to
+//! any owner that requests it. This is safe because the registry gives a hostname to a platform only after the platform
+//! proved its control of it.
 
 use std::collections::BTreeMap;
 
@@ -17,19 +18,19 @@ use crate::client::Client;
 use crate::error::{CallError, shortened};
 use crate::paging::first_match;
 
-/// There is no such hostname.
+/// The error code if the hostname does not exist.
 const MISSING: u32 = 1_436;
 
-/// The hostname exists.
+/// The error code if the hostname exists.
 const DUPLICATE: u32 = 1_406;
 
-/// The hostname is none that can be served.
+/// The error code if the hostname cannot be served.
 const REJECTED: u32 = 1_407;
 
-/// Whose a hostname is, in its metadata.
+/// The metadata key of the owner.
 const OWNER: &str = "core_owner";
 
-/// A custom hostname, as far as it matters.
+/// The required fields of a custom hostname.
 #[derive(Clone, Debug, Deserialize)]
 struct CustomHostname {
     id: String,
@@ -64,7 +65,7 @@ impl CustomHostname {
         mark.is_none_or(|mark| mark == owner)
     }
 
-    /// What the provider says of what it waits for.
+    /// Returns the provider's explanation for the current state.
     fn detail(&self) -> Option<String> {
         let validation = self.ssl.iter().flat_map(|ssl| &ssl.validation_errors);
         let mut validation = validation.filter_map(|error| error.message.as_deref());
@@ -87,8 +88,8 @@ fn path(zone: &str) -> [&str; 3] {
     ["zones", zone, "custom_hostnames"]
 }
 
-/// The zone that has the customers' hostnames; `None` when none is set. One that is set and does not answer for its names
-/// says nothing of what it has.
+/// Returns the zone of customers' hostnames; `None` if no zone is configured. Returns an error if the configured zone
+/// is not active, because then the state of its hostnames is unknown.
 pub(super) async fn zone(client: &Client, zones: &Zones) -> Result<Option<String>, ProviderError> {
     let Some(name) = &client.options().saas_zone else {
         return Ok(None);
@@ -115,7 +116,7 @@ async fn read(
     .await
 }
 
-/// How far an owner's hostname is.
+/// Returns the state of an owner's hostname; `None` if it does not exist.
 pub(super) async fn find(
     client: &Client,
     zones: &Zones,
@@ -129,14 +130,14 @@ pub(super) async fn find(
     let Some(own) = found.filter(|found| found.belongs_to(owner)) else {
         return Ok(None);
     };
-    // The list may be behind.
+    // The list can be outdated.
     let path = [&path(&zone)[..], &[&own.id]].concat();
     let call = Call::new(Method::GET, "hostname.read", &path);
     let latest = client.find::<CustomHostname>(call, MISSING).await?;
     Ok(latest.map(CustomHostname::into_served_hostname))
 }
 
-/// Asks for a hostname, or once more for one that was given up.
+/// Requests a hostname. If it has failed, restarts its validation.
 pub(super) async fn serve(
     client: &Client,
     zones: &Zones,
@@ -144,11 +145,11 @@ pub(super) async fn serve(
 ) -> Result<ServedHostname, ProviderError> {
     let (hostname, owner) = (request.hostname.as_str(), request.owner.as_str());
     if hostname.starts_with("*.") {
-        let message = "it serves no wildcards of customers".to_owned();
+        let message = "wildcard hostnames of customers are not supported".to_owned();
         return Err(ProviderError::Permanent(message));
     }
     let Some(zone) = zone(client, zones).await? else {
-        let message = "its operator has set no zone for customers' hostnames".to_owned();
+        let message = "the operator has not configured a zone for customers' hostnames".to_owned();
         return Err(ProviderError::Permanent(message));
     };
     let known = read(client, &zone, hostname).await?;
@@ -177,7 +178,7 @@ pub(super) async fn serve(
         .into_served_hostname())
 }
 
-/// The certificate that is asked for: proved by an answer under the hostname itself, which leads to us.
+/// Returns the settings of the certificate. It is validated by HTTP at the hostname, which points to Cloudflare.
 fn certificate() -> Value {
     json!({ "method": "http", "type": "dv" })
 }
@@ -192,7 +193,7 @@ async fn create(
     let mut marked = plain.clone();
     marked["custom_metadata"] = json!({ OWNER: owner });
     let mut outcome = post(client, zone, &marked).await;
-    // The plan may have no metadata, and no code says so.
+    // The plan may not support metadata, and there is no error code for that.
     let is_refused = |error: &CallError| {
         let known = error.has(DUPLICATE) || error.has(REJECTED) || error.is_ambiguous();
         matches!(error, CallError::Refused(_)) && !known
@@ -214,7 +215,7 @@ async fn post(client: &Client, zone: &str, body: &Value) -> Result<CustomHostnam
     Ok(client.fetch(call.json(body)).await?.result)
 }
 
-/// Refuses a hostname that belongs to another owner.
+/// Returns an error if the hostname belongs to another owner.
 pub(super) async fn ensure_not_foreign(
     client: &Client,
     zones: &Zones,
@@ -232,7 +233,7 @@ pub(super) async fn ensure_not_foreign(
     }
 }
 
-/// Stops serving an owner's hostname, with its certificates.
+/// Stops serving an owner's hostname and deletes its certificates.
 pub(super) async fn stop(
     client: &Client,
     zones: &Zones,

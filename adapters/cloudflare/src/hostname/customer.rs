@@ -1,8 +1,8 @@
-//! Customers' hostnames, by what they lead to. One that leads to a worker is a custom hostname of one zone and a route of that
-//! zone; one that leads to a project is a domain of the project, which brings its certificate.
+//! Customers' hostnames by the type of their target. For a worker, the hostname is a custom hostname of one zone with a
+//! route in that zone. For a project, it is a domain of the project, which includes its certificate.
 //!
-//! A customer's DNS leads to a hostname of ours. For a project, Cloudflare may ask for a CNAME to the project's own name
-//! instead; what it asks for is the reason why the hostname is pending.
+//! The customer's DNS record points to a platform hostname. For a project, Cloudflare may require a CNAME to the
+//! project's own name instead. The requirement is reported as the reason why the hostname is pending.
 
 use core_domain::port::{ProviderError, ResourceRef, ServeHostname, ServedHostname};
 use core_domain::registry::ResourceType;
@@ -12,7 +12,7 @@ use super::zone::Zones;
 use super::{custom, pages_route, worker_route};
 use crate::client::Client;
 
-/// How far an owner's hostname is.
+/// Returns the state of an owner's hostname; `None` if it does not exist.
 pub(crate) async fn find(
     client: &Client,
     zones: &Zones,
@@ -38,7 +38,7 @@ pub(crate) async fn find(
     }))
 }
 
-/// Asks for a hostname, or once more for one that was given up, and has it lead to the target.
+/// Requests a hostname for the target. If the hostname has failed, restarts its validation.
 pub(crate) async fn serve(
     client: &Client,
     zones: &Zones,
@@ -59,13 +59,13 @@ pub(crate) async fn serve(
         }
         ResourceType::Pages => pages_route::serve(client, &target.name, hostname).await,
         ResourceType::D1 | ResourceType::R2 | ResourceType::Kv | ResourceType::Queue => {
-            let message = format!("no hostname can lead to {}", target.resource_type);
+            let message = format!("a hostname cannot refer to {}", target.resource_type);
             Err(ProviderError::Permanent(message))
         }
     }
 }
 
-/// Stops serving an owner's hostname, with its certificates.
+/// Stops serving an owner's hostname and deletes its certificates.
 pub(crate) async fn stop(
     client: &Client,
     zones: &Zones,

@@ -1,4 +1,4 @@
-//! DNS records of ours, told by their comment.
+//! The DNS records that this provider creates. Their comment identifies them.
 
 use core_domain::port::{ProviderError, ResourceRef};
 use http::Method;
@@ -9,19 +9,19 @@ use crate::call::Call;
 use crate::client::Client;
 use crate::error::CallError;
 
-/// There is no such record.
+/// The error code if the record does not exist.
 const MISSING: u32 = 81_044;
 
-/// There is a record in the place already: of this content, or of a name that can have one kind alone.
+/// The error codes if a conflicting record exists: the same record, or one of a type that excludes others.
 const DUPLICATE: [u32; 3] = [81_057, 81_058, 81_053];
 
-/// Records that say where a name leads. A name can have others besides.
+/// The record types that give the address of a name. A name can also have other records.
 const LEADING: [&str; 3] = ["A", "AAAA", "CNAME"];
 
-/// What the comment of a record of ours begins with.
+/// The prefix of the comment of the provider's records.
 const COMMENT: &str = "core-route:";
 
-/// A DNS record, as far as it matters.
+/// The required fields of a DNS record.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct DnsRecord {
     pub(super) id: String,
@@ -33,7 +33,7 @@ pub(super) struct DnsRecord {
     comment: Option<String>,
 }
 
-/// A record that lets a name lead to an object of ours.
+/// A new record that points a name to an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewRecord<'a> {
     pub(super) hostname: &'a str,
@@ -47,25 +47,25 @@ fn comment(target: &ResourceRef) -> String {
 }
 
 impl DnsRecord {
-    /// Whether it was made for this object.
+    /// Returns whether the record was created for this object.
     pub(super) fn is_of(&self, target: &ResourceRef) -> bool {
         self.comment.as_deref() == Some(&comment(target))
     }
 
-    /// Whether it was made for an object of ours.
+    /// Returns whether this provider created the record.
     pub(super) fn is_ours(&self) -> bool {
         let comment = self.comment.as_deref();
         comment.is_some_and(|comment| comment.starts_with(COMMENT))
     }
 
-    /// The project of ours it was made for.
+    /// Returns the project for which the record was created; `None` if it was created for something else.
     pub(super) fn project(&self) -> Option<&str> {
         let target = self.comment.as_deref()?.strip_prefix(COMMENT)?;
         target.strip_prefix("pages:")
     }
 }
 
-/// The records that say where a name leads.
+/// Returns the address records of a name.
 pub(super) async fn leading(
     client: &Client,
     zone: &str,
@@ -78,7 +78,7 @@ pub(super) async fn leading(
     Ok(records)
 }
 
-/// Makes the record, unless it is there.
+/// Creates the record, or updates the existing record of the same object.
 pub(super) async fn ensure(
     client: &Client,
     zone: &str,
@@ -110,7 +110,7 @@ pub(super) async fn ensure(
     }
 }
 
-/// Lets a record of ours lead where it should now: the object may have got another address since.
+/// Updates an existing record if its content differs, because the address of the object can change.
 async fn correct(
     client: &Client,
     zone: &str,
@@ -135,7 +135,7 @@ pub(super) async fn remove(client: &Client, zone: &str, id: &str) -> Result<(), 
     client.remove(call, MISSING).await
 }
 
-/// Removes the records that were made for an object.
+/// Deletes the address records that were created for an object.
 pub(super) async fn remove_of(
     client: &Client,
     zone: &str,

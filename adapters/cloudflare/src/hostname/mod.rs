@@ -1,4 +1,4 @@
-//! Hostnames: those of ours that lead to workers and projects, and those of customers.
+//! Hostnames: platform hostnames of workers and projects, and customers' hostnames.
 
 mod custom;
 pub(crate) mod customer;

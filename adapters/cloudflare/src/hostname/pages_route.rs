@@ -1,4 +1,4 @@
-//! Hostnames that lead to projects: a domain of the project and a CNAME.
+//! Hostnames of projects: a domain of the project and a CNAME record.
 
 use core_domain::port::{HostnameState, ProviderError, ResourceRef, Route, ServedHostname};
 use core_domain::registry::{ResourceType, SslStatus};
@@ -12,13 +12,13 @@ use crate::client::Client;
 use crate::error::{CallError, shortened};
 use crate::pages::project::{self, MISSING, PATH};
 
-/// The hostname is a domain of a project already.
+/// The error code if the hostname is already a domain of a project.
 const DUPLICATE: u32 = 8_000_018;
 
-/// What projects' own names end with; these are no domains that were added.
+/// The suffix of the projects' own names. These are not added domains.
 const OWN: &str = ".pages.dev";
 
-/// The domain will not be served, unless it is checked again.
+/// The states of a domain that is not served unless it is checked again.
 const FAILED: [&str; 3] = ["deactivated", "blocked", "error"];
 
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ struct Domain {
     verification_data: Check,
 }
 
-/// What Cloudflare says of a check of a domain.
+/// The result of a check of a domain.
 #[derive(Default, Deserialize)]
 struct Check {
     error_message: Option<String>,
@@ -67,7 +67,7 @@ async fn read(client: &Client, project: &str, hostname: &str) -> Result<Option<D
     client.find::<Domain>(call, MISSING).await
 }
 
-/// How far a customer's hostname is that leads to a project.
+/// Returns the state of a customer's hostname of a project; `None` if it does not exist.
 pub(super) async fn find_served(
     client: &Client,
     project: &str,
@@ -77,14 +77,14 @@ pub(super) async fn find_served(
     Ok(found.map(|domain| domain.into_served_hostname(project)))
 }
 
-/// Has a customer's hostname lead to a project, or asks once more for one that was given up.
+/// Adds a customer's hostname to a project. If the hostname has failed, starts a new check.
 pub(super) async fn serve(
     client: &Client,
     project: &str,
     hostname: &str,
 ) -> Result<ServedHostname, ProviderError> {
     ensure_domain(client, project, hostname).await?;
-    let unseen = || ProviderError::Transient("the new domain is not shown yet".into());
+    let unseen = || ProviderError::Transient("the new domain is not visible yet".into());
     let found = read(client, project, hostname).await?.ok_or_else(unseen)?;
     if !FAILED.contains(&found.status.as_str()) {
         return Ok(found.into_served_hostname(project));
@@ -95,7 +95,7 @@ pub(super) async fn serve(
     Ok(checked.into_served_hostname(project))
 }
 
-/// The domain of a project.
+/// Returns the domain of a project as a route; `None` if it does not exist.
 pub(super) async fn find(
     client: &Client,
     project: &str,
@@ -108,7 +108,7 @@ pub(super) async fn find(
     }))
 }
 
-/// Lets a hostname that leads nowhere lead to a project.
+/// Adds a platform hostname without a route to a project.
 pub(super) async fn make(
     client: &Client,
     zone: &str,
@@ -150,7 +150,7 @@ async fn ensure_domain(
             id: answer.result.id,
             target: project.to_owned(),
         }),
-        // The code may say that it is there already, in this project or another one.
+        // The code can mean that the domain exists, in this project or another one.
         Err(error) => match find(client, project, hostname).await {
             Ok(Some(found)) => Ok(found),
             Ok(None) if error.has(DUPLICATE) => Err(ProviderError::NameTaken(hostname.to_owned())),
@@ -160,8 +160,8 @@ async fn ensure_domain(
     }
 }
 
-/// Takes the hostname away from a project: the record that leads to it first, so that no name ever leads to a project that
-/// somebody else could make.
+/// Removes a hostname from a project. The DNS record is deleted first, so that the name never points to a project name
+/// that another account could register.
 pub(super) async fn remove(
     client: &Client,
     zones: &Zones,
@@ -174,7 +174,7 @@ pub(super) async fn remove(
     remove_domain(client, &target.name, hostname).await
 }
 
-/// Takes a domain away from a project.
+/// Removes a domain from a project.
 pub(super) async fn remove_domain(
     client: &Client,
     project: &str,
@@ -185,7 +185,7 @@ pub(super) async fn remove_domain(
     client.remove(call, MISSING).await
 }
 
-/// Takes every hostname away from a project.
+/// Removes all hostnames from a project.
 pub(crate) async fn remove_all(
     client: &Client,
     zones: &Zones,

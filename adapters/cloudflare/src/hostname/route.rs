@@ -1,4 +1,4 @@
-//! Hostnames of ours, and what they lead to.
+//! Platform hostnames and their targets.
 
 use core_domain::port::{ProviderError, ResourceRef, Route, RouteHostname};
 use core_domain::registry::ResourceType;
@@ -10,7 +10,8 @@ use crate::client::Client;
 
 pub(crate) use super::pages_route::remove_all;
 
-/// Where a hostname leads: to a worker, to a project, or to what a DNS record says that is not ours.
+/// Returns the target of a hostname: a worker, a project, or the content of a DNS record that this provider did not
+/// create.
 pub(crate) async fn find(
     client: &Client,
     zones: &Zones,
@@ -35,7 +36,7 @@ async fn find_in(
         return Ok(None);
     };
     if let Some(project) = record.project() {
-        // Without its domain it is half made, or half removed.
+        // A record without its domain is partly created or partly removed.
         return Ok(pages_route::find(client, project, hostname).await?);
     }
     Ok((!record.is_ours()).then_some(Route {
@@ -44,7 +45,7 @@ async fn find_in(
     }))
 }
 
-/// Lets a hostname lead to an object, unless it leads somewhere else.
+/// Adds a route from a hostname to an object. Returns an error if the hostname has another target.
 pub(crate) async fn make(
     client: &Client,
     zones: &Zones,
@@ -52,7 +53,7 @@ pub(crate) async fn make(
 ) -> Result<Route, ProviderError> {
     let (hostname, target) = (request.hostname.as_str(), &request.target);
     let Some(zone) = zones.of_hostname(client, hostname).await? else {
-        let message = format!("{hostname} is in no zone of its account");
+        let message = format!("{hostname} is not in a zone of the account");
         return Err(ProviderError::Permanent(message));
     };
     match find_in(client, &zone, hostname).await? {
@@ -67,13 +68,13 @@ pub(crate) async fn make(
         }
         ResourceType::Pages => pages_route::make(client, &zone, hostname, target).await,
         ResourceType::D1 | ResourceType::R2 | ResourceType::Kv | ResourceType::Queue => {
-            let message = format!("no hostname can lead to {}", target.resource_type);
+            let message = format!("a hostname cannot refer to {}", target.resource_type);
             Err(ProviderError::Permanent(message))
         }
     }
 }
 
-/// Takes a hostname away from an object, and leaves one that leads to another.
+/// Removes the route from a hostname to an object. Returns an error if the hostname has another target.
 pub(crate) async fn remove(
     client: &Client,
     zones: &Zones,

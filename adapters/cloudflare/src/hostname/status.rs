@@ -1,12 +1,12 @@
-//! What the words of a custom hostname mean.
+//! The meaning of the states of a custom hostname.
 
 use core_domain::port::HostnameState;
 use core_domain::registry::SslStatus;
 
-/// The hostname is served.
+/// The states of a served hostname.
 const ACTIVE: [&str; 2] = ["active", "active_redeploying"];
 
-/// The hostname will not be served.
+/// The states of a hostname that is not served.
 const FAILED: [&str; 6] = [
     "blocked",
     "pending_blocked",
@@ -16,14 +16,14 @@ const FAILED: [&str; 6] = [
     "test_blocked",
 ];
 
-/// There will be no certificate, unless it is asked for again.
+/// The states of a certificate that is not issued unless it is requested again.
 const NO_CERTIFICATE: [&str; 3] = ["expired", "deleted", "inactive"];
 
-/// What the ends of the words are with which Cloudflare gives up a certificate.
+/// The suffix of certificate states after a timeout.
 const TIMED_OUT: &str = "_timed_out";
 
-/// How far a hostname is by its two words; `detail` is what the provider says of what it waits for. Words nobody knows are
-/// waited for.
+/// Returns the state of a hostname from the states of the hostname and of its certificate. `detail` is the provider's
+/// explanation. Unknown states count as pending.
 pub(super) fn state_of(hostname: &str, ssl: &str, detail: Option<&str>) -> HostnameState {
     let with_detail = |text: String| match detail {
         Some(detail) => format!("{text}: {detail}"),
@@ -46,7 +46,7 @@ fn is_given_up(ssl: &str) -> bool {
     NO_CERTIFICATE.contains(&ssl) || ssl.ends_with(TIMED_OUT)
 }
 
-/// Where a certificate stands.
+/// Returns the state of a certificate.
 pub(super) fn certificate_of(ssl: &str) -> SslStatus {
     match ssl {
         "active" | "backup_issued" | "pending_expiration" => SslStatus::Active,
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostname_is_active_when_it_and_its_certificate_are() {
+    fn hostname_is_active_if_it_and_its_certificate_are_active() {
         for hostname in ACTIVE {
             assert_eq!(state_of(hostname, "active", None), HostnameState::Active);
             assert!(is_pending(hostname, "pending_validation"), "{hostname}");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_is_failed_and_words_nobody_knows_are_waited_for() {
+    fn timed_out_states_are_failed_and_unknown_states_are_pending() {
         for hostname in FAILED {
             assert!(is_failed(hostname, "active"), "{hostname}");
         }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_stands_where_its_word_says() {
+    fn certificate_states_are_mapped() {
         for (ssl, expected) in [
             ("initializing", SslStatus::PendingValidation),
             ("pending_issuance", SslStatus::PendingIssuance),

@@ -1,5 +1,5 @@
-//! Hostnames that lead to workers: a custom domain of the worker, which brings its DNS record and its certificate; for a
-//! wildcard, which can be none, a route with a DNS record of its own.
+//! Hostnames of workers. Usually a hostname is a custom domain of the worker, which includes its DNS record and its
+//! certificate. Custom domains cannot be wildcards, so a wildcard is a route with a separate DNS record.
 
 use core_domain::port::{ProviderError, ResourceRef, Route};
 use http::Method;
@@ -11,22 +11,22 @@ use crate::call::Call;
 use crate::client::Client;
 use crate::error::CallError;
 
-/// There is no such custom domain of a worker.
+/// The error code if the custom domain of a worker does not exist.
 const DOMAIN_MISSING: u32 = 100_114;
 
-/// Somebody else's DNS record has the name.
+/// The error code if the name has another DNS record.
 const DOMAIN_TAKEN: u32 = 100_117;
 
-/// There is no such route.
+/// The error code if the route does not exist.
 const ROUTE_MISSING: u32 = 10_009;
 
-/// A route of this pattern exists.
+/// The error code if a route with this pattern exists.
 const ROUTE_DUPLICATE: u32 = 10_020;
 
-/// The script of a route, or of a domain, is not known: it may take seconds until a new one is.
+/// The error codes if the script of a route or domain is unknown. A new script can be unknown for some seconds.
 const SCRIPT_UNKNOWN: [u32; 2] = [10_019, 10_007];
 
-/// Where a name leads that has no origin besides its worker.
+/// The content of the DNS record of a name that has no origin except its worker.
 const NO_ORIGIN: &str = "100::";
 
 const DOMAINS: [&str; 2] = ["workers", "domains"];
@@ -45,7 +45,7 @@ struct ScriptRoute {
     script: Option<String>,
 }
 
-/// Where a worker serves, or is to serve.
+/// A hostname and the id of its zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ZoneHostname<'a> {
     pub(super) zone: &'a str,
@@ -66,7 +66,7 @@ fn is_unknown_script(error: &CallError) -> bool {
     SCRIPT_UNKNOWN.iter().any(|code| error.has(*code))
 }
 
-/// Which worker has the hostname as its custom domain.
+/// Returns the worker that has the hostname as its custom domain.
 async fn domain(client: &Client, hostname: &str) -> Result<Option<Route>, CallError> {
     let list = client
         .call(Method::GET, "domain.find", &DOMAINS)
@@ -81,7 +81,7 @@ async fn domain(client: &Client, hostname: &str) -> Result<Option<Route>, CallEr
     }))
 }
 
-/// Which worker has a route of the hostname.
+/// Returns the worker that has a route for the hostname.
 pub(super) async fn script_route(
     client: &Client,
     at: ZoneHostname<'_>,
@@ -97,12 +97,12 @@ pub(super) async fn script_route(
         .find(|route| route.pattern == at.pattern());
     Ok(found.map(|route| Route {
         id: route.id,
-        // A route without a script keeps workers away.
+        // A route without a script excludes the hostname from workers.
         target: route.script.unwrap_or_default(),
     }))
 }
 
-/// Which worker the hostname leads to.
+/// Returns the worker that serves the hostname.
 pub(super) async fn find(
     client: &Client,
     at: ZoneHostname<'_>,
@@ -113,7 +113,7 @@ pub(super) async fn find(
     }
 }
 
-/// Lets a hostname that leads nowhere lead to a worker.
+/// Adds a hostname without a route to a worker.
 pub(super) async fn make(
     client: &Client,
     at: ZoneHostname<'_>,
@@ -161,7 +161,7 @@ async fn make_route(
     create_route(client, at, target).await
 }
 
-/// Has the route of a hostname lead to a worker, and to no other one.
+/// Creates the route from a hostname to a worker, or changes its worker.
 pub(super) async fn ensure_route(
     client: &Client,
     at: ZoneHostname<'_>,
@@ -180,7 +180,7 @@ pub(super) async fn ensure_route(
     }
 }
 
-/// Takes the route of a hostname away from a worker it leads to.
+/// Deletes the route of a hostname if it belongs to this worker.
 pub(super) async fn remove_route(
     client: &Client,
     at: ZoneHostname<'_>,
@@ -212,7 +212,7 @@ async fn create_route(
     {
         Ok(_) => {
             let made = script_route(client, at).await?;
-            made.ok_or_else(|| ProviderError::Transient("the new route is not shown yet".into()))
+            made.ok_or_else(|| ProviderError::Transient("the new route is not visible yet".into()))
         }
         Err(error) if error.has(ROUTE_DUPLICATE) || error.is_ambiguous() => {
             made_or_found(script_route(client, at).await, target, error)
@@ -221,7 +221,7 @@ async fn create_route(
     }
 }
 
-/// What came of a call that failed because the route exists, or whose outcome is unknown.
+/// Resolves a call that failed because the route exists, or whose outcome is unknown.
 fn made_or_found(
     found: Result<Option<Route>, CallError>,
     target: &ResourceRef,
@@ -232,14 +232,14 @@ fn made_or_found(
         Ok(Some(route)) => Err(ProviderError::NameTaken(route.target)),
         Ok(None) | Err(_) if error.is_ambiguous() => Err(error.into()),
         Ok(None) => Err(ProviderError::Transient(
-            "the route exists and is not shown yet".into(),
+            "the route exists but is not visible yet".into(),
         )),
-        // Whose it is decides what becomes of the job: the next attempt looks again.
+        // The owner of the route decides the outcome of the job, so the next attempt looks again.
         Err(look) => Err(look.into()),
     }
 }
 
-/// Takes the hostname away from a worker it leads to.
+/// Removes a hostname from a worker, with its route and its DNS records.
 pub(super) async fn remove(
     client: &Client,
     at: ZoneHostname<'_>,

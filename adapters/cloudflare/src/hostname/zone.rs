@@ -1,4 +1,4 @@
-//! Which zone a hostname is in.
+//! Lookup of the zone of a hostname.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,13 +13,13 @@ use crate::client::Client;
 use crate::error::CallError;
 use crate::options::is_id;
 
-/// How long it is remembered which zone has a name, and that none has.
+/// Time for which the zone of a name, or its absence, is cached.
 const CACHE_TTL: Duration = Duration::from_mins(1);
 
-/// The most names that are remembered.
+/// Maximum number of cached names.
 const CACHE_CAPACITY: usize = 10_000;
 
-/// The account's zones, as far as they were asked for lately.
+/// The cache of the account's zones.
 #[derive(Debug, Default)]
 pub(crate) struct Zones(Mutex<HashMap<String, CacheEntry>>);
 
@@ -41,7 +41,7 @@ impl Zones {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The zone a hostname is in: the longest name of a zone that it ends with.
+    /// Returns the id of the zone of a hostname: the zone with the longest matching name.
     pub(crate) async fn of_hostname(
         &self,
         client: &Client,
@@ -57,7 +57,7 @@ impl Zones {
         Ok(None)
     }
 
-    /// The zone of this name or id.
+    /// Returns the id of the zone with this name or id.
     pub(crate) async fn named(
         &self,
         client: &Client,
@@ -87,7 +87,8 @@ impl Zones {
     }
 }
 
-/// Only a zone that is active answers for its names.
+/// Fetches the id of a zone by name. Returns `None` unless the zone is active, because other zones do not serve their
+/// names.
 async fn fetch_zone(client: &Client, name: &str) -> Result<Option<String>, CallError> {
     let call = Call::new(Method::GET, "zone.find", &["zones"]);
     let call = call

@@ -1,4 +1,4 @@
-//! What of a site is uploaded, and under which names.
+//! The files of a site that are uploaded, and their hashes.
 
 use std::io::{self, Read};
 
@@ -6,47 +6,47 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use core_domain::port::Site;
 
-/// Bytes that are encoded at a time: no remainder of three, so that padding stands at the end alone.
+/// Number of bytes that are encoded at once. A multiple of three, so that padding occurs only at the end.
 const PIECE: u64 = 48 * 1024;
 
-/// The longest file, in bytes.
+/// Maximum size of a file, in bytes.
 const LARGEST_FILE: u64 = 25 * 1024 * 1024;
 
-/// Files at the root of a site that tell how it is served; they are no pages of it.
+/// Files at the root of a site that configure how it is served. They are not pages.
 const SETTINGS: [&str; 4] = ["_headers", "_redirects", "_routes.json", "_worker.js"];
 
-/// Folders at the root that are no pages.
+/// Folders at the root that do not contain pages.
 const SOURCES: [&str; 2] = ["functions", ".wrangler"];
 
-/// What is left out wherever it is.
+/// Files and folders that are ignored anywhere in the site.
 const IGNORED: [&str; 3] = [".DS_Store", "node_modules", ".git"];
 
-/// A file of a site.
+/// A file of a site that is uploaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asset {
     pub(super) path: String,
-    /// Its name at the provider: of its content and its extension.
+    /// The hash that identifies the file at the provider, computed from its content and extension.
     pub(super) hash: String,
     pub(super) size: u64,
     pub(super) content_type: String,
 }
 
-/// What a site consists of.
+/// The classified files of a site.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// One for each of the site's files in their order; `None` for those that are not uploaded.
+    /// One item for each file of the site, in order; `None` for files that are not uploaded.
     pub(super) assets: Vec<Option<Asset>>,
-    /// Names and contents of the files that tell how it is served.
+    /// The names and contents of the files that configure how the site is served.
     pub(super) settings: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// What a path of a site is.
+/// The role of a file of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Asset,
     Settings(&'static str),
     Ignored,
-    /// A worker of several files: it would have to be bundled first.
+    /// A worker of several files, which would have to be bundled first.
     WorkerFolder,
 }
 
@@ -72,7 +72,7 @@ impl Role {
     }
 }
 
-/// Why a site cannot be uploaded.
+/// The reason for which a site cannot be uploaded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error("{0}")]
@@ -82,11 +82,14 @@ pub(super) enum PlanError {
 }
 
 impl Plan {
-    /// Reads the whole site once, a piece of a file at a time. Waits for the disk.
+    /// Reads the whole site once, in small pieces. Blocks on the disk.
     pub(super) fn read(site: &dyn Site) -> Result<Self, PlanError> {
         for file in site.files() {
             if file.size > LARGEST_FILE {
-                let what = format!("{:?} has more than {LARGEST_FILE} bytes", file.path);
+                let what = format!(
+                    "the file {:?} is larger than {LARGEST_FILE} bytes",
+                    file.path
+                );
                 return Err(PlanError::Unfit(what));
             }
             if Role::of(&file.path) == Role::WorkerFolder {
@@ -117,13 +120,13 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The files that are uploaded.
+    /// Returns the files that are uploaded.
     pub(super) fn uploaded(&self) -> impl Iterator<Item = &Asset> {
         self.assets.iter().flatten()
     }
 }
 
-/// Gives the content in base64 to the sink, piece by piece.
+/// Encodes the content in base64 and passes it to `sink` in pieces.
 pub(super) fn encode(content: &mut dyn Read, mut sink: impl FnMut(&[u8])) -> io::Result<()> {
     let (mut piece, mut text) = (Vec::new(), String::new());
     loop {
@@ -138,7 +141,7 @@ pub(super) fn encode(content: &mut dyn Read, mut sink: impl FnMut(&[u8])) -> io:
     }
 }
 
-/// A hash in the making, as the API wants it: over the base64 of the content with the extension behind it.
+/// A hasher for the hash that the API requires: over the base64 text of the content, followed by the extension.
 pub(super) struct AssetHash(blake3::Hasher);
 
 impl AssetHash {
@@ -162,7 +165,7 @@ fn hash_of(path: &str, content: &mut dyn Read) -> io::Result<String> {
     Ok(hash.finish(path))
 }
 
-/// What stands behind the last dot of the name; nothing when that is its first character.
+/// Returns the text after the last dot of the file name; empty if that dot is the first character.
 fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or_default();
     match name.rsplit_once('.') {
@@ -187,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_those_of_the_reference_client() {
+    fn hashes_equal_those_of_the_reference_client() {
         for (path, content, expected) in [
             (
                 "index.html",
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_encoded_in_pieces_as_it_would_be_as_a_whole() {
+    fn encoding_in_pieces_equals_encoding_at_once() {
         for length in [0, 1, 3, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 2] {
             let content = vec![7; usize::try_from(length).unwrap()];
             let mut text = Vec::new();
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_is_what_node_says_it_is() {
+    fn extension_equals_that_of_node() {
         for (path, expected) in [
             ("a.tar.gz", "gz"),
             ("x/.env", ""),
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_site_and_sources_are_no_pages() {
+    fn settings_and_sources_are_not_uploaded_as_pages() {
         let site: MemorySite = [
             ("index.html", "a"),
             ("_headers", "b"),

@@ -1,16 +1,16 @@
-//! Files that are uploaded with one call.
+//! The files that are uploaded with one call.
 
 use std::io::{self, Read};
 
 use super::asset::{Asset, AssetHash, encode};
 
-/// The most bytes of files, before they are encoded.
+/// Maximum size of the files in one call, in bytes before encoding.
 const MOST_BYTES: u64 = 40 * 1024 * 1024;
 
-/// The most files.
+/// Maximum number of files in one call.
 const MOST_FILES: usize = 2_000;
 
-/// The body of a call in the making: a JSON array, written as it grows so that no file is in memory twice.
+/// A builder of the body of an upload: a JSON array, written incrementally so that no file is in memory twice.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     body: Vec<u8>,
@@ -19,7 +19,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Whether one more file of so many bytes fits.
+    /// Returns whether another file of `size` bytes fits.
     pub(super) const fn has_room(&self, size: u64) -> bool {
         self.files < MOST_FILES && self.bytes + size <= MOST_BYTES
     }
@@ -28,7 +28,7 @@ impl Bucket {
         self.files == 0
     }
 
-    /// Adds a file. Its content must be what it was when it was hashed.
+    /// Adds a file. Returns an error if its content has changed since it was hashed.
     pub(super) fn add(&mut self, asset: &Asset, content: &mut dyn Read) -> io::Result<()> {
         let text = |text: &str| serde_json::to_string(text).map_err(io::Error::from);
         let (hash, content_type) = (text(&asset.hash)?, text(&asset.content_type)?);
@@ -40,7 +40,7 @@ impl Bucket {
             self.body.extend_from_slice(piece);
         })?;
         if hashed.finish(&asset.path) != asset.hash {
-            let what = "a file of the site is not what it was when it was read first";
+            let what = "a file of the site changed after it was hashed";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         self.write(&format!(
@@ -55,7 +55,7 @@ impl Bucket {
         self.body.extend_from_slice(text.as_bytes());
     }
 
-    /// The body of the call.
+    /// Returns the body of the upload.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.body.push(b']');
         self.body
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_an_array_of_encoded_files_of_the_content_they_were_hashed_from() {
+    fn bucket_is_a_json_array_and_refuses_changed_files() {
         let mut bucket = Bucket::default();
         bucket.add(&asset(), &mut &b"<h1>hi</h1>\n"[..]).unwrap();
         let changed = bucket.add(&asset(), &mut &b"<h1>ho</h1>\n"[..]);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_takes_40_mib_and_2000_files_and_no_more() {
+    fn bucket_is_limited_to_40_mib_and_2000_files() {
         let holding = |bytes, files| Bucket {
             bytes,
             files,

@@ -1,4 +1,4 @@
-//! What is served with a site, and what that can reach: settings of its project.
+//! The bindings and variables of a project.
 
 use core_domain::port::{CreateResource, ProviderError};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::binding::{Binding, BoundTo, Vars};
 use crate::bound::resolve;
 use crate::client::Client;
 
-/// The settings, as [`core_domain::port::CreateResource::config`] has them.
+/// The settings of a project in [`core_domain::port::CreateResource::config`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PagesConfig {
@@ -19,7 +19,8 @@ struct PagesConfig {
     vars: Vars,
 }
 
-/// The settings of an environment as the API has them, without the mark of the owner; empty when nothing is asked for.
+/// Returns the settings of an environment in the form of the API, without the owner mark. Returns an empty map if
+/// nothing is requested.
 pub(crate) async fn environment(
     client: &Client,
     request: &CreateResource,
@@ -28,7 +29,7 @@ pub(crate) async fn environment(
     let config: PagesConfig = serde_json::from_value(request.config.clone())
         .map_err(|error| refused(error.to_string()))?;
     if config.vars.contains_key(OWNER) {
-        let message = format!("{OWNER} is no name for a variable: it says whose the project is");
+        let message = format!("the variable name {OWNER} is reserved for the owner of the project");
         return Err(refused(message));
     }
     let mut settings = Map::new();
@@ -43,7 +44,7 @@ pub(crate) async fn environment(
     Ok(settings)
 }
 
-/// The field of what can be reached, and the object in it.
+/// Returns the field of the binding type, and the reference to the object in it.
 fn setting(bound_to: &BoundTo) -> (&'static str, Value) {
     match bound_to {
         BoundTo::Kv { id } => ("kv_namespaces", json!({ "namespace_id": id })),

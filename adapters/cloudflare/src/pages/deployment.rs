@@ -1,4 +1,4 @@
-//! Deployments of projects.
+//! Deployments of Pages projects.
 
 use core_domain::port::{ProviderError, SiteDeployment, SiteState};
 use http::Method;
@@ -9,11 +9,11 @@ use crate::client::Client;
 use crate::error::{CallError, shortened};
 use crate::paging::{at, has_next};
 
-/// Pages of a project's deployments that are searched for one of ours: those of the last while. The engine asks for one that
-/// was made by the job it works on.
+/// Maximum number of pages that are searched for a deployment. The engine searches only for recent deployments, which
+/// its current job created.
 const MOST_PAGES: u64 = 5;
 
-/// A deployment, as far as it matters.
+/// The required fields of a deployment.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Deployment {
     id: String,
@@ -52,7 +52,7 @@ struct LogLine {
     line: String,
 }
 
-/// Where a deployment stands.
+/// The status of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     Deploying,
@@ -62,13 +62,13 @@ enum Status {
 }
 
 impl Deployment {
-    /// Our key of it.
+    /// Returns the deployment key, which is stored as the commit hash.
     fn key(&self) -> Option<&str> {
         let metadata = self.deployment_trigger.as_ref()?.metadata.as_ref()?;
         metadata.commit_hash.as_deref()
     }
 
-    /// Words nobody knows count as being worked on.
+    /// Returns the status. Unknown states count as in progress.
     fn status(&self) -> Status {
         let any = |status| {
             let mut stages = self.stages.iter().chain(&self.latest_stage);
@@ -86,7 +86,7 @@ impl Deployment {
         }
     }
 
-    /// What it is to us; a failure says why.
+    /// Converts the deployment to the type of the port. Fetches the reason of a failure.
     pub(super) async fn into_site_deployment(
         self,
         client: &Client,
@@ -95,7 +95,7 @@ impl Deployment {
         let state = match self.status() {
             Status::Deploying => SiteState::Deploying,
             Status::Active => SiteState::Active,
-            Status::Canceled => SiteState::Failed("it was canceled at the provider".to_owned()),
+            Status::Canceled => SiteState::Failed("canceled at the provider".to_owned()),
             Status::Failed => SiteState::Failed(self.reason(client, project).await?),
         };
         Ok(SiteDeployment {
@@ -105,7 +105,7 @@ impl Deployment {
         })
     }
 
-    /// The last line of its log.
+    /// Returns the last line of the deployment log.
     async fn reason(&self, client: &Client, project: &str) -> Result<String, CallError> {
         let path = [project, "deployments", &self.id, "history", "logs"];
         let call = client.call(Method::GET, "pages.logs", &[&PATH[..], &path].concat());
@@ -113,12 +113,12 @@ impl Deployment {
         let last = logs.and_then(|logs| logs.data.into_iter().next_back());
         Ok(match last {
             Some(last) => shortened(&last.line),
-            None => "the provider could not deploy it, and does not say why".to_owned(),
+            None => "the deployment failed at the provider without a reason".to_owned(),
         })
     }
 }
 
-/// The newest deployment with a key of ours.
+/// Returns the newest deployment with this key.
 pub(super) async fn find(
     client: &Client,
     project: &str,
@@ -143,7 +143,7 @@ pub(super) async fn find(
     Ok(None)
 }
 
-/// Looks for a deployment by our key.
+/// Returns the current state of the deployment with this key.
 pub(crate) async fn observe(
     client: &Client,
     project: &str,
@@ -156,7 +156,7 @@ pub(crate) async fn observe(
     Ok(Some(latest.into_site_deployment(client, project).await?))
 }
 
-/// One that is not at its end is asked for by itself: the list may be behind.
+/// Fetches an unfinished deployment separately, because the list can be outdated.
 async fn refresh(
     client: &Client,
     project: &str,
@@ -171,8 +171,8 @@ async fn refresh(
     Ok(latest.unwrap_or(found))
 }
 
-/// Makes a deployment of files that are uploaded. Asking twice would make two, so whatever leaves the outcome unknown is
-/// followed by a search.
+/// Creates a deployment of uploaded files. A second request would create a second deployment, so an unknown outcome is
+/// resolved by a search.
 pub(super) async fn create(
     client: &Client,
     project: &str,
@@ -194,7 +194,7 @@ pub(super) async fn create(
 }
 
 pub(super) fn no_project(project: &str) -> ProviderError {
-    ProviderError::Permanent(format!("there is no pages {project}"))
+    ProviderError::Permanent(format!("the pages project {project} does not exist"))
 }
 
 #[cfg(test)]
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_and_status_has_its_meaning_and_unknown_ones_are_waited_for() {
+    fn stages_determine_the_status_and_unknown_ones_are_in_progress() {
         let done = ("build", "success");
         for (stages, expected) in [
             (&[][..], Status::Deploying),

@@ -1,4 +1,4 @@
-//! Pages: projects, and sites that are put up by direct upload.
+//! Pages: projects, and direct uploads of sites.
 
 mod asset;
 mod bucket;

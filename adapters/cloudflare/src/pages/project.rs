@@ -1,4 +1,4 @@
-//! Projects.
+//! Pages projects: creation, lookup, settings and deletion.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::error::CallError;
 use crate::ownership::of_mark;
 use crate::paging::numbered_page;
 
-/// A project of this name exists.
+/// The error code if a project with this name exists.
 pub(crate) const DUPLICATE: u32 = 8_000_002;
 
-/// There is no such project.
+/// The error code if the project does not exist.
 pub(crate) const MISSING: u32 = 8_000_007;
 
-/// The variable of a project that says whose it is.
+/// The variable of a project that contains its owner.
 pub(crate) const OWNER: &str = "CORE_OWNER";
 
 pub(crate) const PATH: [&str; 2] = ["pages", "projects"];
 
-/// A project, as far as it matters.
+/// The required fields of a project.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Project {
     id: String,
@@ -65,7 +65,7 @@ impl Project {
         mark.and_then(|(_, variable)| variable.value.as_deref())
     }
 
-    /// The names of its secrets, in their order.
+    /// Returns the names of the secrets in alphabetical order.
     pub(crate) fn secret_names(&self) -> Vec<String> {
         let secrets = self
             .variables()
@@ -73,14 +73,15 @@ impl Project {
         secrets.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The name of its own that it is served at.
+    /// Returns the host name at which the provider serves the project.
     pub(crate) fn subdomain(&self) -> Option<&str> {
         self.subdomain.as_deref()
     }
 }
 
 impl From<Project> for Provisioned {
-    /// The API may choose another subdomain than the name: only what it says is where the project is.
+    /// Converts a project. The API can choose a subdomain that differs from the name, so only the returned subdomain is
+    /// used.
     fn from(project: Project) -> Self {
         Self {
             owner: of_mark(project.owner()),
@@ -101,7 +102,7 @@ pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provision
     Ok(read(client, name).await?.map(Provisioned::from))
 }
 
-/// The same settings for both environments.
+/// Returns the same settings for both environments.
 pub(crate) fn in_both(settings: &Map<String, Value>) -> Value {
     json!({ "production": settings, "preview": settings })
 }
@@ -127,7 +128,7 @@ pub(crate) async fn create(
         .into())
 }
 
-/// Changes these settings of a project, and no others, from its next deployment on.
+/// Changes these settings of a project and keeps all others. They take effect with the next deployment.
 pub(crate) async fn configure(
     client: &Client,
     name: &str,
@@ -142,7 +143,7 @@ pub(crate) async fn configure(
     client.run(call.json(&body)).await
 }
 
-/// Removes a project whose hostnames are gone, with its deployments.
+/// Deletes a project and its deployments. Its hostnames must be removed first.
 pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), CallError> {
     let call = client.call(
         Method::DELETE,

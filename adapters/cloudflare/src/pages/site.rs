@@ -1,4 +1,4 @@
-//! Deploying a site.
+//! Deployment of a site by direct upload.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::transfer::transfer;
 use crate::client::Client;
 use crate::multipart::{Form, boundary};
 
-/// Puts the site up, unless it is already. Nothing is served before all of it is there.
+/// Deploys the site, unless the deployment exists. The site goes live only after all its files are uploaded.
 pub(crate) async fn deploy(
     client: &Client,
     permits: &Arc<Semaphore>,
@@ -57,7 +57,7 @@ async fn read(site: Arc<dyn Site>) -> Result<Plan, ProviderError> {
     }
 }
 
-/// The call that makes a deployment of files that are there: what is where, and whose deployment it is.
+/// Builds the form that creates a deployment: the manifest of its files, the branch and the deployment key.
 fn form(upload: &SiteUpload, plan: &Plan) -> Result<(String, Bytes), ProviderError> {
     let manifest: BTreeMap<_, _> = plan
         .uploaded()

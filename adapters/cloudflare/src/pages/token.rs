@@ -1,4 +1,4 @@
-//! The tokens that files are uploaded with: good for a project, and for a short time.
+//! Upload tokens. A token is valid for one project and for a short time.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,22 +14,22 @@ use crate::call::Call;
 use crate::client::Client;
 use crate::error::CallError;
 
-/// The token is no longer good.
+/// The error code if the token has expired.
 const EXPIRED: u32 = 8_000_013;
 
-/// How often a call is sent at the most; one whose token had expired does not count.
+/// Maximum number of attempts of a call. Attempts with an expired token do not count.
 const ATTEMPTS: u32 = 5;
 
-/// How often a token is renewed for one call.
+/// Maximum number of token renewals for one call.
 const RENEWALS: u32 = 3;
 
-/// Tokens that end within so many seconds are renewed.
+/// A token is renewed if it expires within this number of seconds.
 const MARGIN: i64 = 30;
 
-/// The most files of a deployment, where the token does not say it.
+/// Maximum number of files of a deployment if the token does not contain it.
 const DEFAULT_FILES: usize = 20_000;
 
-/// Sends calls that need an upload token, and renews it.
+/// A sender of calls that require an upload token. It renews the token.
 #[derive(Debug)]
 pub(super) struct UploadTokens<'a> {
     client: &'a Client,
@@ -43,7 +43,7 @@ struct Token {
     claims: Claims,
 }
 
-/// What a token says of itself. The API checks it, so nobody else has to.
+/// The claims of a token. The signature is not verified here, because the API verifies it.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct Claims {
     exp: Option<i64>,
@@ -64,13 +64,13 @@ impl<'a> UploadTokens<'a> {
         })
     }
 
-    /// The most files of a deployment.
+    /// Returns the maximum number of files of a deployment.
     pub(super) async fn most_files(&self) -> usize {
         let claims = self.current.lock().await.claims;
         claims.max_file_count_allowed.unwrap_or(DEFAULT_FILES)
     }
 
-    /// A token that is good, and not this one.
+    /// Returns a valid token that differs from `refused`.
     async fn other_than(&self, refused: Option<&Secret>) -> Result<Secret, CallError> {
         let mut current = self.current.lock().await;
         let now = self.client.clock().now().seconds();
@@ -81,7 +81,7 @@ impl<'a> UploadTokens<'a> {
         Ok(current.jwt.clone())
     }
 
-    /// Sends a call that may be repeated.
+    /// Sends a call that can be repeated, with retries.
     pub(super) async fn send<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ProviderError> {
         let (mut attempt, mut renewals) = (1, 0);
         let mut refused = None;
@@ -95,7 +95,7 @@ impl<'a> UploadTokens<'a> {
                     refused = Some(token);
                 }
                 Err(error) if error.may_work_soon() && attempt < ATTEMPTS => {
-                    tracing::debug!(operation = call.operation, attempt, %error, "repeated");
+                    tracing::debug!(operation = call.operation, attempt, %error, "retrying the call");
                     self.client.back_off(attempt).await;
                     attempt += 1;
                 }

@@ -1,4 +1,5 @@
-//! Uploading the files of a site that the provider does not have: read in the order of their archive, a bucket at a time.
+//! Upload of the files of a site that the provider does not have. Files are read in the order of their archive and
+//! uploaded in buckets.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,17 +17,17 @@ use super::bucket::Bucket;
 use super::token::UploadTokens;
 use crate::call::Call;
 
-/// Buckets of one site that are uploaded at a time.
+/// Maximum number of buckets of one site that are uploaded at the same time.
 const AT_A_TIME: usize = 3;
 
-/// A bucket with its place in memory.
+/// A bucket with its memory permit.
 struct Filled(Bucket, OwnedSemaphorePermit);
 
 fn call(operation: &'static str, path: &str) -> Call {
     Call::new(Method::POST, operation, &["pages", "assets", path])
 }
 
-/// Uploads what is missing of these files. Every bucket in memory holds one of the permits.
+/// Uploads the files that the provider does not have. Every bucket in memory holds one permit.
 pub(super) async fn transfer(
     tokens: &UploadTokens<'_>,
     site: Arc<dyn Site>,
@@ -40,10 +41,10 @@ pub(super) async fn transfer(
     if !missing.is_empty() {
         upload(tokens, site, Arc::clone(&plan), missing, permits).await?;
     }
-    // It lets the provider remember them; without it they are only uploaded once more another time.
+    // This call makes the provider remember the files. If it fails, the next deployment uploads them again.
     let upsert = call("pages.upsert_hashes", "upsert-hashes").json(&body);
     if let Err(error) = tokens.send::<Value>(&upsert).await {
-        tracing::warn!(%error, "Cloudflare does not remember the files of a site");
+        tracing::warn!(%error, "failed to register the uploaded files of a site");
     }
     Ok(())
 }
@@ -56,7 +57,7 @@ async fn upload(
     permits: Arc<Semaphore>,
 ) -> Result<(), ProviderError> {
     let (full, filled) = mpsc::channel(1);
-    // Ends with the uploads: nobody takes its buckets any more then.
+    // The reader stops when the uploads stop, because then its channel is closed.
     let reader = tokio::task::spawn_blocking(move || {
         let mut reader = Reader {
             missing,
@@ -93,9 +94,9 @@ async fn upload(
     read.map_err(|error| ProviderError::Transient(Cause::new(error)))
 }
 
-/// Fills buckets and hands them over.
+/// Fills buckets and sends them to the uploads.
 struct Reader {
-    /// What is to be uploaded still.
+    /// The hashes of the files that are not uploaded yet.
     missing: BTreeSet<String>,
     permits: Arc<Semaphore>,
     full: mpsc::Sender<Filled>,
@@ -104,7 +105,7 @@ struct Reader {
 
 impl Reader {
     fn add(&mut self, asset: &Asset, content: &mut dyn io::Read) -> io::Result<()> {
-        // Files that are equal are uploaded once.
+        // Equal files are uploaded once.
         if !self.missing.remove(&asset.hash) {
             return Ok(());
         }
@@ -131,12 +132,12 @@ impl Reader {
     }
 }
 
-/// Waits for a place in memory, on a thread of its own.
+/// Waits for a memory permit. Must be called on a blocking thread.
 fn permit(permits: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
     let permit = Arc::clone(permits).acquire_owned();
     Handle::current().block_on(permit).map_err(io::Error::other)
 }
 
 fn given_up() -> io::Error {
-    io::Error::other("the upload was given up")
+    io::Error::other("the upload was cancelled")
 }

@@ -1,4 +1,4 @@
-//! What a request says of a worker.
+//! The configuration of a worker in a create request.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use crate::binding::{Binding, Vars};
 
-/// A script with what it is bound to, as [`core_domain::port::CreateResource::config`] has it.
+/// A script with its bindings and variables, from [`core_domain::port::CreateResource::config`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct WorkerConfig {
-    /// The module that is run; one of `modules`.
+    /// The path of the module that is run; one of `modules`.
     pub(super) main_module: String,
-    /// Text of each module by its path.
+    /// The source text of each module by its path.
     pub(super) modules: BTreeMap<String, String>,
-    /// What the script can reach.
+    /// The objects that the script can use.
     #[serde(default)]
     pub(super) bindings: Vec<Binding>,
-    /// Texts that it can read.
+    /// The variables that the script can read.
     #[serde(default)]
     pub(super) vars: Vars,
 }
@@ -31,17 +31,21 @@ impl WorkerConfig {
         let worker: Self =
             serde_json::from_value(config.clone()).map_err(|error| refused(error.to_string()))?;
         if !worker.modules.contains_key(&worker.main_module) {
-            let missing = format!("the main module {:?} is not given", worker.main_module);
+            let missing = format!(
+                "the main module {:?} is missing in modules",
+                worker.main_module
+            );
             return Err(refused(missing));
         }
         match worker.modules.keys().find(|path| !is_part_name(path)) {
-            Some(path) => Err(refused(format!("{path:?} is no path of a module"))),
+            Some(path) => Err(refused(format!("{path:?} is not a valid path of a module"))),
             None => Ok(worker),
         }
     }
 }
 
-/// Whether a module can be a part of an upload: not the one that says what the script is and whose, however it is read.
+/// Returns whether a module path can be the name of a part of an upload. The part `metadata` is reserved, in any letter
+/// case.
 fn is_part_name(path: &str) -> bool {
     let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
     let is_safe = |part: &str| !part.is_empty() && part != "." && part != "..";

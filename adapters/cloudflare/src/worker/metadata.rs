@@ -1,22 +1,22 @@
-//! The part of an upload that says what the script is.
+//! The metadata part of an upload, which describes the script.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::binding::BoundTo;
 
-/// What a tag begins with that says whose a worker is.
+/// The prefix of the tag that contains the owner of a worker.
 const OWNER_TAG: &str = "core-owner:";
 
-/// What an upload leaves as it is: nobody but the provider has the values of secrets.
+/// The binding types that an upload keeps unchanged: only the provider knows the values of secrets.
 const SECRETS: [&str; 2] = ["secret_text", "secret_key"];
 
-/// Whose a worker with these tags is.
+/// Returns the owner of a worker from its tags.
 pub(super) fn owner_of(tags: &[String]) -> Option<&str> {
     tags.iter().find_map(|tag| tag.strip_prefix(OWNER_TAG))
 }
 
-/// The metadata of an upload.
+/// The metadata of a script upload.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Metadata {
     main_module: String,
@@ -43,7 +43,7 @@ impl Metadata {
     }
 }
 
-/// What a script calls an object, and the object as the API knows it.
+/// Returns the API form of a binding to an object.
 pub(super) fn binding_json(name: &str, bound_to: &BoundTo) -> Value {
     match bound_to {
         BoundTo::Kv { id } => json!({ "type": "kv_namespace", "name": name, "namespace_id": id }),
@@ -58,7 +58,7 @@ pub(super) fn binding_json(name: &str, bound_to: &BoundTo) -> Value {
     }
 }
 
-/// A text that a script can read.
+/// Returns the API form of a variable.
 pub(super) fn var_json(name: &str, text: &str) -> Value {
     json!({ "type": "plain_text", "name": name, "text": text })
 }

@@ -1,4 +1,4 @@
-//! Workers: scripts, what they are bound to, and where they are served.
+//! Workers: scripts, their bindings, and their addresses.
 
 mod config;
 mod metadata;

@@ -1,4 +1,4 @@
-//! Scripts that are there. A script's name is its id.
+//! Existing scripts. The name of a script is its id.
 
 use core_domain::port::{OwnedObject, Provisioned};
 use http::Method;
@@ -9,10 +9,10 @@ use crate::client::Client;
 use crate::error::CallError;
 use crate::ownership::of_mark;
 
-/// There is no such script.
+/// The error code if the script does not exist.
 pub(crate) const MISSING: u32 = 10_007;
 
-/// There is no such custom domain of a worker.
+/// The error code if the custom domain of a worker does not exist.
 const DOMAIN_MISSING: u32 = 100_114;
 
 pub(super) const PATH: [&str; 2] = ["workers", "scripts"];
@@ -42,7 +42,7 @@ fn of_tags(name: &str, tags: Option<Vec<String>>) -> Provisioned {
     }
 }
 
-/// The script, without its address.
+/// Finds a script by name, without its URL.
 pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
     let path = [&PATH[..], &[name, "settings"]].concat();
     let call = client.call(Method::GET, "worker.find", &path);
@@ -50,7 +50,7 @@ pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provision
     Ok(found.map(|settings| of_tags(name, settings.tags)))
 }
 
-/// Its custom domains go first, and what else refers to it does not keep it.
+/// Deletes a script after its custom domains. Other references to the script do not prevent the deletion.
 pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), CallError> {
     let domains = ["workers", "domains"];
     let list = client
@@ -71,7 +71,7 @@ pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), CallError>
     client.remove(call.query("force", true), MISSING).await
 }
 
-/// All of them: the list has no pages.
+/// Lists all scripts. The API returns them in one page.
 pub(crate) async fn list(client: &Client) -> Result<Vec<OwnedObject>, CallError> {
     let list = client.call(Method::GET, "worker.list", &PATH);
     let scripts = client.fetch::<Vec<Script>>(list).await?.result;

@@ -1,4 +1,4 @@
-//! Where workers are served: below the account's subdomain of workers.dev.
+//! The addresses of workers below the account's workers.dev subdomain.
 
 use http::Method;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use super::script::{MISSING, PATH};
 use crate::client::Client;
 use crate::error::CallError;
 
-/// The account's subdomain, once it is known. One that is registered later is asked for again.
+/// The cached subdomain of the account. If the account has none, it is requested again the next time.
 #[derive(Debug, Default)]
 pub(crate) struct Subdomain(OnceCell<String>);
 
@@ -35,13 +35,13 @@ impl Subdomain {
             let Some(subdomain) = found.and_then(|found| found.subdomain) else {
                 return Ok(None);
             };
-            // Another task may have been faster, with the same.
+            // Another task may have stored the same value already.
             let _ = self.0.set(subdomain);
         }
         Ok(self.0.get().map(String::as_str))
     }
 
-    /// The address of a worker, if it has one.
+    /// Returns the workers.dev URL of a worker; `None` if it has none.
     pub(crate) async fn url(
         &self,
         client: &Client,
@@ -60,7 +60,7 @@ impl Subdomain {
         Ok(is_served.then(|| format!("https://{name}.{subdomain}.workers.dev")))
     }
 
-    /// Lets a worker be served there, where that is wanted.
+    /// Enables the workers.dev address of a worker, if the options and the account allow it.
     pub(crate) async fn enable(&self, client: &Client, name: &str) -> Result<(), CallError> {
         if !client.options().workers_dev || self.of_account(client).await?.is_none() {
             return Ok(());
@@ -68,7 +68,7 @@ impl Subdomain {
         let path = [&PATH[..], &[name, "subdomain"]].concat();
         let call = client.call(Method::POST, "worker.enable_subdomain", &path);
         let call = call.json(&json!({ "enabled": true }));
-        // It may take a moment until the script is known everywhere.
+        // A new script can be unknown for a moment.
         let passes = |error: &CallError| error.may_work_soon() || error.is_missing(MISSING);
         client
             .fetch_with_retries::<Value>(&call, passes)

@@ -1,4 +1,4 @@
-//! Uploading scripts.
+//! Upload of worker scripts.
 
 use bytes::Bytes;
 use core_domain::port::{Cause, CreateResource, ProviderError, Provisioned};
@@ -13,8 +13,8 @@ use crate::client::Client;
 use crate::multipart::{Form, boundary};
 use crate::ownership::{ensure_owned, of_mark};
 
-/// Puts the script up under a name that is free or the owner's. The API replaces whatever has the name, so that is looked
-/// at first. Uploading the same script again changes nothing but its version.
+/// Uploads a script. Returns an error if the name belongs to another owner. The API replaces any existing script of the
+/// name, so the owner is checked first. A repeated upload of the same script only creates a new version.
 pub(crate) async fn upload(
     client: &Client,
     request: &CreateResource,
@@ -61,7 +61,7 @@ fn form(
     Ok(form.finish())
 }
 
-/// What a module is, by the end of its name.
+/// Returns the content type of a module by its file extension.
 fn module_type(path: &str) -> &'static str {
     match path.rsplit_once('.').map(|(_, extension)| extension) {
         Some("js" | "mjs") => "application/javascript+module",

@@ -1,4 +1,4 @@
-//! How answers are taken: limits, refusals, silence, and what never leaves the process.
+//! Tests of response handling: rate limits, refusals, timeouts, and confidentiality of tokens and secrets.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ fn status(status: u16, retry_after: Option<u64>) -> Fault {
 }
 
 #[tokio::test]
-async fn after_a_429_nobody_sends_before_the_time_it_names_is_over() {
+async fn no_request_is_sent_during_the_pause_after_a_429() {
     let world = World::new().await;
     world.fake.inject(Matcher::any(), status(429, Some(120)));
     let clone = world.cloudflare.clone();
@@ -42,7 +42,7 @@ async fn after_a_429_nobody_sends_before_the_time_it_names_is_over() {
 }
 
 #[tokio::test]
-async fn the_time_a_429_names_is_an_hour_at_the_most() {
+async fn pause_after_a_429_is_at_most_one_hour() {
     let world = World::new().await;
     world.fake.inject(Matcher::any(), status(429, Some(86_400)));
     let outcome = world.cloudflare.create(&request(ResourceType::Kv)).await;
@@ -53,7 +53,7 @@ async fn the_time_a_429_names_is_an_hour_at_the_most() {
 }
 
 #[tokio::test]
-async fn the_limit_of_the_account_is_never_reached() {
+async fn rate_limit_of_the_account_is_never_exceeded() {
     let world = World::with(Settings::default(), |options| {
         options.requests = 40;
         options.longest_wait = Duration::ZERO;
@@ -78,21 +78,21 @@ async fn the_limit_of_the_account_is_never_reached() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_accepted_fails_at_once_and_tenants_are_not_told_why() {
+async fn rejected_token_is_a_permanent_error_without_details() {
     for (status, code) in [(403, 10_000), (401, 10_000), (403, 9_109), (400, 6_003)] {
         let world = World::new().await;
         world
             .fake
             .inject(Matcher::any(), Fault::Refusal { status, code });
         let outcome = world.cloudflare.create(&request(ResourceType::D1)).await;
-        let expected = "its operator has to renew the access to it".to_owned();
+        let expected = "the operator must renew the API token or its permissions".to_owned();
         assert_eq!(outcome, Err(ProviderError::Permanent(expected)));
         assert_eq!(world.fake.requests().len(), 1);
     }
 }
 
 #[tokio::test]
-async fn a_path_that_names_nothing_is_no_proof_that_an_object_does_not_exist() {
+async fn invalid_path_does_not_mean_that_the_object_is_missing() {
     let world = World::new().await;
     world.make(ResourceType::R2).await;
     let no_route = Fault::Refusal {
@@ -108,7 +108,7 @@ async fn a_path_that_names_nothing_is_no_proof_that_an_object_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_server_that_falls_silent_is_given_up() {
+async fn silent_server_times_out() {
     let hurried = |options: &mut CloudflareOptions| {
         options.request_timeout = Duration::from_secs(2);
         options.idle_timeout = Duration::from_secs(2);
@@ -119,7 +119,7 @@ async fn a_server_that_falls_silent_is_given_up() {
         (Fault::SlowBody(Pace::Stall), 1),
     ] {
         let world = World::new().await;
-        // Only the answer to the creation is missing, and the search after it finds what there is.
+        // Only the response to the creation is missing. The search after it finds the object if it was created.
         world.fake.inject(world.matcher("POST", "queues"), fault);
         let hurried = adapter(&world.fake, hurried);
         let outcome = hurried.create(&request(ResourceType::Queue)).await;
@@ -135,7 +135,7 @@ async fn a_server_that_falls_silent_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_long_is_not_read_to_its_end() {
+async fn too_long_response_is_a_transient_error() {
     let world = World::with(Settings::default(), |options| options.answer_bytes = 64).await;
     let outcome = world.cloudflare.observe(&resource(ResourceType::D1)).await;
     assert!(
@@ -145,7 +145,7 @@ async fn an_answer_that_is_too_long_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_address_where_nobody_answers_is_tried_again() {
+async fn refused_connection_is_a_transient_error() {
     let world = World::new().await;
     let World { fake, cloudflare } = world;
     drop(fake);
@@ -157,7 +157,7 @@ async fn an_address_where_nobody_answers_is_tried_again() {
     );
 }
 
-/// Where the log of a test goes.
+/// The captured log of a test.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -173,7 +173,7 @@ impl Write for Log {
 }
 
 #[tokio::test]
-async fn no_log_error_or_debug_text_shows_a_token_or_a_secret() {
+async fn logs_errors_and_debug_output_hide_tokens_and_secrets() {
     const SECRET: &str = "correct-horse-battery";
     let log = Log::default();
     let writer = log.clone();
@@ -224,7 +224,7 @@ async fn no_log_error_or_debug_text_shows_a_token_or_a_secret() {
     work.with_subscriber(subscriber).await;
     texts.push(String::from_utf8(log.0.lock().unwrap().clone()).unwrap());
     let all = texts.join("\n");
-    // The log is there, and names requests.
+    // The log is not empty and contains the requests.
     assert!(
         all.contains("worker.set_secrets") && all.contains("cf_ray"),
         "{all}"
@@ -235,7 +235,7 @@ async fn no_log_error_or_debug_text_shows_a_token_or_a_secret() {
 }
 
 #[test]
-fn an_account_is_checked_without_asking_anybody_and_shows_no_token() {
+fn account_check_names_the_invalid_setting_and_hides_the_token() {
     let good = || CloudflareAccount {
         token: Secret::new("t0ken"),
         account_id: "023e105f4ecef8ad9ca31a8372d0c353".to_owned(),
@@ -278,7 +278,7 @@ fn an_account_is_checked_without_asking_anybody_and_shows_no_token() {
 }
 
 #[test]
-fn options_nothing_could_work_with_are_refused_by_their_names() {
+fn invalid_options_are_refused_by_name() {
     CloudflareOptions::default().check().unwrap();
     let refused = |change: fn(&mut CloudflareOptions)| {
         let mut options = CloudflareOptions::default();

@@ -1,7 +1,7 @@
-//! The requests of every operation against Cloudflare's description of its API.
+//! Tests of the requests of every operation against Cloudflare's OpenAPI description.
 //!
-//! The description is too large to be copied here. Without the folder it lies in, beside the workspace's, these tests say that
-//! they check nothing.
+//! The description is too large for this repository. If the `shared` folder next to the workspace is missing, these
+//! tests report that they check nothing.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -22,13 +22,14 @@ const DOCUMENT: &str = concat!(
     "/../../../shared/contracts/cloudflare-openapi.json"
 );
 
-/// Whatever lists queues sends it, the reference client too; without it a queue beyond the first page would not be found.
+/// Every client that lists queues sends this parameter, including the reference client. Without it, a queue after the
+/// first page would not be found.
 const NOT_DESCRIBED: &str = "query name: there is no such parameter";
 
-/// Where the mock of `tests/mock` answers.
+/// The variable with the base URL of the mock that `tests/mock` starts.
 const MOCK: &str = "CORE_TEST_CLOUDFLARE_MOCK";
 
-/// What all operations send, with what prepares them, and the answers to it.
+/// Returns the requests of all operations and of their preparation, with the responses.
 async fn exchanges() -> Vec<Exchange> {
     let mut exchanges = Vec::new();
     for operation in all() {
@@ -45,10 +46,10 @@ async fn exchanges() -> Vec<Exchange> {
 }
 
 #[tokio::test]
-async fn every_request_is_as_the_description_says() {
+async fn every_request_matches_the_description() {
     if !Path::new(DOCUMENT).exists() {
-        // Past the capture of the test harness, so that it is seen of a test that passes.
-        let line = format!("SKIPPED, nothing is checked: there is no {DOCUMENT}\n");
+        // Written directly to stderr, because the test harness hides the output of passing tests.
+        let line = format!("SKIPPED, nothing is checked: {DOCUMENT} does not exist\n");
         return io::stderr().write_all(line.as_bytes()).unwrap();
     }
     let contract = Contract::read(Path::new(DOCUMENT)).unwrap();
@@ -58,7 +59,7 @@ async fn every_request_is_as_the_description_says() {
         let unknown = finding
             .operation
             .is_none()
-            .then(|| "it has no such operation".to_owned());
+            .then(|| "the operation is not in the description".to_owned());
         let found = finding.violations.into_iter().chain(unknown);
         let is_queue = exchange.recorded.path.ends_with("/queues");
         let found = found.filter(|violation| !(is_queue && violation == NOT_DESCRIBED));
@@ -69,7 +70,7 @@ async fn every_request_is_as_the_description_says() {
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
-/// One request of each kind: the path without ids and names.
+/// Returns one request of each kind. Requests of one kind have the same path except for ids and names.
 fn distinct(exchanges: Vec<Exchange>) -> impl Iterator<Item = Exchange> {
     let kind = |exchange: &Exchange| {
         let path = exchange.recorded.path.split('/').map(|segment| {
@@ -91,10 +92,10 @@ fn distinct(exchanges: Vec<Exchange>) -> impl Iterator<Item = Exchange> {
     by_kind.into_values()
 }
 
-/// Another validator than the one above, that nobody here wrote.
+/// Validates with a second, third-party validator.
 #[tokio::test]
 #[ignore = "needs the mock that tests/mock starts"]
-async fn a_mock_made_from_the_description_finds_nothing_wrong() {
+async fn mock_of_the_description_accepts_every_request() {
     let mock = std::env::var_os(MOCK).unwrap().into_string().unwrap();
     let client = Client::builder(TokioExecutor::new()).build_http();
     let (mut sent, mut violations) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! Every fault at every request of every operation: the job engine asks again, and what was wanted is there once.
+//! Tests of every fault at every request of every operation: after retries the operation has taken effect exactly once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use core_domain::testing::seeds;
 use crate::operations::{Operation, all};
 use crate::world::World;
 
-/// How often the engine tries.
+/// Number of attempts of the job engine.
 const ATTEMPTS: usize = 8;
 
-/// Enough for any that fails at random, as its dead letter is replayed.
+/// Number of attempts under random faults, including replays of dead letters.
 const ATTEMPTS_AT_RANDOM: usize = 200;
 
 const FAULTS: [Fault; 10] = [
@@ -35,7 +35,7 @@ const FAULTS: [Fault; 10] = [
     Fault::EmptyBody204,
 ];
 
-/// The requests an operation sends when nothing is wrong, each once.
+/// Returns the distinct requests that an operation sends without faults.
 async fn requests_of(operation: Operation) -> BTreeSet<(String, String)> {
     let world = World::new().await;
     operation.prepare(&world).await.unwrap();
@@ -52,7 +52,7 @@ async fn requests_of(operation: Operation) -> BTreeSet<(String, String)> {
     requests
 }
 
-/// Asks until it works, as the engine does: a failure that no retry mends ends it.
+/// Repeats the operation until it succeeds, like the job engine. Panics on an error that is not retried.
 async fn retry_until_done(operation: Operation, world: &mut World, attempts: usize, case: &str) {
     for _ in 0..attempts {
         match operation.perform(world).await {
@@ -66,11 +66,11 @@ async fn retry_until_done(operation: Operation, world: &mut World, attempts: usi
             Err(error) => panic!("{case}: {error:?}"),
         }
     }
-    panic!("{case}: it never worked");
+    panic!("{case}: no attempt succeeded");
 }
 
 #[tokio::test]
-async fn whatever_goes_wrong_with_a_request_the_next_attempts_mend_and_nothing_is_made_twice() {
+async fn retries_after_any_fault_take_effect_exactly_once() {
     for operation in all() {
         for (method, path) in requests_of(operation).await {
             for fault in FAULTS {
@@ -86,9 +86,9 @@ async fn whatever_goes_wrong_with_a_request_the_next_attempts_mend_and_nothing_i
     }
 }
 
-/// Twelve look-ups fail: more than a call is sent by itself.
+/// Twelve lookups fail, which is more than the client retries for one call.
 #[tokio::test]
-async fn what_exists_already_and_cannot_be_looked_up_is_looked_up_by_the_next_attempt() {
+async fn failed_lookups_after_a_duplicate_are_repeated_by_the_next_attempt() {
     let unavailable = Fault::Status {
         status: 503,
         retry_after: None,
@@ -112,14 +112,14 @@ async fn what_exists_already_and_cannot_be_looked_up_is_looked_up_by_the_next_at
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_with_status_200_has_not_worked() {
+async fn refusal_with_status_200_is_an_error() {
     for operation in all() {
         for (method, path) in requests_of(operation).await {
             let world = World::new().await;
             operation.prepare(&world).await.unwrap();
             let fault = Fault::SuccessFalseWith200;
             world.fake.inject(Matcher::new(&method, &path), fault);
-            // Some calls go on without what was refused; then it is there all the same.
+            // Some operations continue after a refused request and still succeed.
             if operation.perform(&world).await.is_err() {
                 operation.perform(&world).await.unwrap();
             }
@@ -129,7 +129,7 @@ async fn a_request_that_is_refused_with_status_200_has_not_worked() {
 }
 
 #[tokio::test]
-async fn an_account_that_fails_at_random_ends_where_a_good_one_does() {
+async fn random_faults_do_not_change_the_final_state() {
     for seed in seeds(20) {
         for operation in all() {
             let mut world = World::new().await;

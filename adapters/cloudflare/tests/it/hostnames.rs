@@ -1,4 +1,5 @@
-//! Hostnames: ours lead to workers and sites, customers' are served with a certificate, and none is taken from others.
+//! Tests of hostnames: platform hostnames serve workers and sites, customers' hostnames get certificates, and no
+//! hostname is taken from another owner.
 
 use core_cloudflare_fake::{Fault, Kind, Visited};
 use core_domain::port::{
@@ -37,7 +38,7 @@ fn worker() -> ResourceRef {
     resource(ResourceType::Worker)
 }
 
-/// An account with the worker that customers' hostnames lead to.
+/// Creates an account with the worker that serves customers' hostnames.
 async fn with_worker() -> World {
     let world = World::new().await;
     world.make(ResourceType::Worker).await;
@@ -45,7 +46,7 @@ async fn with_worker() -> World {
 }
 
 #[tokio::test]
-async fn a_hostname_leads_to_its_object_until_it_is_taken_away() {
+async fn hostname_serves_its_object_until_it_is_removed() {
     for of in SERVED {
         for hostname in [OURS, "example.com", WILDCARD] {
             if of == ResourceType::Pages && hostname.starts_with('*') {
@@ -81,7 +82,7 @@ async fn a_hostname_leads_to_its_object_until_it_is_taken_away() {
 }
 
 #[tokio::test]
-async fn a_hostname_that_leads_somewhere_else_stays_there() {
+async fn hostname_with_another_target_is_not_changed() {
     for of in SERVED {
         let world = World::new().await;
         world.make(of).await;
@@ -128,7 +129,7 @@ async fn a_hostname_that_leads_somewhere_else_stays_there() {
 }
 
 #[tokio::test]
-async fn a_name_with_records_of_another_kind_can_lead_to_a_site() {
+async fn name_with_records_of_other_types_can_serve_a_site() {
     let world = World::new().await;
     world.make(ResourceType::Pages).await;
     let record =
@@ -152,7 +153,7 @@ async fn a_name_with_records_of_another_kind_can_lead_to_a_site() {
 }
 
 #[tokio::test]
-async fn a_hostname_needs_a_zone_that_serves_and_an_object_that_exists_and_is_the_owners() {
+async fn hostname_requires_an_active_zone_and_an_object_of_the_owner() {
     let world = World::new().await;
     world.fake.add_zone("pending.org", "pending");
     let worker = resource(ResourceType::Worker);
@@ -199,7 +200,7 @@ async fn a_hostname_needs_a_zone_that_serves_and_an_object_that_exists_and_is_th
 }
 
 #[tokio::test]
-async fn the_longest_zone_has_the_hostname() {
+async fn zone_with_the_longest_name_is_used() {
     let world = World::new().await;
     let inner = world.fake.add_zone("shops.example.com", "active");
     world.make(ResourceType::Pages).await;
@@ -214,7 +215,7 @@ async fn the_longest_zone_has_the_hostname() {
 }
 
 #[tokio::test]
-async fn a_route_waits_for_a_script_that_is_not_known_everywhere_yet() {
+async fn route_is_retried_while_its_script_is_unknown() {
     let world = World::new().await;
     world.make(ResourceType::Worker).await;
     let unknown = Fault::Refusal {
@@ -230,7 +231,7 @@ async fn a_route_waits_for_a_script_that_is_not_known_everywhere_yet() {
 }
 
 #[tokio::test]
-async fn hostnames_of_an_object_go_with_it() {
+async fn hostnames_are_removed_with_their_object() {
     for of in SERVED {
         let world = World::new().await;
         world.make(of).await;
@@ -246,7 +247,7 @@ async fn hostnames_of_an_object_go_with_it() {
 }
 
 #[tokio::test]
-async fn a_customers_hostname_is_active_when_it_and_its_certificate_are() {
+async fn customer_hostname_is_active_after_its_certificate() {
     let world = with_worker().await;
     let asked = world
         .cloudflare
@@ -283,7 +284,7 @@ async fn a_customers_hostname_is_active_when_it_and_its_certificate_are() {
 }
 
 #[tokio::test]
-async fn a_hostname_that_was_given_up_is_failed_until_it_is_asked_for_again() {
+async fn failed_hostname_is_restarted_by_a_new_request() {
     let world = with_worker().await;
     world
         .cloudflare
@@ -323,7 +324,7 @@ async fn a_hostname_that_was_given_up_is_failed_until_it_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn an_outage_is_no_reason_to_call_a_hostname_failed() {
+async fn outage_does_not_mark_a_hostname_as_failed() {
     let world = with_worker().await;
     world
         .cloudflare
@@ -344,7 +345,7 @@ async fn an_outage_is_no_reason_to_call_a_hostname_failed() {
 }
 
 #[tokio::test]
-async fn a_customers_hostname_belongs_to_the_platform_that_asked_first() {
+async fn customer_hostname_belongs_to_the_first_platform() {
     let world = with_worker().await;
     world
         .cloudflare
@@ -399,7 +400,7 @@ async fn a_customers_hostname_belongs_to_the_platform_that_asked_first() {
 }
 
 #[tokio::test]
-async fn a_customers_hostname_reaches_its_worker_or_project_until_it_is_served_no_more() {
+async fn customer_hostname_serves_its_target_until_it_is_stopped() {
     for (of, visited) in [
         (
             ResourceType::Worker,
@@ -439,7 +440,7 @@ async fn a_customers_hostname_reaches_its_worker_or_project_until_it_is_served_n
 }
 
 #[tokio::test]
-async fn a_customers_hostname_without_its_route_leads_nowhere_until_it_is_asked_for_again() {
+async fn missing_route_of_a_customer_hostname_is_restored_by_a_new_request() {
     let world = with_worker().await;
     world
         .cloudflare
@@ -467,7 +468,7 @@ async fn a_customers_hostname_without_its_route_leads_nowhere_until_it_is_asked_
 }
 
 #[tokio::test]
-async fn on_a_plan_without_metadata_a_hostname_is_asked_for_without() {
+async fn hostname_is_requested_without_metadata_if_the_plan_has_none() {
     let world = with_worker().await;
     let matcher = core_cloudflare_fake::Matcher::new("POST", &world.zone("custom_hostnames"));
     let refused = Fault::Refusal {
@@ -492,7 +493,7 @@ async fn on_a_plan_without_metadata_a_hostname_is_asked_for_without() {
 }
 
 #[tokio::test]
-async fn without_a_zone_for_them_no_customers_hostname_is_served() {
+async fn customer_hostnames_require_a_zone() {
     let world = with_worker().await;
     let cloudflare = adapter(&world.fake, |options| options.saas_zone = None);
     let refused = cloudflare.serve_hostname(&serve(OWNER)).await;
@@ -511,7 +512,7 @@ async fn without_a_zone_for_them_no_customers_hostname_is_served() {
         .stop_serving(CUSTOMERS, OWNER, &worker())
         .await
         .unwrap();
-    // One that is set and not active tells nothing, also not that there is nothing to end.
+    // If the configured zone is not active, the state of its hostnames is unknown, so every call fails.
     let unknown = Some("unknown.org".to_owned());
     let cloudflare = adapter(&world.fake, |options| options.saas_zone = unknown);
     let served = cloudflare.serve_hostname(&serve(OWNER)).await.map(drop);

@@ -1,4 +1,4 @@
-//! The adapter against an account on this machine.
+//! Integration tests of the adapter against a fake of Cloudflare.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 

@@ -1,4 +1,4 @@
-//! Every operation of the port once: how it comes about, and what is there afterwards.
+//! Every operation of the port, with its preparation and the check of its effect.
 
 use core_cloudflare_fake::Kind;
 use core_domain::kernel::Secret;
@@ -10,7 +10,7 @@ use core_domain::registry::ResourceType;
 
 use crate::world::{OWNER, World, request, resource, site, upload};
 
-/// A hostname of ours, one for many, and a customer's.
+/// A platform hostname, a wildcard, and a customer's hostname.
 pub(crate) const OURS: &str = "shop.example.com";
 pub(crate) const WILDCARD: &str = "*.shops.example.com";
 pub(crate) const CUSTOMERS: &str = "shop.customer.org";
@@ -35,20 +35,20 @@ pub(crate) enum Operation {
 
 use Operation as O;
 
-/// Types that have secrets.
+/// The types that have secrets.
 const WITH_SECRETS: [ResourceType; 2] = [ResourceType::Worker, ResourceType::Pages];
 
-/// Types that hostnames lead to, with what these are.
+/// The types that hostnames can serve, with the hostname.
 const ROUTED: [(ResourceType, &str); 3] = [
     (ResourceType::Worker, OURS),
     (ResourceType::Worker, WILDCARD),
     (ResourceType::Pages, OURS),
 ];
 
-/// What a hostname of ours consists of.
+/// The objects that a platform hostname consists of.
 const ROUTES: [Kind; 3] = [Kind::DnsRecord, Kind::WorkerDomain, Kind::Route];
 
-/// All of them, with every type they take.
+/// Returns all operations, with every resource type that they support.
 pub(crate) fn all() -> Vec<Operation> {
     let every = ResourceType::ALL.iter().copied();
     let every = every.flat_map(|of| [O::Observe(of), O::Create(of), O::Remove(of), O::Owned(of)]);
@@ -118,7 +118,7 @@ fn front_page() -> core_domain::port::SiteUpload {
     )
 }
 
-/// Looks until a deployment stands somewhere for good.
+/// Polls until a deployment is active or failed.
 pub(crate) async fn settled(world: &World, key: &str) -> SiteDeployment {
     let project = resource(ResourceType::Pages).name;
     for _ in 0..20 {
@@ -132,11 +132,11 @@ pub(crate) async fn settled(world: &World, key: &str) -> SiteDeployment {
             return found;
         }
     }
-    panic!("it never settles");
+    panic!("the deployment does not finish");
 }
 
 impl Operation {
-    /// What has to be there before.
+    /// Creates the objects that the operation requires.
     pub(crate) async fn prepare(self, world: &World) -> Result<(), ProviderError> {
         let cloudflare = &world.cloudflare;
         match self {
@@ -167,7 +167,7 @@ impl Operation {
         Ok(())
     }
 
-    /// Asks for it; asserts what is answered.
+    /// Runs the operation and asserts its result.
     pub(crate) async fn perform(self, world: &World) -> Result<(), ProviderError> {
         let cloudflare = &world.cloudflare;
         match self {
@@ -229,7 +229,7 @@ impl Operation {
         Ok(())
     }
 
-    /// Asserts that it happened, and once.
+    /// Asserts that the operation took effect exactly once.
     pub(crate) async fn check(self, world: &World) {
         let count = |kind| world.fake.count(kind);
         match self {

@@ -1,4 +1,4 @@
-//! Objects: made once, found by their very names, removed with what is in them, and never taken from others.
+//! Tests of objects: created once, found by exact name, deleted with their contents, and never taken from other owners.
 
 use core_cloudflare_fake::{Fault, Kind, Settings, Silence};
 use core_domain::port::{CreateResource, Infrastructure, ProviderError, ResourceRef};
@@ -10,7 +10,7 @@ use crate::operations::kind;
 use crate::world::{OWNER, STRANGER, World, name_for, request, resource};
 
 #[tokio::test]
-async fn asking_twice_makes_one_object_and_removing_twice_is_fine() {
+async fn create_and_remove_can_be_repeated() {
     for &of in ResourceType::ALL {
         let world = World::new().await;
         assert_eq!(world.cloudflare.observe(&resource(of)).await.unwrap(), None);
@@ -40,7 +40,7 @@ async fn concurrent_requests_make_one_object() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_another_platform_is_neither_replaced_nor_removed() {
+async fn object_of_another_platform_is_neither_replaced_nor_removed() {
     for &of in ResourceType::ALL {
         let world = World::new().await;
         world.make(of).await;
@@ -55,7 +55,7 @@ async fn what_belongs_to_another_platform_is_neither_replaced_nor_removed() {
         };
         assert!(world.cloudflare.create(&theirs).await.is_err(), "{of}");
         assert_eq!(world.fake.count(kind(of)), 1, "{of}");
-        // Neither can anybody have a name whose owner could not be told.
+        // A name that does not identify its owner is refused too.
         let unmarked = !matches!(of, ResourceType::Worker | ResourceType::Pages);
         let nameless = CreateResource {
             resource: ResourceRef {
@@ -70,7 +70,7 @@ async fn what_belongs_to_another_platform_is_neither_replaced_nor_removed() {
 }
 
 #[tokio::test]
-async fn a_list_shows_the_objects_of_one_platform_over_all_pages() {
+async fn owned_lists_the_objects_of_one_platform_across_pages() {
     for &of in ResourceType::ALL {
         let world = World::new().await;
         world.make(of).await;
@@ -108,7 +108,7 @@ async fn fill_kv(world: &World, namespaces: usize) {
 }
 
 #[tokio::test]
-async fn a_namespace_is_found_on_the_third_page() {
+async fn namespace_is_found_on_the_third_page() {
     let world = World::new().await;
     fill_kv(&world, 250).await;
     let made = world.make(ResourceType::Kv).await;
@@ -121,7 +121,7 @@ async fn a_namespace_is_found_on_the_third_page() {
 }
 
 #[tokio::test]
-async fn a_database_whose_name_only_contains_the_name_is_another_one() {
+async fn database_with_a_longer_name_is_not_a_match() {
     let world = World::new().await;
     let longer = format!("{}-old", resource(ResourceType::D1).name);
     let body = json!({ "name": longer }).to_string();
@@ -142,7 +142,7 @@ async fn a_database_whose_name_only_contains_the_name_is_another_one() {
 }
 
 #[tokio::test]
-async fn a_creation_whose_answer_was_lost_is_found_without_a_second_request() {
+async fn creation_with_a_lost_response_is_found_without_a_second_request() {
     for (of, path) in [
         (ResourceType::D1, "d1/database"),
         (ResourceType::Kv, "storage/kv/namespaces"),
@@ -166,7 +166,7 @@ async fn a_creation_whose_answer_was_lost_is_found_without_a_second_request() {
 }
 
 #[tokio::test]
-async fn a_bucket_is_emptied_before_it_is_removed() {
+async fn bucket_is_emptied_before_its_deletion() {
     let world = World::new().await;
     world.make(ResourceType::R2).await;
     let name = resource(ResourceType::R2).name;
@@ -183,7 +183,7 @@ async fn a_bucket_is_emptied_before_it_is_removed() {
 }
 
 #[tokio::test]
-async fn emptying_a_large_bucket_takes_several_calls_each_of_which_goes_on() {
+async fn large_bucket_is_emptied_by_several_calls() {
     let in_no_time = |options: &mut core_cloudflare::CloudflareOptions| {
         options.emptying_time = std::time::Duration::from_nanos(1);
     };
@@ -198,14 +198,14 @@ async fn emptying_a_large_bucket_takes_several_calls_each_of_which_goes_on() {
     while let Err(error) = world.cloudflare.remove(&bucket, OWNER).await {
         assert_eq!(error, ProviderError::Unfinished);
         calls += 1;
-        assert!(calls <= 20, "it makes no progress");
+        assert!(calls <= 20, "the calls make no progress");
     }
     assert!(calls > 0);
     assert_eq!(world.fake.count(Kind::R2), 0);
 }
 
 #[tokio::test]
-async fn what_consumes_a_queue_is_detached_before_it_is_removed() {
+async fn queue_consumers_are_detached_before_its_deletion() {
     let world = World::new().await;
     world.make(ResourceType::Worker).await;
     let queue = world.make(ResourceType::Queue).await;
@@ -224,7 +224,7 @@ async fn what_consumes_a_queue_is_detached_before_it_is_removed() {
 }
 
 #[tokio::test]
-async fn a_project_is_where_the_provider_says_and_not_where_its_name_says() {
+async fn project_url_is_the_returned_subdomain() {
     let name = resource(ResourceType::Pages).name;
     let settings = Settings {
         taken_pages_subdomains: vec![name.clone()],

@@ -1,4 +1,4 @@
-//! Secrets of workers and sites.
+//! Tests of the secrets of workers and sites.
 
 use core_cloudflare_fake::Fault;
 use core_domain::kernel::Secret;
@@ -19,7 +19,7 @@ fn secrets<const N: usize>(of: ResourceType, secrets: [(&str, &str); N]) -> SetS
 }
 
 #[tokio::test]
-async fn secrets_of_a_worker_are_set_with_one_call_as_one_version() {
+async fn worker_secrets_are_set_as_one_version() {
     let world = World::new().await;
     world.make(ResourceType::Worker).await;
     let name = resource(ResourceType::Worker).name;
@@ -35,7 +35,7 @@ async fn secrets_of_a_worker_are_set_with_one_call_as_one_version() {
 }
 
 #[tokio::test]
-async fn secrets_of_a_site_are_for_both_environments_and_its_owner_stays() {
+async fn site_secrets_apply_to_both_environments_and_keep_the_owner() {
     let world = World::new().await;
     world.make(ResourceType::Pages).await;
     let project = resource(ResourceType::Pages);
@@ -61,7 +61,7 @@ async fn secrets_of_a_site_are_for_both_environments_and_its_owner_stays() {
 }
 
 #[tokio::test]
-async fn a_version_that_does_not_serve_is_deployed_before_it_gets_secrets() {
+async fn latest_version_is_deployed_before_it_gets_secrets() {
     let world = World::new().await;
     world.make(ResourceType::Worker).await;
     let path = "workers/scripts/*/secrets-bulk";
@@ -84,7 +84,7 @@ async fn a_version_that_does_not_serve_is_deployed_before_it_gets_secrets() {
 }
 
 #[tokio::test]
-async fn only_the_owner_of_something_that_exists_sets_secrets() {
+async fn secrets_require_an_existing_object_of_the_owner() {
     for of in [ResourceType::Worker, ResourceType::Pages] {
         let world = World::new().await;
         let mut request = secrets(of, [("KEY", "v")]);

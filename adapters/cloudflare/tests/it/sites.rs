@@ -1,4 +1,4 @@
-//! Sites: uploaded whole, in parts of bounded size, made live once.
+//! Tests of sites: uploaded completely in parts of limited size, and deployed once.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn uploads(world: &World) -> usize {
 }
 
 #[tokio::test]
-async fn a_site_is_live_after_its_deployment_settled_and_shows_what_was_uploaded() {
+async fn deployed_site_serves_the_uploaded_files() {
     let world = with_project(Settings::default()).await;
     let files = [
         ("index.html", "<h1>hi</h1>\n"),
@@ -56,7 +56,7 @@ async fn a_site_is_live_after_its_deployment_settled_and_shows_what_was_uploaded
 }
 
 #[tokio::test]
-async fn asking_again_for_a_deployment_makes_no_second_one_and_brings_no_old_one_back() {
+async fn repeated_deployment_neither_duplicates_nor_restores_it() {
     let world = with_project(Settings::default()).await;
     let (first, second) = (site([("index.html", "1")]), site([("index.html", "2")]));
     let one = upload(first, "production", "key-1");
@@ -77,7 +77,7 @@ async fn asking_again_for_a_deployment_makes_no_second_one_and_brings_no_old_one
 }
 
 #[tokio::test]
-async fn files_the_provider_has_are_not_uploaded_again() {
+async fn known_files_are_not_uploaded_again() {
     let world = with_project(Settings::default()).await;
     let first = site([("index.html", "1"), ("a.css", "a")]);
     world
@@ -98,7 +98,7 @@ async fn files_the_provider_has_are_not_uploaded_again() {
 }
 
 #[tokio::test]
-async fn another_branch_goes_live_beside_production() {
+async fn other_branch_does_not_change_production() {
     let world = with_project(Settings::default()).await;
     let preview = upload(site([("index.html", "draft")]), "feature/x", "key-1");
     world.cloudflare.deploy_site(preview).await.unwrap();
@@ -106,7 +106,7 @@ async fn another_branch_goes_live_beside_production() {
     assert_eq!(world.fake.hosted(&project(), "/index.html"), None);
 }
 
-/// Files of so many bytes each, all different.
+/// Returns distinct files with these sizes in bytes.
 fn files(sizes: impl IntoIterator<Item = usize>) -> MemorySite {
     let content = |(number, size): (usize, usize)| {
         let mut content = number.to_string().into_bytes();
@@ -117,7 +117,7 @@ fn files(sizes: impl IntoIterator<Item = usize>) -> MemorySite {
 }
 
 #[tokio::test]
-async fn a_part_has_2000_files_or_40_mib_at_the_most() {
+async fn part_is_limited_to_2000_files_and_40_mib() {
     const MIB: usize = 1024 * 1024;
     for (site, parts) in [
         (files([8; 2_000]), 1),
@@ -136,7 +136,7 @@ async fn a_part_has_2000_files_or_40_mib_at_the_most() {
 }
 
 #[tokio::test]
-async fn a_file_of_25_mib_is_uploaded_and_one_of_a_byte_more_is_refused() {
+async fn file_is_limited_to_25_mib() {
     const LARGEST: usize = 25 * 1024 * 1024;
     let world = with_project(Settings::default()).await;
     let larger = upload(files([LARGEST + 1]), "production", "key-1");
@@ -154,7 +154,7 @@ async fn a_file_of_25_mib_is_uploaded_and_one_of_a_byte_more_is_refused() {
 }
 
 #[tokio::test]
-async fn the_token_says_how_many_files_a_site_may_have() {
+async fn token_limits_the_number_of_files() {
     let settings = Settings {
         max_pages_files: 3,
         ..Settings::default()
@@ -174,7 +174,7 @@ async fn the_token_says_how_many_files_a_site_may_have() {
 }
 
 #[tokio::test]
-async fn an_upload_goes_on_with_a_new_token_when_the_old_one_expires() {
+async fn upload_continues_with_a_new_token_after_expiry() {
     for path in ["check-missing", "upload", "upsert-hashes"] {
         let world = with_project(Settings::default()).await;
         let expired = Fault::Refusal {
@@ -201,7 +201,7 @@ async fn an_upload_goes_on_with_a_new_token_when_the_old_one_expires() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
+async fn token_is_renewed_shortly_before_it_expires() {
     let settings = Settings {
         upload_token_exp: u64::try_from(NOW).unwrap() + 10,
         ..Settings::default()
@@ -212,7 +212,7 @@ async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
         .deploy_site(upload(files([9]), "production", "key-1"))
         .await
         .unwrap();
-    // One at the beginning, and one before each of the three calls that need it.
+    // One token at the start, and one before each of the three calls that need it.
     let tokens = world.paths("GET").into_iter();
     assert_eq!(
         tokens
@@ -223,7 +223,7 @@ async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
 }
 
 #[tokio::test]
-async fn files_that_are_not_remembered_are_no_failure() {
+async fn failed_registration_of_files_is_not_an_error() {
     let world = with_project(Settings::default()).await;
     let matcher = core_cloudflare_fake::Matcher::new("POST", "/pages/assets/upsert-hashes");
     let fault = Fault::Status {
@@ -239,7 +239,7 @@ async fn files_that_are_not_remembered_are_no_failure() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_fails_says_the_last_line_of_its_log() {
+async fn failed_deployment_reports_the_last_log_line() {
     let world = with_project(Settings::default()).await;
     world
         .fake
@@ -259,7 +259,7 @@ async fn a_deployment_that_fails_says_the_last_line_of_its_log() {
 }
 
 #[tokio::test]
-async fn settings_of_a_site_are_sent_with_its_deployment_and_are_no_pages() {
+async fn site_settings_are_sent_with_the_deployment_and_not_as_pages() {
     let settings = Settings {
         record_exchanges: true,
         ..Settings::default()
@@ -310,7 +310,7 @@ async fn settings_of_a_site_are_sent_with_its_deployment_and_are_no_pages() {
 }
 
 #[tokio::test]
-async fn a_site_of_a_project_that_does_not_exist_is_refused() {
+async fn site_of_a_missing_project_is_refused() {
     let world = World::new().await;
     let site = upload(files([1]), "production", "key-1");
     let refused = world.cloudflare.deploy_site(site).await;
@@ -322,7 +322,7 @@ async fn a_site_of_a_project_that_does_not_exist_is_refused() {
     assert_eq!(found.unwrap(), None);
 }
 
-/// Other content each time it is read.
+/// A site whose content changes with every read.
 #[derive(Debug)]
 struct Changing {
     inner: MemorySite,
@@ -344,7 +344,7 @@ impl core_domain::port::Site for Changing {
 }
 
 #[tokio::test]
-async fn content_that_changed_while_it_was_read_is_never_deployed() {
+async fn site_that_changes_during_the_upload_is_not_deployed() {
     let world = with_project(Settings::default()).await;
     let changing = Changing {
         inner: site([("index.html", "0")]),
@@ -363,8 +363,7 @@ async fn content_that_changed_while_it_was_read_is_never_deployed() {
 }
 
 #[tokio::test]
-async fn a_project_has_its_bindings_and_texts_in_both_environments_and_takes_new_ones_when_asked_again()
- {
+async fn project_settings_apply_to_both_environments_and_can_change() {
     let world = World::new().await;
     let made = [
         ResourceType::D1,
@@ -421,7 +420,7 @@ async fn a_project_has_its_bindings_and_texts_in_both_environments_and_takes_new
 }
 
 #[tokio::test]
-async fn settings_that_make_no_project_are_refused_before_anything_is_sent() {
+async fn invalid_project_settings_are_refused_without_requests() {
     let world = World::new().await;
     for (config, said) in [
         (json!({ "vars": { "CORE_OWNER": "p2" } }), "CORE_OWNER"),

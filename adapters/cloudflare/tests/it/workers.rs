@@ -1,4 +1,4 @@
-//! Workers: what is uploaded, what survives it, and what is not replaced.
+//! Tests of workers: upload, secrets, bindings, and protection of other scripts.
 
 use core_cloudflare_fake::{Fault, Settings};
 use core_domain::kernel::Secret;
@@ -26,7 +26,7 @@ fn bound_to(resource_type: ResourceType, resource: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_worker_is_uploaded_with_its_modules_its_bindings_and_its_owner() {
+async fn worker_is_uploaded_with_modules_bindings_and_owner() {
     let world = World::new().await;
     let stores = [
         ResourceType::D1,
@@ -67,7 +67,7 @@ async fn a_worker_is_uploaded_with_its_modules_its_bindings_and_its_owner() {
 }
 
 #[tokio::test]
-async fn a_second_upload_replaces_the_script_and_keeps_the_secrets() {
+async fn second_upload_replaces_the_script_and_keeps_the_secrets() {
     let world = World::new().await;
     world.make(ResourceType::Worker).await;
     let secrets = SetSecrets {
@@ -84,7 +84,7 @@ async fn a_second_upload_replaces_the_script_and_keeps_the_secrets() {
 }
 
 #[tokio::test]
-async fn a_script_that_somebody_put_up_by_hand_is_never_replaced() {
+async fn script_of_unknown_origin_is_never_replaced() {
     let world = World::new().await;
     let path = world.account(&format!("workers/scripts/{}", name()));
     let form = "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n\
@@ -107,7 +107,7 @@ async fn a_script_that_somebody_put_up_by_hand_is_never_replaced() {
 }
 
 #[tokio::test]
-async fn a_binding_to_what_does_not_exist_or_is_anothers_is_refused_alike() {
+async fn bindings_to_missing_and_other_owners_objects_are_refused_alike() {
     let world = World::new().await;
     let theirs = name_for(STRANGER, ResourceType::Kv);
     let of_stranger = CreateResource {
@@ -125,14 +125,14 @@ async fn a_binding_to_what_does_not_exist_or_is_anothers_is_refused_alike() {
             .cloudflare
             .create(&worker(bound_to(ResourceType::Kv, target)))
             .await;
-        let expected = format!("the binding B leads to kv {target}, which does not exist");
+        let expected = format!("the binding B refers to kv {target}, which does not exist");
         assert_eq!(made, Err(ProviderError::Permanent(expected)));
     }
     assert_eq!(world.fake.script(&name()), None);
 }
 
 #[tokio::test]
-async fn a_worker_can_be_bound_to_another_one_and_to_no_site() {
+async fn worker_can_be_bound_to_a_worker_but_not_to_a_site() {
     let world = World::new().await;
     world.make(ResourceType::Worker).await;
     world.make(ResourceType::Pages).await;
@@ -157,7 +157,7 @@ async fn a_worker_can_be_bound_to_another_one_and_to_no_site() {
 }
 
 #[tokio::test]
-async fn settings_that_make_no_worker_are_refused_before_anything_is_sent() {
+async fn invalid_worker_settings_are_refused_without_requests() {
     let world = World::new().await;
     let unknown = json!({ "mainModule": "a", "modules": { "a": "" }, "routes": [] });
     for config in [
@@ -172,7 +172,7 @@ async fn settings_that_make_no_worker_are_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn the_author_of_a_script_is_told_why_it_is_refused() {
+async fn refused_script_is_reported_with_its_reason() {
     let world = World::new().await;
     let fault = Fault::Refusal {
         status: 400,
@@ -192,7 +192,7 @@ async fn the_author_of_a_script_is_told_why_it_is_refused() {
 }
 
 #[tokio::test]
-async fn a_worker_of_an_account_without_a_subdomain_has_no_address() {
+async fn worker_has_no_url_without_an_account_subdomain() {
     let settings = Settings {
         workers_subdomain: None,
         ..Settings::default()

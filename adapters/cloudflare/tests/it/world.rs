@@ -1,4 +1,4 @@
-//! An account on this machine, and the adapter that works in it.
+//! Test helpers: a fake Cloudflare account and an adapter that uses it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
-/// The platform that most tests work for, and one that has nothing to do with it.
+/// The platform of most tests, and an unrelated platform.
 pub(crate) const OWNER: &str = "p1";
 pub(crate) const STRANGER: &str = "p2";
 
-/// A moment in 2026.
+/// The time of the adapter's clock, in Unix seconds: a moment in 2026.
 pub(crate) const NOW: i64 = 1_790_000_000;
 
 pub(crate) struct World {
@@ -42,18 +42,18 @@ impl World {
         Self { fake, cloudflare }
     }
 
-    /// As by a process that has just begun.
+    /// Replaces the adapter with a new one, as after a restart of the process.
     pub(crate) fn restart(&mut self) {
         self.cloudflare = adapter(&self.fake, |_| ());
     }
 
-    /// Asks the account by itself.
+    /// Sends a request directly to the fake API.
     pub(crate) async fn api(&self, method: Method, path: &str, body: impl Into<Bytes>) -> Value {
         self.ask(method, path, "application/json", body.into())
             .await
     }
 
-    /// Puts up a form with the boundary `b`.
+    /// Uploads a multipart form with the boundary `b`.
     pub(crate) async fn put_form(&self, path: &str, form: &'static str) {
         let content_type = "multipart/form-data; boundary=b";
         self.ask(Method::PUT, path, content_type, form.into()).await;
@@ -78,12 +78,12 @@ impl World {
         serde_json::from_slice(&body).unwrap_or_default()
     }
 
-    /// A path below the account.
+    /// Returns an API path below the account.
     pub(crate) fn account(&self, path: &str) -> String {
         format!("/accounts/{}/{path}", self.fake.account_id())
     }
 
-    /// A path below the zone.
+    /// Returns an API path below the zone.
     pub(crate) fn zone(&self, path: &str) -> String {
         format!("/zones/{}/{path}", self.fake.zone_id())
     }
@@ -95,7 +95,7 @@ impl World {
             .unwrap()
     }
 
-    /// The paths of the requests of a method, in their order.
+    /// Returns the paths of the requests with a method, in order.
     pub(crate) fn paths(&self, method: &str) -> Vec<String> {
         let requests = self.fake.requests().into_iter();
         let of_method = requests.filter(|request| request.method == method);
@@ -107,7 +107,7 @@ impl World {
     }
 }
 
-/// Quick where a test would have to wait.
+/// Creates an adapter with short retry delays.
 pub(crate) fn adapter(
     fake: &FakeCloudflare,
     change: impl FnOnce(&mut CloudflareOptions),

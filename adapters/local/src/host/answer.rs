@@ -1,4 +1,4 @@
-//! The answers of the host.
+//! The responses of the site host.
 
 use std::fs::File;
 use std::io::SeekFrom;
@@ -17,13 +17,13 @@ use super::lookup::Page;
 use super::range::{Range, names_tag};
 use crate::suspension_gate::Closed;
 
-/// How much of a file is in memory at a time, in bytes.
+/// Size of the read buffer of a file, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Browsers may keep a page, and must ask each time whether it is still the one.
+/// Browsers may cache a page but must revalidate it for each use.
 const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
 
-/// A file, or what the request's conditions make of it.
+/// Responds with a file, a part of it, or the result of the request's conditions.
 pub(super) fn page(page: Page, method: &Method, headers: &HeaderMap) -> Response<SiteBody> {
     let tag = format!("\"{}\"", page.entry.digest);
     let mut answer = match whole_or_part(&page, &tag, method, headers) {
@@ -51,12 +51,12 @@ pub(super) fn page(page: Page, method: &Method, headers: &HeaderMap) -> Response
     answer
 }
 
-/// The site's own page for paths that do not exist.
+/// Responds with the site's own page for missing paths, with status 404.
 pub(super) fn missing(page: Page, method: &Method) -> Response<SiteBody> {
     file(StatusCode::NOT_FOUND, page, 0, None, method)
 }
 
-/// A line of text.
+/// Responds with a plain text.
 pub(super) fn plain(
     code: StatusCode,
     text: impl Into<Bytes>,
@@ -79,7 +79,7 @@ pub(super) fn plain(
     answer
 }
 
-/// The refusal of a suspended platform's visitors.
+/// Refuses a visitor of a suspended platform.
 pub(super) fn closed(closed: Closed, method: &Method) -> Response<SiteBody> {
     let mut answer = plain(closed.status(), format!("{closed}\n"), method);
     // The suspension may be lifted at any time.
@@ -88,15 +88,15 @@ pub(super) fn closed(closed: Closed, method: &Method) -> Response<SiteBody> {
     answer
 }
 
-/// Only reading is possible here.
+/// Refuses methods other than `GET` and `HEAD`.
 pub(super) fn method_not_allowed() -> Response<SiteBody> {
-    let text = "Only GET and HEAD are possible here.\n";
+    let text = "Only GET and HEAD are allowed.\n";
     let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, text, &Method::GET);
     set(&mut answer, header::ALLOW, "GET, HEAD");
     answer
 }
 
-/// The same page at its path with a slash at the end.
+/// Redirects to the path with a slash at the end.
 pub(super) fn moved(path: &str, query: Option<&str>) -> Response<SiteBody> {
     let mut answer = status(StatusCode::PERMANENT_REDIRECT, empty());
     let location = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
@@ -121,7 +121,8 @@ fn whole_or_part(page: &Page, tag: &str, method: &Method, headers: &HeaderMap) -
         Some(range) if method == Method::GET && !not_modified(tag, headers) => range,
         _ => return Range::Whole,
     };
-    // Another tag, or a date, which we never give out: the piece would not fit what the client has.
+    // Another entity tag, or a date, which this server never sends. The part would not match the version that the
+    // client has.
     if headers.contains_key(header::IF_RANGE) && text(header::IF_RANGE) != Some(tag) {
         return Range::Whole;
     }
@@ -167,7 +168,7 @@ fn status(code: StatusCode, body: SiteBody) -> Response<SiteBody> {
 }
 
 fn set(answer: &mut Response<SiteBody>, name: header::HeaderName, value: &str) {
-    // Every value comes from us or from a request that was parsed, so the fallback is never seen.
+    // Every value comes from this module or from a parsed request, so it is always a valid header value.
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);
     }

@@ -1,4 +1,4 @@
-//! From a target to an open file. Waits for the disk.
+//! Finds and opens the file of a target. Blocks on the disk.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::site::{self, Entry, Live, SiteIndex};
 const INDEX_PAGE: &str = "index.html";
 const MISSING_PAGE: &str = "404.html";
 
-/// How many indexes are kept in memory.
+/// Maximum number of cached indexes.
 const MAX_CACHED: usize = 64;
 
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
@@ -25,27 +25,27 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'/');
 
-/// What there is for a target.
+/// The result of the lookup of a target.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A file.
+    /// The file to respond with.
     Page(Page),
-    /// The path with a slash at the end.
+    /// A redirect to this path, which ends in a slash.
     Elsewhere(String),
-    /// No such site, or no such path in a site without a page for that.
+    /// The site does not exist, or it has neither this path nor a page for missing paths.
     Nothing,
 }
 
-/// A file, opened in the same deployment it was looked up in.
+/// A file, opened in the same deployment in which it was looked up.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) entry: Entry,
     pub(crate) file: File,
-    /// It is the site's page for paths that do not exist.
+    /// Whether the file is the site's page for missing paths.
     pub(crate) missing: bool,
 }
 
-/// Indexes by their digest, so that an entry is never out of date.
+/// Cached indexes by their digest. A cached index is never outdated.
 #[derive(Debug, Default)]
 pub(crate) struct IndexCache(Mutex<HashMap<String, Arc<SiteIndex>>>);
 
@@ -130,7 +130,7 @@ fn choose<'a>(index: &'a SiteIndex, target: &Target) -> Choice<'a> {
     Choice::Missing
 }
 
-/// Opens the content of a file; `None` when the project was removed in the meantime.
+/// Opens the content of a file. Returns `None` if the project was deleted concurrently.
 fn open(data: &DataDir, live: &Live, entry: &Entry) -> Result<Option<File>> {
     let path = data.path(&live.content_parts(entry))?;
     let file = match File::open(&path) {
@@ -141,6 +141,9 @@ fn open(data: &DataDir, live: &Live, entry: &Entry) -> Result<Option<File>> {
     if file.metadata()?.len() == entry.size {
         Ok(Some(file))
     } else {
-        Err(LocalError::damaged(path, "it is not as long as it was"))
+        Err(LocalError::damaged(
+            path,
+            "its length differs from the index",
+        ))
     }
 }

@@ -1,7 +1,8 @@
-//! The host of sites and workers: serves the deployments of pages projects, and hands requests to workers.
+//! The host of sites and workers. It serves the deployments of pages projects and forwards requests to workers.
 //!
-//! An object is found by host: `http://{name}.localhost:PORT/`, or a hostname that leads to it. At one host, which is none
-//! unless [`SiteAddress::by_path`](crate::SiteAddress::by_path) names it, it is found by path: `{base}/{name}/`.
+//! The `Host` of a request selects the object: `http://{name}.localhost:PORT/`, or a hostname with a route to it. On
+//! the host of [`SiteAddress::by_path`](crate::SiteAddress::by_path), if it is set, the path selects the object:
+//! `{base}/{name}/`.
 
 mod answer;
 mod body;
@@ -32,10 +33,10 @@ use crate::error::Result;
 use crate::suspension_gate::SuspensionGate;
 use crate::workerd::{Workers, forwarded};
 
-/// Serves the sites and workers of one local provider. A `tower` service without a socket of its own; cheap to clone.
+/// Serves the sites and workers of one local provider. A `tower` service without a socket; cheap to clone.
 ///
-/// Each request sees one deployment whole: a switch in its middle does not change what it gets. Requests to workers and
-/// their answers are streamed.
+/// Each request sees exactly one deployment, even if another deployment goes live during the request. Requests to
+/// workers and their responses are streamed.
 #[derive(Clone, Debug)]
 pub struct SiteHost {
     workers: Workers,
@@ -104,7 +105,7 @@ impl SiteHost {
     }
 }
 
-/// Finds what a request is for, and the owner of that object.
+/// Returns the destination of a request, and the owner of that object.
 fn owned_destination(
     data: &DataDir,
     host: Option<&str>,
@@ -118,19 +119,19 @@ fn owned_destination(
     Ok((Some(destination), owner))
 }
 
-/// The same address with another path.
+/// Replaces the path of a URI and keeps its query.
 fn with_path(uri: &Uri, path: &str) -> Uri {
     let path = match uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
     };
     let mut parts = uri.clone().into_parts();
-    // It is a part of a path that was parsed, so the fallback is never seen.
+    // The path is a part of a parsed path, so it always parses.
     parts.path_and_query = path.parse::<PathAndQuery>().ok().or(parts.path_and_query);
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
-/// The host a request is for: of the request line when it has one, otherwise of the header.
+/// Returns the host of a request: from the request line if it has one, otherwise from the `Host` header.
 fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let header = || headers.get(header::HOST)?.to_str().ok();
     uri.host().or_else(header).map(str::to_owned)

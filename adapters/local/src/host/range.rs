@@ -1,23 +1,23 @@
 //! Range requests and validators (RFC 9110, sections 8.8, 13 and 14).
 
-/// What a `Range` header asks for.
+/// The range that a `Range` header requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Range {
-    /// Everything: the header is not understood, or asks for several pieces.
+    /// The whole content: the header is invalid or requests several ranges.
     Whole,
     /// The bytes from `start` to `end`, both included; `start <= end < size`.
     Part {
-        /// First byte.
+        /// The offset of the first byte.
         start: u64,
-        /// Last byte.
+        /// The offset of the last byte.
         end: u64,
     },
-    /// Nothing the content has.
+    /// No byte of the content lies in the requested range.
     Unsatisfiable,
 }
 
 impl Range {
-    /// Reads a `Range` header for content of this size.
+    /// Parses a `Range` header for content of `size` bytes.
     pub(crate) fn parse(header: &str, size: u64) -> Self {
         let Some((unit, set)) = header.split_once('=') else {
             return Self::Whole;
@@ -59,14 +59,14 @@ impl Range {
     }
 }
 
-/// A number of any length; one too large for us is larger than every file.
+/// Parses a number of any length. A number that does not fit becomes the maximum, which is larger than every file.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Tells whether an `If-None-Match` header names this entity tag, quotes included. Weak and strong tags are the same
-/// here.
+/// Returns whether an `If-None-Match` header contains this entity tag, including its quotes. Weak and strong tags are
+/// equal here.
 pub(crate) fn names_tag(header: &str, tag: &str) -> bool {
     header.split(',').map(str::trim).any(|candidate| {
         candidate == "*" || candidate.strip_prefix("W/").unwrap_or(candidate) == tag
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_forms_of_a_single_range() {
+    fn range_header_is_parsed_or_ignored() {
         let part = |start, end| Range::Part { start, end };
         for (header, expected) in [
             ("bytes=0-0", part(0, 0)),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_found_in_a_list() {
+    fn entity_tag_matches_in_a_list() {
         assert!(names_tag("\"a\", W/\"b\"", "\"b\""));
         assert!(names_tag("*", "\"b\""));
         assert!(!names_tag("\"a\"", "\"b\""));
@@ -118,19 +118,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_part_always_lies_inside_the_content(header in "(bytes=)?[0-9]{0,21}-[0-9]{0,21}", size in any::<u64>()) {
+        fn parsed_range_lies_inside_the_content(header in "(bytes=)?[0-9]{0,21}-[0-9]{0,21}", size in any::<u64>()) {
             if let Range::Part { start, end } = Range::parse(&header, size) {
                 prop_assert!(start <= end && end < size);
             }
         }
 
         #[test]
-        fn any_header_is_taken_without_failing(header in any::<String>(), size in any::<u64>()) {
+        fn parsing_never_panics(header in any::<String>(), size in any::<u64>()) {
             Range::parse(&header, size);
         }
 
         #[test]
-        fn two_neighbouring_ranges_make_the_whole(size in 2_u64..10_000, cut in 1_u64..9_999) {
+        fn adjacent_ranges_cover_the_content(size in 2_u64..10_000, cut in 1_u64..9_999) {
             let cut = cut.min(size - 1);
             let first = Range::parse(&format!("bytes=0-{}", cut - 1), size);
             let second = Range::parse(&format!("bytes={cut}-"), size);

@@ -1,4 +1,4 @@
-//! What sites answer.
+//! The responses of sites.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Sites {
         }
     }
 
-    /// What a site answers whose label is known already.
+    /// Responds to a request for the site with this address label.
     pub(crate) async fn site<B: Sync>(
         &self,
         label: &str,
@@ -40,7 +40,7 @@ impl Sites {
         }
     }
 
-    /// What there is at a path of a site.
+    /// Responds with the file at a path of a site.
     pub(super) async fn page(
         &self,
         target: Target,
@@ -64,16 +64,16 @@ impl Sites {
     }
 }
 
-/// That there is nothing.
+/// Responds with 404.
 pub(super) fn not_found(method: &Method) -> Response<SiteBody> {
     answer::plain(StatusCode::NOT_FOUND, "Not found.\n", method)
 }
 
-/// That something failed, which is logged.
+/// Logs an error and responds with 500.
 pub(super) fn broken(error: LocalError, uri: &Uri, method: &Method) -> Response<SiteBody> {
     let cause = Cause::new(error);
-    tracing::error!(%cause, path = uri.path(), "a site cannot be shown");
-    let text = "This site cannot be shown at the moment.\n";
+    tracing::error!(%cause, path = uri.path(), "failed to serve a site");
+    let text = "This site is not available at the moment.\n";
     answer::plain(StatusCode::INTERNAL_SERVER_ERROR, text, method)
 }
 

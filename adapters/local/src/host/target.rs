@@ -1,4 +1,4 @@
-//! What a request asks for: a worker, or a site and a path inside it.
+//! The destination of a request: a worker, or a path of a site.
 
 use core_domain::port::ResourceRef;
 use core_domain::registry::ResourceType;
@@ -13,23 +13,23 @@ use crate::manifest::Manifest;
 use crate::names::is_safe_part;
 use crate::site;
 
-/// What a request is for.
+/// The destination of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
-    /// A worker.
+    /// A request to a worker.
     Worker {
-        /// Its name.
+        /// The name of the worker.
         name: String,
-        /// The path it is asked for, in its encoding.
+        /// The path of the request, percent-encoded as received.
         path: String,
     },
-    /// A file of a site, if there is one.
+    /// A request to a site; its path may not exist.
     Site(Target),
 }
 
 impl Destination {
-    /// Finds it: by the host, when an object or a hostname has it; at the host of addresses by path, by the first part of the
-    /// path. `None` when nothing can have such an address.
+    /// Finds the destination. An object or a hostname with this host wins. On the host of addresses by path, the first
+    /// part of the path selects the object. Returns `None` if no object can have such an address.
     pub(crate) fn find(
         data: &DataDir,
         host: Option<&str>,
@@ -81,21 +81,22 @@ impl Destination {
     }
 }
 
-/// A request, taken apart. Every part of `path` is one plain name: no encoding, dots or separators are left.
+/// The decoded target of a site request. Every part of `path` is one plain name without encoding, dot parts or
+/// separators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// The address of the site: `{project}` or `{branch}--{project}`.
+    /// The address label of the site: `{project}` or `{branch}--{project}`.
     pub(crate) label: String,
-    /// What stands before the path inside the site: `/` or `/{label}/`.
+    /// The URL path of the site's root: `/` or `/{label}/`.
     pub(crate) prefix: String,
-    /// Path inside the site without slash at either end; empty for the front page.
+    /// The path inside the site, without a slash at either end; empty for the front page.
     pub(crate) path: String,
-    /// Whether the request ends in a slash.
+    /// Whether the requested path ends in a slash.
     pub(crate) directory: bool,
 }
 
 impl Target {
-    /// Takes a path apart that names the site as well; `None` when no site can have such a path.
+    /// Parses a path that starts with the address label. Returns `None` if no site can have such a path.
     fn by_path(path: &str) -> Option<Self> {
         let inside = path.strip_prefix('/')?;
         let (label, inside) = match inside.split_once('/') {
@@ -114,7 +115,7 @@ impl Target {
         }
     }
 
-    /// A path of a site whose address has no other parts.
+    /// Parses a path of a site that is selected by host. Returns `None` if no site can have such a path.
     pub(crate) fn of_site(label: String, path: &str) -> Option<Self> {
         Self::inside(label, "/".to_owned(), path.strip_prefix('/')?)
     }
@@ -140,14 +141,14 @@ impl Target {
     }
 }
 
-/// One part of a path without its encoding, in normalisation form C as the paths of sites are; `None` when it is not a
-/// plain name then.
+/// Decodes one part of a path and normalizes it to form C, like the paths of sites. Returns `None` if the result is not
+/// a plain name.
 fn decoded(part: &str) -> Option<String> {
     let text: String = percent_decode_str(part).decode_utf8().ok()?.nfc().collect();
     is_safe_part(&text).then_some(text)
 }
 
-/// The host without port and final dot, in lower case.
+/// Returns the host without port and final dot, in lower case.
 fn bare_host(host: &str) -> String {
     let without_port = match host.rsplit_once(':') {
         Some((before, port)) if port.bytes().all(|b| b.is_ascii_digit()) => before,
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_taken_apart_with_and_without_the_name_of_the_site() {
+    fn path_is_parsed_with_and_without_the_site_label() {
         assert_eq!(of_site("/"), target("site", "/", "", true));
         assert_eq!(
             of_site("/a%20b/c.css"),
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_compared_without_port_final_dot_and_case() {
+    fn host_ignores_port_final_dot_and_case() {
         for (host, bare) in [
             ("site.localhost:8090", "site.localhost"),
             ("SITE.localhost", "site.localhost"),
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn no_encoding_of_a_way_out_is_a_path() {
+    fn path_traversal_is_refused_in_every_encoding() {
         for path in [
             "/..",
             "/../x",
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_is_taken_off_once_only() {
+    fn path_is_decoded_once() {
         let parsed = of_site("/%252e%252e/x");
         assert_eq!(parsed, target("site", "/", "%2e%2e/x", false));
     }

@@ -1,4 +1,4 @@
-//! The settings of a process, as text of Cap'n Proto.
+//! The `workerd` configuration of a worker process, as Cap'n Proto text.
 
 use std::fmt::Write;
 
@@ -9,32 +9,34 @@ use serde_json::Value;
 use super::launch::Launch;
 use crate::worker::WorkerBinding;
 
-/// The service of the worker itself; `workerd` begins what it says of it with this.
+/// The service name of the worker. `workerd` prefixes its log lines with it.
 pub(super) const SERVICE: &str = "worker";
-/// The socket requests come in on.
+/// The name of the socket that receives requests.
 pub(super) const SOCKET: &str = "http";
-/// Names the binding a request to the provider is for. The process sets it, whatever the script has set.
+/// The header that names the binding of a request to the provider. The process sets it and overrides any value of the
+/// script.
 pub(super) const BINDING_HEADER: &str = "x-core-binding";
 
-/// What the language and its interfaces were like on this day is what scripts find.
+/// The compatibility date of all scripts.
 const COMPATIBILITY_DATE: &str = "2026-01-01";
 
 const HTTP_PORT: u16 = 80;
 
-/// The service of the network, and of what stands before it.
+/// The service of the network, and the service that routes requests before it.
 const INTERNET: &str = "internet";
 const OUTBOUND: &str = "outbound";
 
-/// Where scripts may fetch from besides public addresses.
+/// The network access of scripts in addition to public addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Network<'a> {
-    /// All of this machine and of private networks.
+    /// `true` if this machine and private networks are accessible.
     pub(super) private: bool,
-    /// Services there, by plain HTTP.
+    /// Services that are accessible by plain HTTP at any address.
     pub(super) reachable: &'a [Authority],
 }
 
-/// The settings of a process that runs this worker and asks for its bindings at a socket.
+/// Returns the configuration of a process that runs this worker. Bindings are requested at the socket
+/// `bindings_address`.
 pub(super) fn settings(launch: &Launch, bindings_address: &str, network: Network<'_>) -> String {
     let allow = if network.private {
         r#"["public", "private"]"#
@@ -77,7 +79,7 @@ pub(super) fn settings(launch: &Launch, bindings_address: &str, network: Network
     )
 }
 
-/// The services that stand before the network; none where everything goes through it.
+/// Returns the services that route requests before the network; empty if there is no additional service.
 fn outbound(reachable: &[Authority]) -> String {
     let (mut services, mut bindings) = (String::new(), String::new());
     for authority in reachable {
@@ -87,14 +89,14 @@ fn outbound(reachable: &[Authority]) -> String {
             quoted(&name),
             quoted(&format!("{}:{port}", authority.host())),
         );
-        // As scripts see it: the usual port is left out.
+        // The host as scripts see it: the default port is omitted.
         let host = if port == HTTP_PORT {
             authority.host()
         } else {
             authority.as_str()
         };
         let host = quoted(&host.to_ascii_lowercase());
-        // A `String` takes everything.
+        // Writing to a `String` never fails.
         let _ = writeln!(
             services,
             "    (name = {name}, external = (address = {address}, http = ())),"
@@ -117,7 +119,7 @@ fn outbound(reachable: &[Authority]) -> String {
     )
 }
 
-/// The main module comes first.
+/// Returns the modules of the script, the main module first.
 fn modules(launch: &Launch) -> String {
     let script = &launch.script;
     let main = script.modules.get_key_value(&script.main_module);
@@ -133,13 +135,13 @@ fn modules(launch: &Launch) -> String {
             module_kind(path)
         };
         let (path, content) = (quoted(path), quoted(content));
-        // A `String` takes everything.
+        // Writing to a `String` never fails.
         let _ = writeln!(text, "        (name = {path}, {kind} = {content}),");
     }
     text
 }
 
-/// What a module is, by the end of its name.
+/// Returns the kind of a module by its file extension.
 fn module_kind(path: &str) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rsplit_once('.').map(|(_, extension)| extension) {
@@ -150,7 +152,8 @@ fn module_kind(path: &str) -> &'static str {
     }
 }
 
-/// A binding wins over a secret of the same name, and a secret over a variable.
+/// Returns the bindings, secrets and variables of the script. A binding wins over a secret of the same name, and a
+/// secret over a variable.
 fn bindings(launch: &Launch) -> String {
     let script = &launch.script;
     let is_bound = |name: &str| script.bindings.iter().any(|binding| binding.name == name);
@@ -198,7 +201,7 @@ fn service_of(binding: &WorkerBinding) -> String {
     format!("binding:{}", binding.name)
 }
 
-/// A text in quotes; no text ends them early.
+/// Returns a quoted and escaped text.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -221,12 +224,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_leaves_its_quotes() {
+    fn quoted_text_is_escaped() {
         assert_eq!(quoted("a\"b\\\n\0ü"), "\"a\\\"b\\\\\\n\\x00ü\"");
     }
 
     #[test]
-    fn modules_are_known_by_their_ends() {
+    fn module_kind_depends_on_the_extension() {
         for (path, kind) in [
             ("a.js", "esModule"),
             ("lib.d/a", "esModule"),

@@ -1,5 +1,5 @@
-//! Requests and answers as they are handed on: without what holds for one connection alone (RFC 9110, section 7.6.1), and
-//! without the cookies of IAM, which no worker may see or set.
+//! Forwarding of requests and responses. Removes hop-by-hop headers (RFC 9110, section 7.6.1) and the cookies of IAM,
+//! which workers must neither read nor set.
 
 use std::error::Error;
 
@@ -12,7 +12,7 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 
-/// The body of a request to a worker, streamed.
+/// The streamed body of a request to a worker.
 pub(crate) type WorkerBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
 const HOP_BY_HOP: [HeaderName; 8] = [
@@ -26,7 +26,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// A request for the same host and path, with any body. The cookies of IAM stay behind.
+/// Prepares a request for forwarding: keeps host and path, and removes hop-by-hop headers and the cookies of IAM.
 pub(crate) fn request<B>(request: Request<B>) -> Request<WorkerBody>
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -47,14 +47,14 @@ where
     Request::from_parts(head, body.map_err(Into::into).boxed_unsync())
 }
 
-/// The answer as it goes on to another connection. Cookies that it sets in the name of IAM stay behind.
+/// Prepares a response for forwarding. Cookies with names of IAM are removed.
 pub(super) fn answer<B>(mut answer: Response<B>) -> Response<B> {
     strip(answer.headers_mut());
     remove_set_iam_cookies(answer.headers_mut());
     answer
 }
 
-/// Removes the cookies of IAM from what a browser sends.
+/// Removes the cookies of IAM from the request headers of a browser.
 fn remove_iam_cookies(headers: &mut HeaderMap) {
     let header::Entry::Occupied(sent) = headers.entry(header::COOKIE) else {
         return;
@@ -68,7 +68,7 @@ fn remove_iam_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// The value of a `Cookie` header without the cookies of IAM; `None` if nothing is left of it.
+/// Returns the value of a `Cookie` header without the cookies of IAM; `None` if no cookie is left.
 fn without_iam_cookies(value: &HeaderValue) -> Option<HeaderValue> {
     let pairs = value.as_bytes().split(|byte| *byte == b';');
     let others = pairs.filter(|pair| !is_of_iam(pair));
@@ -79,7 +79,7 @@ fn without_iam_cookies(value: &HeaderValue) -> Option<HeaderValue> {
         .filter(|value| !value.is_empty())
 }
 
-/// Removes the cookies that an answer sets in the name of IAM.
+/// Removes `Set-Cookie` headers with the cookie names of IAM.
 fn remove_set_iam_cookies(headers: &mut HeaderMap) {
     let header::Entry::Occupied(set) = headers.entry(header::SET_COOKIE) else {
         return;
@@ -93,7 +93,7 @@ fn remove_set_iam_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Tells whether `name=value..` is a cookie of IAM.
+/// Returns whether `name=value..` is a cookie of IAM.
 fn is_of_iam(cookie: &[u8]) -> bool {
     let name = cookie.split(|byte| matches!(byte, b'=' | b';')).next();
     name.is_some_and(|name| is_iam_cookie(&String::from_utf8_lossy(name)))
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_for_one_connection_is_not_handed_on() {
+    fn hop_by_hop_headers_are_not_forwarded() {
         let asked = Request::get("http://a.localhost:8090/x?y")
             .header("connection", "close, X-Private")
             .header("x-private", "1")
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cookies_of_iam_are_not_handed_on_in_either_direction() {
+    fn iam_cookies_are_not_forwarded_in_either_direction() {
         let asked = Request::get("/")
             .header(
                 "cookie",

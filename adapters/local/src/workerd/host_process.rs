@@ -1,5 +1,5 @@
-//! The process that hosts workers, as the server sees it. The first request for a worker starts it; when it has ended, the
-//! next request starts it again.
+//! The worker host process, from the server's side. The first request for a worker starts the process. If the process
+//! has ended, the next request starts it again.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -33,18 +33,18 @@ use crate::config::{LocalConfig, WorkerHostCommand};
 use crate::error::{LocalError, Result};
 use crate::host::SiteBody;
 
-/// Time that the process may take to respond in addition to that of a worker.
+/// Time that the process may take to respond in addition to the timeout of the worker.
 const MARGIN: Duration = Duration::from_secs(10);
-/// How long the process is waited for when it is stopped. It waits two seconds for its workers.
+/// Maximum time to wait for the process when it is stopped. The process itself waits two seconds for its workers.
 const STOP_TIME: Duration = Duration::from_secs(4);
-/// A process that ran this long is not one that keeps ending.
+/// If a process ran at least this long, its end does not count as a repeated failure.
 const STEADY: Duration = Duration::from_secs(60);
-/// The longest pause before the process is started again.
+/// Maximum pause before the process is started again.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 type SendError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The process that hosts the workers of a provider. It ends when this is dropped.
+/// The process that hosts the workers of a provider. It ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct WorkerHost {
     command: WorkerHostCommand,
@@ -56,9 +56,9 @@ pub(super) struct WorkerHost {
 #[derive(Debug, Default)]
 struct State {
     process: Option<Arc<HostProcess>>,
-    /// Number of times in succession that the process ended soon after its start.
+    /// Number of consecutive times that the process ended soon after its start.
     failures: u32,
-    /// It is not started again before.
+    /// The earliest time of the next start; `None` if it can start immediately.
     not_before: Option<Instant>,
     is_closed: bool,
 }
@@ -109,8 +109,8 @@ impl WorkerHost {
         };
         let response = sent.map_err(|error| {
             let cause = Cause::new(LocalError::Io(io::Error::other(error)));
-            tracing::warn!(%cause, worker = name, "the process that hosts workers has not responded");
-            Refusal::Ended("the process that hosts workers has ended".to_owned())
+            tracing::warn!(%cause, worker = name, "the worker host process did not respond");
+            Refusal::Ended("the worker host process has ended".to_owned())
         })?;
         if response.headers().contains_key(REFUSAL) {
             return Err(read_refusal(response).await);
@@ -118,7 +118,7 @@ impl WorkerHost {
         Ok(forward::answer(response).map(|body| body.map_err(io::Error::other).boxed()))
     }
 
-    /// Ends a worker that was removed.
+    /// Stops a worker that was deleted.
     pub(super) async fn forget(&self, name: &str) {
         let Some(process) = self.state.lock().await.process.clone() else {
             return;
@@ -128,11 +128,11 @@ impl WorkerHost {
         address(request.headers_mut(), name);
         let mark = HeaderValue::from_static("1");
         request.headers_mut().insert(FORGET, mark);
-        // One that has ended hosts no worker.
+        // An ended process hosts no workers.
         let _ = tokio::time::timeout(MARGIN, exchange(&process.socket, request)).await;
     }
 
-    /// Ends the process; it is not started any more.
+    /// Stops the process. It is never started again.
     pub(super) async fn stop(&self) {
         let mut state = self.state.lock().await;
         state.is_closed = true;
@@ -165,7 +165,7 @@ impl WorkerHost {
         let started = self.start().await;
         let process = started.map_err(|error| {
             let cause = Cause::new(error);
-            tracing::error!(%cause, "the process that hosts workers cannot be started");
+            tracing::error!(%cause, "failed to start the worker host process");
             Refusal::Failed
         })?;
         let process = Arc::new(process);
@@ -198,12 +198,12 @@ impl WorkerHost {
 
         let mut child = Command::new(&self.command.program)
             .args(&self.command.args)
-            // The secrets of the server are not for it.
+            // The process must not inherit the secrets of the server.
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("TMPDIR", std::env::temp_dir())
             .envs(self.command.env.iter().cloned())
-            // Ctrl-C is for the server, which lets answers end first.
+            // Ctrl-C reaches only the server, which completes running responses first.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(OwnedFd::from(listener))
@@ -215,10 +215,7 @@ impl WorkerHost {
             .take()
             .ok_or_else(|| io::Error::other("the process has no pipe"))?;
         lifeline.write_all(&line).await?;
-        tracing::info!(
-            pid = child.id(),
-            "the process that hosts workers was started"
-        );
+        tracing::info!(pid = child.id(), "started the worker host process");
         let (ended, has_ended) = watch::channel(false);
         tokio::spawn(follow(child, ended));
         Ok(HostProcess {
@@ -232,12 +229,12 @@ impl WorkerHost {
     }
 }
 
-/// Says which worker a request is for, whatever the visitor has set.
+/// Sets the header that names the worker, and removes the values that a visitor sent.
 fn address(headers: &mut http::HeaderMap, name: &str) {
     headers.remove(FORGET);
     match HeaderValue::from_str(name) {
         Ok(name) => drop(headers.insert(WORKER, name)),
-        // No worker has such a name.
+        // Names that are not valid in a header belong to no worker.
         Err(_) => drop(headers.remove(WORKER)),
     }
 }
@@ -255,13 +252,13 @@ async fn exchange(
 
 async fn follow(mut child: Child, ended: watch::Sender<bool>) {
     match child.wait().await {
-        Ok(status) => tracing::warn!(%status, "the process that hosts workers has ended"),
-        Err(error) => tracing::warn!(%error, "the process that hosts workers is lost"),
+        Ok(status) => tracing::warn!(%status, "the worker host process has ended"),
+        Err(error) => tracing::warn!(%error, "failed to wait for the worker host process"),
     }
     ended.send_replace(true);
 }
 
-/// How long the process waits for its start after so many failures in succession. The first start is at once.
+/// Returns the pause before the next start after this number of consecutive failures. The first restart is immediate.
 fn pause(failures: u32) -> Duration {
     if failures <= 1 {
         return Duration::ZERO;
@@ -275,14 +272,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_keeps_ending_is_started_after_growing_pauses() {
+    fn restart_pause_grows_with_failures() {
         assert_eq!((pause(0), pause(1)), (Duration::ZERO, Duration::ZERO));
         assert!(pause(2) < pause(3));
         assert_eq!(pause(40), MAX_PAUSE);
     }
 
     #[test]
-    fn no_visitor_says_which_worker_a_request_is_for() {
+    fn visitors_cannot_choose_the_worker() {
         let mut headers = http::HeaderMap::new();
         headers.insert(FORGET, HeaderValue::from_static("1"));
         headers.append(WORKER, HeaderValue::from_static("other"));

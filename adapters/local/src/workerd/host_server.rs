@@ -1,7 +1,7 @@
-//! The process that hosts workers: runs them, answers their bindings, and takes requests from the server.
+//! The worker host process: runs workers, serves their bindings, and receives requests from the server.
 //!
-//! Standard input begins with a line that says what to host, and stays open as long as the server runs. Standard output is
-//! the socket that requests come in on.
+//! The first line of standard input is the configuration. Standard input stays open as long as the server runs.
+//! Standard output is the socket that receives requests.
 
 use std::convert::Infallible;
 use std::io::{self, BufRead, Read};
@@ -33,15 +33,15 @@ use crate::error::{LocalError, Result, blocking};
 use crate::host::SiteBody;
 use crate::stores::Stores;
 
-/// The longest first line, in bytes.
+/// Maximum length of the configuration line, in bytes.
 const MAX_START: u64 = 64 * 1024;
 
-/// Hosts the workers of a data folder for the server that started this process, until that server ends. It is what the
-/// command of [`LocalConfig::worker_host`] calls.
+/// Hosts the workers of a data folder for the server that started this process. Returns when that server ends. The
+/// command of [`LocalConfig::worker_host`] calls it.
 ///
 /// # Errors
-/// [`LocalError::Invalid`] if a server did not start this process; [`LocalError::Io`] if the memory cannot be limited or the
-/// folder cannot be opened.
+/// [`LocalError::Invalid`] if a server did not start this process. [`LocalError::Io`] if the memory cannot be limited
+/// or the folder cannot be opened.
 pub async fn run_worker_host(clock: Arc<dyn Clock>) -> Result<()> {
     let start = blocking(|| read_start(&mut io::stdin().lock())).await?;
     let listener = inherited_listener()?;
@@ -49,7 +49,7 @@ pub async fn run_worker_host(clock: Arc<dyn Clock>) -> Result<()> {
     let workers = workers_of(start, clock).await?;
     let (end, ended) = oneshot::channel();
     std::thread::spawn(move || {
-        // Nothing more is written: it closes when the server ends.
+        // No more data arrives; the input closes when the server ends.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         end.send(())
     });
@@ -65,7 +65,8 @@ fn read_start(input: &mut impl BufRead) -> Result<HostStart> {
     let mut line = String::new();
     input.take(MAX_START).read_line(&mut line)?;
     serde_json::from_str(&line).map_err(|_| {
-        let what = "only the server starts this command: standard input does not say what to host";
+        let what =
+            "this command must be started by the server: standard input has no valid configuration";
         LocalError::Invalid(what.to_owned())
     })
 }
@@ -77,7 +78,7 @@ fn inherited_listener() -> Result<UnixListener> {
     Ok(UnixListener::from_std(listener)?)
 }
 
-/// Limits the memory of this process and of those it starts, and allows it all files that it may open.
+/// Limits the memory of this process and its child processes, and raises the limit of open files to the maximum.
 fn limit_process(memory: u64) -> Result<()> {
     let allowed = getrlimit(Resource::Data).maximum;
     let memory = allowed.map_or(memory, |allowed| allowed.min(memory));
@@ -92,7 +93,7 @@ fn limit_process(memory: u64) -> Result<()> {
         ..files
     };
     setrlimit(Resource::Nofile, files).map_err(io::Error::from)?;
-    // A statement that needs more fails, instead of this process.
+    // A statement that needs more memory fails, instead of this process.
     let connection = Connection::open_in_memory()?;
     let half = i64::try_from(memory / 2).unwrap_or(i64::MAX);
     connection.pragma_update_and_check(None, "hard_heap_limit", half, |_| Ok(()))?;
@@ -128,7 +129,7 @@ async fn accept(listener: UnixListener, workers: Workers) {
             async move { Ok::<_, Infallible>(respond(&workers, request).await) }
         });
         let connection = server::Builder::new().serve_connection(TokioIo::new(stream), respond);
-        // The server notices one that breaks.
+        // The server detects broken connections.
         tokio::spawn(connection);
     }
 }
@@ -144,7 +145,7 @@ async fn respond(workers: &Workers, mut request: Request<Incoming>) -> Response<
     }
     match workers.send(name, forward::request(request)).await {
         Ok(mut response) => {
-            // What a worker says is never a refusal.
+            // A response of a worker is never a refusal of the host.
             response.headers_mut().remove(REFUSAL);
             response
         }

@@ -1,4 +1,4 @@
-//! Tells the process that hosts workers which platforms are suspended: the server knows, over a Unix socket.
+//! Queries of platform suspensions: the worker host process asks the server over a Unix socket.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -18,14 +18,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{UnixListener, UnixStream};
 
-/// How long the server may take to respond.
+/// Maximum time that the server may take to respond.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest response, in bytes.
+/// Maximum length of a response, in bytes.
 const MAX_RESPONSE: usize = 16;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Responds to [`RemoteSuspensions`] until it is aborted.
+/// Serves the queries of [`RemoteSuspensions`] until the task is aborted.
 pub(super) async fn serve_suspensions(
     listener: UnixListener,
     suspensions: Option<Arc<dyn PlatformSuspensions>>,
@@ -42,7 +42,7 @@ pub(super) async fn serve_suspensions(
             async move { Ok::<_, Infallible>(respond(suspensions.as_deref(), &request).await) }
         });
         let connection = server::Builder::new().serve_connection(TokioIo::new(stream), respond);
-        // One that breaks is no response, which suspends everything.
+        // A broken connection gives no response, and the host then treats every platform as suspended.
         tokio::spawn(connection);
     }
 }
@@ -65,7 +65,7 @@ async fn respond(
     response
 }
 
-/// The suspensions that the server knows.
+/// The suspensions that the server knows, queried over its socket.
 #[derive(Debug)]
 pub(super) struct RemoteSuspensions {
     socket: PathBuf,
@@ -83,7 +83,7 @@ impl RemoteSuspensions {
         let request = Request::get(format!("/{platform}")).body(Empty::<Bytes>::new())?;
         let response = sender.send_request(request).await?;
         if response.status() != StatusCode::OK {
-            return Err("the server does not know".into());
+            return Err("the suspension state is unknown to the server".into());
         }
         let body = Limited::new(response.into_body(), MAX_RESPONSE).collect();
         let body = body.await?.to_bytes();
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn suspensions_are_known_over_the_socket_and_unknown_without_it() {
+    async fn suspensions_are_queried_over_the_socket() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("suspensions");
         let platforms = ["platform-1", "platform-2", "platform-3"];

@@ -1,5 +1,5 @@
-//! What the server and the process that hosts workers tell each other: requests and responses of HTTP over a Unix socket,
-//! with headers that no visitor and no worker can set.
+//! The protocol between the server and the worker host process: HTTP over a Unix socket, with headers that neither
+//! visitors nor workers can set.
 
 use std::path::PathBuf;
 
@@ -12,38 +12,38 @@ use serde::{Deserialize, Serialize};
 use super::WorkerdOptions;
 use super::refusal::Refusal;
 
-/// Names the worker that a request is for.
+/// The header that names the worker of a request.
 pub(super) const WORKER: HeaderName = HeaderName::from_static("x-core-worker");
-/// Marks a request that ends the worker.
+/// The header that marks a request to stop the worker.
 pub(super) const FORGET: HeaderName = HeaderName::from_static("x-core-forget");
-/// Marks a response whose body is a refusal.
+/// The header that marks a response whose body is a refusal.
 pub(super) const REFUSAL: HeaderName = HeaderName::from_static("x-core-refusal");
 
-/// The longest refusal, in bytes.
+/// Maximum length of a refusal, in bytes.
 const MAX_REFUSAL: usize = 256 * 1024;
 
-/// The configuration of the process, which is the first line of its standard input.
+/// The configuration of the process: the first line of its standard input.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HostStart {
-    /// The data folder.
+    /// The path of the data folder.
     pub(super) root: PathBuf,
-    /// The program that runs workers.
+    /// The path of the `workerd` program.
     pub(super) workerd: PathBuf,
-    /// The options of workers.
+    /// The options for running workers.
     pub(super) options: WorkerdOptions,
-    /// Services that workers can reach wherever they run.
+    /// Services that workers can reach at any address, as `host:port`.
     pub(super) reachable: Vec<String>,
-    /// The socket that tells which platforms are suspended.
+    /// The path of the socket for queries of platform suspensions.
     pub(super) suspensions: PathBuf,
 }
 
-/// A refusal as the body of a response.
+/// Encodes a refusal as the body of a response.
 pub(super) fn write_refusal(refusal: &Refusal) -> Vec<u8> {
     serde_json::to_vec(refusal).unwrap_or_default()
 }
 
-/// The refusal of a marked response.
+/// Decodes the refusal of a marked response.
 pub(super) async fn read_refusal<B>(response: Response<B>) -> Refusal
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_refusal_is_read_as_it_was_written() {
+    async fn refusal_survives_encoding() {
         for refusal in [
             Refusal::Missing,
             Refusal::Ended("line one\nzwei".to_owned()),

@@ -1,4 +1,4 @@
-//! What a worker is started with.
+//! The data that is required to start a worker.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::names::digest;
 use crate::secrets;
 use crate::worker::{self, WorkerScript};
 
-/// A worker as it is to run.
+/// A worker with everything that its process needs.
 #[derive(Debug)]
 pub(super) struct Launch {
-    /// Changes when anything it is started with does.
+    /// A digest that changes with the manifest, the script and the secrets.
     pub(super) identity: String,
     pub(super) name: String,
     pub(super) owner: String,
@@ -22,7 +22,7 @@ pub(super) struct Launch {
     pub(super) secrets: BTreeMap<String, Secret>,
 }
 
-/// What a worker would be started with now; `None` when there is no such worker.
+/// Returns the identity with which the worker would be started now; `None` if the worker does not exist.
 pub(super) fn identity(data: &DataDir, name: &str) -> Result<Option<String>> {
     let resource = worker::worker(name);
     let Some(manifest) = Manifest::read(data, &resource)? else {
@@ -36,10 +36,10 @@ pub(super) fn identity(data: &DataDir, name: &str) -> Result<Option<String>> {
     Ok(Some(digest(&parts.each_ref().map(String::as_bytes))))
 }
 
-/// Reads a worker to start it; `None` when there is no such worker.
+/// Reads a worker to start it. Returns `None` if the worker does not exist.
 pub(super) fn read(data: &DataDir, name: &str) -> Result<Option<Launch>> {
     let resource = worker::worker(name);
-    // First: when something changes from here on, the next request sees another identity.
+    // The identity is read first. If anything changes afterwards, the next request sees another identity.
     let Some(identity) = identity(data, name)? else {
         return Ok(None);
     };

@@ -1,5 +1,5 @@
-//! What a process says: the end of it is the reason when the process ends. Secrets and the paths of this machine are taken
-//! out before anybody sees it.
+//! The output of a worker process. Its last lines are the reason when the process ends. Secrets and paths of this
+//! machine are removed first.
 
 use std::collections::VecDeque;
 
@@ -7,28 +7,28 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 use super::capnp::SERVICE;
 
-/// How much of a line is read at once, in bytes.
+/// Maximum number of bytes of a line that are read at once.
 const LINE: u64 = 8 * 1024;
-/// How many lines are remembered.
+/// Maximum number of lines that are kept.
 const LINES: usize = 12;
-/// A shorter text is no secret, and would be found everywhere.
+/// Minimum length of a hidden text, in bytes. A shorter text is not secret and would match everywhere.
 const SHORTEST: usize = 4;
 
-/// The last lines a process has written.
+/// The last lines of a process's output.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     lines: VecDeque<String>,
-    /// What is taken out of them.
+    /// The texts that are replaced by `***`.
     hidden: Vec<String>,
 }
 
 impl Tail {
-    /// Takes these texts out, each line of them.
+    /// Creates an empty tail that hides each line of these texts.
     pub(super) fn hiding<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let lines = texts.into_iter().flat_map(str::lines);
         let hidden = lines.filter(|line| line.len() >= SHORTEST);
         let mut hidden: Vec<String> = hidden.map(str::to_owned).collect();
-        // The longest first: one may be a part of another.
+        // The longest texts come first, because one may contain another.
         hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
         Self {
             lines: VecDeque::new(),
@@ -36,7 +36,7 @@ impl Tail {
         }
     }
 
-    /// Reads until the other end closes.
+    /// Reads the output until it closes.
     pub(super) async fn follow(&mut self, worker: &str, output: impl AsyncRead + Unpin) {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();
@@ -61,7 +61,7 @@ impl Tail {
         self.lines.push_back(line);
     }
 
-    /// The lines as one text.
+    /// Returns the lines as one text, without the service prefix of `workerd`.
     pub(super) fn text(&self) -> String {
         let prefix = format!("service {SERVICE}: ");
         let lines = self.lines.iter();
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_last_lines_are_known_without_what_is_hidden() {
+    async fn last_lines_are_kept_without_hidden_texts() {
         let mut tail = Tail::hiding(["open sesame\nsecond line", "open", "x"]);
         let output = format!(
             "{}service worker: Uncaught: open sesame, opening\nx second line\n",

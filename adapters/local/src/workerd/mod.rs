@@ -1,18 +1,19 @@
-//! Running workers with `workerd`, the runtime of Cloudflare's workers.
+//! Execution of workers with `workerd`, the runtime of Cloudflare's workers.
 //!
-//! Each worker that is asked runs in a process of its own: a script that does not compile, ends or never answers takes no
-//! other with it. A process is started by the first request for its worker, replaced when script or secrets have changed,
-//! and stopped when nobody asks for a while; there are never more than [`WorkerdOptions::processes`]. One that ends is
-//! started again by the next request, after a pause that doubles each time.
+//! Each worker runs in its own process, so that a script that fails to compile, ends or hangs does not affect other
+//! workers. The first request for a worker starts its process. A change of script or secrets replaces the process, and
+//! an idle process is stopped. At most [`WorkerdOptions::processes`] run at the same time. If a process ends, the next
+//! request starts it again, after a pause that doubles each time.
 //!
-//! Process and provider speak over two Unix sockets in a folder that only this user can look into: the requests go in over
-//! the one, what the script asks of its bindings comes out over the other. A process can reach nothing but what its own
-//! worker is bound to, and nothing of the environment of this process. It ends with the provider: a pipe that is never
-//! written to tells its guard, a shell, when the other end has gone, however that came about.
+//! Provider and process communicate over two Unix sockets in a folder that only the current user can access. One
+//! carries requests to the worker; the other carries the requests of the script to its bindings. A process can access
+//! only the bindings of its own worker, and it does not inherit the environment of the provider. Its guard, a shell,
+//! waits for a pipe that the provider holds open. When the provider ends for any reason, the pipe closes and the guard
+//! stops the process.
 //!
-//! All of this, the bindings included, can be hosted by a process of its own ([`LocalConfig::worker_host`]), whose memory is
-//! limited: what workers make of it then never harms the server. The server sends requests to it over a Unix socket and
-//! starts it again when it has ended.
+//! A separate process can host all workers and their bindings ([`LocalConfig::worker_host`]). Its memory is limited, so
+//! that workers cannot harm the server. The server sends requests to it over a Unix socket and starts it again if it
+//! has ended.
 //!
 //! [`LocalConfig::worker_host`]: crate::LocalConfig::worker_host
 
@@ -52,32 +53,32 @@ pub use host_server::run_worker_host;
 pub(crate) use pool::Workers;
 pub use program::{Workerd, find_workerd};
 
-/// How workers are run.
+/// The options for running workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkerdOptions {
-    /// How many workers run at a time, each in a process with some 60 MB; the one that has waited longest for a request
-    /// makes room for another. 16 by default.
+    /// Maximum number of workers that run at the same time, each in a process of about 60 MB. If another worker must
+    /// start, the longest unused one is stopped. Default: 16.
     pub processes: usize,
-    /// After how long without a request a worker is stopped. 5 minutes by default.
+    /// Time without requests after which a worker is stopped. Default: 5 minutes.
     #[serde(with = "duration_text")]
     pub idle: Duration,
-    /// How long a worker may take until its answer begins. 30 seconds by default.
+    /// Maximum time until a worker's response starts. Default: 30 seconds.
     #[serde(with = "duration_text")]
     pub answer_timeout: Duration,
-    /// Whether scripts may fetch from this machine and from private networks too. Not by default.
+    /// If `true`, scripts may also fetch from this machine and from private networks. Default: `false`.
     pub private_network: bool,
-    /// Hosts workers and their bindings in a process of their own, if the program can start itself as one. Default: `true`.
+    /// If `true`, a separate process hosts workers and their bindings, if the program supports it. Default: `true`.
     pub process: bool,
-    /// Maximum memory of that process, and of the process of each worker, in bytes; at least 768 MiB, of which a worker needs
-    /// some 550 to start. Default: 1 GiB.
+    /// Maximum memory of that process and of each worker process, in bytes. Minimum: 768 MiB; a worker needs about 550
+    /// MiB to start. Default: 1 GiB.
     pub memory: u64,
     /// The limits of the calls that workers make to their bindings.
     pub bindings: BindingLimits,
 }
 
 impl WorkerdOptions {
-    /// The least [`WorkerdOptions::memory`] with which workers start.
+    /// Minimum of [`WorkerdOptions::memory`], in bytes.
     pub const MIN_MEMORY: u64 = 768 * 1024 * 1024;
 }
 

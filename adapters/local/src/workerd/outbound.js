@@ -1,4 +1,5 @@
-// What a worker fetches: from services that it is let reach wherever they run, and else from where the network allows.
+// Routes the outbound requests of a worker: requests to additional services go directly to them, all others to the
+// network.
 export default {
   fetch(request, env) {
     const { protocol, host } = new URL(request.url);

@@ -1,4 +1,4 @@
-//! The workers that a worker can call.
+//! The interface through which a worker calls other workers.
 
 use async_trait::async_trait;
 use http::{Request, Response};
@@ -7,7 +7,7 @@ use super::forward::WorkerBody;
 use super::refusal::Refusal;
 use crate::host::SiteBody;
 
-/// The workers of the provider, as one of them sees the others.
+/// The workers of the provider, as callable from a worker's bindings.
 #[async_trait]
 pub(super) trait Peers: Send + Sync + std::fmt::Debug {
     /// Sends a request to a worker.

@@ -1,4 +1,4 @@
-//! The workers that run.
+//! The pool of running workers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -28,31 +28,31 @@ use crate::host::SiteBody;
 use crate::stores::Stores;
 use crate::suspension_gate::SuspensionGate;
 
-/// The most requests one worker works on at a time; also what ends workers that call each other in a circle.
+/// Maximum number of concurrent requests to one worker. It also stops workers that call each other in a circle.
 const MOST_AT_ONCE: usize = 256;
-/// The longest pause before a worker that has ended is started again.
+/// Maximum pause before a worker that has ended is started again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// A worker that ran this long is not one that keeps ending.
+/// If a worker ran at least this long, its end does not count as a repeated failure.
 const STEADY: Duration = Duration::from_secs(60);
-/// How long processes are waited for when all are stopped.
+/// Maximum time to wait for the processes when all are stopped.
 const STOP_TIME: Duration = Duration::from_secs(2);
 
-/// The workers of one provider. Cheap to clone; they end with the last clone.
+/// The workers of one provider. Cheap to clone; the processes end when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Workers(Arc<Inner>);
 
-/// Workers that are not kept from ending.
+/// A weak reference to the workers, which does not keep their processes running.
 #[derive(Clone, Debug)]
 struct WeakWorkers(Weak<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     stores: Stores,
-    /// The same stores for the bindings, on threads of their own.
+    /// The same stores with dedicated threads, for the bindings.
     binding_stores: Stores,
     config: Arc<LocalConfig>,
     slots: Mutex<Slots>,
-    /// The process that hosts the workers; without it this one does.
+    /// The worker host process; `None` if this process hosts the workers.
     #[cfg(unix)]
     host: Option<WorkerHost>,
 }
@@ -60,7 +60,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Slots {
     by_name: HashMap<String, Slot>,
-    /// Somebody looks after those that nobody asks.
+    /// Whether the task that stops idle workers is running.
     is_watched: bool,
     is_closed: bool,
 }
@@ -71,18 +71,18 @@ struct Slot {
     failures: Option<Failures>,
 }
 
-/// That the process of a worker has ended by itself, the last time and those before it.
+/// The consecutive failures of a worker: its process ended unexpectedly.
 #[derive(Debug)]
 struct Failures {
     identity: String,
     count: u32,
-    /// Until then it is not started again.
+    /// The earliest time of the next start.
     until: Instant,
     refusal: Refusal,
 }
 
 impl Workers {
-    /// The workers of a provider. None runs yet.
+    /// Creates the pool. No worker runs yet.
     ///
     /// # Errors
     /// [`LocalError::Io`] if the threads of the bindings cannot be prepared.
@@ -97,22 +97,22 @@ impl Workers {
         })))
     }
 
-    /// Where workers and sites lie.
+    /// Returns the stores that contain the workers and sites.
     pub(crate) fn stores(&self) -> &Stores {
         &self.0.stores
     }
 
-    /// The addresses of sites and workers.
+    /// Returns the addresses of sites and workers.
     pub(crate) fn addresses(&self) -> &SiteAddress {
         &self.0.config.sites
     }
 
-    /// Refuses visitors of suspended platforms.
+    /// Returns a gate that refuses visitors of suspended platforms.
     pub(crate) fn suspension_gate(&self) -> SuspensionGate {
         SuspensionGate::new(self.0.config.suspensions.clone())
     }
 
-    /// Sends a request to a worker, starting it when it does not run as it is stored now.
+    /// Sends a request to a worker. Starts the worker if no process runs its current version.
     pub(crate) async fn send(
         &self,
         name: &str,
@@ -128,19 +128,19 @@ impl Workers {
             Ok(answer) => Ok(answer),
             Err(SendError::Ended(reason)) => Err(self.slots().await.ended(name, &process, reason)),
             Err(SendError::Silent) => {
-                // It may never answer again: the next request has another one.
+                // The process may hang, so the next request starts another one.
                 self.slots().await.dismiss(name, &process);
                 Err(Refusal::Silent)
             }
             Err(SendError::Broken(cause)) => {
                 let cause = Cause::new(LocalError::Io(std::io::Error::other(cause)));
-                tracing::warn!(%cause, worker = name, "a worker's answer broke off");
+                tracing::warn!(%cause, worker = name, "the connection to a worker broke");
                 Err(Refusal::Ended("the connection broke".to_owned()))
             }
         }
     }
 
-    /// Ends a worker that was removed.
+    /// Stops a worker that was deleted.
     pub(crate) async fn forget(&self, name: &str) {
         #[cfg(unix)]
         if let Some(host) = &self.0.host {
@@ -149,7 +149,7 @@ impl Workers {
         self.slots().await.by_name.remove(name);
     }
 
-    /// Ends all that run, and starts none any more.
+    /// Stops all workers. No worker is started any more.
     pub(crate) async fn stop(&self) {
         #[cfg(unix)]
         if let Some(host) = &self.0.host {
@@ -163,10 +163,10 @@ impl Workers {
         let ends: Vec<_> = stopped.iter().map(|process| process.watch_end()).collect();
         drop(stopped);
         let ended = ends.into_iter().map(|mut end| async move {
-            // The other end is gone only after the process.
+            // The channel closes only after the process has ended.
             let _ = end.wait_for(Option::is_some).await;
         });
-        // One that is still answering ends with this process.
+        // A worker that is still responding ends with this process.
         let _ = tokio::time::timeout(STOP_TIME, join_all(ended)).await;
     }
 
@@ -232,7 +232,7 @@ impl Workers {
     }
 }
 
-/// The process that is to host the workers.
+/// Returns the worker host process, if it is configured.
 #[cfg(unix)]
 fn host_of(config: &Arc<LocalConfig>) -> Option<WorkerHost> {
     let (command, workerd) = (config.worker_host.clone()?, config.workerd.clone()?);
@@ -252,7 +252,7 @@ fn bindings_of(
 
 fn failed(worker: &str, error: LocalError) -> Refusal {
     let cause = Cause::new(error);
-    tracing::error!(%cause, worker, "a worker cannot be started");
+    tracing::error!(%cause, worker, "failed to start a worker");
     Refusal::Failed
 }
 
@@ -269,13 +269,13 @@ impl Peers for WeakWorkers {
 }
 
 impl WeakWorkers {
-    /// The workers, while they are there.
+    /// Returns the workers; `None` if they were dropped.
     fn upgrade(&self) -> Option<Workers> {
         self.0.upgrade().map(Workers)
     }
 }
 
-/// Ends those that nobody has asked for a while, as long as there are workers.
+/// Stops idle workers periodically, until the pool is dropped.
 async fn stop_idle(workers: WeakWorkers, idle: Duration) {
     loop {
         tokio::time::sleep((idle / 2).max(Duration::from_millis(10))).await;
@@ -294,13 +294,13 @@ async fn stop_idle(workers: WeakWorkers, idle: Duration) {
     }
 }
 
-/// Nobody waits for an answer or reads one.
+/// Returns whether no request waits for a response or reads one.
 fn is_unused(process: &Arc<Process>) -> bool {
     Arc::strong_count(process) == 1
 }
 
 impl Slots {
-    /// The process of a worker if it runs as it is stored now.
+    /// Returns the process of a worker if it runs the version with this identity.
     fn running(&mut self, name: &str, identity: &str) -> Result<Option<Arc<Process>>, Refusal> {
         if self.is_closed {
             return Err(Refusal::Busy);
@@ -326,7 +326,7 @@ impl Slots {
         }
     }
 
-    /// Ends the one that has waited longest for a request when as many run as may.
+    /// Stops the longest unused worker if the maximum number of workers is running. Returns an error if all are in use.
     fn evict_idle(&mut self, most: usize) -> Result<(), Refusal> {
         let running = |slot: &Slot| slot.process.is_some();
         if self.by_name.values().filter(|slot| running(slot)).count() < most {
@@ -352,7 +352,7 @@ impl Slots {
         slot.process = Some(Arc::clone(process));
     }
 
-    /// Notes that a process has ended.
+    /// Records that a process has ended.
     fn ended(&mut self, name: &str, process: &Arc<Process>, reason: String) -> Refusal {
         let refusal = refusal_of(process, reason.clone());
         if let Some(slot) = self.slot_of(name, process) {
@@ -368,7 +368,7 @@ impl Slots {
         }
     }
 
-    /// The slot of a worker while this is its process.
+    /// Returns the slot of a worker if this is its current process.
     fn slot_of(&mut self, name: &str, process: &Arc<Process>) -> Option<&mut Slot> {
         let slot = self.by_name.get_mut(name)?;
         let is_current = slot
@@ -395,7 +395,8 @@ impl Slot {
     }
 }
 
-/// How long a worker waits that has ended so often. One that had answered is started again at once the first time.
+/// Returns the pause before the next start after this number of failures. If the worker had responded before, the first
+/// restart is immediate.
 fn pause(count: u32, has_answered: bool) -> Duration {
     if has_answered && count == 1 {
         return Duration::ZERO;
@@ -417,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_the_longest() {
+    fn pauses_double_up_to_the_maximum() {
         let millis = |count, has_answered| pause(count, has_answered).as_millis();
         assert_eq!((millis(1, true), millis(1, false)), (0, 200));
         assert_eq!((millis(2, true), millis(3, true)), (400, 800));

@@ -1,4 +1,4 @@
-//! One running worker.
+//! The process of one running worker.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -40,9 +40,10 @@ use crate::host::SiteBody;
 
 const SETTINGS: &str = "worker.capnp";
 
-/// Starts the program with the socket it listens on, and ends it when standard input closes: that is the end of a pipe
-/// that the provider holds, so it closes when the provider ends in whatever way. Then, or when the program ends by itself,
-/// removes the folder of the sockets. Standard output is the socket, all that is written goes to standard error.
+/// A shell script that starts the program with its listening socket. It stops the program when standard input closes:
+/// that is a pipe that the provider holds open, so it closes when the provider ends for any reason. When the program
+/// has ended, the script deletes the folder of the sockets. Standard output is the socket; all output goes to standard
+/// error.
 const GUARD: &str = r#"
 folder=$1
 shift
@@ -59,26 +60,27 @@ rm -rf "$folder"
 exit $status
 "#;
 
-/// The response to a call above the number of connections.
+/// The response to a call that exceeds the number of connections.
 const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 429 Too many calls to bindings at a time\r\n\
 content-length: 0\r\nconnection: close\r\n\r\n";
 
-/// The most that a connection of bindings holds of a request's head and of a response that is not read, in bytes.
+/// Maximum number of buffered bytes of a request head, and of an unread response, per connection of a binding.
 const MAX_BUFFER: usize = 64 * 1024;
 
-/// How long is waited for the reason when a connection ends early.
+/// Maximum time to wait for the reason when a connection ends early.
 const REASON_TIME: Duration = Duration::from_secs(1);
 
-/// One running worker. Dropping it ends the process; whoever waits for an answer, or still reads one, holds it.
+/// The process of one running worker. Dropping it stops the process. Every request holds a clone until its response has
+/// been read.
 #[derive(Debug)]
 pub(super) struct Process {
-    /// What it runs, see [`Launch`].
+    /// The identity of what the process runs, see [`Launch`].
     pub(super) identity: String,
     pub(super) started_at: Instant,
     socket: PathBuf,
     last_used: Mutex<Instant>,
     has_answered: AtomicBool,
-    /// Why it has ended.
+    /// The reason for the end of the process; `None` while it runs.
     end: watch::Receiver<Option<String>>,
     bindings: JoinHandle<()>,
     _lifeline: ChildStdin,
@@ -86,19 +88,19 @@ pub(super) struct Process {
     _sockets: tempfile::TempDir,
 }
 
-/// Why a request was not answered.
+/// The reason for which a request has no response.
 #[derive(Debug)]
 pub(super) enum SendError {
-    /// The process has ended; says why.
+    /// The process has ended; contains the reason.
     Ended(String),
-    /// No answer began in time.
+    /// No response started in time.
     Silent,
-    /// The connection broke, and the process goes on.
+    /// The connection broke, but the process still runs.
     Broken(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Process {
-    /// Starts a process. Requests can be sent at once: they wait until it listens, or has ended.
+    /// Starts a process. Requests can be sent immediately: they wait until the process listens or has ended.
     pub(super) fn start(
         workerd: &Workerd,
         launch: &Launch,
@@ -129,7 +131,7 @@ impl Process {
             .current_dir(settings.path())
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
-            // Ctrl-C is for the provider, which lets answers end first.
+            // Ctrl-C reaches only the provider, which completes running responses first.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(OwnedFd::from(listener))
@@ -141,7 +143,7 @@ impl Process {
         let (ended, end) = watch::channel(None);
         let tail = tail_of(launch, workerd, &[sockets.path(), settings.path()]);
         tokio::spawn(follow(launch.name.clone(), child, output, tail, ended));
-        tracing::info!(worker = launch.name, "a worker was started");
+        tracing::info!(worker = launch.name, "started a worker");
         Ok(Self {
             identity: launch.identity.clone(),
             started_at: Instant::now(),
@@ -156,22 +158,22 @@ impl Process {
         })
     }
 
-    /// Why it has ended; `None` while it runs.
+    /// Returns the reason for the end of the process; `None` while it runs.
     pub(super) fn end(&self) -> Option<String> {
         self.end.borrow().clone()
     }
 
-    /// Tells when it has ended, also to those who do not keep it from ending.
+    /// Returns a receiver that is notified when the process ends. It does not keep the process running.
     pub(super) fn watch_end(&self) -> watch::Receiver<Option<String>> {
         self.end.clone()
     }
 
-    /// Whether it has ever answered; one that ends before was not able to start.
+    /// Returns whether the process has ever responded. A process that ends before that was unable to start.
     pub(super) fn has_answered(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
     }
 
-    /// Notes that a request is for it.
+    /// Records that the process is used now.
     pub(super) fn touch(&self) {
         *self
             .last_used
@@ -179,7 +181,7 @@ impl Process {
             .unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// When the last request for it came in.
+    /// Returns the time of the last use.
     pub(super) fn last_used(&self) -> Instant {
         *self
             .last_used
@@ -187,8 +189,8 @@ impl Process {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request. Both bodies are streamed; the answer holds the process until it is read. The time-out begins anew
-    /// with every part of the request.
+    /// Sends a request. Both bodies are streamed, and the response keeps the process running until it has been read.
+    /// The timeout restarts with every part of the request body.
     pub(super) async fn send(
         self: &Arc<Self>,
         request: Request<WorkerBody>,
@@ -207,7 +209,7 @@ impl Process {
             }
             Err(error) => error,
         };
-        // Mostly because the process has just ended.
+        // The usual cause is that the process has just ended.
         match tokio::time::timeout(REASON_TIME, self.ended()).await {
             Ok(reason) => Err(SendError::Ended(reason)),
             Err(_) => Err(SendError::Broken(error)),
@@ -220,7 +222,7 @@ impl Process {
     ) -> Result<Response<Incoming>, Box<dyn std::error::Error + Send + Sync>> {
         let stream = UnixStream::connect(&self.socket).await?;
         let (mut sender, connection) = client::handshake(TokioIo::new(stream)).await?;
-        // Ends with the answer, or when nobody reads it any more.
+        // The task ends when the response has been read or dropped.
         tokio::spawn(connection);
         Ok(sender.send_request(request).await?)
     }
@@ -246,7 +248,7 @@ impl Drop for Process {
     }
 }
 
-/// A request, and when the last part of it was sent.
+/// Returns the request with a receiver of the time at which its last part was sent.
 pub(super) fn with_progress(
     request: Request<WorkerBody>,
 ) -> (Request<WorkerBody>, watch::Receiver<Instant>) {
@@ -261,7 +263,7 @@ pub(super) fn with_progress(
     (request, progress)
 }
 
-/// Returns when this long nothing has moved.
+/// Returns when no progress was made for the duration of the timeout.
 pub(super) async fn no_progress(progress: watch::Receiver<Instant>, timeout: Duration) {
     loop {
         let until = *progress.borrow() + timeout;
@@ -272,7 +274,7 @@ pub(super) async fn no_progress(progress: watch::Receiver<Instant>, timeout: Dur
     }
 }
 
-/// What a process says, without secrets and paths.
+/// Returns the tail of a process's output that hides secrets and paths.
 fn tail_of(launch: &Launch, workerd: &Workerd, folders: &[&Path]) -> Tail {
     let secrets = launch
         .secrets
@@ -283,7 +285,7 @@ fn tail_of(launch: &Launch, workerd: &Workerd, folders: &[&Path]) -> Tail {
     Tail::hiding(secrets.chain(paths.iter().map(String::as_str)))
 }
 
-/// Follows a process to its end.
+/// Reads the output of a process until it ends, and reports its end.
 async fn follow(
     worker: String,
     mut child: Child,
@@ -305,7 +307,7 @@ async fn answer_bindings(listener: UnixListener, bindings: Arc<Bindings>) {
     let connections = Arc::new(Semaphore::new(bindings.max_connections()));
     loop {
         let Ok((mut stream, _)) = listener.accept().await else {
-            // Out of descriptors, mostly: others are closed meanwhile.
+            // Usually the process lacks file descriptors until others are closed.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -329,7 +331,7 @@ async fn answer_bindings(listener: UnixListener, bindings: Arc<Bindings>) {
     }
 }
 
-/// An answer whose process stays while it is read.
+/// A response body that keeps its process running until it has been read.
 #[derive(Debug)]
 struct Held {
     body: Incoming,

@@ -1,4 +1,5 @@
-//! Workers run on Unix alone: on other systems [`super::find_workerd`] finds nothing, and nothing here is called.
+//! A placeholder for systems other than Unix, on which workers cannot run. [`super::find_workerd`] returns `None`
+//! there, so these methods are never called.
 
 use std::sync::Arc;
 use std::time::Duration;

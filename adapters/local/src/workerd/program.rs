@@ -1,19 +1,19 @@
-//! Where the program is.
+//! The location of the `workerd` program.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// A `workerd` that was found.
+/// A `workerd` program that exists and can be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workerd {
     program: PathBuf,
 }
 
 impl Workerd {
-    /// The program at this path, or, when npm has put a script there, the one that script would start. `None` when there is
-    /// no file that can be run.
+    /// Returns the program at this path. If the path is the start script of the npm package, returns the program that
+    /// the script would start. Returns `None` if no executable file exists.
     #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok().filter(|path| is_program(path))?;
@@ -25,19 +25,19 @@ impl Workerd {
         Some(Self { program })
     }
 
-    /// The program itself.
+    /// Returns the path of the program.
     #[must_use]
     pub fn program(&self) -> &Path {
         &self.program
     }
 }
 
-/// Looks for `workerd` in the folders of a search path (`PATH`), then where npm would have put it for the folder that
-/// `data_folder` lies in: `node_modules/.bin`.
+/// Searches for `workerd` in the folders of a search path (`PATH`), then in `node_modules/.bin` next to the data
+/// folder, where npm would install it.
 #[must_use]
 pub fn find_workerd(search_path: Option<&OsStr>, data_folder: &Path) -> Option<Workerd> {
     let listed = search_path.into_iter().flat_map(std::env::split_paths);
-    // An empty entry would be the folder the process happens to be in.
+    // An empty entry would mean the current folder of the process.
     let listed = listed.filter(|folder| folder.is_absolute());
     let beside = data_folder.parent().unwrap_or(Path::new(""));
     let folders = listed.chain([beside.join("node_modules/.bin")]);
@@ -63,7 +63,7 @@ fn is_script(path: &Path) -> bool {
     read.is_ok() && start == *b"#!"
 }
 
-/// The program that the script of the npm package starts, without Node.js: `workerd/bin/workerd` lies beside
+/// Returns the program that the script of the npm package would start with Node.js. `workerd/bin/workerd` is next to
 /// `@cloudflare/workerd-{system}/bin/workerd`.
 fn beside_script(script: &Path) -> Option<PathBuf> {
     let modules = script.ancestors().nth(3)?;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_path_goes_before_the_modules_beside_the_data_folder() {
+    fn search_path_is_preferred_to_node_modules() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let data = root.join("data");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_of_the_npm_package_is_passed_over_for_the_program_it_starts() {
+    fn npm_script_is_replaced_by_the_program_it_starts() {
         let folder = tempfile::tempdir().unwrap();
         let modules = folder.path().canonicalize().unwrap().join("node_modules");
         program(&modules.join("workerd/bin/workerd"), "#!/usr/bin/env node");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_not_found() {
+    fn files_that_are_not_executable_are_not_found() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("workerd"), "text").unwrap();
         assert_eq!(Workerd::at(&folder.path().join("workerd")), None);

@@ -1,31 +1,32 @@
-//! The reasons for which a worker does not respond, and the responses in its place. No response contains the worker's console.
+//! The reasons for which a worker does not respond, and the responses in its place. No response contains the output of
+//! the worker.
 
 use std::fmt;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-/// Why a worker does not answer.
+/// The reason for which a worker does not respond.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Refusal {
-    /// There is no program that runs workers.
+    /// The `workerd` program is not installed.
     NotInstalled,
-    /// There is no such worker.
+    /// The worker does not exist.
     Missing,
-    /// The script cannot be started. Holds the reason, for the log.
+    /// The script cannot be started. Contains the reason, for the log.
     Rejected(String),
-    /// The process ended before it responded. Holds the reason, for the log.
+    /// The process ended before it responded. Contains the reason, for the log.
     Ended(String),
-    /// No answer began in time.
+    /// No response started in time.
     Silent,
-    /// Too much is going on, or the provider is being stopped.
+    /// Too many workers or requests are active, a restart is delayed, or the provider is being stopped.
     Busy,
-    /// Something else failed, which was logged.
+    /// Another error, which was logged.
     Failed,
 }
 
 impl Refusal {
-    /// What a browser is answered.
+    /// Returns the status of the response to a visitor.
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
             Self::Missing => StatusCode::NOT_FOUND,
@@ -36,10 +37,10 @@ impl Refusal {
         }
     }
 
-    /// Writes the reason into the log if the worker itself is the reason.
+    /// Logs the reason if the worker itself caused the failure.
     pub(crate) fn log(&self, worker: &str) {
         if let Self::Rejected(reason) | Self::Ended(reason) = self {
-            tracing::warn!(worker, reason, "a worker is out of order");
+            tracing::warn!(worker, reason, "a worker failed");
         }
     }
 }
@@ -48,16 +49,16 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotInstalled => f.write_str(
-                "This worker is stored and does not run: workerd was not found on this machine. \
-                 Install it (npm install workerd), or name it in WORKERD_BIN.",
+                "This worker is stored but cannot run: workerd was not found on this machine. \
+                 Install it (npm install workerd) or set WORKERD_BIN to its path.",
             ),
-            Self::Missing => f.write_str("There is no such worker."),
+            Self::Missing => f.write_str("This worker does not exist."),
             Self::Rejected(_) | Self::Ended(_) => {
-                f.write_str("This worker is out of order. The log of the server says why.")
+                f.write_str("This worker failed. See the server log for the reason.")
             }
-            Self::Silent => f.write_str("This worker has not answered in time."),
-            Self::Busy => f.write_str("Too many workers are at work; try again."),
-            Self::Failed => f.write_str("This worker cannot be reached at the moment."),
+            Self::Silent => f.write_str("This worker did not respond in time."),
+            Self::Busy => f.write_str("Too many workers are busy; try again."),
+            Self::Failed => f.write_str("This worker is not available at the moment."),
         }
     }
 }
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn visitors_of_a_worker_that_has_crashed_see_a_plain_502() {
+    fn visitors_of_a_crashed_worker_see_a_plain_502() {
         let console = || "TypeError: a private line".to_owned();
         for refusal in [Refusal::Rejected(console()), Refusal::Ended(console())] {
             assert_eq!(refusal.status(), StatusCode::BAD_GATEWAY);

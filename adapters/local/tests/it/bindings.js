@@ -1,4 +1,4 @@
-// Uses every binding as scripts do; each path is one of them, the answer what came of it.
+// Uses every binding as scripts do. Each path calls one function; the response is its result as JSON.
 const calls = {
   async vars(env) {
     return [env.GREETING, env.LIMITS, env.TOKEN];

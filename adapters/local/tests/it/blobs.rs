@@ -1,4 +1,4 @@
-//! Blobs by key, in a folder and in memory.
+//! Tests of blob storage, in a folder and in memory.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -23,7 +23,7 @@ fn staged_in(folder: &Path) -> usize {
     std::fs::read_dir(folder.join(".staging")).unwrap().count()
 }
 
-async fn keeps_what_was_put(blobs: &dyn Blobs) {
+async fn check_put_open_remove(blobs: &dyn Blobs) {
     let missing = |error| matches!(error, BlobError::Missing);
     assert!(blobs.open("upload-1").await.is_err_and(missing));
     blobs.put("upload-1", b"one".to_vec()).await.unwrap();
@@ -32,7 +32,7 @@ async fn keeps_what_was_put(blobs: &dyn Blobs) {
     blobs.put("upload-1", b"two".to_vec()).await.unwrap();
     assert_eq!(get(blobs, "upload-1").await, b"two");
     assert_eq!(get(blobs, "upload-2").await, b"");
-    assert_eq!(all(first), b"one", "a reader goes on with its bytes");
+    assert_eq!(all(first), b"one", "an open reader keeps its bytes");
     blobs.remove("upload-1").await.unwrap();
     blobs.remove("upload-1").await.unwrap();
     assert!(blobs.open("upload-1").await.is_err_and(missing));
@@ -47,7 +47,7 @@ async fn keeps_what_was_put(blobs: &dyn Blobs) {
     }
 }
 
-async fn shows_nothing_before_the_commit(blobs: &dyn Blobs) {
+async fn check_staged_is_hidden(blobs: &dyn Blobs) {
     let mut staged = blobs.stage().await.unwrap();
     staged.append(b"hello ".to_vec()).await.unwrap();
     staged.append(b"world".to_vec()).await.unwrap();
@@ -64,21 +64,21 @@ async fn shows_nothing_before_the_commit(blobs: &dyn Blobs) {
 }
 
 #[tokio::test]
-async fn both_kinds_keep_what_was_put() {
+async fn blobs_can_be_stored_read_and_removed() {
     let folder = tempfile::tempdir().unwrap();
-    keeps_what_was_put(&FileBlobs::open(folder.path()).await.unwrap()).await;
-    keeps_what_was_put(&MemoryBlobs::default()).await;
+    check_put_open_remove(&FileBlobs::open(folder.path()).await.unwrap()).await;
+    check_put_open_remove(&MemoryBlobs::default()).await;
 }
 
 #[tokio::test]
-async fn both_kinds_show_a_staged_blob_to_nobody_before_its_commit() {
+async fn staged_blob_is_hidden_until_its_commit() {
     let folder = tempfile::tempdir().unwrap();
-    shows_nothing_before_the_commit(&FileBlobs::open(folder.path()).await.unwrap()).await;
-    shows_nothing_before_the_commit(&MemoryBlobs::default()).await;
+    check_staged_is_hidden(&FileBlobs::open(folder.path()).await.unwrap()).await;
+    check_staged_is_hidden(&MemoryBlobs::default()).await;
 }
 
 #[tokio::test]
-async fn a_staged_blob_that_is_dropped_or_cannot_be_committed_leaves_nothing() {
+async fn dropped_or_failed_staged_blob_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = FileBlobs::open(folder.path()).await.unwrap();
     let mut staged = blobs.stage().await.unwrap();
@@ -92,13 +92,13 @@ async fn a_staged_blob_that_is_dropped_or_cannot_be_committed_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_had_staged_is_removed_at_the_next_start() {
+async fn staged_files_of_a_killed_process_are_removed_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = FileBlobs::open(folder.path()).await.unwrap();
     blobs.put("kept", b"bytes".to_vec()).await.unwrap();
     let mut staged = blobs.stage().await.unwrap();
     staged.append(vec![7; 100_000]).await.unwrap();
-    // A copy of what lies on the disk at this moment is what a kill would leave.
+    // Copies the files on the disk at this moment, which a killed process would leave.
     let after_kill = tempfile::tempdir().unwrap();
     std::fs::create_dir(after_kill.path().join(".staging")).unwrap();
     for name in std::fs::read_dir(folder.path().join(".staging")).unwrap() {
@@ -114,7 +114,7 @@ async fn what_a_killed_process_had_staged_is_removed_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn files_outlive_the_process() {
+async fn blobs_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/blobs");
     let blobs = FileBlobs::open(&path).await.unwrap();
@@ -125,7 +125,7 @@ async fn files_outlive_the_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_reader_sees_the_old_or_the_new_bytes_whole() {
+async fn concurrent_reader_sees_the_old_or_the_new_content() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = FileBlobs::open(folder.path()).await.unwrap();
     blobs.put("key", vec![0; 100_000]).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_reader_sees_the_old_or_the_new_bytes_whole() {
 }
 
 #[tokio::test]
-async fn old_blobs_are_listed_and_no_other_file() {
+async fn older_than_lists_only_old_blobs() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = FileBlobs::open(folder.path()).await.unwrap();
     let day = Duration::from_secs(24 * 60 * 60);

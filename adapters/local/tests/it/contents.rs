@@ -1,4 +1,4 @@
-//! The files of sites on the disk: each content once, as long as a deployment names it.
+//! Tests of the stored files of sites: each content is stored once and kept as long as a deployment refers to it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn bytes_below(folder: &Path) -> u64 {
 }
 
 #[tokio::test]
-async fn a_site_on_many_branches_is_on_the_disk_once() {
+async fn equal_files_of_many_branches_are_stored_once() {
     let world = world().await;
     world.project("acme-site").await;
     let large = "x".repeat(1_000_000);
@@ -57,7 +57,7 @@ async fn a_site_on_many_branches_is_on_the_disk_once() {
 }
 
 #[tokio::test]
-async fn a_content_goes_with_the_last_deployment_that_names_it() {
+async fn content_is_deleted_with_its_last_deployment() {
     let world = world_of(|config| config.retention.previous = 1).await;
     world.project("acme-site").await;
     for text in ["1", "22", "333"] {
@@ -76,7 +76,7 @@ async fn a_content_goes_with_the_last_deployment_that_names_it() {
 }
 
 #[tokio::test]
-async fn the_clean_up_ends_previews_above_their_age() {
+async fn clean_up_ends_old_previews() {
     let world = world().await;
     world.project("acme-site").await;
     deploy(&world, "production", &[("index.html", "live")]).await;
@@ -96,7 +96,7 @@ async fn the_clean_up_ends_previews_above_their_age() {
 }
 
 #[tokio::test]
-async fn one_preview_too_many_ends_the_one_that_was_deployed_longest_ago() {
+async fn excess_preview_ends_the_oldest_one() {
     let world = world_of(|config| config.retention.previews = 2).await;
     world.project("acme-site").await;
     deploy(&world, "production", &[("index.html", "live")]).await;
@@ -120,7 +120,7 @@ async fn one_preview_too_many_ends_the_one_that_was_deployed_longest_ago() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_clean_up_during_a_deployment_takes_none_of_its_files() {
+async fn clean_up_keeps_the_files_of_a_deployment_in_progress() {
     let cleaner: Arc<OnceLock<(Handle, LocalInfrastructure)>> = Arc::default();
     let faults = {
         let cleaner = Arc::clone(&cleaner);
@@ -151,7 +151,7 @@ async fn a_clean_up_during_a_deployment_takes_none_of_its_files() {
 }
 
 #[tokio::test]
-async fn files_that_an_interrupted_deployment_left_are_removed_by_the_next_clean_up() {
+async fn clean_up_deletes_files_of_an_interrupted_deployment() {
     let faults = Faults::new(|point| {
         let fails = point.call == "deploy" && point.moment == Moment::Staged;
         fails.then(|| ProviderError::OutcomeUnknown("the process died".into()))
@@ -168,7 +168,7 @@ async fn files_that_an_interrupted_deployment_left_are_removed_by_the_next_clean
 }
 
 #[tokio::test]
-async fn a_folder_with_contents_beside_each_deployment_is_brought_up_to_date() {
+async fn old_site_layout_is_migrated() {
     let world = world().await;
     world.project("acme-site").await;
     deploy(
@@ -184,7 +184,7 @@ async fn a_folder_with_contents_beside_each_deployment_is_brought_up_to_date() {
     )
     .await;
 
-    // The layout of earlier versions: a folder of contents in each deployment.
+    // The layout of earlier versions has a folder of contents in each deployment.
     let root = world.folder.path().join("infra");
     let contents: Vec<PathBuf> = fs::read_dir(root.join(CONTENT))
         .unwrap()
@@ -217,7 +217,7 @@ async fn a_folder_with_contents_beside_each_deployment_is_brought_up_to_date() {
 }
 
 #[tokio::test]
-async fn the_room_of_an_owner_counts_each_content_of_each_project_once() {
+async fn site_storage_counts_each_content_once_per_project() {
     let world = world().await;
     world.project("acme-site").await;
     world.project("acme-more").await;
@@ -237,7 +237,7 @@ async fn the_room_of_an_owner_counts_each_content_of_each_project_once() {
         let measured = measured.await.unwrap();
         (measured.stored_bytes, measured.new_bytes)
     };
-    // Whole blocks of 4 KiB.
+    // Sizes are rounded up to blocks of 4 KiB.
     assert_eq!(room(OWNER).await, (0, 3 * 4_096));
     for (project, branch) in [
         ("acme-site", "production"),
@@ -253,7 +253,7 @@ async fn the_room_of_an_owner_counts_each_content_of_each_project_once() {
 }
 
 #[tokio::test]
-async fn replaced_deployments_are_no_obstacle_and_go_when_there_is_no_room() {
+async fn replaced_deployments_are_deleted_if_space_is_short() {
     const ROOM: u64 = 4 * 4_096;
     let world = world_of(|config| config.site_bytes_per_owner = ROOM).await;
     world.project("acme-site").await;
@@ -274,7 +274,7 @@ async fn replaced_deployments_are_no_obstacle_and_go_when_there_is_no_room() {
 }
 
 #[tokio::test]
-async fn the_limits_of_the_setting_hold_and_no_others() {
+async fn configured_site_limits_are_enforced() {
     let world = world_of(|config| {
         config.site_limits.files = 20_001;
         config.site_limits.file_bytes = 3;

@@ -1,4 +1,4 @@
-//! A process that dies in the middle: a child of the test ends without any clean-up, as `kill -9` would end it.
+//! Tests of crashes: a child process of the test aborts without any clean-up, like after `kill -9`.
 
 use std::path::Path;
 use std::process::Command;
@@ -47,12 +47,12 @@ async fn make_everything(infra: &LocalInfrastructure) -> Result<(), ProviderErro
     Ok(())
 }
 
-/// Not a test by itself: what the child does. Without the variables it does nothing.
+/// The code of the child process, not a test. Without the environment variables it does nothing.
 #[tokio::test]
 async fn child() {
     #[expect(
         clippy::disallowed_methods,
-        reason = "how the parent tells the child what to do"
+        reason = "the parent passes parameters to the child in variables"
     )]
     let variables = [ROOT, CALL, MOMENT].map(|name| std::env::var(name).ok());
     let [Some(root), Some(call), Some(moment)] = variables else {
@@ -83,12 +83,12 @@ fn run_child(root: &Path, call: &str, moment: Moment) {
         .env(MOMENT, format!("{moment:?}"))
         .output()
         .unwrap();
-    // No exit code: it did not end by itself, and no test in it failed.
+    // No exit code: the process aborted, and no assertion in it failed.
     assert_eq!(ended.status.code(), None, "{call} {moment:?}");
 }
 
 #[tokio::test]
-async fn a_process_that_dies_at_any_moment_leaves_whole_objects_or_none() {
+async fn crash_at_any_moment_leaves_complete_objects_or_none() {
     let calls = [
         "create-d1",
         "create-queue",
@@ -146,7 +146,7 @@ async fn a_process_that_dies_at_any_moment_leaves_whole_objects_or_none() {
 }
 
 #[tokio::test]
-async fn a_removal_that_was_interrupted_leaves_no_hostname_and_is_finished_by_the_next() {
+async fn interrupted_removal_leaves_no_hostname_and_can_be_repeated() {
     for moment in [Moment::Unrouted, Moment::Done] {
         let folder = tempfile::tempdir().unwrap();
         run_child(folder.path(), REMOVE, moment);
@@ -159,13 +159,13 @@ async fn a_removal_that_was_interrupted_leaves_no_hostname_and_is_finished_by_th
     }
 }
 
-/// Not a test by itself: a child that runs a worker and dies.
+/// The code of a child process that runs a worker and aborts, not a test.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn child_with_a_worker() {
     #[expect(
         clippy::disallowed_methods,
-        reason = "how the parent tells the child what to do"
+        reason = "the parent passes parameters to the child in variables"
     )]
     let Ok(root) = std::env::var(ROOT) else {
         return;
@@ -188,7 +188,7 @@ async fn child_with_a_worker() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_workers_of_a_process_that_dies_end_too() {
+fn workers_end_when_the_provider_crashes() {
     if workerd().is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! The example site, deployed and read back: what is served is what was written, and every link leads somewhere.
+//! Tests of the example site: the served files equal the written ones, and every link works.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use crate::host::{BY_PATH, body, get, world_by_path};
 use crate::support::World;
 
-/// A file of the site on the disk.
+/// A file of the example site.
 struct File {
     path: String,
     content: Vec<u8>,
@@ -50,7 +50,7 @@ async fn deployed() -> (World, Vec<File>) {
     (world, files)
 }
 
-/// The values of `href` and `src`.
+/// Returns the values of `href` and `src`.
 fn links(page: &str) -> Vec<&str> {
     let after = |name| page.split(name).skip(1);
     after(" href=\"")
@@ -59,7 +59,7 @@ fn links(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The path a relative link leads to from a page.
+/// Resolves a relative link of a page to a path.
 fn resolve(page: &str, link: &str) -> String {
     let link = link.split('#').next().unwrap();
     let mut parts: Vec<&str> = page.split('/').collect();
@@ -79,7 +79,7 @@ fn resolve(page: &str, link: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_file_is_served_byte_for_byte_by_host_and_by_path() {
+async fn every_file_is_served_unchanged_by_host_and_by_path() {
     let (world, files) = deployed().await;
     assert!(files.len() >= 8);
     for base in [
@@ -96,7 +96,7 @@ async fn every_file_is_served_byte_for_byte_by_host_and_by_path() {
 }
 
 #[tokio::test]
-async fn every_link_leads_to_a_page_of_the_site() {
+async fn every_link_resolves_to_a_page() {
     let (world, files) = deployed().await;
     for base in [
         "http://acme-site.localhost/",
@@ -121,7 +121,7 @@ async fn every_link_leads_to_a_page_of_the_site() {
 }
 
 #[tokio::test]
-async fn nothing_is_fetched_from_elsewhere() {
+async fn site_uses_no_external_resources() {
     let (_, files) = deployed().await;
     for file in files.iter().filter(|file| !file.path.ends_with(".png")) {
         let text = std::str::from_utf8(&file.content).unwrap();
@@ -135,7 +135,7 @@ async fn nothing_is_fetched_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_there_shows_the_sites_own_page() {
+async fn missing_path_shows_the_custom_404_page() {
     let (world, _) = deployed().await;
     let answer = get(&world, "http://acme-site.localhost/no/such/page").await;
     assert_eq!(answer.status(), 404);

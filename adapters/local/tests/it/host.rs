@@ -1,4 +1,4 @@
-//! The site host as a service: conditions, ranges, folders, missing pages.
+//! Tests of the site host as a service: conditions, ranges, folders and missing pages.
 
 use core_domain::port::Infrastructure;
 use core_local::{SiteAddress, SiteBody};
@@ -10,10 +10,10 @@ use crate::support::{World, upload, world, world_of};
 
 const SITE: &str = "http://acme-site.localhost:8090";
 
-/// The address of objects by path, in a world that has one.
+/// The base address by path, in the world of [`world_by_path`].
 pub(crate) const BY_PATH: &str = "http://sites.example.net";
 
-/// Sends a request with these headers.
+/// Sends a request with these headers to the site host.
 pub(crate) async fn send(
     world: &World,
     method: &str,
@@ -34,7 +34,7 @@ pub(crate) async fn get(world: &World, url: &str) -> Response<SiteBody> {
     send(world, "GET", url, &[]).await
 }
 
-/// The whole body as text.
+/// Reads the whole body as text.
 pub(crate) async fn body(answer: Response<SiteBody>) -> String {
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -50,7 +50,7 @@ async fn site() -> World {
     site_in(world().await).await
 }
 
-/// The world in which objects are served by path at one host as well.
+/// Creates a world in which one host also serves objects by path.
 pub(crate) async fn world_by_path() -> World {
     world_of(|config| {
         config.sites = SiteAddress {
@@ -101,7 +101,7 @@ async fn pages_are_served_by_host_and_by_path() {
 }
 
 #[tokio::test]
-async fn the_host_header_names_the_site_when_the_request_line_does_not() {
+async fn host_header_selects_the_site_of_a_relative_target() {
     let world = site().await;
     let answer = send(
         &world,
@@ -114,7 +114,7 @@ async fn the_host_header_names_the_site_when_the_request_line_does_not() {
 }
 
 #[tokio::test]
-async fn nothing_is_served_by_path_unless_a_setting_names_the_host() {
+async fn only_the_configured_host_serves_by_path() {
     let asked = [
         "http://127.0.0.1:8090/acme-site/css/site.css",
         "http://localhost/acme-site/css/site.css",
@@ -141,7 +141,7 @@ async fn nothing_is_served_by_path_unless_a_setting_names_the_host() {
 }
 
 #[tokio::test]
-async fn every_answer_says_what_it_is() {
+async fn response_headers_describe_the_file() {
     let world = site().await;
     let answer = get(&world, &format!("{SITE}/css/site.css")).await;
     let headers = answer.headers();
@@ -154,7 +154,7 @@ async fn every_answer_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn head_answers_like_get_without_body() {
+async fn head_responds_like_get_without_a_body() {
     let world = site().await;
     for path in ["/", "/css/site.css", "/none", "/docs"] {
         let url = format!("{SITE}{path}");
@@ -177,7 +177,7 @@ async fn head_answers_like_get_without_body() {
 }
 
 #[tokio::test]
-async fn other_methods_are_refused_with_the_ones_that_work() {
+async fn other_methods_are_refused_with_an_allow_header() {
     let world = site().await;
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"] {
         let answer = send(&world, method, SITE, &[]).await;
@@ -187,7 +187,7 @@ async fn other_methods_are_refused_with_the_ones_that_work() {
 }
 
 #[tokio::test]
-async fn a_folder_without_slash_leads_to_the_one_with_it() {
+async fn folder_without_a_slash_redirects_to_the_path_with_one() {
     let world = site_in(world_by_path().await).await;
     for (url, location) in [
         (format!("{SITE}/docs"), "/docs/"),
@@ -206,7 +206,7 @@ async fn a_folder_without_slash_leads_to_the_one_with_it() {
 }
 
 #[tokio::test]
-async fn a_missing_page_is_the_sites_own_page_with_status_404() {
+async fn missing_path_shows_the_custom_page_with_status_404() {
     let world = site().await;
     let answer = get(&world, &format!("{SITE}/no/such/page")).await;
     assert_eq!(answer.status(), StatusCode::NOT_FOUND);
@@ -242,7 +242,7 @@ async fn projects_without_deployment_and_unknown_projects_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_page_the_client_has_is_not_sent_again() {
+async fn unchanged_page_responds_with_304() {
     let world = site().await;
     let url = format!("{SITE}/digits.txt");
     let first = get(&world, &url).await;
@@ -264,7 +264,7 @@ async fn a_page_the_client_has_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_piece_of_a_file_can_be_asked_for() {
+async fn ranges_of_a_file_can_be_requested() {
     let world = site().await;
     let url = format!("{SITE}/digits.txt");
     for (range, code, content_range, expected) in [
@@ -292,7 +292,7 @@ async fn a_piece_of_a_file_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn a_piece_is_sent_only_of_the_content_the_client_has() {
+async fn if_range_with_another_tag_returns_the_whole_file() {
     let world = site().await;
     let url = format!("{SITE}/digits.txt");
     let tag = header(get(&world, &url).await.headers(), "etag").to_owned();
@@ -310,7 +310,7 @@ async fn a_piece_is_sent_only_of_the_content_the_client_has() {
 }
 
 #[tokio::test]
-async fn a_large_file_arrives_whole_in_pieces() {
+async fn large_file_is_streamed() {
     let world = world().await;
     world.project("acme-site").await;
     let large = "0123456789abcdef".repeat(64 * 1024);
@@ -332,7 +332,7 @@ async fn a_large_file_arrives_whole_in_pieces() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_being_sent_is_not_changed_by_the_next_deployment() {
+async fn running_response_is_not_affected_by_a_deployment() {
     let world = world().await;
     world.project("acme-site").await;
     let (old, new) = ("o".repeat(300_000), "n".repeat(300_000));
@@ -356,7 +356,7 @@ async fn a_body_that_is_being_sent_is_not_changed_by_the_next_deployment() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_request_during_deployments_gets_one_of_them_whole() {
+async fn each_request_sees_exactly_one_deployment() {
     let world = world().await;
     world.project("acme-site").await;
     world
@@ -384,7 +384,7 @@ async fn every_request_during_deployments_gets_one_of_them_whole() {
 }
 
 #[tokio::test]
-async fn a_damaged_deployment_is_an_error_and_not_a_wrong_page() {
+async fn damaged_file_responds_with_500() {
     let world = site().await;
     let contents = world.folder.path().join("infra/pages/acme-site/content");
     for file in std::fs::read_dir(contents).unwrap() {
@@ -397,5 +397,9 @@ async fn a_damaged_deployment_is_an_error_and_not_a_wrong_page() {
         .deploy("acme-site", "d-2", &[("digits.txt", "0123456789")])
         .await;
     let answer = get(&world, &format!("{SITE}/digits.txt")).await;
-    assert_eq!(body(answer).await, "0123456789", "deploying again mends it");
+    assert_eq!(
+        body(answer).await,
+        "0123456789",
+        "a new deployment repairs the site"
+    );
 }

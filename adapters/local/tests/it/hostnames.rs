@@ -1,4 +1,4 @@
-//! Hostnames that lead to sites and workers, lists of what an owner has, and the names of secrets.
+//! Tests of the hostnames of sites and workers, of lists of an owner's objects, and of secrets.
 
 use core_domain::kernel::Secret;
 use core_domain::port::{
@@ -49,7 +49,7 @@ fn is_refused<T>(answer: Result<T, ProviderError>) -> bool {
 }
 
 #[tokio::test]
-async fn a_hostname_of_ours_leads_to_its_site_after_a_restart_too() {
+async fn platform_hostname_serves_its_site_after_a_restart() {
     let world = site().await;
     let wanted = to(OURS, ResourceType::Pages, "acme-site");
     let route = world.infra.route_hostname(&wanted).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_hostname_of_ours_leads_to_its_site_after_a_restart_too() {
 }
 
 #[tokio::test]
-async fn a_route_is_not_taken_from_the_object_it_leads_to() {
+async fn route_of_another_object_is_neither_replaced_nor_removed() {
     let world = site().await;
     world.project("acme-other").await;
     let pages = ResourceType::Pages;
@@ -88,7 +88,7 @@ async fn a_route_is_not_taken_from_the_object_it_leads_to() {
 }
 
 #[tokio::test]
-async fn a_hostname_leads_only_to_what_its_owner_has_and_never_hides_an_object() {
+async fn invalid_routes_are_refused_and_object_addresses_cannot_be_taken() {
     let world = site().await;
     world
         .infra
@@ -118,7 +118,7 @@ async fn a_hostname_leads_only_to_what_its_owner_has_and_never_hides_an_object()
 }
 
 #[tokio::test]
-async fn a_customers_hostname_leads_to_its_object_whatever_the_hostname_of_ours_does() {
+async fn customer_hostname_serves_its_object_and_can_be_moved() {
     let world = site().await;
     let target = resource(ResourceType::Pages, "acme-site");
     let wanted = serving(THEIRS, OWNER);
@@ -153,7 +153,7 @@ async fn a_customers_hostname_leads_to_its_object_whatever_the_hostname_of_ours_
 }
 
 #[tokio::test]
-async fn a_customers_hostname_is_one_owners() {
+async fn customer_hostname_belongs_to_one_owner() {
     let world = site().await;
     let target = resource(ResourceType::Pages, "acme-site");
     let wanted = serving(THEIRS, OWNER);
@@ -176,16 +176,16 @@ async fn a_customers_hostname_is_one_owners() {
         ..to(THEIRS, ResourceType::Pages, "looms-site")
     };
     assert!(is_taken(world.infra.route_hostname(&route).await));
-    // The owner may have both.
+    // The owner may have a route and a customer's hostname with the same name.
     let own = to(THEIRS, ResourceType::Pages, "acme-site");
     world.infra.route_hostname(&own).await.unwrap();
-    // Nobody serves what another owner has.
+    // An owner cannot serve another owner's object.
     let foreign = serving("other.example.org", "platform-2");
     assert!(is_refused(world.infra.serve_hostname(&foreign).await));
 }
 
 #[tokio::test]
-async fn hostnames_and_secrets_go_with_their_object() {
+async fn hostnames_and_secrets_are_deleted_with_their_object() {
     let world = site().await;
     let wanted = to(OURS, ResourceType::Pages, "acme-site");
     world.infra.route_hostname(&wanted).await.unwrap();
@@ -212,7 +212,7 @@ fn secrets(names: &[&str]) -> SetSecrets {
 }
 
 #[tokio::test]
-async fn secrets_are_known_by_name_alone_and_others_stay() {
+async fn setting_secrets_keeps_the_others_and_lists_only_names() {
     let world = site().await;
     world
         .infra
@@ -229,7 +229,7 @@ async fn secrets_are_known_by_name_alone_and_others_stay() {
 }
 
 #[tokio::test]
-async fn secrets_of_nothing_of_others_or_without_a_good_name_are_refused_as_a_whole() {
+async fn invalid_secret_requests_are_refused_completely() {
     let world = site().await;
     let foreign = SetSecrets {
         owner: "platform-2".to_owned(),
@@ -250,7 +250,7 @@ async fn secrets_of_nothing_of_others_or_without_a_good_name_are_refused_as_a_wh
 }
 
 #[tokio::test]
-async fn all_objects_of_an_owner_are_listed_page_by_page_and_nobody_elses() {
+async fn owned_objects_are_listed_in_pages_without_those_of_others() {
     let world = world().await;
     for n in 0..201 {
         let mut request = request(ResourceType::R2, &format!("acme-{n:03}"));

@@ -1,4 +1,4 @@
-//! The limits of the stores and of the calls that workers make to them.
+//! Tests of the limits of the stores and of the calls that workers make to them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn is_limit<T>(result: Result<T, LocalError>) -> bool {
 }
 
 #[tokio::test]
-async fn values_metadata_and_lists_of_a_namespace_are_bounded() {
+async fn kv_values_metadata_and_lists_are_limited() {
     let world = world().await;
     let namespace = request(ResourceType::Kv, "acme-cache");
     world.infra.create(&namespace).await.unwrap();
@@ -45,7 +45,7 @@ async fn values_metadata_and_lists_of_a_namespace_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_full_namespace_or_queue_refuses_more_and_keeps_what_it_has() {
+async fn full_namespace_or_queue_refuses_writes_and_keeps_its_data() {
     let world = world_within(BindingLimits {
         database_bytes: 256 * 1024,
         ..BindingLimits::default()
@@ -73,7 +73,7 @@ async fn a_full_namespace_or_queue_refuses_more_and_keeps_what_it_has() {
 }
 
 #[tokio::test]
-async fn batches_of_a_queue_are_bounded_and_the_backlog_is_exact() {
+async fn queue_batches_are_limited_and_the_backlog_is_exact() {
     let world = world().await;
     let events = request(ResourceType::Queue, "acme-events");
     world.infra.create(&events).await.unwrap();
@@ -95,7 +95,7 @@ async fn batches_of_a_queue_are_bounded_and_the_backlog_is_exact() {
 }
 
 #[tokio::test]
-async fn objects_metadata_and_lists_of_a_bucket_are_bounded() {
+async fn bucket_objects_metadata_and_lists_are_limited() {
     let world = world_within(BindingLimits {
         object_bytes: 1_000,
         ..BindingLimits::default()
@@ -112,7 +112,7 @@ async fn objects_metadata_and_lists_of_a_bucket_are_bounded() {
         http: BTreeMap::from([("cacheControl".to_owned(), "no-store".to_owned())]),
         custom: BTreeMap::from([("note".to_owned(), "x".repeat(bytes))]),
     };
-    // Each pair counts 32 bytes more.
+    // Each pair counts 32 additional bytes.
     let others = "text/plaincacheControlno-storenote".len() + 2 * 32;
     let put = |bytes| bucket.put_object("b", metadata(bytes), bytes::Bytes::new());
     let info = put(8_192 - others).await.unwrap();
@@ -133,7 +133,7 @@ async fn objects_metadata_and_lists_of_a_bucket_are_bounded() {
     assert!(is_limit(
         bucket.put_object("b", many, bytes::Bytes::new()).await
     ));
-    // A page of objects with much metadata has fewer of them.
+    // A page of objects with long metadata contains fewer objects.
     for number in 0..300 {
         let key = format!("m{number:04}");
         let put = bucket.put_object(&key, metadata(8_192 - others), bytes::Bytes::new());
@@ -147,7 +147,7 @@ async fn objects_metadata_and_lists_of_a_bucket_are_bounded() {
     assert!(world.staging().is_empty());
 }
 
-/// A worker with every store, that runs the JavaScript of `calls` by the name in the path.
+/// Creates a worker with every store. The path of a request selects one of the JavaScript functions in `calls`.
 async fn worker(limits: BindingLimits, calls: &str) -> Option<World> {
     let options = WorkerdOptions {
         bindings: limits,
@@ -187,7 +187,7 @@ async fn call(world: &World, name: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_call_above_a_limit_is_an_error_in_the_worker_which_goes_on() {
+async fn call_that_exceeds_a_limit_throws_and_the_worker_continues() {
     let limits = BindingLimits {
         result_rows: 1_000,
         call_timeout: Duration::from_millis(500),
@@ -243,7 +243,7 @@ async fn a_call_above_a_limit_is_an_error_in_the_worker_which_goes_on() {
 }
 
 #[tokio::test]
-async fn calls_above_the_number_that_may_run_wait_and_then_fail() {
+async fn excess_calls_wait_and_then_fail() {
     let limits = BindingLimits {
         calls: 2,
         call_wait: Duration::from_millis(500),
@@ -273,7 +273,7 @@ async fn calls_above_the_number_that_may_run_wait_and_then_fail() {
 }
 
 #[tokio::test]
-async fn unread_values_hold_no_more_memory_than_the_calls_of_a_worker_may() {
+async fn unread_values_respect_the_memory_limit_of_the_worker() {
     let limits = BindingLimits {
         memory_bytes: 10 * 1024 * 1024,
         ..BindingLimits::default()
@@ -296,7 +296,7 @@ async fn unread_values_hold_no_more_memory_than_the_calls_of_a_worker_may() {
 }
 
 #[tokio::test]
-async fn an_object_larger_than_the_memory_of_calls_is_streamed_both_ways() {
+async fn object_larger_than_the_memory_limit_is_streamed_both_ways() {
     let limits = BindingLimits {
         memory_bytes: 1024 * 1024,
         object_bytes: 20 * 1024 * 1024,
@@ -328,7 +328,7 @@ async fn an_object_larger_than_the_memory_of_calls_is_streamed_both_ways() {
 }
 
 #[tokio::test]
-async fn connections_above_their_number_are_refused_at_once() {
+async fn excess_connections_are_refused_immediately() {
     let limits = BindingLimits {
         calls: 1,
         connections: 3,

@@ -8,12 +8,12 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The warnings and errors of this thread, a line each.
+/// The warnings and errors of this thread, one per line.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<String>>);
 
 impl Log {
-    /// Collects until the guard is dropped.
+    /// Starts the capture, which lasts until the guard is dropped.
     pub(crate) fn collect() -> (Self, DefaultGuard) {
         let log = Self::default();
         let guard = tracing::subscriber::set_default(log.clone());

@@ -1,4 +1,4 @@
-//! The local provider as its users see it: through the ports, the typed stores and HTTP.
+//! Integration tests of the local provider, through the ports, the typed stores and HTTP.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod blobs;

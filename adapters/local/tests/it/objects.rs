@@ -1,4 +1,4 @@
-//! Every kind of object: made once, found by name, told from foreign ones, removed without a trace.
+//! Tests of every type of object: creation, lookup by name, ownership and removal.
 
 use core_domain::port::{Infrastructure, ProviderError};
 use core_domain::registry::ResourceType;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{OWNER, request, resource, world, world_with};
 
 #[tokio::test]
-async fn every_kind_is_made_found_and_removed() {
+async fn every_type_can_be_created_found_and_removed() {
     let world = world().await;
     for &kind in ResourceType::ALL {
         let name = format!("acme-{kind}");
@@ -28,7 +28,7 @@ async fn every_kind_is_made_found_and_removed() {
         assert_eq!(
             world.infra.remove(&target, OWNER).await,
             Ok(()),
-            "gone is fine"
+            "removal is idempotent"
         );
     }
     assert!(world.infra.inventory().await.unwrap().is_empty());
@@ -36,7 +36,7 @@ async fn every_kind_is_made_found_and_removed() {
 }
 
 #[tokio::test]
-async fn objects_are_still_there_after_a_restart() {
+async fn objects_survive_a_restart() {
     let world = world().await;
     for &kind in ResourceType::ALL {
         let request = request(kind, "acme-thing");
@@ -48,7 +48,7 @@ async fn objects_are_still_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn an_object_of_another_owner_is_neither_given_out_nor_removed() {
+async fn object_of_another_owner_is_neither_returned_nor_removed() {
     let world = world().await;
     for &kind in ResourceType::ALL {
         let mine = request(kind, "shared-name");
@@ -65,7 +65,7 @@ async fn an_object_of_another_owner_is_neither_given_out_nor_removed() {
 }
 
 #[tokio::test]
-async fn a_folder_the_provider_did_not_make_is_not_touched() {
+async fn unknown_folder_is_not_touched() {
     let world = world().await;
     let folder = world.folder.path().join("infra/r2/acme-foreign");
     std::fs::create_dir(&folder).unwrap();
@@ -122,7 +122,7 @@ async fn invalid_names_are_refused_permanently() {
 }
 
 #[tokio::test]
-async fn removing_takes_the_object_and_nothing_else() {
+async fn removal_deletes_only_the_object() {
     let world = world().await;
     for name in ["acme-one", "acme-one-more"] {
         world
@@ -157,7 +157,7 @@ async fn removing_takes_the_object_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn requests_for_one_name_at_once_make_one_object() {
+async fn concurrent_creates_make_one_object() {
     let world = world().await;
     for &kind in ResourceType::ALL {
         let tasks = (0..12).map(|_| {
@@ -176,7 +176,7 @@ async fn requests_for_one_name_at_once_make_one_object() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn two_providers_on_one_folder_make_one_object_too() {
+async fn two_providers_on_one_folder_make_one_object() {
     let world = world().await;
     let clock = world.clock.clone();
     let config = LocalConfig::new(world.folder.path().join("infra"), 8090, clock);
@@ -223,7 +223,7 @@ async fn concurrent_creates_by_two_owners_give_the_name_to_one() {
 }
 
 #[tokio::test]
-async fn a_database_is_a_file_sqlite_accepts() {
+async fn database_is_a_valid_sqlite_file() {
     let world = world().await;
     world
         .infra
@@ -247,7 +247,7 @@ async fn a_database_is_a_file_sqlite_accepts() {
 }
 
 #[tokio::test]
-async fn a_failure_between_making_and_renaming_leaves_no_object() {
+async fn failure_before_publishing_leaves_no_object() {
     for &kind in ResourceType::ALL {
         let faults = Faults::new(|point| {
             let fails = point.call == "create" && point.moment == Moment::Staged;
@@ -269,7 +269,7 @@ async fn a_failure_between_making_and_renaming_leaves_no_object() {
 }
 
 #[tokio::test]
-async fn an_unknown_outcome_is_cleared_up_by_looking() {
+async fn observe_resolves_an_unknown_outcome() {
     let faults = Faults::new(|point| {
         let fails = point.call == "create" && point.moment == Moment::Done;
         fails.then(|| ProviderError::OutcomeUnknown("no answer".into()))
@@ -303,7 +303,7 @@ async fn only_sites_and_workers_have_an_address() {
 }
 
 #[tokio::test]
-async fn a_manifest_that_makes_no_sense_is_never_taken_for_absence() {
+async fn damaged_manifest_is_an_error_and_not_a_missing_object() {
     let world = world().await;
     let request = request(ResourceType::Kv, "acme-cache");
     world.infra.create(&request).await.unwrap();
@@ -319,7 +319,7 @@ async fn a_manifest_that_makes_no_sense_is_never_taken_for_absence() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_symbolic_link_in_the_place_of_an_object_is_never_followed() {
+async fn symbolic_link_in_place_of_an_object_is_never_followed() {
     let world = world().await;
     let outside = world.folder.path().join("outside");
     std::fs::create_dir(&outside).unwrap();

@@ -1,4 +1,4 @@
-//! What nobody but the server may see: its files, and where they lie.
+//! Tests that files are private and that errors hide paths.
 
 use core_domain::port::{Blobs, Infrastructure, ProviderError};
 use core_domain::registry::ResourceType;
@@ -24,7 +24,7 @@ fn modes(folder: &std::path::Path, seen: &mut usize) {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn everything_the_provider_and_the_blob_store_make_is_for_their_user_alone() {
+async fn all_files_are_accessible_only_to_the_current_user() {
     let world = world().await;
     for &kind in ResourceType::ALL {
         world
@@ -56,7 +56,7 @@ async fn everything_the_provider_and_the_blob_store_make_is_for_their_user_alone
 }
 
 #[tokio::test]
-async fn an_error_for_the_tenant_shows_no_path_of_the_server() {
+async fn errors_for_tenants_contain_no_server_paths() {
     let world = world().await;
     world.project("acme-site").await;
     let root = world.folder.path().join("infra");

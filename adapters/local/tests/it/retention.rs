@@ -1,4 +1,4 @@
-//! Which deployments are kept once a later one is live.
+//! Tests of the retention of old deployments.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ async fn shown(world: &World, url: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_live_deployment_and_ten_before_it_are_kept() {
+async fn live_deployment_and_ten_previous_ones_are_kept() {
     let world = deployed("production", 14).await;
     assert_eq!(world.names(DEPLOYMENTS).len(), 11);
     assert_eq!(shown(&world, PAGE).await, "d-14");
@@ -42,7 +42,7 @@ async fn the_live_deployment_and_ten_before_it_are_kept() {
 }
 
 #[tokio::test]
-async fn a_removed_deployment_is_still_known_and_does_not_come_back() {
+async fn retry_of_a_deleted_deployment_does_not_restore_it() {
     let world = deployed("production", 14).await;
     let found = world.infra.site_deployment("acme-site", "d-1").await;
     assert!(found.unwrap().is_some());
@@ -52,7 +52,7 @@ async fn a_removed_deployment_is_still_known_and_does_not_come_back() {
 }
 
 #[tokio::test]
-async fn what_was_removed_a_week_ago_is_forgotten() {
+async fn marks_of_deleted_deployments_expire_after_a_week() {
     let world = deployed("production", 14).await;
     assert_eq!(world.names("pages/acme-site/replaced").len(), 3);
     world.clock.advance(DAY * 8);
@@ -63,7 +63,7 @@ async fn what_was_removed_a_week_ago_is_forgotten() {
 }
 
 #[tokio::test]
-async fn deployments_of_production_are_kept_however_old_they_are() {
+async fn production_deployments_are_kept_at_any_age() {
     let world = deployed("production", 3).await;
     world.clock.advance(DAY * 400);
     deploy(&world, "production", "d-4").await.unwrap();
@@ -71,7 +71,7 @@ async fn deployments_of_production_are_kept_however_old_they_are() {
 }
 
 #[tokio::test]
-async fn a_preview_ends_seven_days_after_its_last_deployment() {
+async fn preview_ends_seven_days_after_its_last_deployment() {
     const PREVIEW: &str = "http://preview--acme-site.localhost:8090/";
     let world = deployed("preview", 2).await;
     world.clock.advance(DAY * 7);
@@ -83,7 +83,7 @@ async fn a_preview_ends_seven_days_after_its_last_deployment() {
     assert_eq!(get(&world, PREVIEW).await.status(), 404);
     assert_eq!(shown(&world, PAGE).await, "live-2");
     assert_eq!(world.names(DEPLOYMENTS).len(), 2);
-    // A late repetition of the old request does not open the address again; a new deployment does.
+    // A late retry of the old request does not restore the address; a new deployment does.
     deploy(&world, "preview", "d-2").await.unwrap();
     assert_eq!(get(&world, PREVIEW).await.status(), 404);
     deploy(&world, "preview", "d-3").await.unwrap();
@@ -91,7 +91,7 @@ async fn a_preview_ends_seven_days_after_its_last_deployment() {
 }
 
 #[tokio::test]
-async fn previews_that_follow_each_other_fast_do_not_displace_production() {
+async fn many_previews_do_not_displace_production() {
     let world = deployed("production", 5).await;
     for n in 0..20 {
         deploy(&world, "preview", &format!("p-{n}")).await.unwrap();
@@ -100,7 +100,7 @@ async fn previews_that_follow_each_other_fast_do_not_displace_production() {
 }
 
 #[tokio::test]
-async fn pruning_that_was_interrupted_is_finished_by_the_next_deployment() {
+async fn interrupted_pruning_is_finished_by_the_next_deployment() {
     for moment in [Moment::Live, Moment::Pruning] {
         let armed = Arc::new(AtomicBool::new(false));
         let faults = {
@@ -134,7 +134,7 @@ async fn pruning_that_was_interrupted_is_finished_by_the_next_deployment() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn deployments_at_once_leave_the_live_one_and_ten_others() {
+async fn concurrent_deployments_leave_the_live_one_and_ten_others() {
     let world = deployed("production", 11).await;
     let tasks = (0..12).map(|n| {
         let infra = world.infra.clone();

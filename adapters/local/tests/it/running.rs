@@ -1,4 +1,4 @@
-//! Workers that run: in processes of their own, with what they are bound to.
+//! Tests of running workers and their bindings.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::hostnames::to;
 use crate::log::Log;
 use crate::support::{OWNER, World, request, resource, script, workerd, world_of};
 
-/// A world whose workers run; `None` where nothing runs them.
+/// Creates a world with running workers. Returns `None` if `workerd` is not installed.
 pub(crate) async fn running(options: WorkerdOptions) -> Option<World> {
     let workerd = workerd()?;
     let set = |config: &mut core_local::LocalConfig| {
@@ -37,7 +37,7 @@ async fn create(world: &World, name: &str, config: Value) {
     world.infra.create(&request).await.unwrap();
 }
 
-/// A worker that answers this JavaScript expression.
+/// Creates a worker that responds with this JavaScript expression.
 async fn worker(world: &World, name: &str, expression: &str) {
     let text = format!(
         "export default {{ async fetch(request, env) {{ return new Response({expression}); }} }};"
@@ -54,7 +54,7 @@ async fn send(world: &World, request: Request<Full<Bytes>>) -> Response<SiteBody
     world.infra.site_host().oneshot(request).await.unwrap()
 }
 
-/// The processes that work in a folder of the world, but for the shells that guard them.
+/// Returns the `workerd` processes that run in a folder of the world, without their guards.
 #[cfg(target_os = "linux")]
 pub(crate) fn processes(folder: &Path) -> Vec<PathBuf> {
     let folder = folder.canonicalize().unwrap();
@@ -78,7 +78,7 @@ fn kill(process: &Path) {
 }
 
 #[tokio::test]
-async fn without_workerd_a_worker_says_that_it_does_not_run() {
+async fn worker_responds_with_503_without_workerd() {
     let world = world_by_path().await;
     worker(&world, "acme-api", "1").await;
     for url in [
@@ -91,7 +91,7 @@ async fn without_workerd_a_worker_says_that_it_does_not_run() {
     }
 }
 
-/// Everything the script in `bindings.js` is bound to.
+/// Creates a world with a worker that runs `bindings.js`, with all its bindings.
 async fn bound() -> Option<World> {
     let world = running(WorkerdOptions::default()).await?;
     for (kind, name) in [
@@ -144,7 +144,7 @@ async fn call(world: &World, name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// What a call throws.
+/// Returns the error that a call throws.
 async fn thrown(world: &World, name: &str) -> String {
     let answer = get(world, &format!("http://acme-api.localhost/{name}")).await;
     assert_eq!(answer.status(), 500, "{name}");
@@ -152,7 +152,7 @@ async fn thrown(world: &World, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_script_is_given_variables_secrets_other_workers_and_sites() {
+async fn script_can_use_variables_secrets_workers_and_sites() {
     let Some(world) = bound().await else { return };
     let vars = json!(["grüße \"all\"\n\\", { "n": [1, null] }, "open sesame"]);
     assert_eq!(call(&world, "vars").await, vars);
@@ -160,12 +160,12 @@ async fn a_script_is_given_variables_secrets_other_workers_and_sites() {
     assert_eq!(call(&world, "vars").await[2], "changed");
     let asked = json!(["POST,http://other/path?q=1,ping,", 200, "front"]);
     assert_eq!(call(&world, "service").await, asked);
-    // What is not public is out of reach.
+    // Addresses that are not public are unreachable.
     assert!(thrown(&world, "outside").await.contains("Error"));
 }
 
 #[tokio::test]
-async fn kv_bindings_work_on_the_namespace_of_the_provider() {
+async fn kv_binding_uses_the_namespace_of_the_provider() {
     let Some(world) = bound().await else { return };
     let expiration = 1_795_000_060;
     let expected = json!({
@@ -182,7 +182,7 @@ async fn kv_bindings_work_on_the_namespace_of_the_provider() {
 }
 
 #[tokio::test]
-async fn d1_bindings_run_sql_in_transactions_and_reach_no_other_file() {
+async fn d1_binding_runs_transactions_and_cannot_access_other_files() {
     let Some(world) = bound().await else { return };
     let expected = json!({
         "changes": 1, "last": 1, "first": 1.5, "raw": [["eve"], ["zoe"]],
@@ -207,7 +207,7 @@ async fn d1_bindings_run_sql_in_transactions_and_reach_no_other_file() {
 }
 
 #[tokio::test]
-async fn r2_and_queue_bindings_work_on_the_stores_of_the_provider() {
+async fn r2_and_queue_bindings_use_the_stores_of_the_provider() {
     let Some(world) = bound().await else { return };
     let expected = json!({
         "text": "0123456789", "type": { "contentType": "text/plain", "cacheControl": "no-store" },
@@ -231,28 +231,20 @@ async fn r2_and_queue_bindings_work_on_the_stores_of_the_provider() {
 }
 
 #[tokio::test]
-async fn a_binding_whose_object_is_gone_says_so_and_the_worker_goes_on() {
+async fn binding_to_a_deleted_object_throws_and_the_worker_continues() {
     let Some(world) = bound().await else { return };
     let cache = resource(ResourceType::Kv, "acme-cache");
     world.infra.remove(&cache, OWNER).await.unwrap();
-    assert!(
-        thrown(&world, "kv")
-            .await
-            .contains("does not exist any more")
-    );
+    assert!(thrown(&world, "kv").await.contains("no longer exists"));
     let mut foreign = request(ResourceType::Kv, "acme-cache");
     foreign.owner = "platform-2".to_owned();
     world.infra.create(&foreign).await.unwrap();
-    assert!(
-        thrown(&world, "kv")
-            .await
-            .contains("does not exist any more")
-    );
+    assert!(thrown(&world, "kv").await.contains("no longer exists"));
     assert_eq!(call(&world, "queue").await, Value::Null);
 }
 
 #[tokio::test]
-async fn requests_and_answers_pass_through_whole_by_name_path_and_hostname() {
+async fn requests_and_responses_are_forwarded_completely() {
     let Some(world) = running(WorkerdOptions::default()).await else {
         return;
     };
@@ -278,7 +270,7 @@ async fn requests_and_answers_pass_through_whole_by_name_path_and_hostname() {
 }
 
 #[tokio::test]
-async fn why_a_script_cannot_start_is_in_the_log_alone_and_no_other_script_is_harmed() {
+async fn startup_error_appears_only_in_the_log() {
     let Some(world) = running(WorkerdOptions::default()).await else {
         return;
     };
@@ -291,7 +283,7 @@ async fn why_a_script_cannot_start_is_in_the_log_alone_and_no_other_script_is_ha
     .await;
     let (log, _collecting) = Log::collect();
     for _ in 0..3 {
-        let plain = "This worker is out of order. The log of the server says why.\n";
+        let plain = "This worker failed. See the server log for the reason.\n";
         assert_eq!(answer(&world, "acme-bad").await, (502, plain.to_owned()));
         let text = log.text();
         assert!(text.contains("worker=acme-bad"), "{text}");
@@ -305,12 +297,15 @@ async fn why_a_script_cannot_start_is_in_the_log_alone_and_no_other_script_is_ha
         );
         assert_eq!(answer(&world, "acme-good").await, (200, "good".to_owned()));
     }
-    worker(&world, "acme-bad", "'mended'").await;
-    assert_eq!(answer(&world, "acme-bad").await, (200, "mended".to_owned()));
+    worker(&world, "acme-bad", "'repaired'").await;
+    assert_eq!(
+        answer(&world, "acme-bad").await,
+        (200, "repaired".to_owned())
+    );
 }
 
 #[tokio::test]
-async fn why_a_script_cannot_start_shows_no_secret() {
+async fn startup_error_in_the_log_hides_secrets() {
     let Some(world) = running(WorkerdOptions::default()).await else {
         return;
     };
@@ -326,7 +321,7 @@ async fn why_a_script_cannot_start_shows_no_secret() {
 }
 
 #[tokio::test]
-async fn a_worker_sees_no_cookie_of_iam_and_sets_none() {
+async fn worker_can_neither_read_nor_set_iam_cookies() {
     let Some(world) = running(WorkerdOptions::default()).await else {
         return;
     };
@@ -345,7 +340,7 @@ async fn a_worker_sees_no_cookie_of_iam_and_sets_none() {
 }
 
 #[tokio::test]
-async fn the_next_request_is_answered_by_the_new_script_and_none_after_removal() {
+async fn next_request_uses_the_new_script_or_finds_no_worker() {
     let Some(world) = running(WorkerdOptions::default()).await else {
         return;
     };
@@ -359,7 +354,7 @@ async fn the_next_request_is_answered_by_the_new_script_and_none_after_removal()
 }
 
 #[tokio::test]
-async fn a_worker_that_never_answers_is_given_up_and_started_anew() {
+async fn hanging_worker_times_out_and_is_replaced() {
     let options = WorkerdOptions {
         answer_timeout: Duration::from_secs(3),
         ..WorkerdOptions::default()
@@ -371,13 +366,13 @@ async fn a_worker_that_never_answers_is_given_up_and_started_anew() {
     worker(&world, "acme-api", loops).await;
     let silent = get(&world, "http://acme-api.localhost/loop").await;
     assert_eq!(silent.status(), 504);
-    // A busy machine may take longer than that to start one.
+    // A busy machine may take longer than the timeout to start a worker.
     while answer(&world, "acme-api").await != (200, "fine".to_owned()) {}
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn no_more_processes_run_than_may_and_each_is_started_again_when_asked() {
+async fn number_of_processes_is_limited() {
     let options = WorkerdOptions {
         processes: 2,
         ..WorkerdOptions::default()
@@ -390,7 +385,7 @@ async fn no_more_processes_run_than_may_and_each_is_started_again_when_asked() {
     }
     for name in ["acme-a", "acme-b", "acme-c", "acme-a", "acme-b"] {
         assert_eq!(answer(&world, name).await, (200, name.to_owned()));
-        // One that has to end may still be at it.
+        // A process that is being stopped may still run for a moment.
         while processes(world.folder.path()).len() > 2 {
             tokio::task::yield_now().await;
         }
@@ -399,7 +394,7 @@ async fn no_more_processes_run_than_may_and_each_is_started_again_when_asked() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_worker_that_nobody_asks_is_stopped_and_comes_back() {
+async fn idle_worker_is_stopped_and_started_again() {
     let options = WorkerdOptions {
         idle: Duration::from_millis(100),
         ..WorkerdOptions::default()
@@ -418,7 +413,7 @@ async fn a_worker_that_nobody_asks_is_stopped_and_comes_back() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_process_that_was_killed_is_started_again_without_our_environment() {
+async fn killed_process_is_restarted_without_the_parent_environment() {
     let Some(world) = running(WorkerdOptions::default()).await else {
         return;
     };
@@ -438,7 +433,7 @@ async fn a_process_that_was_killed_is_started_again_without_our_environment() {
         while !processes(world.folder.path()).is_empty() {
             tokio::task::yield_now().await;
         }
-        // The first who asks may learn that it has ended, the others have a new one after a pause.
+        // The first request may report the end of the process. The others get a new process after a pause.
         while answer(&world, "acme-api").await.0 != 200 {
             tokio::task::yield_now().await;
         }
@@ -447,7 +442,7 @@ async fn a_process_that_was_killed_is_started_again_without_our_environment() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn stopped_workers_are_ended_with_their_files_and_not_started_again() {
+async fn stop_workers_deletes_their_files_and_prevents_restarts() {
     let Some(world) = running(WorkerdOptions::default()).await else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Whatever is asked for, nothing but the files of the site comes back.
+//! Tests that no request returns anything except the files of the site.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use crate::support::{World, request, world};
 
 const SECRET: &str = "the-secret-of-somebody-else";
 
-/// A site with secrets all around it: in another project, beside the provider's folder and inside it.
+/// A site with secret files in another project, next to the provider's folder and inside it.
 static SURROUNDED: LazyLock<(Runtime, World)> = LazyLock::new(|| {
     let runtime = Runtime::new().unwrap();
     let world = runtime.block_on(async {
@@ -85,7 +85,7 @@ fn part() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn no_path_leads_out_of_the_site(parts in prop::collection::vec(part(), 0..8), by_host in any::<bool>()) {
+    fn no_path_escapes_from_the_site(parts in prop::collection::vec(part(), 0..8), by_host in any::<bool>()) {
         let path = parts.join("/");
         let url = if by_host {
             format!("http://acme-site.localhost/{path}")
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn no_label_leads_out_of_the_folder(parts in prop::collection::vec(part(), 0..6)) {
+    fn no_label_escapes_from_the_folder(parts in prop::collection::vec(part(), 0..6)) {
         let url = format!("http://127.0.0.1/{}", parts.join("/"));
         let (runtime, world) = &*SURROUNDED;
         let text = runtime.block_on(async { body(get(world, &url).await).await });

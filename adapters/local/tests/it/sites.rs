@@ -1,4 +1,4 @@
-//! Deployments of sites.
+//! Tests of site deployments.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::support::{OWNER, request, resource, upload, world, world_with};
 const PAGE: &str = "http://acme-site.localhost:8090/";
 
 #[tokio::test]
-async fn a_deployment_goes_live_and_the_next_one_replaces_it() {
+async fn next_deployment_replaces_the_live_one() {
     let world = world().await;
     world.project("acme-site").await;
     let first = world
@@ -35,7 +35,7 @@ async fn a_deployment_goes_live_and_the_next_one_replaces_it() {
 }
 
 #[tokio::test]
-async fn the_same_key_is_the_same_deployment_and_never_brings_an_old_one_back() {
+async fn repeated_key_returns_the_same_deployment_without_restoring_it() {
     let world = world().await;
     world.project("acme-site").await;
     let first = world
@@ -56,7 +56,7 @@ async fn the_same_key_is_the_same_deployment_and_never_brings_an_old_one_back() 
 }
 
 #[tokio::test]
-async fn another_branch_has_an_address_of_its_own() {
+async fn each_branch_has_its_own_address() {
     let world = world().await;
     world.project("acme-site").await;
     world
@@ -75,7 +75,7 @@ async fn another_branch_has_an_address_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_branch_cannot_take_the_address_of_another_project() {
+async fn branch_cannot_take_the_address_of_another_project() {
     let world = world().await;
     world.project("acme-site").await;
     world.project("preview--acme-site").await;
@@ -85,7 +85,7 @@ async fn a_branch_cannot_take_the_address_of_another_project() {
 }
 
 #[tokio::test]
-async fn a_deployment_is_found_by_our_id_of_it() {
+async fn deployment_is_found_by_its_key() {
     let world = world().await;
     world.project("acme-site").await;
     let find = |key| world.infra.site_deployment("acme-site", key);
@@ -156,7 +156,7 @@ async fn unsafe_and_conflicting_paths_are_refused_permanently() {
 }
 
 #[tokio::test]
-async fn an_interrupted_deployment_is_not_seen_and_asking_again_finishes_it() {
+async fn interrupted_deployment_is_hidden_until_a_retry_finishes_it() {
     for moment in [Moment::Before, Moment::Staged, Moment::Published] {
         let faults = Faults::new(move |point| {
             let fails = point.call == "deploy" && point.moment == moment;
@@ -177,12 +177,12 @@ async fn an_interrupted_deployment_is_not_seen_and_asking_again_finishes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn deployments_at_once_all_exist_and_one_is_shown() {
+async fn concurrent_deployments_all_exist_and_one_is_live() {
     let world = world().await;
     world.project("acme-site").await;
     let tasks = (0..10).map(|number| {
         let infra = world.infra.clone();
-        // Each deployment is asked for twice.
+        // Each deployment is requested twice.
         let key = format!("d-{}", number / 2);
         tokio::spawn(async move {
             let files = [("index.html", key.as_str())];
@@ -203,7 +203,7 @@ async fn deployments_at_once_all_exist_and_one_is_shown() {
 }
 
 #[tokio::test]
-async fn a_removed_project_is_gone_with_its_sites_and_its_name_can_be_used_again() {
+async fn removed_project_loses_its_sites_and_its_name_is_free() {
     let world = world().await;
     world.project("acme-site").await;
     world
@@ -226,7 +226,7 @@ async fn a_removed_project_is_gone_with_its_sites_and_its_name_can_be_used_again
 }
 
 #[tokio::test]
-async fn content_two_deployments_share_is_on_the_disk_once() {
+async fn content_shared_by_two_deployments_is_stored_once() {
     let world = world().await;
     world.project("acme-site").await;
     world
@@ -239,7 +239,7 @@ async fn content_two_deployments_share_is_on_the_disk_once() {
 }
 
 #[tokio::test]
-async fn a_path_is_found_in_whichever_unicode_spelling_it_is_asked_for() {
+async fn path_is_found_in_every_unicode_normalization() {
     let world = world().await;
     world.project("acme-site").await;
     let files = [("index.html", "front"), ("caf\u{e9}/a.html", "page")];
@@ -251,7 +251,7 @@ async fn a_path_is_found_in_whichever_unicode_spelling_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_site_that_changes_while_it_is_read_is_not_deployed() {
+async fn site_that_changes_during_the_upload_is_not_deployed() {
     #[derive(Debug)]
     struct Changed(MemorySite);
     impl Site for Changed {

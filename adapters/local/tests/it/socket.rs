@@ -1,4 +1,4 @@
-//! The host on a real socket.
+//! Tests of the site host on a real socket.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::{World, world};
 struct Served {
     world: World,
     address: SocketAddr,
-    /// Dropped, the host ends.
+    /// The host stops when this is dropped.
     _stop: oneshot::Sender<()>,
 }
 
@@ -40,7 +40,7 @@ async fn served() -> Served {
     }
 }
 
-/// Sends raw bytes on a connection of their own and reads until the other side closes.
+/// Sends a raw request on a new connection and reads until the server closes it.
 pub(crate) async fn exchange(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -54,7 +54,7 @@ pub(crate) fn request(line: &str, host: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_site_is_served_by_its_host_and_by_no_path() {
+async fn site_is_served_by_host_and_not_by_path() {
     let served = served().await;
     let by_host = request("GET /a.txt", "acme-site.localhost:8090");
     let answer = exchange(served.address, &by_host).await;
@@ -67,7 +67,7 @@ async fn a_site_is_served_by_its_host_and_by_no_path() {
 }
 
 #[tokio::test]
-async fn raw_ways_out_are_not_found() {
+async fn raw_path_traversal_is_refused() {
     let served = served().await;
     for path in [
         "/../../secret",
@@ -84,7 +84,7 @@ async fn raw_ways_out_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_deployment_is_seen_by_the_next_request_on_the_same_connection() {
+async fn next_request_on_a_connection_sees_the_new_deployment() {
     let served = served().await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let ask = "GET /a.txt HTTP/1.1\r\nHost: acme-site.localhost\r\n\r\n";

@@ -1,4 +1,4 @@
-//! Key-value namespaces, queues and buckets.
+//! Tests of key-value namespaces, queues and buckets.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn queue(world: &World) -> Queue {
 }
 
 #[tokio::test]
-async fn a_key_has_the_value_that_was_put_last() {
+async fn key_has_the_last_stored_value() {
     let world = world().await;
     let kv = kv(&world).await;
     assert_eq!(kv.get("a").await.unwrap(), None);
@@ -42,7 +42,7 @@ async fn a_key_has_the_value_that_was_put_last() {
 }
 
 #[tokio::test]
-async fn a_value_is_gone_when_its_lifetime_is_over() {
+async fn value_expires_after_its_lifetime() {
     let world = world().await;
     let kv = kv(&world).await;
     kv.put("short", b"x", Some(MINUTE)).await.unwrap();
@@ -78,7 +78,7 @@ async fn keys_are_listed_by_prefix_in_byte_order_and_pages() {
 }
 
 #[tokio::test]
-async fn messages_come_out_in_the_order_they_went_in_and_once_while_leased() {
+async fn messages_are_delivered_in_order_and_hidden_while_leased() {
     let world = world().await;
     let queue = queue(&world).await;
     for body in ["one", "two", "three"] {
@@ -98,7 +98,7 @@ async fn messages_come_out_in_the_order_they_went_in_and_once_while_leased() {
 }
 
 #[tokio::test]
-async fn a_message_that_was_not_acknowledged_comes_back_and_the_old_lease_is_void() {
+async fn unacknowledged_message_is_delivered_again_and_its_old_lease_is_void() {
     let world = world().await;
     let queue = queue(&world).await;
     queue.push(b"work", Duration::ZERO).await.unwrap();
@@ -112,7 +112,7 @@ async fn a_message_that_was_not_acknowledged_comes_back_and_the_old_lease_is_voi
 }
 
 #[tokio::test]
-async fn messages_can_be_delayed_and_given_back() {
+async fn messages_can_be_delayed_and_released() {
     let world = world().await;
     let queue = queue(&world).await;
     queue.push(b"later", MINUTE).await.unwrap();
@@ -133,7 +133,7 @@ async fn messages_can_be_delayed_and_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_message_is_pulled_by_two_at_once() {
+async fn concurrent_pulls_never_return_the_same_message() {
     let world = world().await;
     let queue = queue(&world).await;
     for number in 0..40_u8 {
@@ -151,7 +151,7 @@ async fn no_message_is_pulled_by_two_at_once() {
 }
 
 #[tokio::test]
-async fn a_bucket_keeps_content_type_and_tag_with_the_content() {
+async fn bucket_stores_content_type_and_etag_with_the_content() {
     let world = world().await;
     world
         .infra
@@ -181,7 +181,7 @@ async fn a_bucket_keeps_content_type_and_tag_with_the_content() {
 }
 
 #[tokio::test]
-async fn every_key_is_safe_in_a_bucket() {
+async fn bucket_accepts_every_key_safely() {
     let world = world().await;
     world
         .infra
@@ -225,7 +225,7 @@ async fn every_key_is_safe_in_a_bucket() {
 }
 
 #[tokio::test]
-async fn what_was_removed_or_never_made_cannot_be_opened() {
+async fn missing_and_removed_stores_cannot_be_opened() {
     let world = world().await;
     let missing = |error| matches!(error, LocalError::Missing(_));
     assert!(world.infra.kv("acme-none").await.is_err_and(missing));

@@ -1,4 +1,4 @@
-//! A provider in a folder of its own.
+//! Test helpers: a provider in a temporary folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,10 +40,13 @@ pub(crate) async fn world_of(change: impl FnOnce(&mut LocalConfig)) -> World {
     }
 }
 
-/// What runs workers: where `tests/run` puts it, or where `CORE_TEST_WORKERD` says. Without it the tests that need it are
-/// skipped, which each of them says.
+/// Returns the `workerd` program that `tests/run` installs, or the one that `CORE_TEST_WORKERD` names. Tests that need
+/// it are skipped with a message if it does not exist.
 pub(crate) fn workerd() -> Option<Workerd> {
-    #[expect(clippy::disallowed_methods, reason = "the tests are told where it is")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the variable names the program for tests"
+    )]
     let named = std::env::var("CORE_TEST_WORKERD").ok();
     if let Some(path) = named {
         let found = Workerd::at(Path::new(&path));
@@ -65,7 +68,7 @@ pub(crate) fn workerd() -> Option<Workerd> {
 }
 
 impl World {
-    /// Opens the same folder once more, as a restarted process would.
+    /// Opens the same folder again, as a restarted process would.
     pub(crate) async fn reopened(self) -> Self {
         let Self {
             infra,
@@ -82,7 +85,7 @@ impl World {
         }
     }
 
-    /// Names in a folder of the provider; none when it does not exist.
+    /// Returns the names in a folder of the provider; none if it does not exist.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let folder = self.folder.path().join("infra").join(folder);
         let Ok(entries) = std::fs::read_dir(folder) else {
@@ -108,7 +111,7 @@ impl World {
         self.infra.deploy_site(upload).await.unwrap()
     }
 
-    /// Names of everything in the staging folder.
+    /// Returns the names in the staging folder.
     pub(crate) fn staging(&self) -> Vec<String> {
         self.names(".staging")
     }

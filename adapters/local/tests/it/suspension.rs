@@ -1,4 +1,4 @@
-//! Sites and workers of suspended platforms.
+//! Tests of the sites and workers of suspended platforms.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::support::{OWNER, World, request, script, upload, workerd, world_of};
 
 type Answer = Result<bool, SuspensionUnknown>;
 
-/// A world whose platforms have the state that the test sets.
+/// Creates a world whose platforms have the suspension state that the test sets.
 async fn world_with_state(
     state: &Arc<Mutex<Answer>>,
     change: impl FnOnce(&mut LocalConfig),
@@ -65,7 +65,7 @@ async fn serve(world: &World) -> (SocketAddr, oneshot::Sender<()>) {
 }
 
 #[tokio::test]
-async fn a_suspended_site_responds_with_451_under_every_address_until_it_is_restored() {
+async fn suspended_site_responds_with_451_at_every_address() {
     let state = Arc::new(Mutex::new(Ok(false)));
     let world = world_with_state(&state, |_| {}).await;
     let (address, _stop) = serve(&world).await;
@@ -88,7 +88,7 @@ async fn a_suspended_site_responds_with_451_under_every_address_until_it_is_rest
 }
 
 #[tokio::test]
-async fn conditions_ranges_and_missing_pages_of_a_suspended_site_are_451_too() {
+async fn every_kind_of_request_to_a_suspended_site_responds_with_451() {
     let state = Arc::new(Mutex::new(Ok(false)));
     let world = world_with_state(&state, |_| {}).await;
     let url = "http://acme-site.localhost/";
@@ -121,7 +121,7 @@ async fn previews_of_a_suspended_site_respond_with_451() {
 }
 
 #[tokio::test]
-async fn a_site_is_not_served_while_its_suspension_state_is_unknown() {
+async fn site_responds_with_503_while_its_suspension_state_is_unknown() {
     let state = Arc::new(Mutex::new(Err(SuspensionUnknown)));
     let world = world_with_state(&state, |_| {}).await;
     let answer = get(&world, "http://acme-site.localhost/").await;
@@ -130,7 +130,7 @@ async fn a_site_is_not_served_while_its_suspension_state_is_unknown() {
 }
 
 #[tokio::test]
-async fn an_object_whose_owner_is_no_platform_is_served() {
+async fn object_without_a_platform_owner_is_served() {
     let state = Arc::new(Mutex::new(Ok(true)));
     let world = world_with_state(&state, |_| {}).await;
     let unowned = CreateResource {
@@ -146,24 +146,24 @@ async fn an_object_whose_owner_is_no_platform_is_served() {
 }
 
 #[tokio::test]
-async fn a_worker_of_a_suspended_platform_responds_with_451_without_running() {
+async fn worker_of_a_suspended_platform_responds_with_451() {
     let state = Arc::new(Mutex::new(Ok(true)));
     let world = world_with_state(&state, |_| {}).await;
     let worker = request(ResourceType::Worker, "acme-api");
     world.infra.create(&worker).await.unwrap();
     for (suspended, status) in [(true, 451), (false, 503)] {
         *state.lock().unwrap() = Ok(suspended);
-        // 503: this world has no program that runs workers.
+        // 503: this world has no `workerd`.
         let answer = get(&world, "http://acme-api.localhost/").await;
         assert_eq!(answer.status(), status);
     }
 }
 
 #[tokio::test]
-async fn a_worker_that_still_runs_loses_its_bindings_when_its_platform_is_suspended() {
+async fn running_worker_loses_its_bindings_on_suspension() {
     let Some(workerd) = workerd() else { return };
     let state = Arc::new(Mutex::new(Ok(false)));
-    // The visitor is let in; the suspension comes before the script uses its binding.
+    // The request of the visitor is accepted; the platform is suspended before the script uses its binding.
     let suspends = Arc::new(AtomicBool::new(false));
     let mut suspensions = MockPlatformSuspensions::new();
     let flag = Arc::clone(&suspends);

@@ -1,4 +1,4 @@
-//! Worker bundles.
+//! Tests of worker bundles.
 
 use core_domain::port::{CreateResource, Infrastructure, ProviderError};
 use core_domain::registry::ResourceType;
@@ -19,7 +19,7 @@ fn versions(world: &World) -> usize {
 }
 
 #[tokio::test]
-async fn another_script_is_another_version_and_the_same_script_is_not() {
+async fn each_distinct_script_is_one_version() {
     let world = world().await;
     let (one, two) = (script("one", &json!([])), script("two", &json!([])));
     let made = world.infra.create(&worker(one.clone())).await.unwrap();
@@ -43,7 +43,7 @@ async fn another_script_is_another_version_and_the_same_script_is_not() {
 }
 
 #[tokio::test]
-async fn modules_in_folders_and_bindings_are_kept() {
+async fn modules_and_bindings_survive_a_restart() {
     let world = world().await;
     world
         .infra
@@ -62,7 +62,7 @@ async fn modules_in_folders_and_bindings_are_kept() {
 }
 
 #[tokio::test]
-async fn a_binding_must_lead_to_an_object_of_the_same_owner() {
+async fn binding_must_refer_to_an_object_of_the_same_owner() {
     let world = world().await;
     let mut foreign = request(ResourceType::D1, "other-db");
     foreign.owner = "platform-2".to_owned();

@@ -1,24 +1,25 @@
-//! What every format of archives has: entries, their bounds, and what is wrong with them.
+//! Types that all archive formats share: entries, their limits, and errors.
 
 use std::io::{self, Read};
 
 use core_domain::cli::{Limits, SiteError};
 
-/// How many entries an archive may have for each file a site may have: folders and what formats need besides.
+/// Maximum number of archive entries for each file that a site may have. The surplus leaves room for folders and for
+/// entries that a format needs in addition.
 pub(super) const ENTRIES_PER_FILE: usize = 2;
 
-/// What a tar is made of; no tar is smaller.
+/// The block size of a tar in bytes. Every tar has at least one block.
 pub(super) const TAR_BLOCK: usize = 512;
 
-/// How much of an archive is in memory at a time, in bytes.
+/// The buffer size for reading archives, in bytes.
 pub(super) const BUFFER: usize = 64 * 1024;
 
-/// What an archive holds.
+/// One entry of an archive.
 pub(super) enum Entry<'a> {
     Folder(&'a str),
     File {
         path: &'a str,
-        /// What the archive says of it.
+        /// The size in bytes that the archive declares.
         size: u64,
         content: &'a mut dyn Read,
     },
@@ -27,9 +28,9 @@ pub(super) enum Entry<'a> {
 /// Why a walk through an archive ended early.
 #[derive(Debug)]
 pub(super) enum WalkError {
-    /// The archive is none, or is refused.
+    /// The upload is not an archive, or its contents are not allowed.
     Refused(SiteError),
-    /// Whoever was given an entry failed.
+    /// The visitor of an entry failed.
     Visitor(io::Error),
 }
 
@@ -41,7 +42,7 @@ impl From<SiteError> for WalkError {
 
 pub(super) type Visit<'a> = dyn FnMut(Entry<'_>) -> Result<(), WalkError> + 'a;
 
-/// How many entries an archive may have.
+/// The maximum number of entries of an archive.
 pub(super) const fn max_entries(limits: Limits) -> usize {
     limits.files.saturating_mul(ENTRIES_PER_FILE)
 }

@@ -1,9 +1,10 @@
-//! Reading uploaded sites: tar, tar.gz and zip, from a file and within bounds.
+//! Reads uploaded sites: tar, tar.gz and zip, from a file and within limits.
 //!
-//! What an archive says about itself is not believed: a file is read until it has one byte more than there is room for,
-//! whatever its header says. What may be in a site is decided by [`SiteBuilder`](core_domain::cli::SiteBuilder) alone.
-//! Contents pass through in pieces of 64 KiB; only the names in an archive stay in memory. These are bounded too, so that an
-//! archive never needs more than 32 MiB, and two at once not more than 64.
+//! The sizes that an archive declares are not trusted. A file is read until it exceeds the space left by one byte,
+//! whatever its header says. Which files a site may contain is decided by
+//! [`SiteBuilder`](core_domain::cli::SiteBuilder) alone. Contents are read in pieces of 64 KiB; only the names in an
+//! archive stay in memory. The names are limited too: an archive never needs more than 32 MiB of memory, and two at the
+//! same time not more than 64 MiB.
 
 mod entry;
 mod site;
@@ -25,7 +26,8 @@ use tokio::sync::Semaphore;
 use self::entry::broken;
 use self::site::ArchivedSite;
 
-/// Opens uploads off the async threads, as many at a time as `cli.uploads.permits` says; others wait.
+/// Opens uploaded archives on blocking threads, outside the async runtime's workers. `cli.uploads.permits` limits how
+/// many are opened at the same time; the others wait.
 #[derive(Clone, Debug)]
 pub struct UnpackArchives {
     limits: Limits,
@@ -33,7 +35,7 @@ pub struct UnpackArchives {
 }
 
 impl UnpackArchives {
-    /// Opens what keeps to these limits.
+    /// Creates a reader that accepts archives within these limits.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -42,7 +44,7 @@ impl UnpackArchives {
         }
     }
 
-    /// Opens so many uploads at a time. Default: 2.
+    /// Sets how many uploads are opened at the same time. Default: 2.
     #[must_use]
     pub fn with_permits(mut self, permits: usize) -> Self {
         self.permits = Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
@@ -61,7 +63,8 @@ impl SiteArchives for UnpackArchives {
     async fn open(&self, upload: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError> {
         let limits = self.limits;
         let permit = Arc::clone(&self.permits).acquire_owned().await;
-        // The permit goes with the work: a request that is given up keeps it until its archive is done.
+        // The work owns the permit: if the request is dropped, the permit is still released only after the archive is
+        // done.
         let work = tokio::task::spawn_blocking(move || {
             let site = ArchivedSite::open(upload, limits);
             drop(permit);

@@ -1,4 +1,4 @@
-//! A site in its archive: listed and checked once, read as often as needed.
+//! A site stored in its archive: checked once, then read as often as needed.
 
 use std::fmt;
 use std::io::{self, Read, SeekFrom};
@@ -12,16 +12,16 @@ use super::entry::{BUFFER, Entry, WalkError, broken};
 use super::source::Source;
 use super::walk::walk;
 
-/// A site whose contents stay in the archive.
+/// A site whose file contents stay in the archive.
 pub(super) struct ArchivedSite {
     upload: Mutex<Box<dyn BlobReader>>,
     limits: Limits,
-    /// In the order of the archive.
+    /// The files in the order of the archive.
     files: Vec<SiteFile>,
 }
 
 impl ArchivedSite {
-    /// Reads the archive to its end and checks everything in it.
+    /// Reads the whole archive and checks every entry.
     pub(super) fn open(
         mut upload: Box<dyn BlobReader>,
         limits: Limits,
@@ -94,7 +94,7 @@ fn add(entry: Entry<'_>, site: &mut SiteBuilder, buffer: &mut [u8]) -> Result<()
         } => (path, size, content),
     };
     site.check(path, size)?;
-    // One byte too many is enough to know.
+    // One byte above the limit is enough to detect that the file is too large.
     let mut content = content.take(site.room() + 1);
     let (found, digest) = measure(&mut content, buffer).map_err(|_| broken())?;
     if found != size && found <= site.room() {
@@ -103,7 +103,7 @@ fn add(entry: Entry<'_>, site: &mut SiteBuilder, buffer: &mut [u8]) -> Result<()
     site.file(path, found, digest)
 }
 
-/// Length and SHA-256 of a content.
+/// Returns the length in bytes and the SHA-256 of the content.
 fn measure(content: &mut dyn Read, buffer: &mut [u8]) -> io::Result<(u64, [u8; 32])> {
     let mut hash = Sha256::new();
     let mut bytes = 0;

@@ -1,10 +1,11 @@
-//! An upload being read, and whether that failed: a disk that cannot be read is not an archive that is damaged.
+//! Reads an upload and records I/O failures, so that a failing disk is not mistaken for a damaged archive.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 use core_domain::port::BlobReader;
 
-/// Reads an upload and keeps the first failure of that, which the decoders above it would take for a damaged archive.
+/// A reader that stores the first I/O failure. The decoders that read from it would report that failure as a damaged
+/// archive.
 pub(super) struct Source<'a> {
     upload: &'a mut dyn BlobReader,
     failure: Option<io::Error>,
@@ -18,7 +19,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What went wrong, if the upload itself could not be read.
+    /// Returns the I/O error if the upload itself could not be read.
     pub(super) fn failure(self) -> Option<io::Error> {
         self.failure
     }
@@ -42,7 +43,7 @@ impl Read for Source<'_> {
 
 impl Seek for Source<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        // An offset before the beginning is the archive's mistake.
+        // An offset before the start is an error in the archive.
         match self.upload.seek(to) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(error),
             outcome => self.noted(outcome),

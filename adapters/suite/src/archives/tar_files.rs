@@ -1,7 +1,7 @@
-//! Entries of a tar, compressed or not.
+//! Reads the entries of a tar, compressed or not.
 //!
-//! Entries are read raw: what the format hides in entries of its own (long names, attributes) is of any size, so it is
-//! read here, within bounds.
+//! The tar crate reads extension entries (long names, attributes) at any size. They are therefore read here as raw
+//! entries, within limits.
 
 use std::io::{self, Read};
 
@@ -13,13 +13,13 @@ use super::entry::{
     unfit,
 };
 
-/// What an entry may need besides its content: header, padding, a long name.
+/// The number of bytes that an entry may need besides its content: header, padding, a long name.
 const BYTES_PER_ENTRY: u64 = 4_096;
 
-/// What may stand around the entries: the end mark, filled up to a record.
+/// The number of bytes allowed besides the entries: the end mark, padded to a record.
 const BYTES_AROUND: u64 = 2 * 1024 * 1024;
 
-/// How large the description of an entry may be.
+/// Maximum size of an entry's extension data (long name or attributes), in bytes.
 const MAX_ATTRIBUTES: u64 = 1024 * 1024;
 
 /// Visits the entries of a tar.
@@ -73,7 +73,7 @@ fn walk_entries<R: Read>(
     }
 }
 
-/// What begins with something that is no header is no tar; later it is a damaged one.
+/// Returns the error for an unreadable header: at the start the upload is not a tar, later it is a damaged tar.
 fn not_an_entry(error: &io::Error, is_first: bool) -> SiteError {
     if is_first && error.kind() == io::ErrorKind::Other {
         SiteError::UnknownFormat
@@ -99,7 +99,7 @@ fn visit_entry<R: Read>(
     let path = path(&name)?;
     match kind {
         EntryType::Directory => visit(SiteEntry::Folder(path)),
-        // Old archives know folders by their name alone.
+        // Old archives mark folders only by a slash at the end of the name.
         EntryType::Regular if path.ends_with('/') && size == 0 => visit(SiteEntry::Folder(path)),
         EntryType::Regular | EntryType::Continuous => visit(SiteEntry::File {
             path,
@@ -119,7 +119,7 @@ fn no_file(code: &'static str, path: &str) -> WalkError {
     unfit(code, &what).into()
 }
 
-/// What entries say of the one that follows.
+/// The path and the size that extension entries declare for the next entry.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Described {
     path: Option<Vec<u8>>,
@@ -137,7 +137,7 @@ impl Described {
                     self.size = Some(size.ok_or_else(broken)?);
                 }
                 key if key.starts_with(b"GNU.sparse") => {
-                    return Err(unfit("sparse_file", "a file has holes"));
+                    return Err(unfit("sparse_file", "an entry is a sparse file"));
                 }
                 _ => {}
             }
@@ -158,7 +158,7 @@ fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, SiteError> {
     let size = entry.size();
     if size > MAX_ATTRIBUTES {
         return Err(SiteError::TooLarge(format!(
-            "an entry is described by more than {MAX_ATTRIBUTES} bytes"
+            "the name or attributes of an entry have more than {MAX_ATTRIBUTES} bytes"
         )));
     }
     let mut attributes = Vec::new();
@@ -170,18 +170,18 @@ fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, SiteError> {
     }
 }
 
-/// A tar that ends after so many bytes, and remembers how many zeros it ends with.
+/// A tar stream that fails after a number of bytes, and counts the zero bytes at its end.
 #[derive(Debug)]
 struct Stream<R> {
     tar: R,
     left: u64,
-    /// Whether it would have gone on.
+    /// Whether the limit was reached before the stream ended.
     cut: bool,
     zeros: u64,
 }
 
 impl<R: Read> Stream<R> {
-    /// A whole tar ends with a block of zeros, and nothing but zeros may follow.
+    /// Checks that the tar ends with a block of zeros, and that only zeros follow its end.
     fn end(&mut self) -> Result<(), SiteError> {
         let mut buffer = [0_u8; 8_192];
         loop {
@@ -193,7 +193,10 @@ impl<R: Read> Stream<R> {
                 break;
             }
             if buffer[..read].iter().any(|byte| *byte != 0) {
-                return Err(unfit("trailing_data", "the archive goes on after its end"));
+                return Err(unfit(
+                    "trailing_data",
+                    "data follows the end of the archive",
+                ));
             }
         }
         if self.zeros >= TAR_BLOCK as u64 {

@@ -1,4 +1,4 @@
-//! Real archives, made here, and everything that is wrong with some.
+//! Tests with real archives that are built here: valid ones, and one for each kind of defect.
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const SITE: Entries<'static> = &[
     ("empty.txt", b""),
 ];
 
-/// One entry with a path as it is, whatever it is.
+/// Builds a header with the path exactly as given, even if it is invalid.
 fn header(path: &str, kind: EntryType, size: u64) -> Header {
     let mut header = Header::new_gnu();
     header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
@@ -67,7 +67,7 @@ fn zip_of(entries: Entries<'_>) -> Vec<u8> {
     zip_with(entries, CompressionMethod::Deflated, |_| {})
 }
 
-/// A site with its contents, ordered by path.
+/// The files of a site with their contents, sorted by path.
 type Unpacked = Vec<(String, Vec<u8>)>;
 
 fn opened(upload: &[u8], limits: Limits) -> Result<ArchivedSite, SiteError> {
@@ -134,7 +134,7 @@ async fn the_three_formats_give_the_same_site() {
 }
 
 #[test]
-fn a_content_need_not_be_read_to_its_end_and_the_visitor_may_stop() {
+fn a_visitor_may_skip_content_and_may_stop_the_walk() {
     for upload in [tar_of(SITE), gz(&tar_of(SITE)), zip_of(SITE)] {
         let site = opened(&upload, Limits::default()).unwrap();
         let mut first_bytes = Vec::new();
@@ -153,7 +153,7 @@ fn a_content_need_not_be_read_to_its_end_and_the_visitor_may_stop() {
 
 #[test]
 fn a_disk_that_cannot_be_read_is_not_taken_for_a_damaged_archive() {
-    /// Fails from some byte on.
+    /// A reader that fails from the 100th byte on.
     struct Failing(Cursor<Vec<u8>>, u64);
     impl Read for Failing {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -224,7 +224,7 @@ fn folders_one_wrapping_folder_and_global_attributes_leave_no_trace() {
 }
 
 #[test]
-fn long_names_are_read_in_both_ways_a_tar_tells_them() {
+fn long_names_are_read_in_both_tar_encodings() {
     let long = format!("{}/page.html", "a".repeat(200));
     let mut gnu = tar::Builder::new(Vec::new());
     let mut plain = header("index.html", EntryType::Regular, 0);
@@ -286,7 +286,7 @@ fn paths_that_leave_the_site_or_are_there_twice_are_refused_in_every_format() {
         assert_eq!(code(&gz(&tar_of(entries))), expected, "{entries:?}");
         assert_eq!(code(&zip_of(entries)), expected, "{entries:?}");
     }
-    // A writer does not make the very same name twice, so it is made of another one afterwards.
+    // A zip writer refuses a repeated name, so the second name is changed into the first one afterwards.
     let twin = zip_of(&[("index.html", b"1"), ("indey.html", b"2")]);
     let twin: Vec<u8> = replaced(&twin, b"indey", b"index");
     assert_eq!(code(&twin), "duplicate_name");
@@ -358,7 +358,7 @@ fn a_changed_byte_in_packed_content_is_noticed() {
     }
 }
 
-/// Changes a byte of the first local header and one of the first entry of the directory, as no writer does.
+/// Changes one byte of the first local header and one of the first directory entry, which no zip writer would do.
 fn with_header(changes: [(&[u8], usize, u8); 2]) -> Vec<u8> {
     let mut zip = zip_of(SITE);
     for (mark, offset, byte) in changes {
@@ -369,13 +369,13 @@ fn with_header(changes: [(&[u8], usize, u8); 2]) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_zip_holds_besides_plain_files_is_refused_with_a_specific_code() {
+fn special_zip_entries_are_refused_with_a_specific_code() {
     const LOCAL: &[u8] = b"PK\x03\x04";
     const LISTED: &[u8] = b"PK\x01\x02";
     for (changes, expected) in [
         ([(LOCAL, 6, 1), (LISTED, 8, 1)], "encrypted"),
         ([(LOCAL, 8, 12), (LISTED, 10, 12)], "unknown_compression"),
-        // The type of a pipe, in the upper half of the attributes.
+        // The file type "pipe" in the upper half of the attributes.
         ([(LISTED, 5, 3), (LISTED, 41, 0x10)], "device"),
     ] {
         assert_eq!(code(&with_header(changes)), expected);
@@ -383,7 +383,7 @@ fn what_a_zip_holds_besides_plain_files_is_refused_with_a_specific_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_archives_are_unpacked_at_once_as_the_setting_says() {
+async fn the_permits_limit_how_many_archives_are_unpacked_at_once() {
     for (archives, most) in [
         (UnpackArchives::default(), 2),
         (UnpackArchives::default().with_permits(5), 5),
@@ -393,7 +393,7 @@ async fn as_many_archives_are_unpacked_at_once_as_the_setting_says() {
         assert!(last.await.is_ok());
         let all = archives.permits.acquire().await.unwrap();
         let mut waiting = archives.open(Box::new(Cursor::new(tar_of(SITE))));
-        // Time passes only while nobody unpacks.
+        // The paused clock advances only while nothing is being unpacked.
         let waited = tokio::time::timeout(Duration::from_secs(60), &mut waiting).await;
         assert!(waited.is_err());
         drop((others, all));
@@ -402,7 +402,7 @@ async fn as_many_archives_are_unpacked_at_once_as_the_setting_says() {
 }
 
 #[test]
-fn bombs_are_refused_before_they_are_large() {
+fn archive_bombs_are_refused_before_they_are_unpacked() {
     let zeros = vec![0_u8; 30 * 1024 * 1024];
     let entries: Entries<'_> = &[("index.html", b""), ("bomb", &zeros)];
     for upload in [gz(&tar_of(entries)), zip_of(entries)] {
@@ -422,10 +422,10 @@ fn bombs_are_refused_before_they_are_large() {
 }
 
 #[test]
-fn a_file_that_claims_to_be_small_is_not_read_past_what_there_is_room_for() {
+fn a_file_with_an_understated_size_is_not_read_past_the_limit() {
     let large = vec![b'x'; 5_000];
     let zip = zip_of(&[("index.html", &large)]);
-    // Both headers say ten bytes.
+    // Both headers declare ten bytes.
     let zip = replaced(&zip, &5_000_u32.to_le_bytes(), &10_u32.to_le_bytes());
     assert_eq!(code(&zip), "broken_archive");
     let limits = Limits {
@@ -505,7 +505,7 @@ proptest! {
     }
 
     #[test]
-    fn a_real_archive_with_bytes_changed_gives_a_site_or_a_refusal(
+    fn an_archive_with_changed_bytes_is_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         format in 0..3_usize,
     ) {

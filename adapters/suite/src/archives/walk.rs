@@ -1,4 +1,4 @@
-//! Walking through an archive, in whichever format it is.
+//! Walks through an archive of any supported format.
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
@@ -8,7 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::entry::{BUFFER, TAR_BLOCK, Visit, WalkError, broken};
 use super::{tar_files, zip_files};
 
-/// Gives every entry of an archive, in whichever format it is, to `visit`.
+/// Detects the format of an archive and passes every entry to `visit`.
 pub(super) fn walk(
     upload: &mut (impl Read + Seek),
     limits: Limits,

@@ -1,6 +1,7 @@
-//! Entries of a zip.
+//! Reads the entries of a zip.
 //!
-//! The directory of a zip is read entry by entry, never as a whole: its entries can be many, and their names long.
+//! The directory of a zip is read entry by entry and never as a whole, because it can have many entries with long
+//! names.
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
@@ -13,17 +14,17 @@ use super::entry::{
     BUFFER, Entry, Visit, WalkError, broken, max_entries, path, too_many_entries, unfit,
 };
 
-/// The mark and the size of the record a zip ends with; a comment of a length it tells may follow.
+/// The signature of the record at the end of a zip. The record may be followed by a comment whose length it states.
 const END_MARK: &[u8] = b"PK\x05\x06";
 const END_SIZE: usize = 22;
 
-/// The bits of a Unix mode that tell what a file is.
+/// The bits of a Unix mode that hold the file type.
 const FILE_TYPE: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 const ORDINARY: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
 
-/// Visits the entries of a zip of so many bytes.
+/// Visits the entries of a zip of `bytes` bytes.
 pub(super) fn walk(
     upload: &mut (impl Read + Seek),
     bytes: u64,
@@ -50,7 +51,7 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// The end of the upload, as long as the last record of a zip can be.
+/// Returns the end of the upload: as many bytes as the last record of a zip can have.
 fn tail(upload: &mut (impl Read + Seek), bytes: u64) -> std::io::Result<Vec<u8>> {
     let longest = (END_SIZE + usize::from(u16::MAX)) as u64;
     upload.seek(SeekFrom::Start(bytes.saturating_sub(longest)))?;
@@ -59,7 +60,7 @@ fn tail(upload: &mut (impl Read + Seek), bytes: u64) -> std::io::Result<Vec<u8>>
     Ok(tail)
 }
 
-/// Tells whether nothing follows the end of the archive.
+/// Returns whether no data follows the end of the archive.
 fn ends_with_its_end(tail: &[u8]) -> bool {
     let Some(last) = tail.len().checked_sub(END_SIZE) else {
         return false;
@@ -86,7 +87,7 @@ fn visit_entry(
         packed,
         CompressionMethod::Stored | CompressionMethod::Deflated
     ) {
-        let what = format!("{path:?} is packed in a way that is not understood");
+        let what = format!("{path:?} uses an unsupported compression method");
         return Err(unfit("unknown_compression", &what).into());
     }
     let size = entry.size();
@@ -105,6 +106,9 @@ fn check_kind(entry: &ZipFileEntry<'_>, path: &str) -> Result<(), SiteError> {
     match entry.unix_mode().unwrap_or_default() & FILE_TYPE {
         SYMLINK => Err(unfit("symlink", &format!("{path:?} is a link"))),
         0 | FOLDER | ORDINARY => Ok(()),
-        _ => Err(unfit("device", &format!("{path:?} is no ordinary file"))),
+        _ => Err(unfit(
+            "device",
+            &format!("{path:?} is not an ordinary file"),
+        )),
     }
 }

@@ -1,4 +1,4 @@
-//! Taking people over from another installation.
+//! Imports users from another installation.
 
 mod reader;
 mod row;
@@ -17,56 +17,56 @@ use tokio::sync::mpsc;
 use crate::assemble::{Folder, hasher, open_options, secret};
 use crate::{SuiteBuilder, SuiteError};
 
-/// People of one unit of work.
+/// The number of users in one unit of work.
 const BATCH: usize = 200;
 
-/// Batches that are read ahead.
+/// The number of batches that are read ahead.
 const AHEAD: usize = 2;
 
-/// How often a batch is tried that somebody's sign-up got in the way of.
+/// Maximum number of times a batch is tried when it conflicts with a concurrent sign-up.
 const TRIES: u32 = 5;
 
-/// What became of a file.
+/// The counts of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportSummary {
-    /// People taken over; of a dry run: who would be.
+    /// Users imported; in a dry run, users that would be imported.
     pub imported: u64,
-    /// People whose address or id is somebody's already; nothing of them was changed.
+    /// Users whose address or id already exists. They are left unchanged.
     pub existing: u64,
-    /// Rows that make no sense.
+    /// The number of invalid rows.
     pub refused: u64,
 }
 
-/// Why a row was not taken over.
+/// Why a row was not imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportProblem {
-    /// It makes no sense.
+    /// The row is invalid.
     #[error("line {line}: {}", problems.join("; "))]
     Refused {
-        /// Where it begins.
+        /// The line at which the row starts, from 1.
         line: u64,
-        /// All that is wrong with it.
+        /// Every error found in the row.
         problems: Vec<String>,
     },
-    /// The address has a user.
+    /// The address already belongs to a user.
     #[error("line {line}: {email} is taken")]
     EmailTaken {
-        /// Where the row begins.
+        /// The line at which the row starts, from 1.
         line: u64,
-        /// The address.
+        /// The e-mail address of the row.
         email: Email,
     },
-    /// The id is another user's.
+    /// The id already belongs to another user.
     #[error("line {line}: the id {id} is taken")]
     IdTaken {
-        /// Where the row begins.
+        /// The line at which the row starts, from 1.
         line: u64,
-        /// The id.
+        /// The user id of the row.
         id: UserId,
     },
 }
 
-/// Why people could not be taken over. Who was before that stays.
+/// Why an import was aborted. Users imported before the error remain.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
@@ -81,17 +81,18 @@ pub enum ImportError {
     Store(#[from] Error),
 }
 
-/// A row with the line it begins at.
+/// The line at which a row starts, and the row or its errors.
 type Row = (u64, Result<ImportedUser, Vec<String>>);
 
 impl SuiteBuilder {
-    /// Takes people over: JSON, an object a line or all in one array, each with `email` and any of `id`, `name`,
-    /// `emailVerified`, `image`, `createdAt`, `passwordHash` (Argon2 as a PHC string, or scrypt as better-auth stores it).
-    /// Rows are read as they come and stored 200 at a time. An address or id that is taken stays as it is, so that a file
-    /// can be imported again. `dry_run` stores nothing. Opens the store alone: with SQLite no server may run meanwhile.
+    /// Imports users from JSON: one object per line, or one array of objects. Each has `email` and any of `id`, `name`,
+    /// `emailVerified`, `image`, `createdAt`, `passwordHash` (Argon2 as a PHC string, or scrypt as better-auth stores
+    /// it). The source is read as a stream, and users are stored 200 at a time. A user whose address or id already
+    /// exists is left unchanged, so a file can be imported again. With `dry_run` nothing is stored. The import opens
+    /// the store itself: with SQLite no server may run at the same time.
     ///
     /// # Errors
-    /// [`ImportError`] when the store or the file cannot be used; what is wrong with rows goes to `report`.
+    /// [`ImportError`] if the settings are invalid, or if the store or the source fails. Errors of rows are passed to `report`.
     pub async fn import_users(
         self,
         source: impl Read + Send + 'static,
@@ -135,7 +136,7 @@ fn send_batches(
         if batch.len() < BATCH {
             return true;
         }
-        // Nobody listens any more: the import has failed.
+        // A closed channel means that the import has failed.
         batches.blocking_send(std::mem::take(&mut batch)).is_ok()
     })?;
     if !batch.is_empty() {
@@ -148,7 +149,7 @@ struct Import {
     store: Arc<dyn Store>,
     cx: Context,
     scope: OperatorScope,
-    /// Whom a dry run would have taken over so far.
+    /// In a dry run, the users that would have been imported so far.
     previewed: Option<KnownUsers>,
     summary: ImportSummary,
 }

@@ -1,4 +1,4 @@
-//! Reads rows out of a file, one after the other: a line each, or the elements of one JSON array.
+//! Splits a file into rows: one per line, or the elements of one JSON array.
 
 use std::cell::Cell;
 use std::fmt;
@@ -8,16 +8,16 @@ use std::rc::Rc;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The most octets of a line.
+/// Maximum length of a line in bytes.
 const LONGEST_LINE: u64 = 1024 * 1024;
 
-/// Takes the line a row begins at with its text, or with why there is none; tells whether it wants more.
+/// Receives the line at which a row starts, and the row's text or an error. Returns whether to read on.
 pub(super) type Taker<'a> = &'a mut dyn FnMut(u64, Result<&str, String>) -> bool;
 
 /// Reads all rows.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// The source cannot be read.
 pub(super) fn read(mut source: impl BufRead, take: Taker<'_>) -> io::Result<()> {
     let (line, first) = first_byte(&mut source)?;
     match first {
@@ -27,7 +27,7 @@ pub(super) fn read(mut source: impl BufRead, take: Taker<'_>) -> io::Result<()> 
     }
 }
 
-/// The first byte that says something, and its line. It is still to be read.
+/// Returns the first byte that is not white space or a byte order mark, and its line. The byte is not consumed.
 fn first_byte(source: &mut impl BufRead) -> io::Result<(u64, Option<u8>)> {
     const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
     let mut line = 1;
@@ -62,7 +62,7 @@ fn read_lines(mut source: impl BufRead, mut line: u64, take: Taker<'_>) -> io::R
             match str::from_utf8(&bytes).map(str::trim) {
                 Ok("") => true,
                 Ok(text) => take(line, Ok(text)),
-                Err(_) => take(line, Err("is no UTF-8".to_owned())),
+                Err(_) => take(line, Err("is not valid UTF-8".to_owned())),
             }
         };
         if !wanted {
@@ -90,7 +90,10 @@ fn read_array(source: impl BufRead, line: u64, take: Taker<'_>) -> io::Result<()
         Err(error) => {
             let text = error.to_string();
             let end = text.find(" at line ").unwrap_or(text.len());
-            let problem = format!("is no JSON: {}; nothing after it was read", &text[..end]);
+            let problem = format!(
+                "is not valid JSON: {}; the rest of the file was not read",
+                &text[..end]
+            );
             take(lines.get(), Err(problem));
             Ok(())
         }
@@ -98,7 +101,7 @@ fn read_array(source: impl BufRead, line: u64, take: Taker<'_>) -> io::Result<()
     }
 }
 
-/// Counts lines as they are read. The parser reads byte by byte and not ahead.
+/// Counts the lines that the JSON parser has read. The parser reads byte by byte and does not read ahead.
 struct Counted<R> {
     source: R,
     lines: Rc<Cell<u64>>,
@@ -119,7 +122,7 @@ struct Elements<'a, 'b> {
 }
 
 impl<'de> Visitor<'de> for Elements<'_, '_> {
-    /// Whether all were wanted.
+    /// Whether the taker accepted all elements.
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -158,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_lines_or_the_elements_of_an_array_and_know_where_they_begin() {
+    fn rows_are_lines_or_array_elements_and_have_their_line_numbers() {
         let lines = "\u{feff}\n{\"a\":1}\n\n  nonsense\r\n{\"b\":2}";
         assert_eq!(
             rows(lines.as_bytes()),
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_its_line_and_the_lines_around_it_are_read() {
+    fn an_unreadable_line_is_reported_and_the_lines_around_it_are_read() {
         let mut text = b"{}\n".to_vec();
         text.extend(vec![b'x'; 2 * 1024 * 1024]);
         text.extend(b"\n\xff\n{}");
@@ -191,7 +194,12 @@ mod tests {
             let rows = rows(text.as_bytes());
             let (at, problem) = rows.last().unwrap();
             assert_eq!(*at, line, "{text}");
-            assert!(problem.as_ref().unwrap_err().starts_with("is no JSON: "));
+            assert!(
+                problem
+                    .as_ref()
+                    .unwrap_err()
+                    .starts_with("is not valid JSON: ")
+            );
         }
     }
 }

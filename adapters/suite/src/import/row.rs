@@ -1,4 +1,4 @@
-//! One person of a file, as text.
+//! Parses one row of an import file into a user.
 
 use core_domain::iam::PasswordHash;
 use core_domain::kernel::{Email, Line, PersonName, Timestamp, UserId};
@@ -6,7 +6,7 @@ use core_domain::port::{HashForm, PasswordHasher};
 use core_domain::use_case::iam::user::ImportedUser;
 use serde_json::{Map, Value};
 
-/// What a row may say; all but `email` may be missing. `updatedAt` is read over.
+/// The fields that a row may have. All but `email` are optional; `updatedAt` is ignored.
 const FIELDS: [&str; 8] = [
     "id",
     "name",
@@ -18,15 +18,15 @@ const FIELDS: [&str; 8] = [
     "updatedAt",
 ];
 
-/// Reads a row.
+/// Parses a row.
 ///
 /// # Errors
-/// Everything that is wrong with it; never the hash.
+/// Every error found in the row. The texts never contain the password hash.
 pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedUser, Vec<String>> {
     let fields = match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => fields,
-        Ok(_) => return Err(vec!["is no JSON object".to_owned()]),
-        Err(error) => return Err(vec![format!("is no JSON: {}", without_line(&error))]),
+        Ok(_) => return Err(vec!["is not a JSON object".to_owned()]),
+        Err(error) => return Err(vec![format!("is not valid JSON: {}", without_line(&error))]),
     };
     let mut row = Row {
         fields,
@@ -34,12 +34,12 @@ pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedU
     };
     row.refuse_unknown();
     let id = row.text("id");
-    let id = id.and_then(|id| row.checked("id", UserId::parse(&id), "is no id"));
+    let id = id.and_then(|id| row.checked("id", UserId::parse(&id), "is not a valid id"));
     let name = row.text("name").unwrap_or_default();
     let name = row.checked(
         "name",
         PersonName::parse(&name).ok(),
-        "is not a line of up to 255 characters without a web address",
+        "must be one line of at most 255 characters and must not contain a web address",
     );
     let email = row.text("email");
     if row.fields.get("email").is_none_or(Value::is_null) {
@@ -47,12 +47,16 @@ pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedU
     }
     let email = email.and_then(|email| {
         let parsed = Email::parse(&email).ok();
-        row.checked("email", parsed, "is no e-mail address")
+        row.checked("email", parsed, "is not an e-mail address")
     });
     let image = row.text("image");
     let image = image.and_then(|image| {
         let parsed = Line::parse(&image).ok();
-        row.checked("image", parsed, "is not a line of up to 2048 characters")
+        row.checked(
+            "image",
+            parsed,
+            "must be one line of at most 2048 characters",
+        )
     });
     let email_verified = row.verified();
     let created_at = row.instant("createdAt");
@@ -63,7 +67,7 @@ pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedU
         row.checked(
             "passwordHash",
             hash,
-            "is neither Argon2 (PHC string) nor scrypt of better-auth",
+            "is neither an Argon2 hash (PHC string) nor a scrypt hash of better-auth",
         )
     });
     match (name, email) {
@@ -80,7 +84,7 @@ pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedU
     }
 }
 
-/// The position in the row's own text says little of the file.
+/// Removes the position from a JSON error: it counts from the start of the row, not of the file.
 fn without_line(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let end = text.find(" at line ").unwrap_or(text.len());
@@ -109,25 +113,25 @@ impl Row {
         let unknown = unknown.filter(|field| !FIELDS.contains(&field.as_str()));
         let unknown: Vec<String> = unknown.cloned().collect();
         for field in unknown {
-            // What is written there instead of a name may be anything.
+            // An unknown field name can be any text, so it is escaped and cut.
             let shown: String = field.escape_debug().take(60).collect();
-            self.problem(&shown, "is not known");
+            self.problem(&shown, "is an unknown field");
         }
     }
 
-    /// A text; nothing when it is missing or `null`.
+    /// Returns a text field, or `None` if the field is missing or `null`.
     fn text(&mut self, field: &'static str) -> Option<String> {
         match self.fields.get(field)? {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
             _ => {
-                self.problem(field, "is no text");
+                self.problem(field, "is not a string");
                 None
             }
         }
     }
 
-    /// Databases without booleans write 0 and 1.
+    /// Returns `emailVerified`. Accepts 0 and 1 as well, which databases without booleans export.
     fn verified(&mut self) -> bool {
         match self.fields.get("emailVerified") {
             None | Some(Value::Null) => false,
@@ -141,14 +145,14 @@ impl Row {
         }
     }
 
-    /// RFC 3339, or milliseconds since 1970.
+    /// Returns a point in time: RFC 3339, or milliseconds since 1970.
     fn instant(&mut self, field: &'static str) -> Option<Timestamp> {
         let instant = match self.fields.get(field)? {
             Value::Null => return None,
             Value::String(text) => Timestamp::parse_rfc3339(text),
             Value::Number(number) => {
                 let millis = number.as_i64().filter(|millis| *millis >= 0);
-                // Kept within the years that can be written.
+                // An instant is limited to the years that can be written, so a value out of range differs here.
                 millis
                     .map(Timestamp::from_millis)
                     .filter(|instant| Some(instant.millis()) == millis)
@@ -158,7 +162,7 @@ impl Row {
         self.checked(
             field,
             instant,
-            "is no instant (RFC 3339, or milliseconds since 1970)",
+            "is not a point in time (RFC 3339, or milliseconds since 1970)",
         )
     }
 }

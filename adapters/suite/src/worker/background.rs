@@ -1,4 +1,4 @@
-//! What goes on beside the jobs: hints, heartbeats, timers.
+//! The background tasks of a worker: hints, heartbeats, timers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::supervisor::{Held, self_fence};
 use super::wake::WorkerWake;
 
-/// The least time between two hints to other processes.
+/// Minimum time between two hints to other processes.
 const BETWEEN_HINTS: Duration = Duration::from_millis(20);
 
-/// Tells other processes that a job is ready, at most once in a while: what follows a hint is part of it.
+/// Notifies other processes that a job is ready. Notifications that follow within a short time are merged into one.
 pub(super) async fn send_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
     loop {
         wake.0.elsewhere.notified().await;
@@ -30,7 +30,7 @@ pub(super) async fn receive_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
     }
 }
 
-/// Prolongs the leases of all jobs that are held, with one write.
+/// Extends the leases of all held jobs with one write, three times per lease.
 pub(super) async fn heartbeats(worker: Worker, held: Arc<Held>) {
     let mut ticks = interval(worker.lease() / 3);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -55,13 +55,13 @@ pub(super) async fn heartbeats(worker: Worker, held: Arc<Held>) {
                     }
                 }
             }
-            Err(error) => tracing::warn!(?error, "leases could not be prolonged"),
+            Err(error) => tracing::warn!(?error, "leases could not be extended"),
         }
     }
 }
 
-/// Looks at waits, leases and deadlines when something is due, when it is told so, and now and then; until nothing is left
-/// to do, since a run does not do everything at once.
+/// Runs the timers for waits, leases and deadlines: when one is due, when notified, and periodically. A run has a
+/// limit, so it is repeated until no work is left.
 pub(super) async fn timers(worker: Worker, wake: WorkerWake, due: Arc<Notify>) {
     loop {
         match worker.run_timers().await {
@@ -71,7 +71,7 @@ pub(super) async fn timers(worker: Worker, wake: WorkerWake, due: Arc<Notify>) {
                 continue;
             }
             Err(error) => {
-                tracing::warn!(?error, "waits, leases and deadlines could not be looked at");
+                tracing::warn!(?error, "the timers for waits, leases and deadlines failed");
             }
         }
         let pause = worker.timer_pause().await;

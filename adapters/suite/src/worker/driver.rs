@@ -1,7 +1,7 @@
-//! The loop of a worker: it takes jobs, begins attempts, and writes what they report.
+//! The loop of a worker: it claims jobs, starts attempts, and commits their outcomes.
 //!
-//! Reports and claims of many jobs are one unit of work. While one is under way, attempts go on; on a store with several
-//! writers a second one may be under way beside it, with other jobs of other lanes.
+//! The outcomes and claims of many jobs are one unit of work. Attempts continue while it is committed. On a store with
+//! several writers a second unit, with other jobs of other lanes, may be committed at the same time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,23 +24,24 @@ use super::options::WorkerOptions;
 use super::supervisor::{Held, Phase, TokioSupervisor, self_fence};
 use super::wake::WorkerWake;
 
-/// How long a report waits for those of attempts that were begun together with its own.
+/// How long an outcome waits for the outcomes of attempts that started together with it.
 const TOGETHER: Duration = Duration::from_millis(1);
 
 /// How the task of a job has ended.
 enum Ended {
-    /// An attempt is over; this is to be written together with others.
+    /// An attempt has ended. Its outcome is committed together with others.
     Finished(Finished),
-    /// There is nothing more to do with the job; it can go on after this time, if that is known.
+    /// The task has nothing more to do for the job. The duration is the time after which the job can continue, if
+    /// known.
     Done(Claimed, Option<Duration>),
 }
 
 /// A unit of work that has ended.
 struct Unit {
     reported: Vec<Claimed>,
-    /// How many jobs it could take.
+    /// Maximum number of jobs that the unit could claim.
     limit: usize,
-    /// How many of the reported jobs it was to hand back.
+    /// The number of reported jobs that the unit releases.
     leaving: usize,
     began: Instant,
     committed: Committed,
@@ -57,18 +58,18 @@ pub(super) struct Driver {
     questions: Option<Questions>,
     jobs: JoinSet<Ended>,
     units: JoinSet<Unit>,
-    /// Slots that units under way may fill.
+    /// Slots reserved for the jobs that units in progress may claim.
     promised: usize,
-    /// Jobs that units under way hand back.
+    /// The number of jobs that units in progress release.
     leaving: usize,
-    /// How many of the attempts that were begun last have not ended.
+    /// The number of attempts started by the last unit that have not ended yet.
     fresh: usize,
     finished: Vec<Finished>,
-    /// When the first of them is to be written at the latest.
+    /// When the first outcome must be committed at the latest.
     write_by: Option<Instant>,
-    /// Whether there may be a job to claim.
+    /// True if there may be a job to claim.
     may_claim: bool,
-    /// When jobs of this process that wait or are to be tried again can go on.
+    /// When jobs of this process that wait or are retried can continue.
     due: BinaryHeap<Reverse<Instant>>,
     timers: Arc<Notify>,
 }
@@ -134,22 +135,24 @@ impl Driver {
         if let Err(error) = self.worker.recover().await {
             tracing::error!(
                 ?error,
-                "jobs of a former process could not be taken back yet"
+                "jobs of a previous process could not be recovered yet"
             );
         }
     }
 
-    /// How many units may be under way at once. Where nobody else writes, the store has one writer.
+    /// Maximum number of concurrent units. It is 1 if no other process uses the store, because such a store has one
+    /// writer.
     const fn most_units(&self) -> usize {
         if self.options.sole_user { 1 } else { 2 }
     }
 
-    /// How many jobs a unit reports and takes at most: while it is under way, there are others to work on.
+    /// Maximum number of jobs that a unit commits and claims. While it is committed, the other jobs can be worked on.
     const fn unit_size(&self) -> usize {
         self.options.slots.div_ceil(self.most_units())
     }
 
-    /// How many jobs can be taken when so many are handed back: slots that are neither in use nor promised.
+    /// Returns how many jobs can be claimed if `handed_back` jobs are released: slots that are neither in use nor
+    /// reserved.
     fn free_slots(&self, handed_back: usize) -> usize {
         if self.phase() != Phase::Running {
             return 0;
@@ -172,7 +175,7 @@ impl Driver {
         }
     }
 
-    /// Begins a unit of work that writes what has been reported and takes as many jobs as there are free slots.
+    /// Starts a unit of work that commits the reported outcomes and claims as many jobs as there are free slots.
     fn start_unit(&mut self) {
         let size = self.unit_size();
         let rest = self.finished.split_off(size.min(self.finished.len()));
@@ -197,7 +200,7 @@ impl Driver {
         });
     }
 
-    /// Begins or goes on with the jobs of a unit that was written.
+    /// Starts or continues the jobs of a committed unit.
     fn take_unit(&mut self, unit: Unit) {
         self.promised = self.promised.saturating_sub(unit.limit);
         self.leaving = self.leaving.saturating_sub(unit.leaving);
@@ -209,11 +212,11 @@ impl Driver {
             }
         }
         if let Err(error) = unit.committed.overdue {
-            tracing::warn!(?error, "a job could not be stopped at its deadline");
+            tracing::warn!(?error, "a job could not be failed at its deadline");
         }
         match unit.committed.taken {
             Ok(taken) => {
-                // Where there were enough there may be more.
+                // If the limit was reached, there may be more jobs.
                 self.may_claim |= taken.len() == unit.limit;
                 for job in taken {
                     let (until, _) = watch::channel(unit.began + self_fence(&self.worker));
@@ -221,7 +224,7 @@ impl Driver {
                     self.begin(job);
                 }
             }
-            Err(error) => tracing::warn!(?error, "no jobs could be taken"),
+            Err(error) => tracing::warn!(?error, "no jobs could be claimed"),
         }
     }
 
@@ -255,7 +258,7 @@ impl Driver {
         }
     }
 
-    /// Takes how a task ended, and what else has ended by now; a task that was cut off has nothing to tell.
+    /// Processes the end of a task, and of all other tasks that have ended by now. An aborted task has no result.
     fn take_joined(&mut self, first: Result<Ended, JoinError>) {
         let mut joined = Some(first);
         while let Some(ended) = joined {
@@ -267,7 +270,7 @@ impl Driver {
         }
     }
 
-    /// Returns when there may be something to write or to take.
+    /// Waits until there may be an outcome to commit or a job to claim.
     async fn wait(&mut self) {
         let mut phase = self.supervisor.phase.clone();
         let poll = Instant::now() + self.worker.poll_pause();
@@ -298,7 +301,7 @@ impl Driver {
         }
     }
 
-    /// Guards, heartbeats and timers go on until the last job has been handed back.
+    /// Starts the background tasks. Guards, heartbeats and timers run until the last job has been released.
     fn background(&mut self) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         if let Some(questions) = self.questions.take() {
@@ -314,7 +317,7 @@ impl Driver {
         tasks
     }
 
-    /// Lets steps that run end, and then cuts them off; every job is handed back.
+    /// Waits for running steps until the drain time has passed, and then aborts them. Every job is released.
     async fn drain(&mut self) {
         let end = Instant::now() + self.options.drain;
         loop {
@@ -338,7 +341,7 @@ impl Driver {
     }
 }
 
-/// Writes what was reported and takes jobs. A panic costs the jobs of the unit an attempt, and the worker nothing.
+/// Commits outcomes and claims jobs. A panic costs each job of the unit an attempt, but does not stop the worker.
 async fn commit(worker: &Worker, finished: &[Finished], limit: usize) -> Committed {
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let committed = AssertUnwindSafe(worker.commit(finished, limit)).catch_unwind();
@@ -352,8 +355,8 @@ async fn commit(worker: &Worker, finished: &[Finished], limit: usize) -> Committ
     })
 }
 
-/// Works on a job until there is something to write together with others, or nothing more to do. What the job's kind
-/// writes of its own is written here, so that others need not wait for it.
+/// Works on a job until an outcome can be committed together with others, or until the work ends. An outcome for which
+/// the job kind writes its own records is committed here, so that it does not delay others.
 async fn attempts(worker: &Worker, mut job: HeldJob, supervisor: &dyn Supervisor) -> Ended {
     loop {
         let claimed = job.claimed.clone();
@@ -370,18 +373,18 @@ async fn attempts(worker: &Worker, mut job: HeldJob, supervisor: &dyn Supervisor
     }
 }
 
-/// The job to go on with, or how the work on it has ended.
+/// Returns the job to continue with, or how the work on it has ended.
 fn go_on(claimed: Claimed, settled: Result<LeaseState, Error>) -> Result<HeldJob, Ended> {
     let state = match settled {
         Ok(state) => state,
         Err(error) => {
-            tracing::warn!(job = %claimed.job_id, ?error, "the store failed a job");
+            tracing::warn!(job = %claimed.job_id, ?error, "the store failed while a job's outcome was committed");
             return Err(Ended::Done(claimed, None));
         }
     };
     let due = state.goes_on_after();
     state.still_held().map_err(|outcome| {
-        tracing::debug!(job = %claimed.job_id, ?outcome, "job worked on");
+        tracing::debug!(job = %claimed.job_id, ?outcome, "the work on a job has ended");
         Ended::Done(claimed, due)
     })
 }

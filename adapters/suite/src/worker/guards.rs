@@ -1,16 +1,16 @@
-//! Guards that are asked for at the same time are answered by one read of the store.
+//! Batches the lease checks of steps: checks that are requested at the same time share one read of the store.
 
 use core_domain::kernel::{Result, StoreError};
 use core_domain::use_case::provisioning::{Claimed, Worker};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 
-/// How many questions one read answers at most.
+/// Maximum number of checks that one read answers.
 const MOST: usize = 256;
 
-/// What reads the fences.
+/// The source of fences.
 pub(super) trait Fences: Send {
-    /// Tells of each of these jobs whether it is held, by one read that begins after the call.
+    /// Returns for each of these jobs whether it is held, with one read that begins after the call.
     fn are_held(&self, jobs: &[Claimed]) -> impl Future<Output = Result<Vec<bool>>> + Send;
 }
 
@@ -20,21 +20,21 @@ impl Fences for Worker {
     }
 }
 
-/// A job and whoever wants to know whether it is still held.
+/// A job, and the channel for the answer whether it is still held.
 struct Question {
     job: Claimed,
     answer: oneshot::Sender<Result<bool>>,
 }
 
-/// Asks whether jobs are still held.
+/// A handle that asks whether jobs are still held.
 #[derive(Clone, Debug)]
 pub(super) struct Guards(mpsc::UnboundedSender<Question>);
 
-/// The questions that have not been answered.
+/// The receiver of questions that have not been answered.
 #[derive(Debug)]
 pub(super) struct Questions(mpsc::UnboundedReceiver<Question>);
 
-/// A way to ask, and what is asked.
+/// Creates a connected pair of handle and receiver.
 pub(super) fn guards() -> (Guards, Questions) {
     let (asked, questions) = mpsc::unbounded_channel();
     (Guards(asked), Questions(questions))
@@ -45,7 +45,7 @@ fn nobody_answers() -> StoreError {
 }
 
 impl Guards {
-    /// Tells whether the job is still held, by a read that begins after the call.
+    /// Returns whether the job is still held, based on a read that begins after the call.
     pub(super) async fn is_held(&self, job: &Claimed) -> Result<bool> {
         let (answer, answered) = oneshot::channel();
         let job = job.clone();
@@ -56,11 +56,12 @@ impl Guards {
 }
 
 impl Questions {
-    /// Answers questions until nobody can ask any more. What is asked while a read is under way is answered by the next.
+    /// Answers questions until all handles are dropped. A question that arrives during a read is answered by the next
+    /// read.
     pub(super) async fn answer(mut self, worker: impl Fences) {
         let mut questions = Vec::new();
         while self.0.recv_many(&mut questions, MOST).await > 0 {
-            // Attempts that were begun together come to their guards together.
+            // Attempts that were started together also reach their guards together.
             yield_now().await;
             while questions.len() < MOST
                 && let Ok(question) = self.0.try_recv()
@@ -80,7 +81,7 @@ async fn answer_all(worker: &impl Fences, questions: impl Iterator<Item = Questi
             Ok(held) => Ok(held.get(at).copied().unwrap_or(false)),
             Err(error) => Err(StoreError::unavailable(error.to_string()).into()),
         };
-        // Whoever has been cut off meanwhile does not want to know any more.
+        // The receiver may have been aborted, and no longer needs the answer.
         let _ = answer.send(held);
     }
 }
@@ -96,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// A store of fences whose reads begin when they are let.
+    /// A store of fences whose reads wait for a permit.
     #[derive(Clone)]
     struct Store {
         held: Arc<Mutex<HashSet<Claimed>>>,
@@ -141,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Asks for these jobs, each in a task of its own; all have asked when this returns.
+    /// Asks for these jobs, each in its own task. All of them have asked when this returns.
     async fn ask(guards: &Guards, jobs: impl Iterator<Item = i64>) -> JoinSet<(i64, Result<bool>)> {
         let mut tasks = JoinSet::new();
         for number in jobs {
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn guards_that_are_asked_for_together_are_answered_by_one_read() {
+    async fn guards_that_ask_at_the_same_time_share_one_read() {
         let store = Store::with((0..40).filter(|number| number % 3 > 0).map(job));
         let guards = store.start();
         let asked = ask(&guards, 0..40).await;
@@ -171,7 +172,7 @@ mod tests {
         let store = Store::with((0..9).map(job));
         let guards = store.start();
         let first = ask(&guards, 0..1).await;
-        // These ask while the first read is under way: they are answered by one that begins afterwards.
+        // These ask while the first read is in progress, so a read that begins later answers them.
         let mut later = ask(&guards, 1..9).await;
         store.held.lock().unwrap().clear();
         store.permits.add_permits(2);
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_that_fails_lets_no_waiter_pass() {
+    async fn a_failed_read_fails_every_waiter() {
         let store = Store {
             works: false,
             ..Store::with((0..5).map(job))

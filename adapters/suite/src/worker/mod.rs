@@ -1,4 +1,4 @@
-//! Runs the job engine on tokio: slots, heartbeats, polling, waking up, cutting off, graceful stop.
+//! Runs the job engine on tokio: slots, heartbeats, polling, wake-ups, time limits, graceful stop.
 
 mod background;
 mod driver;
@@ -17,7 +17,7 @@ pub use wake::WorkerWake;
 use driver::Driver;
 use supervisor::Phase;
 
-/// A worker that runs until it is stopped. Dropping the handle cuts it off; its jobs come back when their leases end.
+/// A running worker. Dropping the handle aborts it; other workers can claim its jobs when their leases expire.
 #[derive(Debug)]
 pub struct WorkerHandle {
     phase: watch::Sender<Phase>,
@@ -25,8 +25,8 @@ pub struct WorkerHandle {
 }
 
 impl WorkerHandle {
-    /// Claims no more jobs from now on. Running steps may end for as long as the options allow; then their jobs are handed
-    /// back, and no attempt is counted.
+    /// Stops claiming jobs. Running steps may continue for the time that the options allow. Then their jobs are
+    /// released without counting the attempt.
     pub fn stop_claiming(&self) {
         self.phase.send_if_modified(|phase| {
             let is_running = *phase == Phase::Running;
@@ -37,10 +37,10 @@ impl WorkerHandle {
         });
     }
 
-    /// Stops as [`Self::stop_claiming`] does, and returns when all jobs have been handed back.
+    /// Stops as [`Self::stop_claiming`] does, and waits until all jobs have been released.
     pub async fn stop(mut self) {
         self.stop_claiming();
-        // A worker that panicked has stopped as well.
+        // A worker that panicked has also stopped.
         let _ = (&mut self.task).await;
     }
 }

@@ -1,4 +1,4 @@
-//! How a worker runs.
+//! Settings of a worker.
 
 use std::time::Duration;
 
@@ -7,23 +7,24 @@ use core_domain::provisioning::LEASE;
 use core_http::gateway::ConfigError;
 use serde::{Deserialize, Serialize};
 
-/// The shortest lease: a store that is busy must not cost jobs that are worked on.
+/// Minimum lease: a busy store must not make a worker lose the jobs that it works on.
 const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 
-/// How the worker of a process runs.
+/// Concurrency, drain time and lease of a process's worker.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkerOptions {
-    /// How many jobs at a time. With 0 the process leaves them to others on the same database.
+    /// Maximum number of jobs at the same time. With 0 the process leaves jobs to other processes on the same database.
+    /// Default: 128.
     pub slots: usize,
-    /// How long steps may go on after a stop was asked for, before they are cut off.
+    /// How long steps may continue after a stop was requested, before they are aborted. Default: 25 s.
     #[serde(with = "duration_text")]
     pub drain: Duration,
-    /// How long a job stays with a process that is not heard of any more, at least a second. Leases are prolonged each third
-    /// of it, and steps cut off when that has failed for two thirds.
+    /// How long a job stays assigned to a process that no longer reports, at least 1 s. A lease is extended after each
+    /// third of this time. A step is aborted if that has failed for two thirds of it.
     #[serde(with = "duration_text")]
     pub lease: Duration,
-    /// Whether no other process uses the store: jobs that a former process left running are taken back at once.
+    /// True if no other process uses the store. Jobs that a previous process left running are then recovered at once.
     #[serde(skip)]
     pub sole_user: bool,
 }
@@ -31,8 +32,8 @@ pub struct WorkerOptions {
 impl Default for WorkerOptions {
     fn default() -> Self {
         Self {
-            // Steps mostly wait for a provider; what a slot costs is a task and now and then a connection. Their number is
-            // also that of the jobs which share a commit.
+            // Steps mostly wait for a provider. A slot costs one task, and sometimes a connection. Up to this number of
+            // jobs can share one commit.
             slots: 128,
             drain: Duration::from_secs(25),
             lease: LEASE,
@@ -42,15 +43,15 @@ impl Default for WorkerOptions {
 }
 
 impl WorkerOptions {
-    /// Tells whether a worker can run like this.
+    /// Checks that a worker can run with these options.
     ///
     /// # Errors
-    /// [`ConfigError`] names the setting that is not valid.
+    /// [`ConfigError`] names the invalid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.lease < SHORTEST_LEASE {
             return Err(ConfigError {
                 setting: "worker.lease",
-                problem: "must be a second at least".to_owned(),
+                problem: "must be at least 1 s".to_owned(),
             });
         }
         Ok(())

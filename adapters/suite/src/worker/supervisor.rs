@@ -1,4 +1,4 @@
-//! What a step runs under: its time, the lease of its job, the stop of the process.
+//! Supervises a step: its time limit, the lease of its job, and the stop of the process.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -17,22 +17,22 @@ use tokio::time::{Instant, sleep_until};
 
 use super::guards::Guards;
 
-/// Without a heartbeat for this long a step is cut off, well before its lease ends.
+/// Returns how long a step may run without a heartbeat before it is aborted: two thirds of the lease.
 pub(super) fn self_fence(worker: &Worker) -> Duration {
     worker.lease() * 2 / 3
 }
 
-/// How far the stop of a worker has come.
+/// The phases of a worker's stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     Running,
-    /// No new step.
+    /// No new step is started.
     Stopping,
-    /// Steps are cut off.
+    /// Running steps are aborted.
     CutOff,
 }
 
-/// The jobs this process holds, and until when it may believe so.
+/// The jobs that this process holds, and the time until which it can rely on each lease.
 #[derive(Debug, Default)]
 pub(super) struct Held(Mutex<HashMap<Claimed, watch::Sender<Instant>>>);
 
@@ -42,11 +42,11 @@ impl Held {
     }
 }
 
-/// Limits in time, cuts off what is no longer ours, catches panics.
+/// Runs steps with a time limit, aborts them when the lease is lost, and catches panics.
 pub(super) struct TokioSupervisor {
     pub(super) held: Arc<Held>,
     pub(super) phase: watch::Receiver<Phase>,
-    /// Where a read costs a round trip; elsewhere each guard reads by itself.
+    /// Batches the lease checks where a read costs a round trip; with `None` each check reads the store directly.
     pub(super) guards: Option<Guards>,
 }
 
@@ -84,7 +84,7 @@ impl Supervisor for TokioSupervisor {
     }
 }
 
-/// Tells the log what the job's readers are not told.
+/// Logs the cause of a failed step, which is not shown in the job.
 fn log_cause(job: &Claimed, result: &Result<Value, StepError>) {
     let Err(error) = result else { return };
     if let Some(cause) = error.cause() {
@@ -92,7 +92,7 @@ fn log_cause(job: &Claimed, result: &Result<Value, StepError>) {
     }
 }
 
-/// Returns when the job may no longer be believed ours; every heartbeat moves that moment.
+/// Waits until the job's lease can no longer be relied on. Every heartbeat moves that time.
 async fn lease_ends(mut until: watch::Receiver<Instant>) {
     loop {
         let moment = *until.borrow_and_update();

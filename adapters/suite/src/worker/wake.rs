@@ -1,11 +1,11 @@
-//! Waking workers.
+//! Wake-ups for workers.
 
 use std::sync::Arc;
 
 use core_domain::port::JobHints;
 use tokio::sync::Notify;
 
-/// Wakes the worker of this process, and those of others if it has been told how.
+/// Wakes the worker of this process, and with hints also the workers of other processes.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerWake(pub(super) Arc<Wake>);
 
@@ -17,7 +17,7 @@ pub(super) struct Wake {
 }
 
 impl WorkerWake {
-    /// One that wakes the workers of other processes on the same store as well, and is woken by them.
+    /// Creates a wake-up that also wakes the workers of other processes on the same store, and is woken by them.
     #[must_use]
     pub fn with_hints(hints: Arc<dyn JobHints>) -> Self {
         Self(Arc::new(Wake {
@@ -26,21 +26,22 @@ impl WorkerWake {
         }))
     }
 
-    /// There may be a job to claim.
+    /// Wakes the workers, because there may be a job to claim.
     pub fn wake(&self) {
         self.0.here.notify_one();
         self.0.elsewhere.notify_one();
     }
 
-    /// There will be a job to claim when the unit of work that is being committed has been. Where only this process uses the
-    /// store, units run one after the other: the claim comes next and shares the commit. Elsewhere it would come too early.
+    /// Wakes the worker because the unit of work that is being committed contains a job. If only this process uses the
+    /// store, units run one after the other, so the claim follows next and shares the commit. With other processes the
+    /// wake-up would come too early, so nothing happens.
     pub fn wake_before_commit(&self) {
         if self.0.hints.is_none() {
             self.0.here.notify_one();
         }
     }
 
-    /// Returns when somebody wakes the worker.
+    /// Waits until the worker is woken.
     pub(crate) async fn woken(&self) {
         self.0.here.notified().await;
     }
@@ -53,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// Of other processes there is never a hint.
+    /// Hints of other processes that never arrive.
     #[derive(Debug)]
     struct Others;
 
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_is_woken_before_a_commit_only_where_nobody_else_uses_the_store() {
+    async fn a_worker_is_woken_before_a_commit_only_if_no_other_process_uses_the_store() {
         for (wake, woken) in [
             (WorkerWake::default(), true),
             (WorkerWake::with_hints(Arc::new(Others)), false),

@@ -44,7 +44,7 @@ fn zip() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_site_arrives_in_every_format_under_every_content_type() {
+async fn a_site_is_accepted_in_every_format_under_every_content_type() {
     let world = World::new().await;
     let platform = world.platform("shop").await;
     let (tar, gz, zip) = (tar_with(|_| {}), gz(&tar_with(|_| {})), zip());
@@ -81,7 +81,7 @@ async fn a_site_arrives_in_every_format_under_every_content_type() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_archive_is_said_and_nothing_is_deployed() {
+async fn an_invalid_archive_is_refused_with_its_defect_and_nothing_is_deployed() {
     let world = World::new().await;
     let platform = world.platform("shop").await;
     let linked = tar_with(|builder| {

@@ -16,7 +16,7 @@ use crate::world::{SERVICE_KEY, World, in_time, json_body, request, send};
 const HOSTNAME: &str = "shop.example.com";
 const TARGET: &str = "platform.example.net";
 
-/// A workspace stack, straight into the store; answers its id.
+/// Inserts a workspace stack directly into the store. Returns its id.
 async fn stack(store: &dyn Store, platform: &str, entity: &str) -> String {
     let mut uow = store.begin(Mode::Write).await.unwrap();
     let now = uow.now().await.unwrap();
@@ -48,7 +48,7 @@ async fn created(world: &World, path: &str, body: Value) -> String {
     made.expect(201).id()
 }
 
-/// The worker that a job makes for a platform; answers its id.
+/// Provisions a platform. Returns the id of the worker that the job creates.
 async fn worker(world: &World, platform: &str) -> String {
     let body =
         json!({ "platformId": platform, "planTier": "starter", "billingEmail": "ada@example.org" });
@@ -64,7 +64,7 @@ async fn worker(world: &World, platform: &str) -> String {
     worker.unwrap()["id"].as_str().unwrap().to_owned()
 }
 
-/// A platform with a DNS record; answers the paths of its domains, and the id of the record.
+/// Creates a platform with a DNS record. Returns the path of its domains, and the id of the record.
 async fn platform_with_dns(world: &World, store: &dyn Store) -> (String, String) {
     let platform = world.platform("engines").await;
     let tenant = json!({ "name": "T", "slug": "t", "type": "tenant" });
@@ -79,7 +79,7 @@ async fn platform_with_dns(world: &World, store: &dyn Store) -> (String, String)
     (format!("/{platform}/domains"), record)
 }
 
-/// Waits at the server until the job of a kind is what it shall be.
+/// Waits, with long polling, until the job of a kind has a status.
 async fn job_is(world: &World, kind: &str, status: &str) {
     in_time(until_job_is(world, kind, status)).await;
 }

@@ -1,4 +1,4 @@
-//! What a commit sets off in the same process. Time stands still in most of these tests: whoever polls is not woken by it.
+//! The effects of a commit in the same process. Time is paused in most of these tests, so polling wakes nothing.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant, sleep};
 use crate::store::{Commits, LossyStore};
 use crate::world::{SERVICE_KEY, World, json_body, request, send};
 
-/// Lets everybody else go on until it is so, without any time passing.
+/// Lets all other tasks run until the condition holds. Asserts that no time passes.
 async fn at_once(is_so: impl Fn() -> bool) {
     let start = Instant::now();
     for _ in 0..100_000 {
@@ -25,7 +25,7 @@ async fn at_once(is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queued_job_is_worked_on_before_the_worker_looks_by_itself() {
+async fn a_queued_job_starts_before_the_worker_polls() {
     let provider = MemoryInfrastructure::default();
     let world = World::at(provider.clone()).await;
     let platform = world.platform("shop").await;
@@ -40,7 +40,7 @@ async fn a_queued_job_is_worked_on_before_the_worker_looks_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_reaches_the_outlet_before_the_relay_looks_by_itself() {
+async fn a_message_reaches_the_outlet_before_the_relay_polls() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let mut outlet = MockOutlet::new();
     let keeps = Arc::clone(&heard);
@@ -60,7 +60,7 @@ async fn a_message_reaches_the_outlet_before_the_relay_looks_by_itself() {
 }
 
 #[tokio::test]
-async fn a_session_that_ended_is_refused_at_once_even_when_the_answer_of_the_commit_was_lost() {
+async fn an_ended_session_is_refused_at_once_even_if_the_outcome_of_the_commit_is_unknown() {
     for (commits, status, after) in [
         (Commits::Applied, 200, 401),
         (Commits::AppliedButAnswerLost, 503, 401),
@@ -69,7 +69,7 @@ async fn a_session_that_ended_is_refused_at_once_even_when_the_answer_of_the_com
         let store = LossyStore::new();
         let world = World::with(|builder| builder.store(Arc::new(store.clone()))).await;
         let token = world.signed_up().await;
-        // The gateway remembers the session from here on.
+        // From here on the gateway has cached the session.
         let get = || world.call("GET", "/api/v1/platforms/none", &token, Value::Null);
         let _ = get().await.expect(404);
         store.commits(commits);
@@ -80,7 +80,7 @@ async fn a_session_that_ended_is_refused_at_once_even_when_the_answer_of_the_com
     }
 }
 
-/// Keeps what it is told, and what it was told before.
+/// A listener that records the effects after each commit, and those announced before it.
 #[derive(Debug, Default)]
 struct Listener(Mutex<Vec<Effects>>, Mutex<Vec<Effects>>);
 
@@ -91,13 +91,16 @@ impl CommitListener for Listener {
     }
 
     fn committing(&self, effects: &Effects) {
-        assert!(self.0.lock().unwrap().is_empty(), "before the commit");
+        assert!(
+            self.0.lock().unwrap().is_empty(),
+            "announced before the commit"
+        );
         self.1.lock().unwrap().push(effects.clone());
     }
 }
 
 #[tokio::test]
-async fn exactly_what_a_unit_collected_is_announced_and_only_when_it_may_have_been_applied() {
+async fn the_collected_effects_are_announced_only_if_the_commit_may_have_been_applied() {
     let suspended = Effect::PlatformAccessChanged(PlatformId::parse("p-1").unwrap());
     let some = [Effect::JobReady, suspended, Effect::JobReady];
     for (mode, commits, collected, announced) in [

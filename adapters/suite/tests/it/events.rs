@@ -1,4 +1,4 @@
-//! The change feed of a whole suite: what is committed is sealed and told by itself.
+//! The change feed of a complete suite: committed changes are sealed and sent without further calls.
 
 use futures_util::StreamExt;
 use http_body_util::BodyStream;
@@ -10,7 +10,7 @@ use crate::world::{SERVICE_KEY, World, json_body, request, send};
 
 const EVENTS: &str = "/api/v1/platforms/api/v1/events";
 
-/// The names of the next events of a follower.
+/// Follows a feed. Returns the names of its events.
 async fn follow(world: &World, path: &str, token: &str) -> impl StreamExt<Item = String> + Unpin {
     let request = json_body(request("GET", path, token), &Value::Null);
     let answer = world.suite.gateway().oneshot(request).await.unwrap();
@@ -25,7 +25,7 @@ async fn follow(world: &World, path: &str, token: &str) -> impl StreamExt<Item =
 }
 
 #[tokio::test]
-async fn what_is_committed_is_sealed_and_told_by_itself() {
+async fn committed_changes_are_sealed_and_sent_without_further_calls() {
     let world = World::new().await;
     let path = format!("{EVENTS}?types=platform");
     let mut events = follow(&world, &path, SERVICE_KEY).await;
@@ -51,11 +51,11 @@ async fn what_is_committed_is_sealed_and_told_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sign_out_ends_the_feed_of_the_session_before_anybody_looks_again() {
+async fn a_sign_out_ends_the_feed_of_its_session_before_the_next_poll() {
     let world = World::new().await;
     let token = world.signed_up_with_platform("engines").await;
     let mut events = follow(&world, EVENTS, &token).await;
-    // Until a sign of life: there is nothing more to tell. Then on to where nobody is about to look by themselves.
+    // Waits for a heartbeat, after which no event is left. Then moves to a time at which no poll is due soon.
     while !events.next().await.unwrap().is_empty() {}
     let silent = timeout(Duration::from_secs(2), events.next()).await;
     assert!(silent.is_err());

@@ -1,4 +1,4 @@
-//! What a suite keeps in its data folder.
+//! The contents of a suite's data folder.
 
 use crate::archives::{gz, tar_with};
 use crate::world::World;
@@ -19,7 +19,7 @@ fn modes(path: &std::path::Path, seen: &mut Vec<String>) {
 
 #[cfg(all(unix, feature = "sqlite"))]
 #[tokio::test]
-async fn the_data_folder_and_everything_in_it_is_for_its_user_alone() {
+async fn the_data_folder_is_accessible_to_its_owner_only() {
     let place = tempfile::tempdir().unwrap();
     let database = place.path().join("data/core.sqlite");
     let suite = crate::world::builder(place.path()).sqlite(database);
@@ -52,7 +52,7 @@ async fn the_data_folder_and_everything_in_it_is_for_its_user_alone() {
 
 #[cfg(feature = "sqlite")]
 #[tokio::test]
-async fn a_session_outlives_a_restart() {
+async fn a_session_is_valid_after_a_restart() {
     use serde_json::Value;
 
     let place = tempfile::tempdir().unwrap();
@@ -78,7 +78,7 @@ async fn a_session_outlives_a_restart() {
 }
 
 #[tokio::test]
-async fn old_deployments_are_removed_as_the_settings_say() {
+async fn the_retention_setting_limits_the_old_deployments() {
     let world = World::with(|builder| builder.settings(|settings| settings.retention.previous = 1));
     let world = world.await;
     let platform = world.platform("shop").await;

@@ -1,4 +1,4 @@
-//! People taken over from files.
+//! Users imported from files.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tempfile::TempDir;
 
 use crate::world::{World, builder, json_body, request, send};
 
-/// Made by better-auth's algorithm.
+/// A hash made by better-auth's algorithm.
 const OF_BETTER_AUTH: &str = "000102030405060708090a0b0c0d0e0f:70cc7d605f9fd0bfd324b3978bd79ee81076d98810046ed91604c3cb8aa6957761a2b0b97abf1e7c417ec4a9baa7bd1ce53449880d90dc1117c88d69b4f0b72e";
 
 const PASSWORD: &str = "correct horse battery";
 
-/// A store, and a place for the rest.
+/// An installation with an in-memory store and a data folder.
 struct Installation {
     store: Arc<dyn Store>,
     folder: TempDir,
@@ -44,7 +44,7 @@ impl Installation {
             .password_hasher(Arc::new(hasher))
     }
 
-    /// What became of the file, and what was said of its rows.
+    /// Imports a file. Returns the counts and the reported problems.
     async fn import(&self, file: &str, dry_run: bool) -> (ImportSummary, Vec<String>) {
         let mut said = Vec::new();
         let source = Cursor::new(file.to_owned());
@@ -53,7 +53,7 @@ impl Installation {
         (imported.unwrap(), said)
     }
 
-    /// How many entries of an action the audit has.
+    /// Returns the number of audit entries with an action.
     async fn audited(&self, action: &str) -> usize {
         let mut uow = self.store.begin(Mode::Read).await.unwrap();
         let entries = uow.repositories(RecordKey::for_tests()).audit_entries();
@@ -82,7 +82,7 @@ async fn sign_in(world: &World, email: &str, password: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn somebody_of_better_auth_signs_in_with_their_password_which_is_argon2_afterwards() {
+async fn an_imported_better_auth_hash_is_replaced_by_argon2_at_the_first_sign_in() {
     let there = Installation::new();
     let file = json!({
         "id": "kY7oX2", "name": "Ada", "email": "Ada@Example.org", "emailVerified": true, "image": null,
@@ -100,14 +100,14 @@ async fn somebody_of_better_auth_signs_in_with_their_password_which_is_argon2_af
     assert_eq!(there.audited(rehashed).await, 0);
     for _ in 0..2 {
         assert_eq!(sign_in(&world, ada, PASSWORD).await, 200);
-        // A hash that is Argon2id as ours are is not made anew once more.
+        // A hash that is already Argon2id with the current parameters is not replaced again.
         assert_eq!(there.audited(rehashed).await, 1);
     }
     world.suite.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_dry_run_says_what_an_import_says_and_stores_nothing() {
+async fn a_dry_run_reports_the_same_as_an_import_and_stores_nothing() {
     let there = Installation::new();
     let rows = [
         json!({ "email": "ada@example.org", "emailVerified": 1, "createdAt": 1_700_000_000_000_i64 }).to_string(),
@@ -121,12 +121,12 @@ async fn a_dry_run_says_what_an_import_says_and_stores_nothing() {
     ];
     let expected = [
         "line 2: ada@example.org is taken",
-        "line 3: is no JSON: expected ident",
-        "line 4: hash is not known; id is no id; name is no text; email is missing; emailVerified is neither true nor false; \
-         createdAt is no instant (RFC 3339, or milliseconds since 1970); \
-         passwordHash is neither Argon2 (PHC string) nor scrypt of better-auth",
+        "line 3: is not valid JSON: expected ident",
+        "line 4: hash is an unknown field; id is not a valid id; name is not a string; email is missing; emailVerified is neither true nor false; \
+         createdAt is not a point in time (RFC 3339, or milliseconds since 1970); \
+         passwordHash is neither an Argon2 hash (PHC string) nor a scrypt hash of better-auth",
         "line 6: the id u1 is taken",
-        "line 7: is no JSON object",
+        "line 7: is not a JSON object",
     ];
     for dry_run in [true, false] {
         let (summary, said) = there.import(&rows.join("\n"), dry_run).await;
@@ -144,7 +144,7 @@ async fn a_dry_run_says_what_an_import_says_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_of_many_batches_is_taken_over_whole_as_lines_and_as_an_array() {
+async fn a_file_of_several_batches_is_imported_completely() {
     let person = |n: usize| json!({ "email": format!("p{n}@example.org"), "name": "Größe" });
     let people: Vec<Value> = (0..450).map(person).collect();
     let lines: Vec<String> = people.iter().map(Value::to_string).collect();
@@ -158,7 +158,10 @@ async fn a_file_of_many_batches_is_taken_over_whole_as_lines_and_as_an_array() {
     let cut = &array[..array.len() / 2];
     let (summary, said) = there.import(cut, false).await;
     assert_eq!((summary.refused, said.len()), (1, 1));
-    assert!(said[0].ends_with("nothing after it was read"), "{said:?}");
+    assert!(
+        said[0].ends_with("the rest of the file was not read"),
+        "{said:?}"
+    );
     assert_eq!(
         there.audited("user.imported").await as u64,
         summary.imported
@@ -167,7 +170,7 @@ async fn a_file_of_many_batches_is_taken_over_whole_as_lines_and_as_an_array() {
 
 #[cfg(feature = "sqlite")]
 #[tokio::test]
-async fn a_file_of_sqlite_that_a_server_uses_is_refused() {
+async fn an_import_into_a_sqlite_file_in_use_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("core.sqlite");
     let suite = builder(folder.path()).sqlite(&file);

@@ -1,4 +1,5 @@
-//! The suite as its embedder sees it: what is built of the parts that were set, and what a commit sets off.
+//! Tests of the suite as an embedding program uses it: the parts and settings of the builder, and the effects of
+//! commits.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 

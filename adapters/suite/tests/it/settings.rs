@@ -1,4 +1,4 @@
-//! Settings reach the part they are for, and those that are not valid are refused before anything is opened.
+//! Every setting reaches its part, and invalid settings are refused before anything is opened.
 
 use core_suite::{RateKind, Suite, SuiteBuilder, SuiteError};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::world::{SERVICE_KEY, World, json_body, request, send};
 type Change = fn(SuiteBuilder, Vec<String>) -> SuiteBuilder;
 
 #[tokio::test]
-async fn a_setting_that_is_not_valid_is_named_before_anything_is_opened() {
+async fn an_invalid_setting_is_reported_before_anything_is_opened() {
     let text = |text: &str| vec![text.to_owned()];
     let table: [(&str, Change, &str); 5] = [
         ("service_key", |b, _| b.service_key("short"), ""),
@@ -44,14 +44,14 @@ async fn a_setting_that_is_not_valid_is_named_before_anything_is_opened() {
 
 #[cfg(not(feature = "sqlite"))]
 #[tokio::test]
-async fn a_store_that_was_not_built_in_is_named() {
+async fn a_store_without_its_feature_is_refused_with_the_feature() {
     let builder = Suite::builder().sqlite("core.sqlite");
     let refused = builder.build().await.unwrap_err();
     assert!(matches!(refused, SuiteError::FeatureMissing("sqlite")));
 }
 
 #[tokio::test]
-async fn services_that_are_reached_directly_obey_the_rates_of_the_gateway() {
+async fn services_that_are_reached_directly_apply_the_rate_limits_of_the_gateway() {
     let world = World::with(|builder| {
         builder.settings(|settings| {
             let minute = std::time::Duration::from_secs(60);
@@ -69,7 +69,7 @@ async fn services_that_are_reached_directly_obey_the_rates_of_the_gateway() {
 }
 
 #[tokio::test]
-async fn the_limits_of_bodies_and_uploads_are_those_of_the_settings() {
+async fn the_limits_of_bodies_and_uploads_are_taken_from_the_settings() {
     let world = World::with(|builder| {
         builder.settings(|settings| {
             settings.services.max_body_bytes = 100;

@@ -1,4 +1,4 @@
-//! The settings of sites: one number for all parts, and addresses beside IAM.
+//! The settings of sites: limits that apply to all parts, and addresses next to IAM.
 
 use core_suite::{Suite, SuiteBuilder, SuiteError};
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::world::World;
 const MIB: u64 = 1024 * 1024;
 const ANY: &str = "application/octet-stream";
 
-/// A site with one more file of 10,000 such bytes.
+/// Returns a site with an additional file of 10,000 bytes, all equal to `byte`.
 fn site(byte: u8) -> Vec<u8> {
     tar_with(|archive| {
         let mut header = tar::Header::new_gnu();
@@ -21,7 +21,7 @@ fn site(byte: u8) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn the_sites_of_a_platform_take_no_more_bytes_than_their_limit() {
+async fn the_sites_of_a_platform_cannot_exceed_their_byte_limit() {
     const LIMIT: u64 = 40_000;
     let world = World::with(|builder| {
         builder.settings(|settings| settings.limits.site_bytes_per_platform = LIMIT)
@@ -32,7 +32,7 @@ async fn the_sites_of_a_platform_take_no_more_bytes_than_their_limit() {
         let (world, platform, site) = (&world, &platform, site(byte));
         async move { world.deploy(platform, branch, ANY, &site).await }
     };
-    // Equal files take room once.
+    // Files with equal content are counted once.
     for branch in ["production", "one", "two", "three"] {
         let deployed = deploy(branch, b'a').await.expect(202);
         world.live(&platform, &deployed).await;
@@ -42,7 +42,7 @@ async fn the_sites_of_a_platform_take_no_more_bytes_than_their_limit() {
     let refused = deploy("five", b'c').await;
     let refused = refused.refused(409, "LIMIT_REACHED");
     assert_eq!(refused.json["error"]["details"]["limit"], json!(LIMIT));
-    // A new version replaces the one before.
+    // A new version replaces the previous one.
     for byte in b'd'..=b'h' {
         let next = deploy("four", byte).await.expect(202);
         world.live(&platform, &next).await;
@@ -53,7 +53,7 @@ async fn the_sites_of_a_platform_take_no_more_bytes_than_their_limit() {
 }
 
 #[tokio::test]
-async fn the_gateway_lets_in_uploads_as_large_as_the_setting_of_sites_says() {
+async fn the_gateway_accepts_uploads_up_to_the_limit_of_the_site_settings() {
     let world = World::with(|builder| {
         builder.settings(|settings| settings.cli.sites.upload_bytes = 102 * MIB)
     });
@@ -61,7 +61,7 @@ async fn the_gateway_lets_in_uploads_as_large_as_the_setting_of_sites_says() {
     let platform = world.platform("shop").await;
     let upload = vec![0; usize::try_from(101 * MIB).unwrap()];
     let refused = world.deploy(&platform, "main", ANY, &upload).await;
-    // The service behind the gateway refuses it, because it is no archive.
+    // The gateway forwards it. The service refuses it, because it is not an archive.
     assert_ne!(refused.status, 413, "{}", refused.json);
 }
 
@@ -86,7 +86,7 @@ fn no_suite_serves_sites_by_path_on_the_host_of_iam() {
 }
 
 #[test]
-fn sites_below_the_registrable_domain_of_iam_are_warned_of_where_they_are_served() {
+fn sites_below_the_registrable_domain_of_iam_cause_a_warning() {
     let below = |sites: &mut core_suite::SiteOptions| sites.domain = "example.org".to_owned();
     let builder = beside("https://iam.example.org", below);
     let warnings = builder.contradictions();

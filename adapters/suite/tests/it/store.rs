@@ -1,4 +1,4 @@
-//! A store in memory whose commits can go wrong.
+//! An in-memory store whose commits can fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -9,7 +9,7 @@ use core_domain::port::{Mode, Repositories, Store, UnitOfWork};
 use core_domain::testing::{ManualClock, RecordKey};
 use core_storage::memory::{MemoryConfig, open};
 
-/// How commits end.
+/// The outcome of commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Commits {
@@ -35,7 +35,7 @@ impl LossyStore {
         }
     }
 
-    /// How commits end from now on.
+    /// Sets the outcome of all following commits.
     pub(crate) fn commits(&self, end: Commits) {
         self.commits.store(end as u8, Ordering::SeqCst);
     }

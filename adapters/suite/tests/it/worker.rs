@@ -1,4 +1,4 @@
-//! What the worker of a suite does with steps that do not end well. Time is that of the test.
+//! Steps that hang, panic or are interrupted by a stop. The tests control the time.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::world::{SERVICE_KEY, World, json_body, request, send};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// What becomes of every creation.
+/// The behaviour of every creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Creation {
     Hangs,
@@ -30,7 +30,7 @@ impl Infrastructure for Creation {
     }
 
     async fn create(&self, _: &CreateResource) -> Result<Provisioned, ProviderError> {
-        assert_eq!(*self, Self::Hangs, "asked for");
+        assert_eq!(*self, Self::Hangs, "this creation panics");
         std::future::pending().await
     }
 
@@ -51,7 +51,7 @@ impl Infrastructure for Creation {
     }
 }
 
-/// A suite with a job to make what a new platform needs; the path of the job.
+/// Starts a suite and queues the job that provisions a new platform. Returns the path of the job.
 async fn provisioning(provider: impl Infrastructure + 'static) -> (World, String) {
     let world = World::at(provider).await;
     let platform = world.platform("shop").await;
@@ -75,7 +75,7 @@ async fn job(world: &World, path: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_hangs_or_panics_is_a_failed_attempt_and_the_worker_goes_on() {
+async fn a_step_that_hangs_or_panics_fails_the_attempt_but_not_the_worker() {
     for (creation, pause) in [
         (Creation::Hangs, HOUR),
         (Creation::Panics, Duration::from_secs(1)),
@@ -92,7 +92,7 @@ async fn a_step_that_hangs_or_panics_is_a_failed_attempt_and_the_worker_goes_on(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_cuts_off_what_does_not_end_in_time_and_counts_no_attempt() {
+async fn a_stop_aborts_a_step_after_the_drain_time_without_counting_the_attempt() {
     let (world, path) = provisioning(Creation::Hangs).await;
     sleep(Duration::from_secs(1)).await;
     assert_eq!(job(&world, &path).await["status"], "RUNNING");
@@ -109,7 +109,7 @@ async fn a_stop_cuts_off_what_does_not_end_in_time_and_counts_no_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_lets_a_step_end_and_begins_no_other() {
+async fn a_stop_waits_for_the_running_step_and_starts_no_other() {
     let provider = MemoryInfrastructure::default();
     let latency = Duration::from_secs(2);
     let slow = SlowInfrastructure::new(Arc::new(provider.clone()), latency);

@@ -1,4 +1,4 @@
-//! A suite whose clock stands still, and calls to it.
+//! A suite with a fixed clock, and helpers that call it.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) struct World {
     pub(crate) folder: TempDir,
 }
 
-/// A suite to be built over this data folder.
+/// Returns a builder for a suite over this data folder.
 pub(crate) fn builder(folder: &Path) -> SuiteBuilder {
     Suite::builder()
         .data_folder(folder.join("data"))
@@ -36,7 +36,7 @@ pub(crate) fn builder(folder: &Path) -> SuiteBuilder {
         .iam_url(ORIGIN)
 }
 
-/// A request with a bearer token.
+/// Returns a request with a bearer token.
 pub(crate) fn request(method: &str, path: &str, token: &str) -> http::request::Builder {
     Request::builder()
         .method(method)
@@ -46,7 +46,7 @@ pub(crate) fn request(method: &str, path: &str, token: &str) -> http::request::B
         .header("authorization", format!("Bearer {token}"))
 }
 
-/// The request with a body of JSON; `null` is none.
+/// Adds a JSON body to the request; `null` means no body.
 pub(crate) fn json_body(request: http::request::Builder, body: &Value) -> Request<Body> {
     let request = match body {
         Value::Null => request.body(empty_body()),
@@ -75,25 +75,25 @@ impl World {
         Self { suite, folder }
     }
 
-    /// With infrastructure elsewhere.
+    /// Creates a suite with the given infrastructure provider.
     pub(crate) async fn at(provider: impl Infrastructure + 'static) -> Self {
         Self::with(|builder| builder.infrastructure(Arc::new(provider))).await
     }
 
-    /// Calls through the gateway.
+    /// Sends a request through the gateway.
     pub(crate) async fn call(&self, method: &str, path: &str, token: &str, body: Value) -> Answer {
         let request = json_body(request(method, path, token), &body);
         send(self.suite.gateway(), request).await
     }
 
-    /// The id of a new platform.
+    /// Creates a platform. Returns its id.
     pub(crate) async fn platform(&self, slug: &str) -> String {
         let body = json!({ "name": slug, "slug": slug });
         let made = self.call("POST", "/api/v1/platforms", SERVICE_KEY, body);
         made.await.expect(201).id()
     }
 
-    /// The token of somebody who signed up.
+    /// Signs a user up. Returns the session token.
     pub(crate) async fn signed_up(&self) -> String {
         self.sign_up().await.text("token").to_owned()
     }
@@ -106,7 +106,7 @@ impl World {
         answer.expect(200)
     }
 
-    /// As [`World::signed_up`], with an organization and its platform that the session acts for.
+    /// Signs a user up and creates an organization and its platform for the session. Returns the session token.
     pub(crate) async fn signed_up_with_platform(&self, slug: &str) -> String {
         let signed_up = self.sign_up().await;
         let cookies = signed_up.headers.get_all("set-cookie").iter();
@@ -138,7 +138,7 @@ impl World {
         send(self.suite.gateway(), request.unwrap()).await
     }
 
-    /// Waits at the server until the deployment is live.
+    /// Waits, with long polling, until the deployment is live.
     pub(crate) async fn live(&self, platform: &str, deployment: &Answer) -> Answer {
         let id = deployment.text("deploymentId");
         let path = format!("/api/v1/cli/platforms/{platform}/deployments/{id}?wait=5");
@@ -156,7 +156,7 @@ impl World {
     }
 }
 
-/// Waits for a future; a test that waits in vain fails.
+/// Waits for a future. Panics after three minutes, so that a test cannot hang.
 pub(crate) async fn in_time<T>(awaited: impl Future<Output = T>) -> T {
     let ended = tokio::time::timeout(Duration::from_secs(180), awaited).await;
     ended.unwrap()

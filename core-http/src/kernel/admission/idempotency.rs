@@ -378,7 +378,7 @@ mod tests {
     use core_domain::port::{Mode, Store, transact};
     use core_domain::testing::{ManualClock, SeededEntropy};
 
-    use crate::kernel::answer::reply;
+    use crate::kernel::answer::reply::reply;
 
     use super::*;
 

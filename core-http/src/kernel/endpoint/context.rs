@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn an_accept_header_takes_a_type_its_group_or_everything() {
-        let json = super::super::reply::JSON;
+        let json = crate::kernel::answer::reply::JSON;
         for good in [
             "*/*",
             "application/*",

@@ -7,7 +7,7 @@ use core_domain::kernel::{Caller, Limits};
 use core_domain::port::{CreateResource, Infrastructure, ProviderError, ResourceRef};
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::Unsupervised;
-use core_domain::use_case::registry::hostname_check::{CheckedProofs, check_proofs};
+use core_domain::use_case::registry::hostname::{CheckedProofs, check_proofs};
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The account at Cloudflare.
+//! The Cloudflare account of the configuration.
 
 use core_suite::{CLOUDFLARE_API, CloudflareAccount, Secret};
 
@@ -6,10 +6,10 @@ use super::error::{ConfigError, wrong};
 use super::options::Options;
 use super::values::secret;
 
-/// The account infrastructure is made in; `None` for this machine.
+/// Returns the account in which infrastructure is created; `None` means this machine.
 ///
 /// # Errors
-/// [`ConfigError`] names the option that is wrong, or is needed with another.
+/// [`ConfigError`] names the option that is invalid, or that another option requires.
 pub(super) fn account(options: &Options) -> Result<Option<CloudflareAccount>, ConfigError> {
     let token = secret(
         "cloudflare_api_token",
@@ -32,9 +32,9 @@ pub(super) fn account(options: &Options) -> Result<Option<CloudflareAccount>, Co
             account_id,
             base_url: base_url.unwrap_or_else(|| CLOUDFLARE_API.to_owned()),
         },
-        (Some(_), None) => return Err(wrong("cloudflare_account_id", "is needed with a token")),
+        (Some(_), None) => return Err(wrong("cloudflare_account_id", "is required with a token")),
         (None, None) if base_url.is_none() => return Ok(None),
-        (None, _) => return Err(wrong("cloudflare_api_token", "is needed with an account")),
+        (None, _) => return Err(wrong("cloudflare_api_token", "is required with an account")),
     };
     let option = |setting| match setting {
         "cloudflare.token" => "cloudflare_api_token",

@@ -3,7 +3,7 @@
 use super::options::Options;
 use crate::service::ServiceName;
 
-/// Returns the options that contradict each other or have no effect, as sentences. The server works all the same.
+/// Returns the options that contradict each other or have no effect, as sentences. The server works in spite of them.
 pub(super) fn find(options: &Options, is_cloudflare: bool) -> Vec<String> {
     let has_key = options.auth_api_key.is_some() || options.auth_api_key_file.is_some();
     let routes = options.public_routes.as_deref().unwrap_or_default();

@@ -1,20 +1,20 @@
-//! What is wrong with a configuration.
+//! Errors of a configuration.
 
-/// Why a configuration is refused. Never shows a secret.
+/// Why a configuration is refused. The texts never show a secret.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// A source cannot be read, has a key nobody knows, or a value of another type.
+    /// A source cannot be read, has an unknown key, or a value of the wrong type.
     #[error(transparent)]
     Source(#[from] Box<figment::Error>),
-    /// A setting is one that nothing could work with.
+    /// A setting is invalid.
     #[error("settings: {0}")]
     Setting(core_suite::ConfigError),
-    /// An option has a value that means nothing.
+    /// An option has an invalid value.
     #[error("{option}: {problem}")]
     Option {
-        /// Which.
+        /// The name of the option.
         option: &'static str,
-        /// Why.
+        /// The reason for the refusal.
         problem: String,
     },
 }

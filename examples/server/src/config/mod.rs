@@ -1,4 +1,5 @@
-//! What the server is told: flags over environment over TOML file over defaults. Unknown keys are refused.
+//! The server's configuration. Flags override environment variables, which override the TOML file, which overrides the
+//! defaults. Unknown keys are refused.
 
 mod cloudflare;
 mod contradictions;
@@ -26,58 +27,58 @@ use self::values::{
 };
 use crate::service::ServiceName;
 
-/// The whole configuration, checked.
+/// The complete, validated configuration.
 #[derive(Clone)]
 pub(crate) struct Config {
-    /// Where files are kept.
+    /// The data folder.
     pub(crate) data: PathBuf,
-    /// Where records are kept.
+    /// The database that stores the records.
     pub(crate) database: Database,
-    /// The service key; `None` lets everybody pass.
+    /// The service key; `None` accepts every request unauthenticated.
     pub(crate) auth_api_key: Option<String>,
-    /// The installation's secret; `None` for the one in the data folder.
+    /// The installation's secret; `None` means the secret stored in the data folder.
     pub(crate) secret: Option<[u8; 32]>,
-    /// What is stored encrypted is encrypted with; `None` for a key derived from the secret.
+    /// The key that encrypts stored secrets; `None` means a key derived from the installation's secret.
     pub(crate) master_key: Option<[u8; 32]>,
     /// The address to listen on.
     pub(crate) bind: IpAddr,
-    /// The gateway's port, 0 for any free ports.
+    /// The gateway's port; 0 means free ports for all listeners.
     pub(crate) base_port: u16,
-    /// Which services to run.
+    /// The services that this process runs.
     pub(crate) services: BTreeSet<ServiceName>,
     /// Routes of the gateway that need no credential.
     pub(crate) public_routes: Vec<String>,
-    /// Trusted web origins.
+    /// Web origins that may call the gateway, and from which IAM accepts cookies.
     pub(crate) allowed_origins: Vec<String>,
-    /// Proxies whose word on the client's address is believed.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub(crate) trusted_proxies: Vec<String>,
-    /// Where people reach IAM, when that is not where it listens.
+    /// The URL at which users reach IAM, if it differs from the listener's address.
     pub(crate) iam_public_url: Option<String>,
-    /// The server that sends mail; `None` for the folder.
+    /// The URL of the mail server; `None` writes mails into the outbox folder.
     pub(crate) smtp_url: Option<String>,
-    /// Who mails come from, unless the settings say it.
+    /// The sender address of mails; `None` means the one in the settings.
     pub(crate) mail_from: Option<String>,
-    /// The account infrastructure is made in; `None` for this machine.
+    /// The account in which infrastructure is created; `None` means this machine.
     pub(crate) cloudflare: Option<CloudflareAccount>,
-    /// How long the local provider waits around each change.
+    /// How long the local provider waits before and after each change.
     pub(crate) local_latency: Duration,
-    /// What runs workers, if anything does.
+    /// The program that runs workers; `None` if workers are only stored.
     pub(crate) workerd: Option<Workerd>,
-    /// What is logged.
+    /// The log filter, in the syntax of `RUST_LOG`.
     pub(crate) log_level: String,
-    /// How it is logged.
+    /// The format of log lines.
     pub(crate) log_form: LogForm,
-    /// Whether lines that cannot be written in time are dropped.
+    /// True if log lines that cannot be written in time are dropped.
     pub(crate) log_lossy: bool,
     /// Every limit and time-out.
     pub(crate) settings: Settings,
-    /// What was said, file, environment and flags together, as TOML; secrets only as set.
+    /// The effective configuration as TOML: file, environment and flags together. Secrets appear only as set.
     pub(crate) effective: String,
-    /// Options that contradict each other or have no effect, as sentences. Those among the settings are the suite's to find.
+    /// Options that contradict each other or have no effect, as sentences. The suite finds those among the settings.
     pub(crate) contradictions: Vec<String>,
 }
 
-// Keys, the secret, the database's address and the mail server's stay out of logs.
+// Keys, the secret and the URLs of the database and the mail server must not appear in logs.
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Config")
@@ -90,10 +91,10 @@ impl std::fmt::Debug for Config {
 }
 
 impl Config {
-    /// Puts flags, environment and file together and checks the result.
+    /// Merges flags, environment and file, and validates the result.
     ///
     /// # Errors
-    /// [`ConfigError`] names the option that is wrong.
+    /// [`ConfigError`] names the invalid option.
     pub(crate) fn load(
         cli: &Cli,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -139,7 +140,7 @@ impl Config {
         if auth_api_key.is_none() && !open {
             return Err(wrong(
                 "auth_api_key",
-                "without it only a loopback address may be bound",
+                "is required to bind an address that is not loopback",
             ));
         }
         let iam_public_url = options.iam_public_url.map(public_url).transpose()?;
@@ -147,7 +148,7 @@ impl Config {
             return Err(wrong(
                 "iam_public_url",
                 format!(
-                    "is needed to bind {bind}: set --iam-public-url (CORE_IAM_PUBLIC_URL) to the address at which people and \
+                    "is required to bind {bind}: set --iam-public-url (CORE_IAM_PUBLIC_URL) to the address at which people and \
                      services reach IAM, such as https://iam.example.org"
                 ),
             ));
@@ -156,12 +157,12 @@ impl Config {
         if base_port > u16::MAX - 10 {
             return Err(wrong(
                 "base_port",
-                "leaves no room for the services' ports above it",
+                "must be at most 65525: the services use the ports above it",
             ));
         }
         let services = BTreeSet::from_iter(said("services", options.services)?);
         if services.is_empty() {
-            return Err(wrong("services", "names no service"));
+            return Err(wrong("services", "must name at least one service"));
         }
         let log_level = said("log_level", options.log_level)?;
         EnvFilter::try_new(&log_level)
@@ -177,7 +178,7 @@ impl Config {
             mail_server(url)?;
             if mail_from.is_none() && options.settings.mail.sender == MailOptions::default().sender
             {
-                return Err(wrong("mail_from", "is needed with a mail server"));
+                return Err(wrong("mail_from", "is required with a mail server"));
             }
         }
         Ok(Self {
@@ -208,7 +209,7 @@ impl Config {
     }
 }
 
-/// The value of an option that has a default.
+/// Returns the value of an option that has a default.
 fn said<T>(option: &'static str, value: Option<T>) -> Result<T, ConfigError> {
-    value.ok_or_else(|| wrong(option, "has no value"))
+    value.ok_or_else(|| wrong(option, "must have a value"))
 }

@@ -1,4 +1,4 @@
-//! The command line, and everything that can be said there, in the environment or in the file.
+//! The command line, and all options that can be set there, in the environment or in the configuration file.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::service::ServiceName;
 
-/// The command line; every option also stands in the environment under the name shown.
+/// The command line. Every option can also be set by the environment variable shown.
 #[derive(Parser)]
 #[command(
     name = "core-server",
@@ -17,100 +17,102 @@ use crate::service::ServiceName;
     about = "The Platform Control API Suite as one process."
 )]
 pub(crate) struct Cli {
-    /// What to do; without a command the server runs.
+    /// The command to run. Without a command the server starts.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// A TOML file with the same keys as the long options, dashes as underscores.
+    /// A TOML file with the long option names as keys, with underscores instead of dashes.
     #[arg(long, env = "CORE_CONFIG", global = true)]
     pub(crate) config: Option<PathBuf>,
-    /// Sets one of the many settings, `settings.gateway.session_cache=2s`; may be repeated. `check-config` shows all of them. In the
-    /// environment the dots are two underscores: `CORE_SETTINGS__GATEWAY__SESSION_CACHE`.
+    /// Sets one setting, such as `settings.gateway.session_cache=2s`. May be repeated. `check-config` prints all
+    /// settings. In environment variables the dots become two underscores: `CORE_SETTINGS__GATEWAY__SESSION_CACHE`.
     #[arg(long = "set", value_name = "KEY=VALUE", global = true)]
     pub(crate) set: Vec<String>,
-    /// The options themselves.
+    /// The options that set keys of the configuration.
     #[command(flatten)]
     pub(crate) options: Options,
 }
 
-/// What the binary can do besides running.
+/// The commands besides running the server.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Reads the configuration, shows what holds (secrets only as set) or says what is wrong with it, and ends.
+    /// Validates the configuration, prints the effective values (secrets only as set) or the first error, and exits.
     CheckConfig,
-    /// Hosts the workers of a running server in a process with limited memory (`settings.workerd.memory`). The server starts
-    /// this command itself unless `settings.workerd.process` is `false`; it cannot be started by hand.
+    /// Hosts the workers of a running server in a process with limited memory (`settings.workerd.memory`). The server
+    /// starts this command itself unless `settings.workerd.process` is `false`; it cannot be started by hand.
     Workers,
-    /// Takes people over from another installation, and ends: JSON, an object a line or all in one array, with `email` and
-    /// any of `id`, `name`, `emailVerified`, `image`, `createdAt`, `passwordHash` (Argon2, or scrypt of better-auth). Who is
-    /// there already stays as they are. With SQLite, stop the server first.
+    /// Imports users from another installation, and exits. The file contains JSON, one object per line or one array,
+    /// with `email` and any of `id`, `name`, `emailVerified`, `image`, `createdAt`, `passwordHash` (Argon2, or scrypt
+    /// of better-auth). Existing users are left unchanged. With SQLite, stop the server first.
     ImportUsers {
-        /// The file; `-` for standard input.
+        /// The file to import; `-` means standard input.
         file: PathBuf,
-        /// Tell what would be done, and store nothing.
+        /// Report what would be imported, and store nothing.
         #[arg(long)]
         dry_run: bool,
     },
 }
 
-/// Every option, unset where nothing was said.
+/// Every option; `None` if it is not set.
 #[derive(Clone, Default, Deserialize, Parser, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Options {
-    /// Where everything is kept [default: ./core-data].
+    /// The folder for all data of the server [default: ./core-data].
     #[arg(long, env = "CORE_DATA", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) data: Option<PathBuf>,
-    /// `sqlite:FILE`, `postgres://..` or `memory:` [default: SQLite in the data folder].
+    /// The database: `sqlite:FILE`, `postgres://..` or `memory:` [default: core.sqlite in the data folder].
     #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) database_url: Option<String>,
-    /// A file that holds the database URL.
+    /// A file that contains the database URL.
     #[arg(long, env = "DATABASE_URL_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) database_url_file: Option<PathBuf>,
-    /// The service key of the gateway, 16 characters at least. Without it every request passes unauthenticated: loopback only.
+    /// The service key of the gateway, at least 16 characters. Without it every request is accepted unauthenticated,
+    /// and only loopback addresses can be bound.
     #[arg(long, env = "AUTH_API_KEY", global = true, hide_env_values = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) auth_api_key: Option<String>,
-    /// A file that holds the service key.
+    /// A file that contains the service key.
     #[arg(long, env = "AUTH_API_KEY_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) auth_api_key_file: Option<PathBuf>,
-    /// What sessions and cursors are encrypted with: 64 hexadecimal digits, the same on every node
-    /// [default: generated once and kept in the data folder].
+    /// The installation's secret, from which the keys for session cookies, list cursors and the audit log are derived:
+    /// 64 hexadecimal digits, the same on every node [default: generated once and stored in the data folder].
     #[arg(long, env = "CORE_SECRET", global = true, hide_env_values = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
-    /// A file that holds that secret.
+    /// A file that contains the installation's secret.
     #[arg(long, env = "CORE_SECRET_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// What is stored encrypted is encrypted with, signing keys for one: 32 bytes as 64 hexadecimal digits or as base64, the
-    /// same on every node [default: derived from the secret].
+    /// The key that encrypts stored secrets, such as signing keys: 32 bytes as 64 hexadecimal digits or as base64, the
+    /// same on every node [default: derived from the installation's secret].
     #[arg(long, env = "CORE_MASTER_KEY", global = true, hide_env_values = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) master_key: Option<String>,
-    /// A file that holds that key.
+    /// A file that contains the master key.
     #[arg(long, env = "CORE_MASTER_KEY_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) master_key_file: Option<PathBuf>,
-    /// The address to listen on [default: 127.0.0.1].
+    /// The IP address to listen on [default: 127.0.0.1].
     #[arg(long, env = "CORE_BIND", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bind: Option<IpAddr>,
-    /// The gateway's port; the services follow it, sites are ten above. 0 takes free ports [default: 8080].
+    /// The gateway's port. The services use the ports after it, sites the port ten above it. 0 means free ports
+    /// [default: 8080].
     #[arg(long, env = "CORE_BASE_PORT", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) base_port: Option<u16>,
-    /// Which services to run [default: all].
+    /// The services to run, separated by commas [default: all].
     #[arg(long, env = "CORE_SERVICES", value_delimiter = ',', global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) services: Option<Vec<ServiceName>>,
-    /// Routes of the gateway that need no credential, `METHOD /path` each [default: none].
+    /// Routes of the gateway that need no credential, each as `METHOD /path` [default: none].
     #[arg(long, env = "CORE_PUBLIC_ROUTES", value_delimiter = ',', global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) public_routes: Option<Vec<String>>,
-    /// Web origins the gateway answers with CORS headers, and IAM trusts with cookies [default: none].
+    /// Web origins that get CORS headers from the gateway, and from which IAM accepts cookies [default: none].
     #[arg(
         long,
         env = "CORE_ALLOWED_ORIGINS",
@@ -119,8 +121,8 @@ pub(crate) struct Options {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_origins: Option<Vec<String>>,
-    /// Proxies before the gateway and IAM whose X-Forwarded-For is believed, and whose connections are not limited for each
-    /// address; addresses or ranges [default: none].
+    /// Proxies in front of the gateway and IAM, as addresses or ranges. Their X-Forwarded-For is trusted, and the limit
+    /// of connections per client does not apply to them [default: none].
     #[arg(
         long,
         env = "CORE_TRUSTED_PROXIES",
@@ -129,26 +131,26 @@ pub(crate) struct Options {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trusted_proxies: Option<Vec<String>>,
-    /// The address people reach IAM at; https binds its cookies to https; needed with a `bind` address that is not loopback
-    /// [default: the address it listens on].
+    /// The URL at which users reach IAM. With https, cookies are sent over https only. Required if `bind` is not a
+    /// loopback address [default: the address IAM listens on].
     #[arg(long, env = "CORE_IAM_PUBLIC_URL", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) iam_public_url: Option<String>,
-    /// The server that sends mail, `smtp://user:password@host:587` (STARTTLS; `?tls=none` for one on this machine) or
-    /// `smtps://user:password@host:465`; `?ca=FILE` names whom to trust instead of whom the system trusts [default: none,
-    /// mails are files in the folder outbox of the data folder].
+    /// The server that sends mail: `smtp://user:password@host:587` (STARTTLS; `?tls=none` for a server on this machine)
+    /// or `smtps://user:password@host:465`. `?ca=FILE` replaces the system's root certificates [default: none, mails
+    /// are written to the folder outbox of the data folder].
     #[arg(long, env = "SMTP_URL", global = true, hide_env_values = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) smtp_url: Option<String>,
-    /// A file that holds the URL of the mail server.
+    /// A file that contains the URL of the mail server.
     #[arg(long, env = "SMTP_URL_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) smtp_url_file: Option<PathBuf>,
-    /// Who mails come from, `Name <address@example.org>`; needed with a mail server.
+    /// The sender address of mails, `Name <address@example.org>`. Required with a mail server.
     #[arg(long, env = "MAIL_FROM", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mail_from: Option<String>,
-    /// A token of Cloudflare's API: infrastructure is made at Cloudflare then, in place of on this machine.
+    /// A token for Cloudflare's API. With it, infrastructure is created at Cloudflare instead of on this machine.
     #[arg(
         long,
         env = "CLOUDFLARE_API_TOKEN",
@@ -157,59 +159,60 @@ pub(crate) struct Options {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_api_token: Option<String>,
-    /// A file that holds that token.
+    /// A file that contains the token.
     #[arg(long, env = "CLOUDFLARE_API_TOKEN_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_api_token_file: Option<PathBuf>,
-    /// The id of the account at Cloudflare; needed with the token.
+    /// The id of the Cloudflare account. Required with the token.
     #[arg(long, env = "CLOUDFLARE_ACCOUNT_ID", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_account_id: Option<String>,
-    /// A file that holds that id.
+    /// A file that contains the account id.
     #[arg(long, env = "CLOUDFLARE_ACCOUNT_ID_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_account_id_file: Option<PathBuf>,
-    /// Where Cloudflare's API is, when not at its public address.
+    /// The base URL of Cloudflare's API [default: its public URL].
     #[arg(long, env = "CLOUDFLARE_API_BASE_URL", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_api_base_url: Option<String>,
-    /// A file that holds that address.
+    /// A file that contains the base URL.
     #[arg(long, env = "CLOUDFLARE_API_BASE_URL_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_api_base_url_file: Option<PathBuf>,
-    /// Milliseconds the local provider waits before and after each change, to watch jobs at work [default: 0].
+    /// The time that the local provider waits before and after each change, in milliseconds, to observe running jobs
+    /// [default: 0].
     #[arg(long, env = "CORE_LOCAL_LATENCY_MS", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) local_latency_ms: Option<u64>,
-    /// The program that runs workers, `workerd` [default: the one of PATH, else of node_modules/.bin beside the data folder;
-    /// without one workers are stored and do not run].
+    /// The program `workerd`, which runs workers [default: the one in PATH, or in node_modules/.bin next to the data
+    /// folder; without one workers are stored but do not run].
     #[arg(long, env = "WORKERD_BIN", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workerd: Option<PathBuf>,
-    /// Listen beyond loopback although no service key is set.
+    /// Allow addresses that are not loopback without a service key [default: false].
     #[arg(long, env = "ALLOW_UNAUTHENTICATED", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allow_unauthenticated: Option<bool>,
-    /// What is logged, in the words of RUST_LOG: `info` or `warn,core_suite=debug` [default: info].
+    /// The log filter in the syntax of RUST_LOG: `info` or `warn,core_suite=debug` [default: info].
     #[arg(long, env = "RUST_LOG", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log_level: Option<String>,
-    /// How it is logged [default: json].
+    /// The format of log lines [default: json].
     #[arg(long, env = "CORE_LOG_FORM", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log_form: Option<LogForm>,
-    /// Drop and count lines of the log that cannot be written in time, instead of keeping requests waiting [default: false].
+    /// Drop and count log lines that cannot be written in time, instead of delaying requests [default: false].
     #[arg(long, env = "CORE_LOG_LOSSY", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log_lossy: Option<bool>,
-    /// Every limit and time-out. Too many for flags of their own: they are set with `--set`.
+    /// Every limit and time-out. They have no flags of their own; set them with `--set`.
     #[arg(skip)]
     #[serde(skip_serializing)]
     pub(crate) settings: Settings,
 }
 
 impl Options {
-    /// What holds where nothing is said.
+    /// Returns the default values.
     pub(crate) fn defaults() -> Self {
         Self {
             data: Some(PathBuf::from("core-data")),
@@ -229,12 +232,12 @@ impl Options {
     }
 }
 
-/// How a line of the log looks.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogForm {
-    /// One JSON object, for collectors.
+    /// One JSON object per line, for log collectors.
     Json,
-    /// Words, for people.
+    /// Plain text, for people.
     Text,
 }

@@ -1,4 +1,4 @@
-//! Where options come from, and which of them wins.
+//! Merges the sources of options, in order of precedence.
 
 use figment::Figment;
 use figment::providers::{Format, Serialized, Toml};
@@ -6,7 +6,7 @@ use figment::providers::{Format, Serialized, Toml};
 use super::error::{ConfigError, wrong};
 use super::options::{Cli, Options};
 
-/// What may not be shown.
+/// Options whose values are not printed.
 const SECRETS: [&str; 6] = [
     "database_url",
     "auth_api_key",
@@ -16,10 +16,10 @@ const SECRETS: [&str; 6] = [
     "cloudflare_api_token",
 ];
 
-/// Flags over environment over file over defaults.
+/// Merges flags over environment over file over defaults.
 ///
 /// # Errors
-/// [`ConfigError`] for a file that is not there and for a `--set` without a value.
+/// [`ConfigError`] if the file does not exist, or if a `--set` has no value.
 pub(super) fn merged(
     cli: &Cli,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -43,14 +43,14 @@ pub(super) fn merged(
     for set in &cli.set {
         let (key, value) = set
             .split_once('=')
-            .ok_or_else(|| wrong("set", format!("{set} is not of the form KEY=VALUE")))?;
+            .ok_or_else(|| wrong("set", format!("{set} must have the form KEY=VALUE")))?;
         figment = one(figment, key, value);
     }
     Ok(figment)
 }
 
-/// Returns the key that a variable names. Two underscores separate its parts. One underscore stands for itself, or for a dash
-/// where the known key has one, since the names of variables have none.
+/// Returns the key that an environment variable names. Two underscores separate its parts. One underscore stands for
+/// itself, or for a dash if the known key has a dash, because variable names cannot have dashes.
 fn key_of(variable: &str, known: &toml::Table) -> String {
     let mut table = Some(known);
     let mut parts = Vec::new();
@@ -64,7 +64,7 @@ fn key_of(variable: &str, known: &toml::Table) -> String {
     parts.join(".")
 }
 
-/// The value as the file would have it; text needs no quotes here, and a date is text.
+/// Sets one value, parsed as in the TOML file. Text needs no quotes, and a date is read as text.
 fn one(figment: Figment, key: &str, value: &str) -> Figment {
     let read: Option<toml::Value> = format!("value = {value}")
         .parse()
@@ -74,7 +74,7 @@ fn one(figment: Figment, key: &str, value: &str) -> Figment {
     figment.merge(Serialized::default(key, value))
 }
 
-/// Replaces dates by their text. No option is a date, and some are the text of one.
+/// Replaces dates by their text. No option has the type date, but some are texts that look like one.
 fn dates_as_text(value: toml::Value) -> toml::Value {
     match value {
         toml::Value::Datetime(date) => toml::Value::String(date.to_string()),
@@ -90,10 +90,10 @@ fn dates_as_text(value: toml::Value) -> toml::Value {
     }
 }
 
-/// Everything that holds, as TOML.
+/// Returns the effective configuration as TOML.
 ///
 /// # Errors
-/// [`ConfigError`] for a source that cannot be read.
+/// [`ConfigError`] if a source cannot be read.
 pub(super) fn shown(sources: &Figment) -> Result<String, ConfigError> {
     let mut table: toml::Table = sources.extract().map_err(Box::new)?;
     for name in SECRETS {

@@ -1,4 +1,4 @@
-//! What the server makes of flags, environment and file.
+//! The configuration that results from flags, environment and file.
 
 use clap::{Parser as _, ValueEnum as _};
 use core_suite::RateKind;
@@ -12,7 +12,7 @@ fn load(arguments: &[&str]) -> Result<Config, ConfigError> {
 }
 
 #[test]
-fn nothing_said_means_sqlite_on_loopback_with_every_service() {
+fn the_defaults_are_sqlite_on_loopback_with_every_service() {
     let config = load(&[]).unwrap();
     assert_eq!(
         config.database,
@@ -33,7 +33,7 @@ fn flags_win_over_the_file() {
 }
 
 #[test]
-fn an_unknown_key_of_the_file_is_named() {
+fn an_unknown_key_of_the_file_is_reported_by_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("core.toml");
     std::fs::write(&file, "base_prot = 9000\n").unwrap();
@@ -42,7 +42,7 @@ fn an_unknown_key_of_the_file_is_named() {
 }
 
 #[test]
-fn beyond_loopback_a_service_key_is_demanded() {
+fn a_service_key_is_required_to_bind_other_than_loopback() {
     let bind = ["--bind", "0.0.0.0", "--iam-public-url", "http://core:8081"];
     let error = load(&bind).unwrap_err().to_string();
     assert!(error.starts_with("auth_api_key: "), "{error}");
@@ -51,7 +51,7 @@ fn beyond_loopback_a_service_key_is_demanded() {
 }
 
 #[test]
-fn beyond_loopback_the_public_address_of_iam_is_demanded() {
+fn the_public_url_of_iam_is_required_to_bind_other_than_loopback() {
     let key = ["--auth-api-key", "open-sesame-open-sesame"];
     for bind in ["0.0.0.0", "::", "192.0.2.1"] {
         let bind = [&key[..], &["--bind", bind]].concat();
@@ -65,7 +65,7 @@ fn beyond_loopback_the_public_address_of_iam_is_demanded() {
 }
 
 #[test]
-fn the_public_address_of_iam_is_an_origin() {
+fn the_public_url_of_iam_must_be_an_origin() {
     let url = |url| load(&["--iam-public-url", url]).map(|config| config.iam_public_url);
     let good = Some("https://iam.example.org".to_owned());
     assert_eq!(url("https://iam.example.org/").unwrap(), good);
@@ -81,7 +81,7 @@ fn the_public_address_of_iam_is_an_origin() {
 }
 
 #[test]
-fn a_service_key_that_is_empty_or_could_be_guessed_is_refused_and_not_shown() {
+fn an_empty_or_short_service_key_is_refused_and_not_shown() {
     for key in ["", "sesame", "fifteen-letters"] {
         let error = load(&["--auth-api-key", key]).unwrap_err().to_string();
         assert!(error.starts_with("auth_api_key: "), "{error}");
@@ -90,7 +90,7 @@ fn a_service_key_that_is_empty_or_could_be_guessed_is_refused_and_not_shown() {
 }
 
 #[test]
-fn a_secret_may_come_from_a_file_but_not_twice() {
+fn a_secret_may_come_from_a_file_but_not_be_given_twice() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");
     std::fs::write(&file, "open-sesame-open-sesame\n").unwrap();
@@ -107,7 +107,7 @@ fn a_secret_may_come_from_a_file_but_not_twice() {
 }
 
 #[test]
-fn the_secret_of_the_installation_is_of_64_hexadecimal_digits() {
+fn the_installation_secret_has_64_hexadecimal_digits() {
     let secret = |text: &str| load(&["--secret", text]).map(|config| config.secret);
     let mut expected = [0; 32];
     expected[0] = 0x0f;
@@ -121,7 +121,7 @@ fn the_secret_of_the_installation_is_of_64_hexadecimal_digits() {
 }
 
 #[test]
-fn the_master_key_is_of_thirty_two_bytes_in_hexadecimal_or_base64_or_nothing_starts() {
+fn the_master_key_must_be_32_bytes_in_hexadecimal_or_base64() {
     let key = |text: &str| load(&[&format!("--master-key={text}")]).map(|config| config.master_key);
     let expected = Some([0xfb; 32]);
     let url_safe = format!("{}-_s", "-_v7".repeat(10));
@@ -161,7 +161,7 @@ fn a_database_url_of_another_kind_is_refused() {
 }
 
 #[test]
-fn where_the_records_are_in_postgres_is_unsaid_until_somebody_says_it() {
+fn the_postgres_settings_are_unset_by_default() {
     let cli = Cli::try_parse_from(["core-server"]).unwrap();
     let unsaid = Config::load(&cli, []).unwrap().settings.postgres;
     assert_eq!((unsaid.schema, unsaid.root_certificates), (None, None));
@@ -175,7 +175,7 @@ fn where_the_records_are_in_postgres_is_unsaid_until_somebody_says_it() {
 }
 
 #[test]
-fn a_limit_is_set_by_file_environment_and_flag_and_the_last_of_these_wins() {
+fn flags_win_over_the_environment_and_that_over_the_file_for_settings() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("core.toml");
     let text = "[settings.gateway]\nsession_cache = \"2s\"\n[settings.worker]\nslots = 3\n[settings.listener]\nmax_connections = 7\n";
@@ -248,7 +248,7 @@ fn a_date_needs_no_quotes_on_the_command_line_and_in_the_environment() {
 }
 
 #[test]
-fn settings_that_contradict_each_other_are_named() {
+fn contradicting_settings_are_reported() {
     let contradictions = |arguments: &[&str]| crate::run::contradictions(&load(arguments).unwrap());
     assert!(contradictions(&[]).is_empty());
     for (arguments, named) in [
@@ -287,7 +287,7 @@ fn settings_that_contradict_each_other_are_named() {
 }
 
 #[test]
-fn a_limit_that_is_unknown_of_another_type_or_useless_is_refused_by_its_name() {
+fn an_unknown_mistyped_or_invalid_setting_is_refused_by_its_name() {
     for (set, named) in [
         ("settings.gateway.session_cach=1s", "session_cach"),
         ("settings.worker.slots=many", "slots"),
@@ -305,7 +305,7 @@ fn a_limit_that_is_unknown_of_another_type_or_useless_is_refused_by_its_name() {
 }
 
 #[test]
-fn what_holds_is_shown_without_any_secret() {
+fn the_effective_configuration_is_shown_without_secrets() {
     let key = "open-sesame-open-sesame";
     let url = "postgres://ada:lovelace@localhost/core";
     let secret = "0".repeat(64);
@@ -330,7 +330,7 @@ fn what_holds_is_shown_without_any_secret() {
 }
 
 #[test]
-fn a_mail_server_needs_a_sender_and_what_is_wrong_with_either_is_named_and_not_shown() {
+fn a_mail_server_needs_a_sender_and_errors_do_not_show_the_password() {
     let server = "smtp://core:open-sesame@mail.example.org";
     let from = "Core <no-reply@example.org>";
     let config = load(&["--smtp-url", server, "--mail-from", from]).unwrap();
@@ -379,7 +379,7 @@ fn the_url_of_a_mail_server_may_come_from_a_file() {
 }
 
 #[test]
-fn what_runs_workers_is_named_or_found_and_said() {
+fn the_program_that_runs_workers_is_set_or_found_and_reported() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let bin = folder
@@ -407,7 +407,7 @@ fn what_runs_workers_is_named_or_found_and_said() {
 }
 
 #[test]
-fn a_token_of_cloudflare_needs_an_account_and_is_shown_nowhere() {
+fn a_cloudflare_token_requires_an_account_and_is_never_shown() {
     const TOKEN: &str = "open-sesame-0123";
     const ACCOUNT: &str = "023e105f4ecef8ad9ca31a8372d0c353";
     let (token, account) = (

@@ -1,4 +1,4 @@
-//! What the text of an option means.
+//! Parses the texts of options.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,23 @@ use core_suite::{Mailbox, SmtpUrl, Workerd, find_workerd};
 
 use super::error::{ConfigError, wrong};
 
-/// Where records are kept.
+/// The database that stores the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Database {
-    /// In this process; gone when it ends.
+    /// The memory of this process; records are lost when it ends.
     Memory,
-    /// In a file.
+    /// A SQLite file.
     Sqlite(PathBuf),
-    /// On a server.
+    /// A Postgres server.
     Postgres(String),
 }
 
-/// What 64 hexadecimal digits say.
+/// Parses 64 hexadecimal digits.
 pub(super) fn thirty_two_bytes(digits: &str) -> Result<[u8; 32], ConfigError> {
     let refused = || {
         wrong(
             "secret",
-            "is not of 64 hexadecimal digits (openssl rand -hex 32)",
+            "must be 64 hexadecimal digits (openssl rand -hex 32)",
         )
     };
     if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -39,7 +39,7 @@ pub(super) fn thirty_two_bytes(digits: &str) -> Result<[u8; 32], ConfigError> {
     Ok(bytes)
 }
 
-/// A key of 32 bytes: 64 hexadecimal digits, or base64 of either alphabet, padded or not.
+/// Parses a key of 32 bytes: 64 hexadecimal digits, or base64 in either alphabet, padded or not.
 pub(super) fn master_key(text: &str) -> Result<[u8; 32], ConfigError> {
     if let Ok(bytes) = thirty_two_bytes(text) {
         return Ok(bytes);
@@ -52,12 +52,12 @@ pub(super) fn master_key(text: &str) -> Result<[u8; 32], ConfigError> {
     bytes.try_into().map_err(|_| {
         wrong(
             "master_key",
-            "is not of 32 bytes, as 64 hexadecimal digits or base64 (openssl rand -base64 32)",
+            "must be 32 bytes, as 64 hexadecimal digits or base64 (openssl rand -base64 32)",
         )
     })
 }
 
-/// What runs workers: the program that is named, or the one that is found.
+/// Returns the program that runs workers: the named one, or the one that is found.
 pub(super) fn workerd(
     named: Option<&Path>,
     search_path: Option<&str>,
@@ -70,12 +70,12 @@ pub(super) fn workerd(
         Some(workerd) => Ok(Some(workerd)),
         None => Err(wrong(
             "workerd",
-            format!("there is no program {}", path.display()),
+            format!("{} is not an executable file", path.display()),
         )),
     }
 }
 
-/// An address such as `https://iam.example.org`, without a path.
+/// Parses a URL such as `https://iam.example.org`, without a path.
 pub(super) fn public_url(url: String) -> Result<String, ConfigError> {
     let url = url.trim_end_matches('/').to_owned();
     let uri: Option<http::Uri> = url.parse().ok();
@@ -89,12 +89,12 @@ pub(super) fn public_url(url: String) -> Result<String, ConfigError> {
     } else {
         Err(wrong(
             "iam_public_url",
-            "is not of the form https://iam.example.org",
+            "must have the form https://iam.example.org",
         ))
     }
 }
 
-/// A text that is a mailbox.
+/// Checks that a text is a mailbox.
 pub(super) fn sender(text: String) -> Result<String, ConfigError> {
     let mailbox = text.parse::<Mailbox>();
     mailbox.map_err(|problem| wrong("mail_from", problem.to_string()))?;
@@ -108,7 +108,7 @@ pub(super) fn mail_server(url: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Where a database URL points to; the file in the data folder without one.
+/// Parses a database URL. Without one, returns the SQLite file in the data folder.
 pub(super) fn database(url: Option<&str>, data: &Path) -> Result<Database, ConfigError> {
     match url {
         None => Ok(Database::Sqlite(data.join("core.sqlite"))),
@@ -120,20 +120,20 @@ pub(super) fn database(url: Option<&str>, data: &Path) -> Result<Database, Confi
             Some(path) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
             _ => Err(wrong(
                 "database_url",
-                "is none of sqlite:FILE, postgres://.., memory:",
+                "must be sqlite:FILE, postgres://.. or memory:",
             )),
         },
     }
 }
 
-/// A secret, given by itself or in a file; an empty one is a mistake, not "unset".
+/// Returns a secret, given as a value or in a file. An empty secret is an error and does not mean "not set".
 pub(super) fn secret(
     option: &'static str,
     value: Option<String>,
     file: Option<&Path>,
 ) -> Result<Option<String>, ConfigError> {
     let value = match (value, file) {
-        (Some(_), Some(_)) => return Err(wrong(option, "is given twice: by itself and in a file")),
+        (Some(_), Some(_)) => return Err(wrong(option, "is set twice: as a value and as a file")),
         (Some(value), None) => Some(value),
         (None, Some(file)) => {
             let text = std::fs::read_to_string(file)

@@ -1,5 +1,5 @@
-//! Events as lines of JSON, in the form of tracing-subscriber's own, at a fraction of its price: an entry for every request
-//! is a good part of what a request costs.
+//! Formats events as lines of JSON. The format equals that of tracing-subscriber, but formatting is much cheaper: a log
+//! entry for every request is a significant part of a request's cost.
 
 use std::cell::RefCell;
 use std::fmt::{self, Debug, Write};
@@ -15,11 +15,11 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFi
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 thread_local! {
-    /// Where a line is put together: what is written to a [`Writer`] is a call for each piece.
+    /// The buffer in which a line is composed, because every piece written to a [`Writer`] costs a call.
     static LINE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Writes what `compose` puts together. What is logged by what is being logged has a line of its own.
+/// Writes the line that `compose` creates. An event that is logged while another one is composed gets its own buffer.
 fn write_line(
     mut writer: Writer<'_>,
     compose: impl FnOnce(&mut String) -> fmt::Result,
@@ -31,7 +31,8 @@ fn write_line(
     written
 }
 
-/// An event as an object: `timestamp`, `level`, `fields`, `target`, and, in a span, `span` and `spans` from the outermost.
+/// Formats an event as an object: `timestamp`, `level`, `fields`, `target`, and in a span `span` and `spans`, outermost
+/// first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonEvent;
 
@@ -46,7 +47,7 @@ where
         writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        // What comes from the crate `log` says in its fields where it is from.
+        // Events of the crate `log` state their origin in their fields.
         let normalized = event.normalized_metadata();
         let metadata = normalized.as_ref().unwrap_or_else(|| event.metadata());
         write_line(writer, |line| {
@@ -92,7 +93,7 @@ where
     Ok(())
 }
 
-/// The fields of a span as the members of an object, without its braces: the span's name is one of them.
+/// Formats the fields of a span as members of an object, without braces, because the span's name is added to them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonMembers;
 
@@ -132,7 +133,7 @@ struct Members<'l> {
 
 impl Members<'_> {
     fn member(&mut self, field: &Field, value: impl FnOnce(&mut String) -> fmt::Result) {
-        // Names of fields are written in programs; those of raw identifiers are said without the mark.
+        // The name of a raw identifier is written without its `r#`.
         let name = field.name();
         let name = name.strip_prefix("r#").unwrap_or(name);
         if self.written.is_err() {
@@ -179,7 +180,7 @@ impl Visit for Members<'_> {
     }
 }
 
-/// Most numbers have three digits behind the point at most: those are written as integers are, which costs a fifth.
+/// Writes a number. Most numbers have at most three decimals; they are formatted with integers, at a fifth of the cost.
 fn write_number(line: &mut String, number: f64) -> fmt::Result {
     let thousandths = (number * 1_000.0).round();
     if number.is_sign_positive() && thousandths < 1e9 && thousandths / 1_000.0 == number {
@@ -208,13 +209,13 @@ fn write_text(line: &mut String, text: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Writes text as it stands between the quotes of a JSON string.
+/// Writes text with JSON string escapes, without the quotes.
 struct Escaped<'l>(&'l mut String);
 
 impl Write for Escaped<'_> {
     fn write_str(&mut self, mut text: &str) -> fmt::Result {
         let special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-        // Almost no text has one, which is found out fastest by looking at all of it.
+        // Almost no text contains a special character, and checking all bytes without a branch is fastest.
         if !text.bytes().fold(false, |any, byte| any | special(byte)) {
             self.0.push_str(text);
             return Ok(());
@@ -222,7 +223,7 @@ impl Write for Escaped<'_> {
         while let Some(at) = text.bytes().position(special) {
             let (plain, rest) = text.split_at(at);
             self.0.push_str(plain);
-            // All of these are one byte long.
+            // All special characters are one byte long.
             let (escaped, rest) = rest.split_at(1);
             match escaped {
                 "\"" => self.0.push_str("\\\""),
@@ -252,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    /// Where lines go.
+    /// An output that collects lines.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Logs some of everything.
+    /// Logs events of every kind.
     fn log() {
         let nothing: Option<u64> = None;
         tracing::info!(status = 200_u16, below = -5_i64, ratio = 0.0237_f64, "done");
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_the_library_s_own_form_says() {
+    fn a_line_equals_the_json_format_of_tracing_subscriber() {
         let (ours, theirs) = (Lines::default(), Lines::default());
         let (to_ours, to_theirs) = (ours.clone(), theirs.clone());
         let subscriber = tracing_subscriber::fmt()

@@ -1,4 +1,4 @@
-//! The log: one line an event, on standard error.
+//! The log: one line per event, on standard error.
 
 mod json;
 mod writer;
@@ -10,7 +10,7 @@ pub(crate) use self::writer::LogGuard;
 use self::writer::{LogWriter, WhenFull};
 use crate::config::{Config, LogForm};
 
-/// Starts the log. It ends, with every line written, when the guard is dropped.
+/// Starts the log. When the guard is dropped, all waiting lines are written and the log ends.
 pub(crate) fn start(config: &Config) -> std::io::Result<LogGuard> {
     let when_full = if config.log_lossy {
         WhenFull::Drop

@@ -1,4 +1,4 @@
-//! A writer that leaves the writing to a thread of its own, many lines at once.
+//! A log writer that writes on its own thread, many lines at once.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,30 +7,30 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How many bytes wait to be written, at most.
+/// Maximum number of bytes that wait to be written.
 const CAPACITY: usize = 1024 * 1024;
 
 /// How long lines are collected before they are written.
 const BATCH: Duration = Duration::from_millis(2);
 
-/// What happens to a line for which there is no room.
+/// The handling of a line that does not fit into the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WhenFull {
-    /// Whoever logs it waits.
+    /// The logging thread waits.
     Wait,
-    /// It is dropped and counted.
+    /// The line is dropped and counted.
     Drop,
 }
 
-/// Takes lines. Clones share everything.
+/// The writer that events are logged to. Clones share one buffer.
 #[derive(Clone)]
 pub(super) struct LogWriter(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    /// There is something to write, or the log ends.
+    /// Signalled when the buffer has lines to write, or when the log ends.
     filled: Condvar,
-    /// There is room again.
+    /// Signalled when the buffer has room again.
     drained: Condvar,
     when_full: WhenFull,
 }
@@ -67,12 +67,12 @@ impl Shared {
         }
     }
 
-    /// Moves the next lines to `batch`, which is empty when the log has ended.
+    /// Moves the waiting lines to `batch`. An empty batch means that the log has ended.
     fn take(&self, batch: &mut Vec<u8>) {
         let wait = |state: &mut State| state.lines.is_empty() && !state.ended;
         let state = self.filled.wait_while(self.state(), wait);
         let state = state.unwrap_or_else(PoisonError::into_inner);
-        // More lines are about to come, as a rule.
+        // More lines usually follow soon.
         let more = |state: &mut State| !state.ended && state.lines.len() < CAPACITY / 2;
         let (mut state, _) = self
             .filled
@@ -84,7 +84,7 @@ impl Shared {
 }
 
 impl State {
-    /// A line that is longer than everything else may be has room when nothing else waits.
+    /// Returns whether a line fits into the buffer. A line longer than the buffer fits if the buffer is empty.
     fn has_room(&self, length: usize) -> bool {
         self.ended || self.lines.is_empty() || self.lines.len() + length <= CAPACITY
     }
@@ -94,7 +94,7 @@ impl LogWriter {
     /// Starts the thread that writes to `output`.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// The thread could not be started.
     pub(super) fn start(
         output: impl Write + Send + 'static,
         when_full: WhenFull,
@@ -124,7 +124,7 @@ fn write_all(shared: &Shared, mut output: impl Write) {
         if batch.is_empty() {
             return;
         }
-        // Where the log cannot be written there is nowhere to say so.
+        // An error of the log's own output cannot be reported anywhere.
         let _ = output.write_all(&batch).and_then(|()| output.flush());
         batch.clear();
     }
@@ -149,20 +149,20 @@ impl<'w> MakeWriter<'w> for LogWriter {
     }
 }
 
-/// Ends the log when it is dropped: every line is written, and how many were dropped is said.
+/// Ends the log when it is dropped: all lines are written, and the number of dropped lines is printed.
 pub(crate) struct LogGuard {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl LogGuard {
-    /// Writes what waits, and tells how many lines were dropped.
+    /// Writes the waiting lines. Returns the number of lines that were dropped.
     fn end(&mut self) -> u64 {
         self.shared.state().ended = true;
         self.shared.filled.notify_all();
         self.shared.drained.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It does not panic; and if it did, there would be nothing left to write.
+            // The thread does not panic, and after a panic there would be nothing left to write.
             let _ = thread.join();
         }
         self.shared.state().dropped
@@ -173,7 +173,7 @@ impl Drop for LogGuard {
     fn drop(&mut self) {
         let dropped = self.end();
         if dropped > 0 {
-            eprintln!("core-server: {dropped} lines of the log were dropped");
+            eprintln!("core-server: {dropped} log lines were dropped");
         }
     }
 }
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// An output that tells what is written, and writes only when it is let.
+    /// An output that reports every write, and performs it only after a permission.
     struct Gated {
         begun: Sender<()>,
         open: Receiver<()>,
@@ -194,7 +194,7 @@ mod tests {
     impl Write for Gated {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.begun.send(());
-            // An end that is gone lets everything through.
+            // A closed channel permits all writes.
             let _ = self.open.recv();
             self.written.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_written_in_its_order_when_the_log_ends() {
+    fn all_lines_are_written_in_order_when_the_log_ends() {
         let mut log = log(WhenFull::Wait);
         drop(log.open);
         for number in 0..10_000 {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_wait_are_written_at_once() {
+    fn waiting_lines_are_written_together() {
         let mut log = log(WhenFull::Wait);
         log.writer.write_all(lines(0..1).as_bytes()).unwrap();
         log.begun.recv().unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_drops_and_counts_lines_only_when_told_to() {
+    fn a_full_log_drops_and_counts_lines_if_configured_to() {
         let line = vec![b'x'; CAPACITY / 4];
         let mut log = log(WhenFull::Drop);
         log.writer.write_all(&line).unwrap();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_keeps_who_logs_waiting_and_loses_nothing() {
+    fn a_full_log_blocks_the_logging_thread_and_loses_nothing() {
         let line = vec![b'x'; CAPACITY / 4];
         let mut log = log(WhenFull::Wait);
         let mut writer = log.writer.clone();

@@ -1,4 +1,4 @@
-//! Kinds of jobs of the host.
+//! The job kinds of the host program.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use core_suite::jobs::{
 };
 use serde::{Deserialize, Serialize};
 
-/// There is one job of each name, in a lane of its own.
+/// The name of a job. There is one job per name, in its own lane.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Name(pub(crate) String);
 
@@ -31,7 +31,7 @@ impl JobInput for Name {
     }
 }
 
-/// Makes a file a step. One that is made again has another line.
+/// Creates one file per step. A step that runs again adds a second line to its file.
 #[derive(Debug)]
 pub(crate) struct Steady {
     pub(crate) objects: PathBuf,
@@ -82,7 +82,7 @@ impl JobStep<Steady> for MakeFile {
     }
 }
 
-/// Ends the process that works on it, as a fault of its memory does.
+/// Aborts the process that works on it, like a memory fault.
 #[derive(Debug)]
 pub(crate) struct Poison;
 
@@ -96,7 +96,7 @@ impl JobKind for Poison {
     }
 }
 
-/// So long the jobs beside it can be worked on: what runs whenever the process dies is given up as well.
+/// The time in which other jobs can be worked on. Jobs that run at every crash of the process would fail as well.
 const BEFORE_ABORT: Duration = Duration::from_millis(700);
 
 #[derive(Debug)]

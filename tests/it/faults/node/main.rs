@@ -1,5 +1,6 @@
-//! A process of a host with kinds of jobs of its own, for the fault tests to start and kill. One argument of JSON says what it
-//! does: it queues jobs, works until they have ended when it is to wait for them, and writes their statuses as a line of JSON.
+//! A process of a host program with its own job kinds, which the fault tests start and kill. Its only argument is a
+//! JSON object with its orders. It queues jobs, optionally works until they have ended, and prints their statuses as a
+//! line of JSON.
 
 mod kinds;
 
@@ -18,24 +19,24 @@ use crate::kinds::{Name, Poison, Steady};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the process does.
+/// The orders of the process.
 #[derive(Debug, Deserialize)]
 struct Orders {
-    /// An address of Postgres, or a file of SQLite.
+    /// The URL of a Postgres database, or the path of a SQLite file.
     database: String,
-    /// Where the suite keeps files; those of the jobs are in `objects`.
+    /// The suite's data folder. The jobs write their files to its subfolder `objects`.
     data: PathBuf,
-    /// By how many seconds the time of the store goes before that of the machine.
+    /// The number of seconds by which the store's clock is ahead of the machine's clock.
     ahead: Option<u64>,
     slots: usize,
-    /// Names of jobs to queue unless they are known.
+    /// The names of jobs to queue, unless they exist.
     steady: Vec<String>,
     poison: Vec<String>,
-    /// Whether to work until these have ended.
+    /// True to work until these jobs have ended.
     wait: bool,
 }
 
-/// The clock of the machine, put forward.
+/// The machine's clock, moved forward.
 #[derive(Debug)]
 struct Ahead(Duration);
 
@@ -47,7 +48,9 @@ impl Clock for Ahead {
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let orders = std::env::args().nth(1).ok_or("nothing was ordered")?;
+    let orders = std::env::args()
+        .nth(1)
+        .ok_or("the argument with the orders is missing")?;
     let orders: Orders = serde_json::from_str(&orders)?;
     let suite = builder(&orders).build().await?;
     let mut jobs = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Everything that can happen next.
+//! All events that can happen next in a state of the search.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Mutant;
 use super::state::{BOTH, Hold, NOW, Phase, STEPS, State, WORKERS, Which};
 
-/// How long a step may take.
+/// Maximum duration of a step.
 const LONGEST_STEP: Duration = Duration::from_secs(60);
 
 type Nexts = Result<(), String>;
@@ -36,7 +36,7 @@ fn claims(state: &State, worker: usize, all: &mut Vec<State>) -> Nexts {
         return Ok(());
     };
     if state.held {
-        return Err("I17 a lane that is held was claimed".to_owned());
+        return Err("I17 a held lane was claimed".to_owned());
     }
     let Some(mut next) = state.moved(which, &Trigger::Claim, Some(worker))? else {
         return Ok(());
@@ -53,7 +53,7 @@ fn claims(state: &State, worker: usize, all: &mut Vec<State>) -> Nexts {
         phase: Phase::Claimed,
     };
     next.workers[worker] = Some(hold);
-    // The intent is stored by itself, or in the same unit.
+    // The intent is stored alone, or in the same unit as the claim.
     let begin = Trigger::Work(hold.fence, Report::Start(hold.step));
     if let Some(mut begun) = next.moved(which, &begin, Some(worker))? {
         begun.workers[worker] = Some(Hold {
@@ -66,13 +66,14 @@ fn claims(state: &State, worker: usize, all: &mut Vec<State>) -> Nexts {
     Ok(())
 }
 
-/// A worker that has claimed a job: it goes on, fails, waits, hands back; it may also die, which is to do nothing any more.
+/// A worker that has claimed a job. It continues, fails, waits or releases the job. It may also die, which means that
+/// it does nothing any more.
 struct Work<'a> {
     state: &'a State,
     worker: usize,
     hold: Hold,
     fence: i64,
-    /// Whether the job is still its own, as far as it can know.
+    /// True if the job still belongs to the worker, as far as it can know.
     owned: bool,
     mutant: Mutant,
 }
@@ -109,7 +110,7 @@ impl<'a> Work<'a> {
         next
     }
 
-    /// Reports, and goes on with the step `after` and this phase, if it still holds the job then.
+    /// Reports, and continues with the step `after` in this phase if the worker still holds the job.
     fn report(&self, what: Report, after: usize, phase: Phase, all: &mut Vec<State>) -> Nexts {
         let trigger = Trigger::Work(self.fence, what);
         let moved = if self.owned {
@@ -151,7 +152,8 @@ impl<'a> Work<'a> {
                 all.push(self.gone());
                 Ok(())
             }
-            // Of a removal that arrives late nothing is said: what it could take is made again only by a retry.
+            // A removal that arrives late is not considered: an object that it could remove is created again only by a
+            // retry.
             Phase::LeaseHeld if self.hold.job == Which::Undo && !self.owned => {
                 all.push(self.gone());
                 Ok(())
@@ -162,8 +164,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Looks whether there is something to do. What a job that works finds first is stored before it goes on; undoing goes
-    /// by that.
+    /// Observes the object. The first observation of a working job is stored before it continues, because an undo
+    /// depends on it.
     fn look(&self, all: &mut Vec<State>) -> Nexts {
         let there = self.state.made[self.state.object(self.hold)] > 0;
         if self.hold.job == Which::Undo {
@@ -196,7 +198,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Whether the step that is undone had found nothing before its effect.
+    /// Returns whether the undone step had observed no object before its effect.
     fn takes_back(&self) -> bool {
         let undo = self.state.job(Which::Undo);
         let name = undo.and_then(|undo| undo.steps.get(self.hold.step));
@@ -206,7 +208,7 @@ impl<'a> Work<'a> {
         undone.is_some_and(|step| step.stays_because().is_none())
     }
 
-    /// The request is sent; it may be lost, or its answer may.
+    /// Sends the request. The request or its reply may be lost.
     fn send(&self, all: &mut Vec<State>) -> Nexts {
         let object = self.state.object(self.hold);
         let mut made = self.into(Phase::Made);
@@ -233,7 +235,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The end of the step, alone or in one unit with the intent to begin the next one.
+    /// Reports the end of the step, alone or in one unit with the intent for the next step.
     fn advance(&self, all: &mut Vec<State>) -> Nexts {
         let Hold { job, step, .. } = self.hold;
         let output = json!({ "id": step });
@@ -289,7 +291,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The process stops and hands the job back.
+    /// The process stops and releases the job.
     fn release(&self, all: &mut Vec<State>) -> Nexts {
         if self.state.left.faults == 0 {
             return Ok(());
@@ -304,7 +306,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The lease ends, at any time: whoever holds the job does not know yet.
+/// The lease expires, at any time. The holder of the job does not know it yet.
 fn reaps(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
     if let Some((which, read)) = &state.read_by_reaper
         && let Ok(moved) = apply(read, &Trigger::Reap, NOW, &SeededEntropy::new(1))
@@ -338,7 +340,7 @@ fn reaps(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
     Ok(())
 }
 
-/// An operator holds the lane, and lets it go.
+/// An operator holds the lane, and releases it again.
 fn holds(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
     let mut next = state.clone();
     if state.held {
@@ -361,7 +363,7 @@ fn holds(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
     Ok(())
 }
 
-/// What operators and time do.
+/// Commands of operators, and deadlines.
 fn orders(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
     for which in BOTH {
         let wake = Trigger::Wake { signalled: false };
@@ -394,7 +396,7 @@ fn orders(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
     Ok(())
 }
 
-/// Whether it may not go on: a job that is being undone, and what undoes a job that has gone on.
+/// Returns whether the job must not continue: a job that is being undone, or the undo job of a job that has continued.
 fn stands_still(state: &State, which: Which, trigger: &Trigger) -> bool {
     let status = |which| state.job(which).map(|job| job.status);
     let goes_on = matches!(

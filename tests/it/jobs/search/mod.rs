@@ -1,7 +1,8 @@
-//! The state machine searched to its end: a job of two steps and the job that undoes it when it is cancelled, in one lane;
-//! two workers, an object that may be older than the job, a lease that may end at any time, requests whose outcome is not known, waits, releases, deadlines, holds, an
-//! operator. Every order of events is tried; nothing is random. What is searched is the machine itself, not a copy of it;
-//! what is broken on purpose is found.
+//! An exhaustive search of the job state machine: a job of two steps, and the job that undoes it after a cancellation,
+//! in one lane. There are two workers, an operator, and an object that may be older than the job. A lease may expire at
+//! any time. Requests can have unknown outcomes. Waits, releases, deadlines and holds occur. Every order of events is
+//! tried; nothing is random. The search runs the real state machine, not a copy. Mutants with deliberate defects must
+//! be found.
 
 mod events;
 mod state;
@@ -11,31 +12,31 @@ use std::collections::{HashSet, VecDeque};
 use events::nexts;
 use state::{Budget, State};
 
-/// What is broken on purpose.
+/// A deliberate defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutant {
     None,
-    /// A worker may write whatever the fence is by now.
+    /// A worker may write with any fence.
     NoFence,
-    /// The provider cannot tell a repeated request from a new one.
+    /// The provider cannot distinguish a repeated request from a new one.
     NoKey,
-    /// The reaper writes what it made of the job it read before.
+    /// The reaper writes the result of a job that it read earlier.
     BlindReap,
-    /// The reaper does not look whether the job still runs.
+    /// The reaper does not check whether the job is still running.
     ReapIgnoresStatus,
-    /// Undoing begins at once, whatever a former holder has sent.
+    /// An undo starts at once, although requests of a former holder may still arrive.
     HastyUndo,
     /// A job that is being undone can be retried.
     RetryWhileUndone,
-    /// A hold that its lane is not told of.
+    /// A hold is set without updating its lane.
     HoldAlone,
-    /// Undoing does not ask what the step found first.
+    /// An undo ignores the first observation of the step.
     BlindUndo,
-    /// A later look replaces the first one.
+    /// A later observation replaces the first one.
     LaterLook,
 }
 
-/// What may go wrong in the work itself, then with holds and its undoing, then in what operators make of both.
+/// The budgets of events: faults of the work itself, then holds and the undo, then commands of operators on both.
 const BUDGETS: [Budget; 3] = [budget(2, 1, 1, 0), budget(1, 0, 2, 1), budget(0, 0, 3, 0)];
 
 const fn budget(expiries: u8, faults: u8, orders: u8, holds: u8) -> Budget {
@@ -47,7 +48,7 @@ const fn budget(expiries: u8, faults: u8, orders: u8, holds: u8) -> Budget {
     }
 }
 
-/// How many states there are; or what is broken in the first one that is, and after how many events.
+/// Returns the number of states, or the first violation and the number of events that led to it.
 fn search(mutant: Mutant, budget: Budget, older: bool) -> Result<usize, (usize, String)> {
     let start = State::start(budget, older);
     let mut known = HashSet::from([start.key()]);
@@ -65,9 +66,9 @@ fn search(mutant: Mutant, budget: Budget, older: bool) -> Result<usize, (usize, 
 }
 
 #[test]
-fn no_order_of_events_breaks_an_invariant() {
+fn no_order_of_events_violates_an_invariant() {
     let of_jobs = BUDGETS.map(|budget| search(Mutant::None, budget, false));
-    // Beside what others have made, cancelled at any moment.
+    // With an object that is older than the job, cancelled at any moment.
     let beside_others = search(Mutant::None, budget(1, 1, 2, 0), true);
     let all = of_jobs.into_iter().chain([beside_others]);
     let states: Vec<usize> = all.map(Result::unwrap).collect();
@@ -86,46 +87,46 @@ fn is_found(mutant: Mutant, invariant: &str) {
 }
 
 #[test]
-fn a_machine_without_fences_is_found_out() {
+fn a_machine_without_fences_is_detected() {
     is_found(Mutant::NoFence, "I3");
 }
 
 #[test]
-fn requests_without_keys_are_found_out() {
+fn requests_without_keys_are_detected() {
     is_found(Mutant::NoKey, "I8");
 }
 
 #[test]
-fn a_reaper_that_reads_and_then_writes_is_found_out() {
+fn a_reaper_that_writes_a_stale_read_is_detected() {
     is_found(Mutant::BlindReap, "I");
 }
 
 #[test]
-fn a_reaper_that_ignores_a_cancel_is_found_out() {
+fn a_reaper_that_ignores_a_cancel_is_detected() {
     is_found(Mutant::ReapIgnoresStatus, "I1");
 }
 
 #[test]
-fn undoing_that_does_not_wait_for_what_was_sent_is_found_out() {
+fn an_undo_that_does_not_wait_for_stale_requests_is_detected() {
     is_found(Mutant::HastyUndo, "U1");
 }
 
 #[test]
-fn a_retry_while_a_job_is_being_undone_is_found_out() {
+fn a_retry_while_a_job_is_being_undone_is_detected() {
     is_found(Mutant::RetryWhileUndone, "U2");
 }
 
 #[test]
-fn a_hold_that_its_lane_is_not_told_of_is_found_out() {
+fn a_hold_that_does_not_update_its_lane_is_detected() {
     is_found(Mutant::HoldAlone, "I17");
 }
 
 #[test]
-fn undoing_that_does_not_ask_what_was_there_before_is_found_out() {
+fn an_undo_that_ignores_the_first_observation_is_detected() {
     is_found(Mutant::BlindUndo, "U3");
 }
 
 #[test]
-fn a_later_look_that_replaces_the_first_is_found_out() {
+fn a_later_observation_that_replaces_the_first_is_detected() {
     is_found(Mutant::LaterLook, "U1");
 }

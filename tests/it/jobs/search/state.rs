@@ -1,4 +1,5 @@
-//! What is searched: a job of two steps, the job that undoes it, their lane, two workers and the provider's objects.
+//! The states of the search: a job of two steps, the job that undoes it, their lane, two workers, and the provider's
+//! objects.
 
 use core_domain::kernel::{JobId, Machine, PlatformId, Timestamp};
 use core_domain::provisioning::{
@@ -12,7 +13,7 @@ pub(super) const STEPS: usize = 2;
 pub(super) const WORKERS: usize = 2;
 pub(super) const NOW: Timestamp = Timestamp::from_seconds(1_000);
 
-/// Which job: the one that works, or the one that undoes it.
+/// Selects the working job, or the job that undoes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Which {
     Work,
@@ -21,32 +22,32 @@ pub(super) enum Which {
 
 pub(super) const BOTH: [Which; 2] = [Which::Work, Which::Undo];
 
-/// How far a worker is with the step it works on.
+/// The progress of a worker with its current step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Claimed,
     Intended,
-    /// It has looked, and there is something to do.
+    /// It has observed the object, and must create or remove it.
     Due,
-    /// It has asked whether the job is still its own.
+    /// It has checked that it still holds the job.
     LeaseHeld,
-    /// The effect has happened, and it knows.
+    /// The effect has happened, and the worker knows it.
     Made,
-    /// It does not know whether the effect has happened.
+    /// The outcome of the request is unknown.
     Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Hold {
     pub(super) job: Which,
-    /// Which of several jobs that undo one after the other.
+    /// The number of the undo job, since several can follow one another.
     pub(super) generation: u8,
     pub(super) fence: i64,
     pub(super) step: usize,
     pub(super) phase: Phase,
 }
 
-/// What may still go wrong or be ordered; what bounds the search.
+/// The faults, commands and holds that may still occur. It bounds the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Budget {
     pub(super) expiries: u8,
@@ -60,18 +61,18 @@ pub(super) struct State {
     pub(super) jobs: [Option<Job>; 2],
     pub(super) generation: u8,
     pub(super) lane: JobLane,
-    /// Whether an operator holds the lane.
+    /// True if an operator holds the lane.
     pub(super) held: bool,
-    /// Whether the undoing may not begin before what former holders have sent has arrived.
+    /// True if the undo must wait until requests of former holders have arrived.
     pub(super) undo_waits: bool,
     pub(super) workers: [Option<Hold>; WORKERS],
-    /// Whose the running job is: known to the search alone, not to the machine.
+    /// The worker that holds the running job. Only the search knows it, not the state machine.
     pub(super) holder: Option<usize>,
-    /// Objects at the provider, by step.
+    /// The number of objects at the provider, by step.
     pub(super) made: [u8; STEPS],
-    /// Whether the object of the first step is older than the job.
+    /// True if the object of the first step is older than the job.
     pub(super) older: bool,
-    /// What a reaper has read and not written yet.
+    /// The job that a reaper has read and not yet written.
     pub(super) read_by_reaper: Option<(Which, Box<Job>)>,
     pub(super) left: Budget,
 }
@@ -102,7 +103,7 @@ pub(super) type Key = (
     Budget,
 );
 
-/// What tells two jobs apart; time is no part of it.
+/// The part of a job that distinguishes states. It contains no times.
 fn job_key(job: &Job) -> JobKey {
     let step = |s: &Step| {
         let began = s.started_at.is_some();
@@ -169,7 +170,7 @@ impl State {
         )
     }
 
-    /// The job that can be claimed now.
+    /// Returns the job that can be claimed now.
     pub(super) fn claimable(&self) -> Option<Which> {
         let head = self.lane.head()?;
         let which = self.which(&head.job_id)?;
@@ -179,14 +180,15 @@ impl State {
         (self.lane.state == LaneState::Ready && !early).then_some(which)
     }
 
-    /// Which object a step of a job is about.
+    /// Returns the index of the object that a step of a job creates or removes.
     pub(super) fn object(&self, hold: Hold) -> usize {
         let job = self.job(hold.job);
         let name = job.and_then(|job| job.steps.get(hold.step));
         usize::from(name.is_some_and(|step| step.name == "b"))
     }
 
-    /// After a trigger, with what must hold of every move. `writer` is the worker who writes, if one does.
+    /// Returns the state after a trigger, and checks the rules for every transition. `writer` is the worker that
+    /// writes, if any.
     pub(super) fn moved(
         &self,
         which: Which,
@@ -218,7 +220,7 @@ impl State {
         if writer.is_some() && before.status == JobStatus::Running && writer != self.holder {
             return Err(format!("I3 {writer:?} wrote, {:?} holds", self.holder));
         }
-        // Whenever it may be claimed, it is time.
+        // The search ignores times, so the job is always due.
         job.run_at = NOW;
         let mut next = self.clone();
         if let Some(place) = moved.lane_place {
@@ -240,7 +242,7 @@ impl State {
         Ok(next)
     }
 
-    /// The job that is undone follows the one that undoes it.
+    /// Applies the progress of the undo job to the undone job.
     fn follow_undo(&mut self) -> Result<(), String> {
         let [Some(work), Some(undo)] = &mut self.jobs else {
             return Ok(());
@@ -272,17 +274,17 @@ impl State {
         self.check()
     }
 
-    /// What holds at any time.
+    /// Checks the rules that hold in every state.
     pub(super) fn check(&self) -> Result<(), String> {
         let running = self.jobs.iter().flatten();
         let running: Vec<_> = running
             .filter(|job| job.status == JobStatus::Running)
             .collect();
         if running.len() > 1 {
-            return Err("I4 two jobs of a lane run".to_owned());
+            return Err("I4 two jobs of a lane are running".to_owned());
         }
         let Some(work) = self.job(Which::Work) else {
-            return Err("I5 the job has disappeared".to_owned());
+            return Err("I5 the job was lost".to_owned());
         };
         if self.older && self.made[0] == 0 {
             return Err("U3 an object that is older than the job was removed".to_owned());
@@ -290,7 +292,7 @@ impl State {
         let undone = |at: &usize| work.steps[*at].status == StepStatus::Undone;
         let own = |at: &usize| self.made[*at] > 0 && !(self.older && *at == 0);
         if let Some(at) = (0..STEPS).filter(undone).find(own) {
-            return Err(format!("U1 step {at} is undone and its object is there"));
+            return Err(format!("U1 step {at} is undone but its object exists"));
         }
         let undoing = self
             .job(Which::Undo)
@@ -308,7 +310,7 @@ impl State {
     }
 }
 
-/// What holds of every move of a job.
+/// Checks the rules for every transition of a job.
 fn is_in_order(before: &Job, job: &Job) -> Result<(), String> {
     let known = JobMove::MOVES
         .iter()

@@ -1,4 +1,4 @@
-//! What holds at any time of a simulation, and at its end.
+//! The rules that hold at any time of a simulation, and at its end.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use super::Simulation;
 use crate::jobs::audit::{invariants_hold, written_by_holders};
 use crate::world::{ALL_JOBS, STEPS, list, now};
 
-/// What has been seen so far.
+/// The observations of earlier checks.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// What was done once, by job, step and how often the step had been undone before.
+    /// The outputs of done steps, by job, step, and the number of earlier undos of the step.
     done: BTreeMap<(JobId, usize, usize), Value>,
     fences: BTreeMap<JobId, i64>,
-    /// The holds at the last check, and how many claims of what they hold there had been.
+    /// The holds at the last check, and how many claims of held jobs there had been.
     held: Vec<(JobHold, usize)>,
 }
 
 impl Simulation {
-    /// I2, I3, I5, I7, I8, I17 and U3 at any time.
+    /// Checks I2, I3, I5, I7, I8, I17 and U3.
     pub(super) fn check(&mut self) -> Result<(), String> {
         self.world.provider.made_once()?;
         let made = self.world.provider.names();
@@ -36,7 +36,7 @@ impl Simulation {
         let jobs: Vec<Job> = now(list(uow.as_mut(), ALL_JOBS));
         let lost = |id: &&JobId| !jobs.iter().any(|job| job.id == **id);
         if let Some(id) = self.jobs.iter().find(lost) {
-            return Err(format!("I5 {id} has disappeared"));
+            return Err(format!("I5 {id} was lost"));
         }
         let mut histories = Vec::with_capacity(jobs.len());
         for job in &jobs {
@@ -52,7 +52,7 @@ impl Simulation {
         self.seen.held_is_not_claimed(&jobs, &histories, holds)
     }
 
-    /// I5, I9 and what undoing means, when there is nothing left to do.
+    /// Checks I5, I9 and the result of undos, when no work is left.
     pub(super) fn check_ends(&self) -> Result<(), String> {
         let made = self.world.provider.names();
         for job in now(self.world.jobs()) {
@@ -72,10 +72,10 @@ impl Simulation {
                     let undone = job.steps.iter().filter(|s| s.status == StepStatus::Undone);
                     let mut own = undone.map(|step| &step.name).filter(|name| !is_older(name));
                     if let Some(step) = own.find(|name| there(name)) {
-                        return Err(format!("U1 {step} is undone and there: {job:?}"));
+                        return Err(format!("U1 {step} is undone but exists: {job:?}"));
                     }
                 }
-                _ => return Err(format!("I5 does not end: {job:?}")),
+                _ => return Err(format!("I5 has not ended: {job:?}")),
             }
         }
         now(invariants_hold(&self.world));
@@ -84,7 +84,7 @@ impl Simulation {
 }
 
 impl Seen {
-    /// I7: what was done once stays done, with the same output, until it is undone.
+    /// I7: a done step stays done, with the same output, until it is undone.
     fn stays_done(&mut self, job: &Job, events: &[JobEvent]) -> Result<(), String> {
         let undoing = [JobMove::Undo, JobMove::StopUndo].map(JobMove::as_str);
         for (at, step) in job.steps.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Seen {
         }
     }
 
-    /// I17: of what was held at the last check and still is, nothing was claimed since.
+    /// I17: a job that was held at the last check and is still held has not been claimed since.
     fn held_is_not_claimed(
         &mut self,
         jobs: &[Job],
@@ -128,7 +128,7 @@ impl Seen {
         for (hold, before) in &self.held {
             let still = holds.contains(hold) && hold.source == HoldSource::Operator;
             if still && claims(hold) != *before {
-                return Err(format!("I17 claimed in spite of {hold:?}"));
+                return Err(format!("I17 claimed despite {hold:?}"));
             }
         }
         let counted = holds.into_iter().map(|hold| (claims(&hold), hold));
@@ -137,7 +137,7 @@ impl Seen {
     }
 }
 
-/// I2, as the history tells it.
+/// I2, checked in the history.
 fn fences_grow(events: &[JobEvent]) -> Result<(), String> {
     for pair in events.windows(2) {
         let moved = pair[1].from_status != Some(pair[1].to_status);

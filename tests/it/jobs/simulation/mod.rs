@@ -1,6 +1,7 @@
-//! The whole engine in a deterministic simulation: workers, timers and operator take turns as a seed says, workers die or
-//! are stopped between any two turns, lanes are held, time passes or is set back, the provider's requests come late, twice or
-//! never, and calls of the store fail, commits before or after they happened. The same seed is the same run.
+//! The complete engine in a deterministic simulation. A seed decides the order in which workers, timers and the
+//! operator run. Workers die or are stopped between any two turns, lanes are held, and time passes or is set back.
+//! Requests to the provider arrive late, twice or never. Calls of the store fail, including commits before or after
+//! they took effect. The same seed produces the same run.
 
 mod checks;
 mod mutants;
@@ -36,14 +37,14 @@ const MOST_JOBS: usize = 6;
 
 struct Simulation {
     world: Arc<Engine>,
-    /// The same rows, without faults.
+    /// A store over the same rows that injects no faults.
     view: Arc<dyn Store>,
     faults: FaultStore,
     rng: Rng,
     mutant: Mutant,
-    /// Whether everything works from now on.
+    /// True if no more faults are injected.
     settles: bool,
-    /// Every id that a creation has answered.
+    /// The ids returned by all creations.
     jobs: Vec<JobId>,
     /// The names of objects that existed before their jobs.
     older: Vec<String>,
@@ -110,7 +111,7 @@ impl Simulation {
         Ok(id)
     }
 
-    /// One of all jobs, those that undo among them.
+    /// Returns a random job, including undo jobs.
     fn any_job(&self) -> Option<Job> {
         let mut jobs = self.all_jobs();
         jobs.sort_by(|one, other| one.id.cmp(&other.id));
@@ -125,7 +126,7 @@ impl Simulation {
 
     fn operate(&self, command: Command) {
         if let Some(job) = self.any_job() {
-            // Refused when the job stands elsewhere, unknown when the store fails: both are fine.
+            // The command may be refused in the job's state, or fail with the store. Both are fine.
             let _ = now(self.world.operate(command, &job.id));
         }
     }
@@ -148,7 +149,7 @@ impl Simulation {
 
     fn hold(&self) {
         let scope = &Self::holdable()[self.rng.below(3)];
-        // Held for a short while: most of what happens happens where nothing is held.
+        // Holds are short, so that most of the simulation runs without holds.
         let _ = now(self.world.try_hold(scope, self.rng.below(4) == 0));
     }
 
@@ -157,7 +158,7 @@ impl Simulation {
         self.world.provider.pass(seconds);
     }
 
-    /// Up to a minute and a half, as a clock that was corrected.
+    /// Sets the clock back by at most a minute and a half, like a clock correction.
     fn set_clock_back(&self) {
         if self.rng.below(3) > 0 {
             return;
@@ -167,7 +168,7 @@ impl Simulation {
         self.world.clock.set(Timestamp::from_millis(now - by));
     }
 
-    /// One turn of somebody.
+    /// Runs one random turn.
     fn turn(&mut self, processes: &mut [Process], timers: &mut Task) {
         let mut cx = Context::from_waker(Waker::noop());
         match self.rng.below(110) {
@@ -227,7 +228,7 @@ impl Simulation {
             }
         }
         self.check()?;
-        // Nobody is in the middle of anything any more: the processes end, and what they held comes back.
+        // The processes end, and the jobs that they held are recovered.
         drop(processes);
         self.world.provider.deliver_all();
         self.finish();
@@ -239,7 +240,7 @@ impl Simulation {
         self.all_jobs().iter().all(|job| job.status.is_terminal())
     }
 
-    /// Works off what is left, in peace.
+    /// Completes the remaining jobs without faults.
     fn finish(&self) {
         for _ in 0..120 {
             if self.all_ended() {
@@ -252,10 +253,10 @@ impl Simulation {
     }
 }
 
-/// How many seeds are usually tried.
+/// The default number of seeds.
 const SEEDS: u32 = 2_000;
 
-/// What happened in many runs.
+/// Counts over many runs.
 #[derive(Debug, Default)]
 struct Tally {
     mishaps: u64,
@@ -281,10 +282,10 @@ fn run_seed(seed: u64, mutant: Mutant) -> Result<Simulation, String> {
         let mut simulation = Simulation::new(seed, mutant);
         simulation.run().map(|()| simulation)
     }));
-    run.unwrap_or_else(|_| Err("it panicked, see above".to_owned()))
+    run.unwrap_or_else(|_| Err("the run panicked, see above".to_owned()))
 }
 
-/// Runs seeds on all processors until one shows what is broken.
+/// Runs seeds on all processors until one violates an invariant.
 fn run_seeds(seeds: Range<u64>, mutant: Mutant) -> Result<Tally, (u64, String)> {
     let next = AtomicU64::new(seeds.start);
     let (tally, broken) = (Mutex::new(Tally::default()), Mutex::new(BTreeSet::new()));
@@ -313,7 +314,7 @@ fn run_seeds(seeds: Range<u64>, mutant: Mutant) -> Result<Tally, (u64, String)> 
 }
 
 #[test]
-fn no_seed_breaks_an_invariant() {
+fn no_seed_violates_an_invariant() {
     let range = seeds(SEEDS);
     let count = range.end - range.start;
     let tally = run_seeds(range, Mutant::None);
@@ -321,7 +322,7 @@ fn no_seed_breaks_an_invariant() {
     if count < u64::from(SEEDS) {
         return;
     }
-    // The runs were worth it: much went wrong, and most jobs were done all the same.
+    // The runs were meaningful: many faults occurred, and most jobs completed in spite of them.
     assert!(tally.mishaps > count, "{tally:?}");
     assert!(tally.lost > count / 8, "{tally:?}");
     assert!(tally.completed > count, "{tally:?}");
@@ -336,22 +337,22 @@ fn is_found(mutant: Mutant, invariants: &[&str]) {
 }
 
 #[test]
-fn workers_without_fences_are_found_out() {
+fn workers_without_fences_are_detected() {
     is_found(Mutant::NoFence, &["I3"]);
 }
 
 #[test]
-fn requests_without_keys_are_found_out() {
+fn requests_without_keys_are_detected() {
     is_found(Mutant::NoKey, &["I8"]);
 }
 
 #[test]
-fn a_reaper_that_reads_and_then_writes_is_found_out() {
+fn a_reaper_that_writes_a_stale_read_is_detected() {
     is_found(Mutant::BlindReap, &["I1", "I2", "I3", "I7"]);
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn the_same_seed_produces_the_same_run() {
     let run = |seed| format!("{:?}", run_seed(seed, Mutant::None).unwrap().all_jobs());
     assert_eq!(run(3), run(3));
     assert_ne!(run(3), run(4));

@@ -1,4 +1,4 @@
-//! What is broken on purpose, to see that it is found.
+//! Deliberate defects, which the simulation must detect.
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{JobEventId, JobId, StoreError, Stored};
@@ -13,19 +13,19 @@ use serde_json::json;
 
 use crate::world::{Engine, Rng, STEPS};
 
-/// What is broken.
+/// A deliberate defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mutant {
     None,
-    /// Workers write without asking whether the job is still theirs.
+    /// Workers write without checking that they still hold the job.
     NoFence,
-    /// The provider is sent a new key with every request.
+    /// The provider gets a new key with every request.
     NoKey,
-    /// A reaper reads which leases have ended, and later writes what it made of the jobs it read.
+    /// A reaper reads the jobs with expired leases, and writes the result of that stale read later.
     BlindReap,
 }
 
-/// A worker as it would be without fences: whatever fence the job has now is good enough.
+/// Runs a job like a worker without fences: it uses the current fence of the job.
 pub(super) async fn run_without_fence(world: &Engine, worker: &Worker, claimed: &Claimed) {
     while let Some((step, name)) = open_step(world, &claimed.job_id).await {
         if !write_without_fence(world, worker, claimed, Report::Start(step)).await {
@@ -84,12 +84,12 @@ async fn write_without_fence(
     matches!(outcome, Ok(LeaseState::Held(_)))
 }
 
-/// Takes back jobs as they were when their leases were found to have ended.
+/// Reaps jobs based on a stale read of the expired leases.
 pub(super) async fn reap_blindly(world: &Engine, rng: &Rng) {
     let expired = expired(world).await.unwrap_or_default();
     rng.pause(8).await;
     for job in &expired {
-        // A store that fails leaves it to the next run.
+        // If the store fails, the next run handles the job.
         let _ = write_reaped(world, job).await;
     }
 }
@@ -105,14 +105,14 @@ async fn expired(world: &Engine) -> Result<Vec<Job>, StoreError> {
     Ok(jobs.into_iter().map(Stored::into_inner).collect())
 }
 
-/// Everything a reaper writes, without looking at what the job has become.
+/// Writes everything that a reaper writes, without checking the current state of the job.
 async fn write_reaped(world: &Engine, read: &Job) -> Result<(), StoreError> {
     let mut uow = world.store.begin(Mode::Write).await?;
     let now = uow.now().await?;
     let Ok(moved) = apply(read, &Trigger::Reap, now, world.entropy.as_ref()) else {
         return Ok(());
     };
-    // The last one, with its dead letter, is left to the others.
+    // The last reap, with its dead letter, is left to the real timers.
     if moved.job.status != JobStatus::Queued {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! A process of a simulation: its worker, its limits, its stop.
+//! A process of a simulation: its worker, its time limits, its stop.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::world::{Engine, FakeProvider, Rng};
 
 pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Cuts off a step when the lease has ended by its own count, or the process stops.
+/// Aborts a step when the lease has expired by the process's own time, or when the process stops.
 struct Limits {
     provider: Arc<FakeProvider>,
-    /// When the claim began that the job comes from.
+    /// When the claim of the current job began.
     claims_since: AtomicU64,
     stops: Arc<AtomicBool>,
 }
@@ -65,12 +65,12 @@ impl Process {
         }
     }
 
-    /// From now on it begins nothing; what runs is cut off and handed back.
+    /// Stops the process: it starts no new work, and aborts and releases running work.
     pub(super) fn stop(&self) {
         self.stops.store(true, Ordering::SeqCst);
     }
 
-    /// One turn. Tells whether it has ended.
+    /// Runs one turn. Returns whether the process has ended.
     pub(super) fn turn(&mut self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         let ended = |work: &mut Task| work.as_mut().poll(&mut cx).is_ready();
@@ -88,7 +88,7 @@ async fn work(world: Arc<Engine>, rng: Rng, limits: Limits, mutant: Mutant) {
             .claims_since
             .store(world.provider.elapsed(), Ordering::SeqCst);
         if mutant != Mutant::NoFence {
-            // A store that fails ends the work on the job; the job comes back when its lease ends.
+            // A failing store ends the work on the job. The job is recovered when its lease expires.
             let _ = worker.run_one(&limits).await;
         } else if let Ok(claimed) = worker.claim(1).await
             && let Some(claimed) = claimed.first()

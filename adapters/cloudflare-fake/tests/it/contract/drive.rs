@@ -1,4 +1,4 @@
-//! Requests to every operation.
+//! Requests to every operation of the fake.
 
 use core_cloudflare_fake::Exchange;
 use serde_json::{Value, json};
@@ -461,7 +461,7 @@ async fn delete_all(world: &World, storage: &Value) {
         .result();
 }
 
-/// Every operation of the fake, once at least.
+/// Calls every operation of the fake at least once and returns the exchanges.
 pub(super) async fn drive() -> Vec<Exchange> {
     let world = World::start().await;
     let storage = drive_storage(&world).await;

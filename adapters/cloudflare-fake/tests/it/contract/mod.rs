@@ -1,7 +1,7 @@
-//! Every operation of the fake, checked against Cloudflare's OpenAPI document.
+//! Tests of every operation of the fake against Cloudflare's OpenAPI document.
 //!
-//! The document is too large to be copied here. Without the folder it lies in, beside the workspace's, these tests say that
-//! they check nothing.
+//! The document is too large for this repository. If the `shared` folder next to the workspace is missing, these tests
+//! report that they check nothing.
 
 mod drive;
 
@@ -20,17 +20,17 @@ const DOCUMENT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../../shared/contracts/cloudflare-openapi.json"
 );
-/// Databases of the fake run no SQL.
+/// Databases of the fake execute no SQL.
 const NOT_FAKED: [&str; 1] = ["POST /accounts/{account_id}/d1/database/{database_id}/query"];
-/// The document has an object there; wrangler reads the list that Cloudflare answers.
+/// The document describes an object there, but Cloudflare returns a list, which wrangler reads.
 const WRONG_IN_DOCUMENT: &str =
     "response/result/resources/bindings: value is not of type \"object\"";
 
 fn contract() -> Option<Contract> {
     let file = Path::new(DOCUMENT);
     if !file.exists() {
-        // Past the capture of the test harness, so that it is seen of a test that passes.
-        let line = format!("SKIPPED, nothing is checked: there is no {DOCUMENT}\n");
+        // Written directly to stderr, because the test harness hides the output of passing tests.
+        let line = format!("SKIPPED, nothing is checked: {DOCUMENT} does not exist\n");
         io::stderr().write_all(line.as_bytes()).unwrap();
         return None;
     }
@@ -38,7 +38,7 @@ fn contract() -> Option<Contract> {
 }
 
 #[tokio::test]
-async fn every_exchange_is_as_the_document_says_and_every_operation_is_there() {
+async fn every_exchange_matches_the_document_and_every_operation_exists() {
     let Some(contract) = contract() else { return };
     let (mut driven, mut violations) = (BTreeSet::new(), Vec::new());
     for exchange in drive().await {
@@ -58,7 +58,7 @@ async fn every_exchange_is_as_the_document_says_and_every_operation_is_there() {
     assert_eq!(left, NOT_FAKED);
 }
 
-/// Takes each member away that the document requires of a JSON object in turn, and gives each a value of another type.
+/// Removes each required member of a JSON object in turn, and gives each member a value of another type.
 fn mutants(body: &Value) -> Vec<(String, Value)> {
     let mut mutants = Vec::new();
     for (name, value) in body.as_object().into_iter().flatten() {
@@ -96,7 +96,7 @@ fn mutants_within(value: &Value) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn answers_that_are_not_as_the_document_says_are_found() {
+async fn invalid_responses_are_detected() {
     let Some(contract) = contract() else { return };
     let exchanges = drive().await;
     for (request, mutant) in [
@@ -169,7 +169,7 @@ async fn answers_that_are_not_as_the_document_says_are_found() {
 }
 
 #[tokio::test]
-async fn requests_that_are_not_as_the_document_says_are_found() {
+async fn invalid_requests_are_detected() {
     let Some(contract) = contract() else { return };
     let exchanges = drive().await;
     let changed = |request: &str, change: &dyn Fn(&mut Exchange)| {

@@ -1,4 +1,4 @@
-//! The calls of one worker to its bindings: how many run at a time, and how much memory they hold.
+//! The concurrent calls of one worker to its bindings, and the limits of their number and memory.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,13 +13,13 @@ use crate::error::LocalError;
 use crate::host::SiteBody;
 use crate::limits::BindingLimits;
 
-/// Memory is counted in units of this many bytes.
+/// Granularity of memory reservations, in bytes.
 const UNIT_BYTES: usize = 1024;
 
-/// The most that is handed to a connection at once, in bytes.
+/// Maximum size of a piece of a response that is passed to the connection at once, in bytes.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// The calls of one worker.
+/// The concurrent calls of one worker.
 #[derive(Debug)]
 pub(super) struct Calls {
     limits: BindingLimits,
@@ -27,14 +27,15 @@ pub(super) struct Calls {
     memory: Arc<Semaphore>,
 }
 
-/// No call of the worker ended in time for another one. Holds the number of calls that may run at a time.
+/// The error if no call of the worker ended in time for another call to start. Contains the maximum number of
+/// concurrent calls.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error(
-    "more than {0} calls to bindings run at a time; read or cancel the responses of earlier calls"
+    "more than {0} concurrent calls to bindings; read or cancel the responses of earlier calls"
 )]
 pub(super) struct TooManyCalls(usize);
 
-/// A call that runs. It ends when its response has been read, with the last clone.
+/// A running call. It ends when the last clone is dropped, after its response has been read.
 #[derive(Clone, Debug)]
 pub(super) struct Call(Arc<Inner>);
 
@@ -66,7 +67,7 @@ impl Calls {
         self.limits
     }
 
-    /// Waits until another call may run.
+    /// Waits until another call may start.
     ///
     /// # Errors
     /// [`TooManyCalls`] if that takes longer than [`BindingLimits::call_wait`].
@@ -89,13 +90,13 @@ impl Call {
     /// Reserves memory for the call until it ends.
     ///
     /// # Errors
-    /// [`LocalError::Limit`] if the calls of the worker would hold more than [`BindingLimits::memory_bytes`].
+    /// [`LocalError::Limit`] if the calls of the worker would use more than [`BindingLimits::memory_bytes`].
     pub(super) fn reserve(&self, bytes: usize) -> Result<(), LocalError> {
         let call = &*self.0;
         let refused = || {
             let max_bytes = call.max_bytes;
             LocalError::Limit(format!(
-                "the calls to bindings that run now hold more than {max_bytes} bytes"
+                "the concurrent calls to bindings use more than {max_bytes} bytes"
             ))
         };
         let mut reserved = call.reserved.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,18 +119,20 @@ impl Call {
         Ok(())
     }
 
-    /// Refuses to continue a call if the caller has the only clone: the request was dropped.
+    /// Checks that the caller still waits for the call. If the given clone is the only one, the request was dropped.
     ///
     /// # Errors
-    /// [`LocalError::Limit`].
+    /// [`LocalError::Limit`] if the request was dropped.
     pub(super) fn ensure_awaited(&self) -> Result<(), LocalError> {
         if Arc::strong_count(&self.0) > 1 {
             return Ok(());
         }
-        Err(LocalError::Limit("the call was given up".to_owned()))
+        Err(LocalError::Limit(
+            "the caller cancelled the call".to_owned(),
+        ))
     }
 
-    /// Keeps the call running until the body has been read.
+    /// Returns a body that keeps the call running until it has been read.
     pub(super) fn hold(self, body: SiteBody) -> SiteBody {
         let held = HeldBody {
             body,
@@ -140,11 +143,13 @@ impl Call {
     }
 }
 
-/// A body that holds its call. It is handed out in pieces: a connection takes what fits into its buffer, and would let the
-/// call end as soon as it has the last one.
+/// A body that keeps its call running.
+///
+/// It is passed on in pieces. A connection takes only what fits into its buffer; with one large frame, the call would
+/// end as soon as the connection has that frame.
 struct HeldBody {
     body: SiteBody,
-    /// The part of the last frame that the connection has not taken yet.
+    /// The part of the last frame that was not passed to the connection yet.
     rest: Bytes,
     _call: Call,
 }
@@ -168,7 +173,7 @@ impl Body for HeldBody {
             }
         }
         let length = self.rest.len().min(PIECE_BYTES);
-        // A copy: a part of the whole would keep all of it in memory after the call.
+        // Copies the piece: a slice would keep the whole frame in memory after the call.
         let piece = Bytes::copy_from_slice(&self.rest.split_to(length));
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
@@ -204,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_above_the_number_that_may_run_fails_until_another_ends() {
+    async fn excess_call_fails_until_another_ends() {
         let calls = calls();
         let (first, _second) = (calls.begin().await.unwrap(), calls.begin().await.unwrap());
         let TooManyCalls(at_a_time) = calls.begin().await.unwrap_err();
@@ -217,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_thread_learns_that_nobody_waits_for_its_call() {
+    async fn ensure_awaited_fails_after_the_request_was_dropped() {
         let calls = calls();
         let call = calls.begin().await.unwrap();
         let of_thread = call.clone();
@@ -229,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_response_is_handed_out_whole_and_in_pieces() {
+    async fn response_is_passed_on_completely_in_pieces() {
         let calls = calls();
         let content: Vec<u8> = (0..3 * PIECE_BYTES + 1)
             .map(|at| (at % 251) as u8)
@@ -248,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_memory_of_all_calls_is_bounded_and_returned() {
+    async fn memory_of_all_calls_is_bounded_and_released() {
         let calls = calls();
         let (first, second) = (calls.begin().await.unwrap(), calls.begin().await.unwrap());
         for _ in 0..UNIT_BYTES {

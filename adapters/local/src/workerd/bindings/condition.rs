@@ -1,4 +1,4 @@
-//! What must hold of an object for a call of a script to be carried out.
+//! The preconditions of a script's call on an object.
 
 use core_domain::kernel::Timestamp;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::object::ObjectInfo;
 
-/// The conditions of a call; what is not said holds.
+/// The conditions of a call. A condition that is absent always holds.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Condition {
@@ -32,7 +32,7 @@ impl Etag {
 }
 
 impl Condition {
-    /// Tells whether the conditions hold of what a key has.
+    /// Returns whether the conditions hold for the object of a key; `None` means that the key has no object.
     pub(super) fn holds(&self, info: Option<&ObjectInfo>) -> bool {
         let matches =
             self.etag_matches.is_empty() || self.etag_matches.iter().any(|etag| etag.matches(info));
@@ -61,7 +61,7 @@ impl Condition {
     }
 }
 
-/// A number, which may stand in quotes.
+/// Parses a number, which may be a string.
 fn millis(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_compare_tags_and_times() {
+    fn conditions_compare_entity_tags_and_times() {
         let info = json!({
             "key": "k", "contentType": "text/plain", "etag": "abc", "size": 1, "uploadedAt": Timestamp::from_millis(1_500),
         });

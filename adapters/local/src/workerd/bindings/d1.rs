@@ -1,4 +1,4 @@
-//! Databases.
+//! The D1 binding: databases.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::error::LocalError;
 use crate::execution::Execution;
 use crate::host::SiteBody;
 
-/// The longest request, in bytes.
+/// Maximum length of a request, in bytes.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
 #[derive(Default, Deserialize)]
@@ -25,7 +25,7 @@ struct Options {
     results_format: Option<String>,
 }
 
-/// Answers a request for a database: all queries of it in one transaction.
+/// Handles a request to a database. All its queries run in one transaction.
 pub(super) async fn answer(
     path: &Path,
     execution: &Execution,
@@ -43,20 +43,20 @@ pub(super) async fn answer(
         _ => Form::Objects,
     };
     let body = collected(request.into_body(), MAX_REQUEST, &call).await?;
-    // The texts and blobs in it, once more.
+    // Parsing copies the texts and blobs of the request.
     call.reserve(body.len())?;
     let queries: Queries =
         serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
     drop(body);
     match d1_query::run(path, execution, queries.0, form, call).await {
         Ok(results) => Ok(reply::json_text(results)),
-        // What SQLite says of a script's own statements is for the script.
+        // Errors of the script's own statements are reported to the script.
         Err(LocalError::Sqlite(error)) => Err(BindingError::bad(said(&error))),
         Err(error) => Err(error.into()),
     }
 }
 
-/// What D1 answers instead of results.
+/// Returns the error response of D1.
 pub(super) fn refusal(error: &BindingError) -> Response<SiteBody> {
     let mut answer = reply::json(&json!({ "success": false, "error": error.message }));
     *answer.status_mut() = error.status;

@@ -1,4 +1,4 @@
-//! Restricts the SQL of scripts to what D1 allows, on one database.
+//! Restricts the SQL of scripts to what D1 allows, and to one database.
 
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -6,25 +6,25 @@ use rusqlite::limits::Limit;
 
 use super::d1_request::MAX_PARAMS;
 
-/// Limits of D1 for SQLite, each with its number.
+/// The SQLite limits that D1 documents, with their values.
 const LIMITS: [(Limit, i32); 7] = [
-    // A text, a blob or a row, in bytes.
+    // Length of a text, a blob or a row, in bytes.
     (Limit::SQLITE_LIMIT_LENGTH, 2_000_000),
-    // A statement, in bytes.
+    // Length of a statement, in bytes.
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
     (Limit::SQLITE_LIMIT_COLUMN, 100),
     (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, MAX_PARAMS as i32),
     (Limit::SQLITE_LIMIT_FUNCTION_ARG, 32),
-    // A pattern of LIKE or GLOB, in bytes.
+    // Length of a pattern of LIKE or GLOB, in bytes.
     (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
-    // `ATTACH` and `VACUUM INTO` would reach other files.
+    // `ATTACH` and `VACUUM INTO` would access other files.
     (Limit::SQLITE_LIMIT_ATTACHED, 0),
 ];
 
-/// The pragmas that D1 allows. Other pragmas show paths, or change limits, files and the memory of the process.
+/// The pragmas that D1 allows. Other pragmas reveal paths, or change limits, files and the memory of the process.
 const PRAGMAS: [&str; 19] = [
     "case_sensitive_like",
-    // Full-text search reads it.
+    // Required by full-text search.
     "data_version",
     "defer_foreign_keys",
     "foreign_key_check",
@@ -45,10 +45,11 @@ const PRAGMAS: [&str; 19] = [
     "table_xinfo",
 ];
 
-/// Pragmas that may be read and not set.
+/// Pragmas that scripts may read but not set.
 const READ_ONLY_PRAGMAS: [&str; 2] = ["page_count", "page_size"];
 
-/// Restricts a connection to what scripts may do. Call it within the transaction that the script's statements belong to.
+/// Restricts a connection to the operations that scripts are allowed to use. Call it inside the transaction that runs
+/// the script's statements.
 pub(super) fn restrict(connection: &Connection) -> rusqlite::Result<()> {
     for (limit, value) in LIMITS {
         connection.set_limit(limit, value)?;
@@ -56,7 +57,7 @@ pub(super) fn restrict(connection: &Connection) -> rusqlite::Result<()> {
     connection.authorizer(Some(authorize))
 }
 
-/// Lifts the restriction, so that the transaction can end.
+/// Removes the authorizer, so that the transaction can end.
 pub(super) fn lift(connection: &Connection) -> rusqlite::Result<()> {
     connection.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)
 }

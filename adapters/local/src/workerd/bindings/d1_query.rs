@@ -1,4 +1,4 @@
-//! Running the statements of a script on a SQLite file.
+//! Execution of the statements of a script on a SQLite file.
 
 use std::path::Path;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::error::{LocalError, Result};
 use crate::execution::Execution;
 use crate::sqlite::Database;
 
-/// Runs queries in one transaction; what goes wrong undoes all of them. Returns their results as JSON.
+/// Runs all queries in one transaction and returns their results as JSON. An error rolls back all of them.
 pub(super) async fn run(
     path: &Path,
     execution: &Execution,
@@ -22,13 +22,13 @@ pub(super) async fn run(
     form: Form,
     call: Call,
 ) -> Result<Vec<u8>> {
-    // What SQLite says of a file it cannot open names the file.
+    // The SQLite error would contain the path of the file, so it is hidden as the source of an I/O error.
     let database = Database::open(path, execution).await;
     let database = database.map_err(|error| LocalError::Io(std::io::Error::other(error)))?;
     let mut results = Results::new(form, execution.limits, call);
     let run = move |connection: &Connection| {
         let behavior = if is_read_only(connection, &queries)? {
-            // Queries that were judged by a schema that changes now fail rather than write.
+            // If the schema changes after this check, a query fails instead of writing.
             connection.pragma_update(None, "query_only", true)?;
             TransactionBehavior::Deferred
         } else {
@@ -47,8 +47,8 @@ pub(super) async fn run(
     database.run(run).await
 }
 
-/// Tells whether no statement writes, so that the queries need no lock. A statement that cannot be prepared ends the
-/// queries, so those after it do not count.
+/// Returns whether all statements only read, so that the queries need no write lock. A statement that cannot be
+/// prepared ends the queries, so later statements do not count.
 fn is_read_only(connection: &Connection, queries: &[Query]) -> rusqlite::Result<bool> {
     d1_guard::restrict(connection)?;
     let mut is_read_only = true;

@@ -1,4 +1,4 @@
-//! What a script asks of a database. Its parts are counted while they are read.
+//! The request of a script to a database. Its queries and parameters are counted while they are parsed.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use rusqlite::types::Value as SqlValue;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// The most queries of one request.
+/// Maximum number of queries in one request.
 const MAX_QUERIES: usize = 1_000;
-/// The most parameters of one query.
+/// Maximum number of parameters in one query.
 pub(super) const MAX_PARAMS: usize = 100;
 
-/// One query: one or more statements, of which those that have parameters take all of them.
+/// One query: one or more statements. Each statement that has parameters gets all parameters of the query.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Query {
     pub(super) sql: String,
     pub(super) params: Vec<SqlValue>,
 }
 
-/// The queries of a request: one, or a list of them.
+/// The queries of a request: a single query or a list.
 #[derive(Debug)]
 pub(super) struct Queries(pub(super) Vec<Query>);
 
@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for QueryVisitor {
     }
 }
 
-/// A list of parameters, or `null`.
+/// Deserializes a list of parameters, or `null`.
 struct Params;
 
 impl<'de> DeserializeSeed<'de> for Params {
@@ -122,7 +122,7 @@ impl<'de> Visitor<'de> for Params {
     }
 }
 
-/// A value of JSON as SQLite stores it.
+/// A JSON value, converted to its SQLite form.
 struct Param(SqlValue);
 
 impl<'de> Deserialize<'de> for Param {
@@ -137,7 +137,7 @@ impl<'de> Visitor<'de> for ParamVisitor {
     type Value = SqlValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("null, a truth value, a number, a text or a list of bytes")
+        f.write_str("null, a boolean, a number, a string or a list of bytes")
     }
 
     fn visit_unit<E>(self) -> Result<SqlValue, E> {
@@ -172,7 +172,7 @@ impl<'de> Visitor<'de> for ParamVisitor {
         Ok(SqlValue::Text(text))
     }
 
-    /// Bytes come as a list of numbers.
+    /// Converts a list of numbers, which represents bytes, to a blob.
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<SqlValue, A::Error> {
         let mut bytes = Vec::new();
         while let Some(byte) = seq.next_element::<u8>()? {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_json_become_values_of_sqlite() {
+    fn json_values_become_sqlite_values() {
         let text = r#"{ "sql": "x", "params": [null, true, 1, 1.5, "a", [1, 255], 1e300], "other": [{}] }"#;
         let values = vec![
             SqlValue::Null,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_and_parameters_are_counted_while_they_are_read() {
+    fn number_of_queries_and_parameters_is_limited() {
         for (count, fits) in [(MAX_PARAMS, true), (MAX_PARAMS + 1, false)] {
             let text = json!({ "sql": "x", "params": vec![1; count] }).to_string();
             assert_eq!(parse(&text).is_ok(), fits, "{count} parameters");

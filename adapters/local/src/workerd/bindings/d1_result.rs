@@ -1,4 +1,4 @@
-//! The results of a request to a database, as JSON. The limits hold while rows are read.
+//! The results of a database request as JSON. The limits are enforced while rows are read.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::limits::BindingLimits;
 /// The form of rows in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// One object a row.
+    /// One object per row.
     Objects,
-    /// The names of the columns, and one list a row.
+    /// The column names, and one list per row.
     Rows,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct QueryMeta {
     pub(super) database_bytes: i64,
 }
 
-/// The results of all queries of one request: a list of JSON in the making.
+/// The results of all queries of one request: an unfinished JSON list.
 pub(super) struct Results {
     text: Vec<u8>,
     form: Form,
@@ -51,13 +51,13 @@ impl Results {
         }
     }
 
-    /// The results of all queries.
+    /// Returns the complete JSON list.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.text.push(b']');
         self.text
     }
 
-    /// Begins the result of a query.
+    /// Starts the result of a query.
     pub(super) fn begin(&mut self) -> ResultStart {
         let start = self.text.len();
         if start > 1 {
@@ -70,7 +70,7 @@ impl Results {
         }
     }
 
-    /// Writes the rows of a query that has no statement.
+    /// Writes an empty result for a query without statements.
     pub(super) fn write_none(&mut self) {
         self.text.extend(match self.form {
             Form::Objects => &b"[]"[..],
@@ -78,7 +78,7 @@ impl Results {
         });
     }
 
-    /// Runs a statement and writes its rows in place of those of the statement before it.
+    /// Runs a statement and writes its rows. They replace the rows of the previous statement of the query.
     pub(super) fn write_rows(
         &mut self,
         start: &ResultStart,
@@ -92,7 +92,7 @@ impl Results {
             .into_iter()
             .map(|name| Value::from(name).to_string())
             .collect();
-        // The parameters belong to the statement that has some.
+        // A statement without parameters gets none.
         let params = if statement.parameter_count() == 0 {
             &[]
         } else {
@@ -138,7 +138,7 @@ impl Results {
         self.ensure_room(0)
     }
 
-    /// Ends the result of a query.
+    /// Completes the result of a query.
     pub(super) fn end(&mut self, start: &ResultStart, meta: &QueryMeta) -> Result<()> {
         let meta = json!({
             "served_by": "local",
@@ -178,7 +178,7 @@ impl Results {
                 self.write_json(&String::from_utf8_lossy(text))
             }
             ValueRef::Blob(bytes) => {
-                // Each byte is a number and a comma.
+                // Each byte becomes at least a digit and a comma.
                 self.ensure_room(bytes.len().saturating_mul(2))?;
                 self.write_json(&bytes)
             }
@@ -191,7 +191,7 @@ impl Results {
         self.ensure_room(0)
     }
 
-    /// Checks that this many more bytes are within the limits, and reserves memory for the text.
+    /// Checks that `bytes` more bytes are within the limits, and reserves memory for the text.
     fn ensure_room(&mut self, bytes: usize) -> Result<()> {
         let total = self.text.len().saturating_add(bytes);
         if total > self.limits.result_bytes {
@@ -209,7 +209,7 @@ impl Results {
     }
 }
 
-/// Where the result of a query begins.
+/// The start of a query's result, so that it can be overwritten.
 pub(super) struct ResultStart {
     at: usize,
     rows: usize,

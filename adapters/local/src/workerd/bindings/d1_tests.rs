@@ -1,4 +1,4 @@
-//! The limits of D1, without a worker.
+//! Tests of the D1 limits, without a worker.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::execution::Execution;
 use crate::limits::BindingLimits;
 use crate::sqlite;
 
-/// Rows without an end.
+/// A query prefix that produces endless rows.
 const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)";
 
 struct World {
@@ -51,7 +51,7 @@ impl World {
         Ok(answer[0]["results"]["rows"].take())
     }
 
-    /// The message of the limit that a statement exceeds.
+    /// Returns the message of the limit that a statement exceeds.
     async fn exceeded(&self, sql: &str) -> String {
         match self.rows(sql).await {
             Err(LocalError::Limit(message)) => message,
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// The message of SQLite for a statement that it refuses.
+    /// Returns the SQLite message for a refused statement.
     async fn refused(&self, sql: &str) -> String {
         match self.rows(sql).await {
             Err(LocalError::Sqlite(error)) => error.to_string(),
@@ -69,7 +69,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_select_without_an_end_stops_at_the_limit_of_rows() {
+async fn endless_select_stops_at_the_row_limit() {
     let world = world(BindingLimits {
         result_rows: 10,
         ..BindingLimits::default()
@@ -84,7 +84,7 @@ async fn a_select_without_an_end_stops_at_the_limit_of_rows() {
 }
 
 #[tokio::test]
-async fn a_select_without_an_end_stops_at_the_limit_of_bytes() {
+async fn endless_select_stops_at_the_size_limit() {
     let world = world(BindingLimits {
         result_rows: usize::MAX,
         result_bytes: 1_000_000,
@@ -100,7 +100,7 @@ async fn a_select_without_an_end_stops_at_the_limit_of_bytes() {
 }
 
 #[tokio::test]
-async fn results_hold_no_more_memory_than_the_calls_of_a_worker_may() {
+async fn results_respect_the_memory_limit_of_the_worker() {
     let world = world(BindingLimits {
         memory_bytes: 64 * 1024,
         ..BindingLimits::default()
@@ -111,7 +111,7 @@ async fn results_hold_no_more_memory_than_the_calls_of_a_worker_may() {
 }
 
 #[tokio::test]
-async fn rows_before_the_last_statement_count_too() {
+async fn rows_of_earlier_statements_count_toward_the_limit() {
     let world = world(BindingLimits {
         result_rows: 10,
         ..BindingLimits::default()
@@ -127,7 +127,7 @@ async fn rows_before_the_last_statement_count_too() {
 }
 
 #[tokio::test]
-async fn a_statement_is_stopped_when_its_time_has_passed() {
+async fn statement_stops_after_the_call_timeout() {
     let world = world(BindingLimits {
         call_timeout: Duration::from_millis(100),
         ..BindingLimits::default()
@@ -147,7 +147,7 @@ async fn a_statement_is_stopped_when_its_time_has_passed() {
 }
 
 #[tokio::test]
-async fn a_statement_is_stopped_when_nobody_waits_for_it() {
+async fn statement_stops_after_its_caller_is_dropped() {
     let world = world(BindingLimits::default()).await;
     let sql = format!("{ENDLESS} INSERT INTO t SELECT i FROM n");
     let call = world.run(&sql, Vec::new());
@@ -156,13 +156,13 @@ async fn a_statement_is_stopped_when_nobody_waits_for_it() {
             .await
             .is_err()
     );
-    // It holds the lock until it is stopped.
+    // The first statement holds the lock until it is stopped.
     let insert = world.run("INSERT INTO t VALUES (1)", Vec::new()).await;
     assert_eq!(insert.unwrap()[0]["meta"]["changes"], 1);
 }
 
 #[tokio::test]
-async fn a_database_does_not_grow_above_its_limit() {
+async fn database_size_is_limited() {
     let world = world(BindingLimits {
         database_bytes: 100 * 1024,
         ..BindingLimits::default()
@@ -176,7 +176,7 @@ async fn a_database_does_not_grow_above_its_limit() {
 }
 
 #[tokio::test]
-async fn texts_blobs_statements_parameters_and_columns_have_the_lengths_of_d1() {
+async fn limits_of_d1_are_enforced() {
     let world = world(BindingLimits::default()).await;
     assert!(world.rows("SELECT length(zeroblob(2000000))").await.is_ok());
     for sql in [
@@ -198,7 +198,7 @@ async fn texts_blobs_statements_parameters_and_columns_have_the_lengths_of_d1() 
 }
 
 #[tokio::test]
-async fn no_statement_shows_a_path_or_reaches_what_is_the_providers() {
+async fn statements_cannot_reveal_paths_or_access_other_files() {
     let world = world(BindingLimits::default()).await;
     let path = world.path.to_str().unwrap();
     for sql in [
@@ -232,7 +232,7 @@ async fn no_statement_shows_a_path_or_reaches_what_is_the_providers() {
 }
 
 #[tokio::test]
-async fn pragmas_and_full_text_search_of_d1_work() {
+async fn d1_pragmas_and_full_text_search_work() {
     let world = world(BindingLimits::default()).await;
     let columns = world.rows("PRAGMA table_info(t)").await.unwrap();
     assert_eq!(columns[0][1], "x");
@@ -243,7 +243,7 @@ async fn pragmas_and_full_text_search_of_d1_work() {
 }
 
 #[tokio::test]
-async fn a_select_waits_for_no_writer() {
+async fn select_does_not_wait_for_writers() {
     let world = world(BindingLimits::default()).await;
     world.rows("INSERT INTO t VALUES (1)").await.unwrap();
     let writer = Connection::open(&world.path).unwrap();
@@ -252,7 +252,7 @@ async fn a_select_waits_for_no_writer() {
         .unwrap();
     let started = Instant::now();
     assert_eq!(world.rows("SELECT x FROM t").await.unwrap(), json!([[1]]));
-    // A writer is waited for five seconds.
+    // A statement that needs the write lock waits for five seconds.
     assert!(started.elapsed() < Duration::from_secs(4));
     assert!(world.rows("INSERT INTO t VALUES (2)").await.is_err());
     writer.execute_batch("ROLLBACK").unwrap();

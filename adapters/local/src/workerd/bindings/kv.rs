@@ -1,4 +1,4 @@
-//! Key-value namespaces.
+//! The KV binding: key-value namespaces.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::kv::{KvEntry, KvNamespace, MAX_LIST, MAX_VALUE};
 const EXPIRATION: HeaderName = HeaderName::from_static("cf-expiration");
 const METADATA: HeaderName = HeaderName::from_static("cf-kv-metadata");
 
-/// The most keys of one request for many.
+/// Maximum number of keys in one bulk request.
 const MAX_BULK: usize = 100;
-/// The longest request for many, in bytes: the longest keys, each byte as an escape of JSON.
+/// Maximum length of a bulk request, in bytes: the longest keys, with each byte as a JSON escape.
 const MAX_BULK_REQUEST: usize = 512 * 1024;
-/// The shortest time a value lives, in seconds.
+/// Minimum lifetime of a value, in seconds.
 const SHORTEST_LIFE: i64 = 60;
 
 #[derive(Default, Deserialize)]
@@ -49,7 +49,7 @@ struct Bulk {
     with_metadata: bool,
 }
 
-/// Answers a request for a namespace.
+/// Handles a request to a namespace.
 pub(super) async fn answer(
     kv: &KvNamespace,
     now: Timestamp,
@@ -62,7 +62,7 @@ pub(super) async fn answer(
     let path = request.uri().path().trim_start_matches('/').to_owned();
     let key = || {
         let key = percent_decode_str(&path).decode_utf8();
-        key.map_err(|_| BindingError::bad("the key is no text"))
+        key.map_err(|_| BindingError::bad("the key is not UTF-8"))
     };
     match *request.method() {
         Method::GET if path.is_empty() => list(kv, query).await,
@@ -97,7 +97,7 @@ async fn get_many(kv: &KvNamespace, request: Request<&mut Incoming>, call: &Call
     let bulk: Bulk =
         serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
     if !(1..=MAX_BULK).contains(&bulk.keys.len()) {
-        let what = format!("1 to {MAX_BULK} keys can be asked for at once");
+        let what = format!("a bulk request has 1 to {MAX_BULK} keys");
         return Err(BindingError::bad(what));
     }
     let mut answer = b"{".to_vec();
@@ -107,10 +107,10 @@ async fn get_many(kv: &KvNamespace, request: Request<&mut Incoming>, call: &Call
         let (call_of_value, total) = (call.clone(), Arc::clone(&total));
         let reserve = move |bytes: usize| {
             if total.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_VALUE {
-                let what = format!("the values are longer than {MAX_VALUE} bytes together");
+                let what = format!("the values together are longer than {MAX_VALUE} bytes");
                 return Err(LocalError::Limit(what));
             }
-            // The value, and the answer that it becomes a part of.
+            // Memory for the value, and for its copy in the response.
             call_of_value.reserve(bytes.saturating_mul(2))
         };
         let entry = kv.entry_within(key, reserve).await?;
@@ -128,8 +128,8 @@ async fn get_many(kv: &KvNamespace, request: Request<&mut Incoming>, call: &Call
     Ok(reply::json_text(answer))
 }
 
-/// Writes an entry in the form that is asked for. A value of JSON stays the text that it is: as a tree it would take many
-/// times the memory.
+/// Writes an entry in the requested form. A JSON value is copied as text: a parsed tree would take many times the
+/// memory.
 fn write_entry(
     answer: &mut Vec<u8>,
     entry: &KvEntry,
@@ -148,10 +148,10 @@ fn write_entry(
         Some("json") => {
             call.reserve(text.len().saturating_sub(entry.value.len()))?;
             let checked = serde_json::from_str::<IgnoredAny>(&text);
-            checked.map_err(|_| BindingError::bad("one of the values is no JSON"))?;
+            checked.map_err(|_| BindingError::bad("one of the values is not valid JSON"))?;
             answer.extend_from_slice(text.as_bytes());
         }
-        Some(_) => return Err(BindingError::bad("many values are text or json")),
+        Some(_) => return Err(BindingError::bad("the type must be text or json")),
     }
     if bulk.with_metadata {
         let metadata = entry.metadata.as_deref();
@@ -167,7 +167,7 @@ fn write_json(answer: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> Result
     serde_json::to_writer(answer, value).map_err(|error| BindingError::bad(error.to_string()))
 }
 
-/// Returns the length of a text as a string of JSON, in bytes; at most a few more.
+/// Returns the length of a text as a JSON string in bytes, or a slightly larger number.
 fn json_length(text: &str) -> usize {
     let length = |byte: u8| match byte {
         b'"' | b'\\' => 2,
@@ -205,7 +205,7 @@ fn expiry(now: Timestamp, query: &Query) -> Result<Option<Timestamp>, BindingErr
         return Ok(None);
     };
     if at < now.seconds() + SHORTEST_LIFE {
-        let what = format!("a value lives {SHORTEST_LIFE} seconds at least");
+        let what = format!("the lifetime of a value is at least {SHORTEST_LIFE} seconds");
         return Err(BindingError::bad(what));
     }
     Ok(Some(Timestamp::from_seconds(at)))
@@ -217,7 +217,7 @@ fn check_metadata(metadata: Option<&str>) -> Result<(), BindingError> {
     };
     match serde_json::from_str::<Value>(text) {
         Ok(_) => Ok(()),
-        Err(_) => Err(BindingError::bad("the metadata is no JSON")),
+        Err(_) => Err(BindingError::bad("the metadata is not valid JSON")),
     }
 }
 
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_value_of_json_is_handed_on_as_it_was_written() {
+    async fn json_value_is_returned_unchanged() {
         let text = r#"{ "b": 1.0e0, "a": [{}, {}] }"#;
         let json = written(Some("json"), false, text.as_bytes()).await;
         assert_eq!(json.as_deref(), Some(text));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_text_reserves_the_memory_of_its_escapes() {
+    async fn text_reserves_memory_for_its_escapes() {
         let quoted = written(None, false, b"a\"\n\x01").await;
         assert_eq!(quoted.as_deref(), Some(r#""a\"\n\u0001""#));
         assert_eq!(written(None, false, &[1; 1000]).await, None);

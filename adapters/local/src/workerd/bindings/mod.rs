@@ -1,4 +1,4 @@
-//! What scripts ask of their bindings, answered from the provider's own stores in the protocols `workerd` speaks.
+//! The bindings of scripts. Requests in the protocols of `workerd` are served from the provider's own stores.
 
 mod calls;
 mod condition;
@@ -70,13 +70,13 @@ impl Bindings {
         self.calls.limits().connections
     }
 
-    /// Answers what the script asks of one of its bindings.
+    /// Handles a request of the script to one of its bindings.
     pub(super) async fn answer(&self, mut request: Request<Incoming>) -> Response<SiteBody> {
         let name = request.headers_mut().remove(BINDING_HEADER);
         let named = |binding: &&WorkerBinding| name.as_ref().is_some_and(|n| *n == binding.name);
         let Some(binding) = self.table.iter().find(named) else {
             discard(request.body_mut()).await;
-            return BindingError::missing("there is no such binding").plain();
+            return BindingError::missing("the binding does not exist").plain();
         };
         // A worker that still runs when its platform is suspended loses its bindings too.
         if let Err(closed) = self.gate.check(&self.owner).await {
@@ -85,7 +85,8 @@ impl Bindings {
             return refusal.plain();
         }
         if binding.resource_type == ResourceType::Worker {
-            // That worker has limits of its own. A call would wait for itself if workers call each other in a circle.
+            // The called worker has its own limits. If workers call each other in a circle, a counted call would wait
+            // for itself.
             let answer = self.worker(binding, request).await;
             return answer.unwrap_or_else(BindingError::plain);
         }
@@ -138,12 +139,15 @@ impl Bindings {
                 queue::answer(&self.stores.queue(name).await?, request, &call).await
             }
             ResourceType::Pages => Ok(self.sites.site(name, &request).await),
-            // [`Bindings::answer`] passes these on.
-            ResourceType::Worker => Err(BindingError::missing("a worker is not called")),
+            // [`Bindings::answer`] handles worker bindings earlier.
+            ResourceType::Worker => Err(BindingError::missing(
+                "a worker binding only supports fetch",
+            )),
         }
     }
 
-    /// The object may have been removed since the worker was made, and its name may be somebody else's now.
+    /// Checks that the object still has the owner of the worker. It may have been deleted since the worker was created,
+    /// and its name may now belong to another owner.
     async fn ensure_owned(&self, binding: &WorkerBinding) -> Result<(), BindingError> {
         let target = ResourceRef {
             resource_type: binding.resource_type,
@@ -157,7 +161,7 @@ impl Bindings {
         if found.await? {
             return Ok(());
         }
-        let message = format!("the binding leads to {what}, which does not exist any more");
+        let message = format!("the binding refers to {what}, which no longer exists");
         Err(BindingError::missing(message))
     }
 }

@@ -1,4 +1,4 @@
-//! Queues: messages are pushed, and wait until somebody pulls them.
+//! The queue binding. Scripts push messages; no worker consumes them.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::queue::Queue;
 
 /// Maximum length of a request, in bytes: a batch of 256 KiB as base64 within JSON.
 const MAX_REQUEST: usize = 512 * 1024;
-/// The longest delay, in seconds.
+/// Maximum delay of a message, in seconds.
 const MAX_DELAY: u64 = 24 * 60 * 60;
 
 #[derive(Deserialize)]
@@ -27,12 +27,12 @@ struct Batch {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Message {
-    /// In base64.
+    /// The message body in base64.
     body: String,
     delay_secs: Option<u64>,
 }
 
-/// Answers a request for a queue.
+/// Handles a request to a queue.
 pub(super) async fn answer(queue: &Queue, request: Request<&mut Incoming>, call: &Call) -> Answer {
     match (request.method(), request.uri().path()) {
         (&Method::POST, "/message") => {
@@ -60,7 +60,7 @@ async fn push_all(
     let mut messages = Vec::new();
     for message in &batch.messages {
         let body = STANDARD.decode(&message.body);
-        let body = body.map_err(|_| BindingError::bad("a message is no base64"))?;
+        let body = body.map_err(|_| BindingError::bad("a message is not valid base64"))?;
         messages.push((body, delay(message.delay_secs.or(common))?));
     }
     queue.push_all(messages).await?;
@@ -70,13 +70,15 @@ async fn push_all(
 fn common_delay(headers: &HeaderMap) -> Result<Option<u64>, BindingError> {
     let text = header_text(headers, "x-msg-delay-secs");
     let seconds = text.map(str::parse).transpose();
-    seconds.map_err(|_| BindingError::bad("the delay is no number of seconds"))
+    seconds.map_err(|_| BindingError::bad("the delay is not a number of seconds"))
 }
 
 fn delay(seconds: Option<u64>) -> Result<Duration, BindingError> {
     match seconds.unwrap_or(0) {
         seconds @ 0..=MAX_DELAY => Ok(Duration::from_secs(seconds)),
-        _ => Err(BindingError::bad("a message waits a day at most")),
+        _ => Err(BindingError::bad(
+            "the delay of a message is at most one day",
+        )),
     }
 }
 

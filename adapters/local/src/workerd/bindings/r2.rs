@@ -1,4 +1,5 @@
-//! Buckets. What a call is stands as JSON in a header, or before the content in the body; the header says how long it is.
+//! The R2 binding: buckets. A call is described by JSON, either in a header or before the content in the body. In the
+//! body, a header gives the length of the JSON.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
@@ -23,13 +24,13 @@ const REQUEST: &str = "cf-r2-request";
 const METADATA_SIZE: HeaderName = HeaderName::from_static("cf-r2-metadata-size");
 const ERROR: HeaderName = HeaderName::from_static("cf-r2-error");
 
-/// The longest description of a call, in bytes.
+/// Maximum length of the description of a call, in bytes.
 const MAX_REQUEST: usize = 128 * 1024;
-/// The most keys that are deleted at once.
+/// Maximum number of keys in one delete call.
 const MAX_DELETE: usize = 1_000;
-/// Length of the pieces that an object is read in, in bytes.
+/// Size of the pieces in which an object is read, in bytes.
 const PIECE: u64 = 64 * 1024;
-/// The memory of an object that is read or written: pieces between the disk and the script, in bytes.
+/// Memory that is reserved to read or write an object, in bytes: the pieces in transit between disk and script.
 const STREAM_MEMORY: usize = 512 * 1024;
 
 const NO_SUCH_KEY: u32 = 10_007;
@@ -59,7 +60,7 @@ struct Get {
     only_if: Condition,
 }
 
-/// A piece of an object; the numbers may stand in quotes.
+/// A range of an object. The numbers may be strings.
 #[derive(Deserialize)]
 struct Piece {
     offset: Option<Value>,
@@ -88,7 +89,7 @@ struct Put {
     #[serde(default)]
     only_if: Condition,
     sha256: Option<String>,
-    /// Digests this provider does not know.
+    /// All other fields, to detect digests that this provider does not support.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -100,7 +101,7 @@ struct Delete {
     objects: Vec<String>,
 }
 
-/// Answers a request for a bucket.
+/// Handles a request to a bucket.
 pub(super) async fn answer(bucket: &Bucket, request: Request<&mut Incoming>, call: Call) -> Answer {
     let (head, body) = request.into_parts();
     let (wanted, content) = if head.method == Method::PUT {
@@ -119,7 +120,7 @@ pub(super) async fn answer(bucket: &Bucket, request: Request<&mut Incoming>, cal
         R2Call::Put(put) => put_object(bucket, *put, content, body, &call).await,
         R2Call::Delete(delete) => {
             if delete.objects.len() > MAX_DELETE {
-                let what = format!("at most {MAX_DELETE} objects are deleted at once");
+                let what = format!("a call deletes at most {MAX_DELETE} objects");
                 return Err(BindingError::bad(what));
             }
             for key in delete.object.iter().chain(&delete.objects) {
@@ -131,7 +132,7 @@ pub(super) async fn answer(bucket: &Bucket, request: Request<&mut Incoming>, cal
     }
 }
 
-/// What R2 answers instead of what was asked for.
+/// Returns the error response of R2.
 pub(super) fn refusal(error: &BindingError) -> Response<SiteBody> {
     let code = match error.status {
         StatusCode::NOT_FOUND => NO_SUCH_KEY,
@@ -147,11 +148,12 @@ pub(super) fn refusal(error: &BindingError) -> Response<SiteBody> {
     answer
 }
 
-/// The description of a call at the beginning of a body, and the content that came with it.
+/// Reads the description of a call from the start of a body. Returns it with the part of the content that was already
+/// read.
 async fn split(headers: &HeaderMap, body: &mut Incoming) -> Result<(R2Call, Bytes), BindingError> {
     let size = header_text(headers, METADATA_SIZE.as_str());
     let size: Option<usize> = size.and_then(|size| size.parse().ok());
-    let unknown = || BindingError::bad("the request does not say what it is");
+    let unknown = || BindingError::bad("the request does not describe a call");
     let size = size
         .filter(|size| *size <= MAX_REQUEST)
         .ok_or_else(unknown)?;
@@ -172,7 +174,7 @@ async fn get_object(bucket: &Bucket, get: Get, call: &Call) -> Answer {
     let reader = bucket.open(&get.object).await?.ok_or_else(no_such_key)?;
     let info = &reader.info;
     if !get.only_if.holds(Some(info)) {
-        // The script is given the object without its content.
+        // The script receives the object without its content.
         let mut answer = refusal(&precondition_failed());
         let text = shown(info).to_string();
         answer
@@ -188,11 +190,11 @@ async fn get_object(bucket: &Bucket, get: Get, call: &Call) -> Answer {
     Ok(with_content(&known, bucket.clone(), reader, start, end))
 }
 
-/// Where the wanted piece begins, and where it has ended.
+/// Returns the start and the exclusive end of the requested range.
 fn piece(get: &Get, info: &ObjectInfo) -> Result<(u64, u64), BindingError> {
     let size = info.size;
     let unsatisfiable = || {
-        let what = "the object does not have this range";
+        let what = "the range is outside the object";
         BindingError::new(StatusCode::RANGE_NOT_SATISFIABLE, what)
     };
     if let Some(header) = &get.range_header {
@@ -245,7 +247,7 @@ async fn put_object(
     let wanted = put.sha256.map(|digest| digest.to_ascii_lowercase());
     let check = move |info: &ObjectInfo| {
         if wanted.is_some_and(|wanted| wanted != info.etag) {
-            let what = "the content does not have this digest";
+            let what = "the content does not match the given digest";
             return Err(LocalError::Invalid(what.to_owned()));
         }
         Ok(())
@@ -266,7 +268,7 @@ async fn list_objects(bucket: &Bucket, list: List, call: &Call) -> Answer {
         delimiter: list.delimiter,
         limit,
     };
-    // The thread has a clone, so that the call keeps its turn until the thread has ended.
+    // The blocking thread has a clone, so that the call counts until the thread has ended.
     let (mut held, of_thread) = (0, call.clone());
     let allow = move |bytes: usize| {
         of_thread.ensure_awaited()?;
@@ -296,7 +298,7 @@ fn without_content(known: &impl ToString) -> Response<SiteBody> {
     answer
 }
 
-/// Returns a response with JSON, then the content from `start` to `end`, read piece by piece.
+/// Returns a response with JSON, followed by the content from `start` to `end`, which is read in pieces.
 fn with_content(
     known: &Value,
     bucket: Bucket,

@@ -1,4 +1,4 @@
-//! Objects as `workerd` reads and writes them.
+//! Conversion of objects to and from the JSON of `workerd`.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use serde_json::{Map, Value, json};
 
 use crate::object::{ObjectInfo, ObjectMetadata};
 
-/// Ours for what R2 calls the content type.
+/// The name of the content type in the HTTP metadata of R2.
 const CONTENT_TYPE: &str = "contentType";
 const NO_TYPE: &str = "application/octet-stream";
 
-/// A name and its value, as a map is written.
+/// A name and its value: the JSON form of a map entry.
 #[derive(Deserialize, Serialize)]
 pub(super) struct Pair {
     k: String,
     v: String,
 }
 
-/// What a script says of an object it writes.
+/// Returns the metadata of an object that a script writes.
 pub(super) fn metadata(http: &Map<String, Value>, custom: Vec<Pair>) -> ObjectMetadata {
     let text = |value: &Value| {
         value
@@ -38,7 +38,7 @@ pub(super) fn metadata(http: &Map<String, Value>, custom: Vec<Pair>) -> ObjectMe
     }
 }
 
-/// An object without its content.
+/// Returns the JSON description of an object.
 pub(super) fn shown(info: &ObjectInfo) -> Value {
     let mut http: Map<String, Value> = info
         .http

@@ -1,4 +1,4 @@
-//! Answers to scripts, and reading what they send.
+//! Responses to scripts, and reading of their request bodies.
 
 use bytes::Bytes;
 use core_domain::port::Cause;
@@ -14,14 +14,14 @@ use crate::error::LocalError;
 use crate::host::SiteBody;
 use crate::workerd::refusal::Refusal;
 
-/// What a script is told that asks for something impossible.
+/// An error that is reported to the script.
 #[derive(Debug)]
 pub(super) struct BindingError {
     pub(super) status: StatusCode,
     pub(super) message: String,
 }
 
-/// What a script is answered.
+/// The response to a script, or the error in its place.
 pub(super) type Answer = Result<Response<SiteBody>, BindingError>;
 
 impl BindingError {
@@ -43,11 +43,12 @@ impl BindingError {
     }
 
     pub(super) fn unsupported(what: &str) -> Self {
-        let message = format!("the local provider cannot do this: {what}");
+        let message = format!("the local provider does not support {what}");
         Self::new(StatusCode::NOT_IMPLEMENTED, message)
     }
 
-    /// As text, and as the reason beside the status, which is what `workerd` shows of it.
+    /// Returns the error as text, and also as the reason phrase of the status line, which `workerd` shows to the
+    /// script.
     pub(super) fn plain(self) -> Response<SiteBody> {
         let mut answer = Response::new(full(self.message.clone()));
         *answer.status_mut() = self.status;
@@ -88,14 +89,15 @@ impl From<Refusal> for BindingError {
     }
 }
 
-/// The whole body of a request, in memory that the call reserves.
+/// Reads the whole body of a request. The call reserves memory for it.
 pub(super) async fn collected(
     body: &mut Incoming,
     max_bytes: usize,
     call: &Call,
 ) -> Result<Vec<u8>, BindingError> {
-    let too_large = || BindingError::too_large(format!("it is larger than {max_bytes} bytes"));
-    // The length may be announced.
+    let too_large =
+        || BindingError::too_large(format!("the request is larger than {max_bytes} bytes"));
+    // The request may announce its length.
     let announced = body.size_hint().lower();
     if announced > max_bytes as u64 {
         return Err(too_large());
@@ -111,15 +113,15 @@ pub(super) async fn collected(
     Ok(content)
 }
 
-/// The most that is read of a body whose call has failed, in bytes.
+/// Maximum number of bytes that are read from the request body of a failed call.
 const MAX_DISCARDED: usize = 256 * 1024 * 1024;
 
-/// Reads and drops the rest of a body. A worker reads no response while it sends: without this it would wait, or lose the
-/// connection and the reason.
+/// Reads and drops the rest of a body. A worker does not read the response while it still sends its request. Without
+/// this it would wait forever, or lose the connection and the error message.
 pub(super) async fn discard(body: &mut Incoming) {
     let mut discarded = 0;
     while discarded <= MAX_DISCARDED {
-        // A request that broke off has no rest.
+        // An interrupted request has no more data.
         let Ok(Some(piece)) = next_piece(body).await else {
             return;
         };
@@ -127,10 +129,10 @@ pub(super) async fn discard(body: &mut Incoming) {
     }
 }
 
-/// The next piece of a body; `None` at its end.
+/// Returns the next piece of a body; `None` at its end.
 pub(super) async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, BindingError> {
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| BindingError::bad("the request broke off"))?;
+        let frame = frame.map_err(|_| BindingError::bad("the request was interrupted"))?;
         if let Ok(piece) = frame.into_data() {
             return Ok(Some(piece));
         }
@@ -138,23 +140,23 @@ pub(super) async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, Bin
     Ok(None)
 }
 
-/// A value of one of the headers, as text.
+/// Returns the value of a header as text; `None` if it is absent or not text.
 pub(super) fn header_text<'a>(headers: &'a http::HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// A body that is there already.
+/// Returns a body with content that is completely in memory.
 pub(super) fn full(content: impl Into<Bytes>) -> SiteBody {
     let body = Full::new(content.into());
     body.map_err(|never| match never {}).boxed()
 }
 
-/// A value as JSON.
+/// Returns a JSON response with this value.
 pub(super) fn json(value: &Value) -> Response<SiteBody> {
     json_text(value.to_string())
 }
 
-/// A text of JSON.
+/// Returns a JSON response with this text, which must be valid JSON.
 pub(super) fn json_text(text: impl Into<Bytes>) -> Response<SiteBody> {
     let mut answer = Response::new(full(text));
     let kind = HeaderValue::from_static("application/json");

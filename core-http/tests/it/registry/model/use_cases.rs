@@ -10,7 +10,8 @@ use core_domain::kernel::{
 use core_domain::port::{UnitOfWork, transact};
 use core_domain::registry::{ConfigKey, DeploymentChange, SecretName};
 use core_domain::use_case::registry::{
-    config, deployment, dns, domain, entity, feature, platform, resource, secret, workspace_stack,
+    config, custom_domain, deployment, dns_record, entity, feature, platform, resource, secret,
+    workspace_stack,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -220,17 +221,17 @@ impl Unit<'_> {
         let id = || CustomDomainId::parse(&ask.path[1]).unwrap();
         match operation {
             "createDomain" => {
-                let created = domain::create(cx, &scope, uow, body(&ask.body)).await?;
+                let created = custom_domain::create(cx, &scope, uow, body(&ask.body)).await?;
                 Ok(shown(&created))
             }
             "updateDomain" => {
                 let command = body(&ask.body);
                 Ok(shown(
-                    &domain::update(cx, &scope, uow, &id(), command).await?,
+                    &custom_domain::update(cx, &scope, uow, &id(), command).await?,
                 ))
             }
             _ => {
-                domain::delete(cx, &scope, uow, &id()).await?;
+                custom_domain::delete(cx, &scope, uow, &id()).await?;
                 Ok(Value::Null)
             }
         }
@@ -255,13 +256,13 @@ impl Unit<'_> {
                 let scope = self.scope::<grant::DnsWrite>(uow).await?;
                 let command = body(&ask.body);
                 Ok(shown(
-                    &dns::create(cx, &scope, uow, &stack(), command).await?,
+                    &dns_record::create(cx, &scope, uow, &stack(), command).await?,
                 ))
             }
             "deleteDnsRecord" => {
                 let scope = self.scope::<grant::DnsWrite>(uow).await?;
                 let record = DnsRecordId::parse(&ask.path[2]).unwrap();
-                dns::delete(cx, &scope, uow, &stack(), &record).await?;
+                dns_record::delete(cx, &scope, uow, &stack(), &record).await?;
                 Ok(Value::Null)
             }
             "setResourceSecret" => {
