@@ -1,4 +1,4 @@
-//! Scopes on API keys.
+//! Scopes for creating and managing API keys.
 
 use std::marker::PhantomData;
 
@@ -14,39 +14,40 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 
-/// What a new key's owner is, and what its maker may give it. Only [`authorize_new_api_key`] makes one.
+/// The owner of a new API key, and the permissions that its creator can give it. Only [`authorize_new_api_key`] creates
+/// one.
 #[derive(Clone, Debug)]
 pub struct NewApiKeyScope(Maker);
 
-/// What a new key is to act for.
+/// The party that a new API key acts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiKeyPurpose<'a> {
-    /// For its maker alone, in no organization.
+    /// The creator alone, in no organization.
     Oneself,
-    /// For its maker, as a member of this organization.
+    /// The creator, as a member of this organization.
     Member(&'a OrganizationId),
-    /// For this organization, whoever its members are.
+    /// This organization, independent of its members.
     Organization(&'a OrganizationId),
 }
 
-/// Who makes a key, and for whom.
+/// The creator of a new key, with their rights where the key will act.
 #[derive(Clone, Debug)]
 enum Maker {
-    /// A person, for themselves alone.
+    /// A person who creates a personal key.
     Oneself { user: PersonScope, operates: bool },
-    /// A member, for themselves.
+    /// A member who creates a key for themselves.
     Member {
         user: PersonScope,
         organization: Stored<Organization>,
         own: Membership,
         operates: bool,
     },
-    /// Somebody who may, for the organization.
+    /// A caller with `apikey:write` who creates a key for the organization.
     Organization(MembershipScope<grant::ApiKeyWrite>),
 }
 
 impl NewApiKeyScope {
-    /// Returns who will own the key.
+    /// Returns the future owner of the key.
     #[must_use]
     pub fn owner(&self) -> ApiKeyOwner {
         match &self.0 {
@@ -59,7 +60,7 @@ impl NewApiKeyScope {
         }
     }
 
-    /// Returns the organization that the key will act for, if it will for one.
+    /// Returns the organization that the key will act for; `None` for a personal key.
     #[must_use]
     pub fn organization(&self) -> Option<&Stored<Organization>> {
         match &self.0 {
@@ -69,8 +70,8 @@ impl NewApiKeyScope {
         }
     }
 
-    /// Tells whether the maker holds everything that a pattern stands for, where the key will act. Nobody holds anything in
-    /// no organization.
+    /// Returns whether the creator has every permission that the pattern matches, in the organization that the key will
+    /// act for. Always `false` for a personal key, which acts in no organization.
     #[must_use]
     pub fn holds(&self, pattern: &PermissionPattern) -> bool {
         match &self.0 {
@@ -80,7 +81,7 @@ impl NewApiKeyScope {
         }
     }
 
-    /// What the maker holds of what a pattern stands for: what a key can be narrowed to.
+    /// Returns the creator's permissions that match the pattern. A key can be restricted to these.
     #[must_use]
     pub fn held_within(&self, pattern: &str) -> Vec<PermissionPattern> {
         let permissions = match &self.0 {
@@ -93,7 +94,7 @@ impl NewApiKeyScope {
         held.filter_map(Result::ok).collect()
     }
 
-    /// Tells whether the maker owns the organization, or operates the installation.
+    /// Returns whether the creator owns the organization or operates the installation.
     #[must_use]
     pub fn is_owner(&self) -> bool {
         match &self.0 {
@@ -104,7 +105,7 @@ impl NewApiKeyScope {
     }
 }
 
-/// A key that the caller was let in to do `G` with. Only [`authorize_api_key`] makes one.
+/// An API key on which the caller is authorized to do `G`. Only [`authorize_api_key`] creates one.
 #[derive(Clone, Debug)]
 pub struct ApiKeyScope<G> {
     key: Stored<ApiKey>,
@@ -114,19 +115,19 @@ pub struct ApiKeyScope<G> {
 }
 
 impl<G> ApiKeyScope<G> {
-    /// The key, as it was when the scope was opened.
+    /// The key, as read when the scope was created.
     #[must_use]
     pub const fn key(&self) -> &Stored<ApiKey> {
         &self.key
     }
 
-    /// Tells whether the caller may all that the key may, so that they may see a secret of it.
+    /// Returns whether the caller has every permission of the key, and may therefore see a secret of it.
     #[must_use]
     pub const fn holds_scopes(&self) -> bool {
         self.holds_scopes
     }
 
-    /// Tells whether the caller owns the organization the key acts for, or operates the installation.
+    /// Returns whether the caller owns the organization that the key acts for, or operates the installation.
     #[must_use]
     pub const fn is_owner(&self) -> bool {
         self.is_owner
@@ -138,12 +139,14 @@ covers_unowned! {
     ApiKeyScope<G>, for G;
 }
 
-/// Lets a person make a key: for themselves alone, as a member of an organization, or for an organization itself, which takes
-/// `apikey:write`.
+/// Authorizes a person to create an API key: for themselves alone, as a member of an organization, or for an
+/// organization itself. The last one requires `apikey:write`.
 ///
 /// # Errors
-/// `UNAUTHORIZED` for who is no person; `NOT_FOUND` for an organization they do not belong to; `FORBIDDEN`,
-/// `PLATFORM_SUSPENDED` as [`authorize_membership`].
+/// - `UNAUTHORIZED` if the caller is not a person.
+/// - `NOT_FOUND` if the person does not belong to the organization.
+/// - `FORBIDDEN` if the person lacks `apikey:write`.
+/// - `PLATFORM_SUSPENDED` if the organization's platform is suspended.
 pub async fn authorize_new_api_key(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -171,11 +174,14 @@ pub async fn authorize_new_api_key(
     }))
 }
 
-/// Lets a person in to a key: to their own, or with `G` to one of an organization. One that was deleted is gone, and one of
-/// somebody else is "not found", exactly as a missing one.
+/// Authorizes a person to use an API key: their own, or with permission `G` one that an organization owns. Revoked keys
+/// and keys of other owners are reported as missing.
 ///
 /// # Errors
-/// `UNAUTHORIZED` for who is no person; `KEY_NOT_FOUND`; `FORBIDDEN`, `PLATFORM_SUSPENDED` as [`authorize_membership`].
+/// - `UNAUTHORIZED` if the caller is not a person.
+/// - `KEY_NOT_FOUND` if the key is missing, revoked, or out of the caller's reach.
+/// - `FORBIDDEN` if the caller lacks `G` in the organization that owns the key.
+/// - `PLATFORM_SUSPENDED` if the key's platform is suspended.
 pub async fn authorize_api_key<G: Grant>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,

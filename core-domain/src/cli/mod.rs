@@ -1,4 +1,4 @@
-//! The command line's service: what makes an upload a site, and how large it may be.
+//! The rules of the CLI service: the allowed content and the maximum size of an uploaded site.
 
 mod site;
 

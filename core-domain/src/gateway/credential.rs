@@ -3,25 +3,25 @@
 use crate::iam::API_KEY_PREFIX;
 use crate::kernel::Secret;
 
-/// The longest credential that is looked up, in bytes; a longer one is malformed.
+/// Maximum length of a credential in bytes. A longer credential is malformed.
 const MAX_CREDENTIAL_LENGTH: usize = 8 * 1024;
 
 /// The credential of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// `Authorization: Bearer`: the service key or a session token.
+    /// The token of `Authorization: Bearer`: the service key or a session token.
     Bearer(Secret),
-    /// `x-api-key`: a programmatic key.
+    /// The value of `x-api-key`: an API key.
     ApiKey(Secret),
 }
 
-/// Why the credential of a request is not looked up.
+/// The reasons why the credential of a request is refused without a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// A credential header is there more than once, which is ambiguous. A 400.
+    /// A credential header occurs more than once, which is ambiguous. Refused with 400.
     #[error("The request carries a credential header more than once.")]
     Repeated,
-    /// It cannot be a credential of ours. A 401; nothing else is tried.
+    /// The text cannot be a credential. Refused with 401; the other header is not tried.
     #[error("The credential is malformed.")]
     Malformed,
 }
@@ -61,11 +61,12 @@ fn api_key(value: &[u8]) -> Result<Credential, CredentialError> {
     }
 }
 
-/// Reads the credential from the lines of `Authorization` and `x-api-key`. The first that is present decides, `Authorization`
-/// before `x-api-key`; a bad one never falls through to the other.
+/// Returns the credential in the lines of `Authorization` and `x-api-key`. If both headers are present, `Authorization`
+/// decides. A malformed credential is never replaced by the other header.
 ///
 /// # Errors
-/// [`CredentialError::Repeated`] for a header on two lines, [`CredentialError::Malformed`] for what cannot be ours.
+/// [`CredentialError::Repeated`] if a header has two lines; [`CredentialError::Malformed`] if the text cannot be a
+/// credential.
 pub fn read_credential<'h>(
     authorization: impl IntoIterator<Item = &'h [u8]>,
     x_api_key: impl IntoIterator<Item = &'h [u8]>,
@@ -77,7 +78,7 @@ pub fn read_credential<'h>(
     }
 }
 
-/// The line of a header that may have one.
+/// Returns the line of a header that may occur only once.
 fn only<'h>(
     lines: impl IntoIterator<Item = &'h [u8]>,
 ) -> Result<Option<&'h [u8]>, CredentialError> {
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_is_case_insensitive_and_the_token_is_kept() {
+    fn the_scheme_is_case_insensitive_and_the_token_is_unchanged() {
         for value in ["Bearer a.B-c==", "bearer a.B-c==", "BEARER  a.B-c=="] {
             assert_eq!(
                 read_credential([value.as_bytes()], []),
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_longer_than_8_kib_is_refused_unread() {
+    fn credentials_longer_than_8_kib_are_malformed() {
         let long = format!("Bearer {}", "x".repeat(MAX_CREDENTIAL_LENGTH + 1));
         assert_eq!(
             read_credential([long.as_bytes()], []),
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nobody() {
+    fn without_headers_there_is_no_credential() {
         assert_eq!(read_credential([], []), Ok(None));
     }
 
@@ -177,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_is_read_as_written_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn a_token_is_returned_unchanged_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
             let line = [b"Bearer ".as_slice(), &value].concat();
             if let Ok(Some(Credential::Bearer(token))) = read_credential([line.as_slice()], []) {
                 let written: Vec<u8> = value.iter().copied().skip_while(|b| *b == b' ').collect();

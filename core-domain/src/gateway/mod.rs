@@ -1,6 +1,6 @@
-//! The rules of the gateway: routing, client addresses, rate limits, credentials, CORS.
+//! The rules of the gateway: routing, client addresses, rate limits, credentials, CORS, and trace context.
 //!
-//! Pure functions; the layers that apply them are in `core-http`.
+//! These are pure functions. The layers that apply them are in `core-http`.
 
 mod address;
 mod cors;

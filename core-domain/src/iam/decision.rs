@@ -1,4 +1,5 @@
-//! Whether a member may: a denial that counts, else a grant that counts, else the mapping of a role, else no.
+//! Decides whether a member has a permission. A valid denial wins over a valid grant, a grant over the role mappings.
+//! Otherwise the permission is refused.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,30 +7,31 @@ use serde::Serialize;
 use super::{Member, Organization, PermissionGrant, RoleMappings};
 use crate::kernel::{GrantId, Membership, PermissionSet, Role, Roles, Timestamp, includes};
 
-/// What decided.
+/// The rule that decided about a permission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", content = "id", rename_all = "camelCase")]
 pub enum Rule {
-    /// A denial.
+    /// A denial for this member, with its id.
     Denial(GrantId),
-    /// A grant.
+    /// A grant to this member, with its id.
     Grant(GrantId),
-    /// What a role allows.
+    /// The mapping of a role of the member, with the role's name.
     Role(Role),
-    /// Nothing allows it.
+    /// No rule allows the permission, so it is refused.
     Nothing,
 }
 
-/// Whether a member may, and why.
+/// A decision about a permission, with the rule that decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Decision {
-    /// Whether they may.
+    /// Whether the member has the permission.
     pub allowed: bool,
-    /// What decided.
+    /// The rule that decided.
     pub rule: Rule,
 }
 
-/// Whether a permission (`resource:action`, of any words) is allowed to a member with these roles and grants.
+/// Decides whether a member with these roles and grants has a permission. The permission is `resource:action` and need
+/// not be one that the suite defines.
 #[must_use]
 pub fn decide(
     permission: &str,
@@ -60,7 +62,7 @@ pub fn decide(
     }
 }
 
-/// Everything that is allowed to a member with these roles and grants: [`decide`] for every permission at once.
+/// Returns all permissions of a member with these roles and grants. Agrees with [`decide`] for every permission.
 #[must_use]
 pub fn permissions(
     roles: &Roles,
@@ -81,7 +83,7 @@ pub fn permissions(
     PermissionSet::new(mapped.chain(of(true))).denying(of(false))
 }
 
-/// What a member of the organization is to the rest of the suite, at this instant.
+/// Returns the membership of a member, with the permissions at the given time.
 #[must_use]
 pub fn membership(organization: &Organization, member: &Member, now: Timestamp) -> Membership {
     Membership {
@@ -107,7 +109,7 @@ mod tests {
     struct Given {
         pattern: String,
         granted: bool,
-        /// Seconds from now.
+        /// Time until the grant expires, in seconds from now; may be negative.
         ends: Option<i64>,
     }
 
@@ -147,7 +149,7 @@ mod tests {
         given.iter().map(grant).collect()
     }
 
-    /// Word by word, as one would explain it.
+    /// A direct implementation of the rules, as the expected result.
     fn naive(
         permission: &str,
         roles: &[&str],
@@ -184,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_denial_beats_a_grant_beats_a_role_and_what_has_expired_counts_for_nothing(
+        fn denials_win_over_grants_over_roles_and_expired_grants_are_ignored(
             roles in prop::sample::subsequence(vec!["owner", "member", "auditor"], 1..=3),
             mapped in some_mappings(),
             given in some_grants(),
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_that_decided_is_named() {
+    fn decision_names_the_rule_that_decided() {
         let given = |pattern: &str, granted| Given {
             pattern: pattern.to_owned(),
             granted,
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_grant_names_its_membership() {
+    fn grant_id_contains_the_member_id() {
         let entropy = SeededEntropy::new(1);
         let now = Timestamp::from_seconds(NOW);
         let member = MemberId::generate(now, &entropy);

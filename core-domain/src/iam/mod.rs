@@ -1,4 +1,4 @@
-//! Identity and access: people, sessions, organizations, and the pure rules about them.
+//! Identity and access management: users, sessions, organizations, credentials, and the pure rules about them.
 
 mod api_key;
 mod common_passwords;

@@ -1,57 +1,59 @@
-//! How long an account waits after sign-ins that failed, whoever tried them.
+//! The delay of sign-ins after failed attempts.
 
 use std::time::Duration;
 
 use crate::kernel::Timestamp;
 
-/// How many sign-ins may fail before the account waits: more than its owner mistypes.
+/// Number of failed attempts without a delay, so that owners can mistype their password.
 const FREE_FAILURES: u32 = 5;
 
-/// The longest an account waits: whoever wants to keep its owner out must go on trying, and sessions go on meanwhile.
+/// Maximum delay. An attacker must keep trying to lock the owner out, and existing sessions stay valid.
 const LONGEST_DELAY: Duration = Duration::from_secs(15 * 60);
 
-/// After how long without a failure they are forgotten.
+/// Time after the last failure at which all failures are forgotten.
 pub const FAILURES_FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long after its last failure an account takes no password, right or wrong: nothing at first, then a second, and
-/// twice as long after each further failure, up to 15 minutes.
+/// Returns the time after the last failure during which no password is accepted, not even the right one. The delay is
+/// zero for up to 4 failures and 1 second for 5. It doubles with each further failure, up to 15 minutes.
 #[must_use]
 pub fn sign_in_delay(failures: u32) -> Duration {
     let Some(doublings) = failures.checked_sub(FREE_FAILURES) else {
         return Duration::ZERO;
     };
-    // 2^10 seconds are more than the longest.
+    // 2^10 seconds are more than the maximum delay.
     let seconds = 1_u64 << doublings.min(10);
     Duration::from_secs(seconds).min(LONGEST_DELAY)
 }
 
-/// The failed attempts that make further attempts wait: those of strangers at an account, of a browser that has signed in to
-/// it before, or of a session.
+/// The failed attempts that delay further attempts. They are counted per account, per known browser of an account, or
+/// per session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedAttempts {
-    /// Attempts that failed, and those whose outcome is not known yet. At least 1.
+    /// Number of attempts that failed or whose outcome is not known yet. At least 1.
     pub count: u32,
-    /// When the last one began.
+    /// The time at which the last counted attempt started.
     pub last: Timestamp,
-    /// Whether an attempt was refused since then.
+    /// Whether an attempt was refused since the last counted one.
     pub refused: bool,
 }
 
 /// The refusal of an attempt that comes too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptRefusal {
-    /// Failed attempts before this one.
+    /// Number of failed attempts before this one.
     pub failures: u32,
-    /// The time until the next attempt is allowed.
+    /// Time until the next attempt is allowed.
     pub left: Duration,
-    /// Whether this is the first refusal since the last attempt, which the audit records.
+    /// Whether the attempt is the first one that was refused since the last counted attempt. Only the first one is recorded in the audit
+    /// log.
     pub is_first: bool,
 }
 
 impl FailedAttempts {
-    /// Counts an attempt that begins now as failed, unless it comes too early. Returns what to keep, and the refusal.
+    /// Counts an attempt that starts now as failed, unless it comes too early. Returns the new state, and the refusal
+    /// if there is one.
     ///
-    /// Attempts are counted before their outcome is known, so that many at once are counted too.
+    /// Attempts are counted before their outcome is known, so that concurrent attempts are counted too.
     #[must_use]
     pub fn begin(known: Option<Self>, now: Timestamp) -> (Self, Option<AttemptRefusal>) {
         let known = known.filter(|known| now.since(known.last) < FAILURES_FORGOTTEN_AFTER);
@@ -88,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attempts_wait_after_five_failures_and_the_first_refusal_is_told_of() {
+    fn attempts_are_delayed_after_five_failures_and_the_first_refusal_is_marked() {
         let at = |seconds: i64| Timestamp::from_millis(1_000_000 + seconds * 1_000);
         let mut failed = None;
         for _ in 0..5 {
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_delay_grows_with_the_failures_up_to_a_quarter_of_an_hour() {
+    fn delay_doubles_with_each_failure_up_to_fifteen_minutes() {
         let seconds = |failures| sign_in_delay(failures).as_secs();
         assert_eq!([0, 4].map(seconds), [0, 0]);
         assert_eq!([5, 6, 7, 8].map(seconds), [1, 2, 4, 8]);

@@ -1,4 +1,4 @@
-//! One-time codes that follow the clock (RFC 6238: SHA-1, 6 digits, a step of 30 seconds).
+//! Time-based one-time passwords (RFC 6238: SHA-1, 6 digits, time steps of 30 seconds).
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
@@ -6,23 +6,23 @@ use sha1::Sha1;
 use super::credential::percent_encoded;
 use crate::kernel::Timestamp;
 
-/// How long a code is shown, in seconds.
+/// Length of a time step, in seconds.
 const STEP: i64 = 30;
 
-/// How many steps a clock may be ahead or behind.
+/// Number of time steps by which a clock may be ahead or behind.
 const SKEW: i64 = 1;
 
-/// One more than the largest code.
+/// Number of possible codes: 10 to the power of 6.
 const MODULUS: u32 = 1_000_000;
 
-/// Digits of a code.
+/// Number of digits of a code.
 const DIGITS: usize = 6;
 
-/// What codes are made from: known to the person's authenticator and, encrypted, to us.
+/// The secret from which codes are computed. The user's authenticator app has it, and the server stores it encrypted.
 #[derive(Clone)]
 pub struct TotpSecret(String);
 
-// The secret stays out of logs.
+// The `Debug` output hides the secret, so that it does not appear in logs.
 impl std::fmt::Debug for TotpSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("TotpSecret(..)")
@@ -30,21 +30,21 @@ impl std::fmt::Debug for TotpSecret {
 }
 
 impl TotpSecret {
-    /// A secret whose bytes are those of this text.
+    /// Creates a secret from the bytes of this text.
     #[must_use]
     pub const fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// The text the secret is.
+    /// Returns the text of the secret.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The code of a step.
+    /// Returns the code of a time step.
     fn code(&self, step: i64) -> u32 {
-        // HMAC takes keys of any length, so there always is a code.
+        // HMAC accepts keys of any length, so the code always exists.
         let Ok(mac) = <Hmac<Sha1> as KeyInit>::new_from_slice(self.0.as_bytes()) else {
             return MODULUS;
         };
@@ -55,14 +55,14 @@ impl TotpSecret {
         (number & 0x7fff_ffff) % MODULUS
     }
 
-    /// The code that an authenticator with the secret shows at an instant.
+    /// Returns the code that an authenticator app with this secret shows at the given time.
     #[must_use]
     pub fn code_at(&self, now: Timestamp) -> String {
         format!("{:06}", self.code(step_at(now)))
     }
 
-    /// The step a code is of, at an instant: one that is not too far off and comes after the last that was used. The time
-    /// it takes says nothing of the codes.
+    /// Finds the time step that a code belongs to. The step must be at most one step away from the current one, and
+    /// later than the last used step. The running time does not depend on the codes.
     #[must_use]
     pub fn step_of(&self, code: TotpCode, now: Timestamp, last_used: Option<i64>) -> Option<i64> {
         let current = step_at(now);
@@ -76,7 +76,8 @@ impl TotpSecret {
         found
     }
 
-    /// What an authenticator reads from a picture: the secret, for whom it is, and at whom.
+    /// Returns the URI for the QR code that an authenticator app scans. It contains the secret, the account and the
+    /// issuer.
     #[must_use]
     pub fn uri(&self, issuer: &str, account: &str) -> String {
         let issuer = percent_encoded(issuer);
@@ -92,11 +93,11 @@ const fn step_at(now: Timestamp) -> i64 {
     now.seconds().div_euclid(STEP)
 }
 
-/// A code as somebody entered it: six digits.
+/// A code that a user entered: six digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TotpCode(u32);
 
-// A code is good for a while: it stays out of logs as well.
+// A code is valid for up to 90 seconds, so the `Debug` output hides it too.
 impl std::fmt::Debug for TotpCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("TotpCode(..)")
@@ -104,7 +105,7 @@ impl std::fmt::Debug for TotpCode {
 }
 
 impl TotpCode {
-    /// Reads a code; spaces between its digits, as some authenticators show them, are left out.
+    /// Parses a code. Ignores spaces between the digits, which some authenticator apps show.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits: String = text.chars().filter(|c| *c != ' ').collect();
@@ -113,7 +114,7 @@ impl TotpCode {
     }
 }
 
-/// RFC 4648, without padding.
+/// Encodes bytes in base 32 (RFC 4648) without padding.
 fn base32(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let mut text = String::with_capacity(bytes.len().div_ceil(5) * 8);
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_rfc_6238() {
-        // Appendix B; the last six of its eight digits.
+        // Appendix B of RFC 6238; the last six of the eight digits.
         for (seconds, code) in [
             (59, "287082"),
             (1_111_111_109, "081804"),
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_rfc_4226() {
-        // Appendix D.
+        // Appendix D of RFC 4226.
         let codes = [
             755_224, 287_082, 359_152, 969_429, 338_314, 254_676, 287_922, 162_583, 399_871,
             520_489,
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_six_digits_with_or_without_spaces() {
+    fn code_has_six_digits_with_or_without_spaces() {
         for good in ["000000", "123456", "123 456", " 1 2 3 4 5 6 "] {
             assert!(TotpCode::parse(good).is_some(), "{good}");
         }
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uri_names_issuer_and_account_and_holds_the_secret_in_base32() {
+    fn uri_contains_issuer_account_and_base32_secret() {
         let uri = rfc().uri("iam.example.org", "ada+x@example.org");
         let expected = "otpauth://totp/iam.example.org:ada%2Bx%40example.org\
             ?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=iam.example.org&algorithm=SHA1&digits=6&period=30";
@@ -216,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_step_counts_once_and_only_while_it_is_near(
+        fn each_time_step_is_accepted_once_and_only_near_the_current_one(
             moves in prop::collection::vec((0_i64..90, -3_i64..=3), 1..60),
         ) {
             let secret = rfc();
@@ -231,7 +232,7 @@ mod tests {
                 let near = offset.abs() <= 1;
                 let fresh = last.is_none_or(|last| step > last);
                 if near && fresh {
-                    // Two steps can share a code: then the later one counts.
+                    // Two steps can have the same code; then the later one is used.
                     let counted = found.unwrap();
                     prop_assert!(counted >= step && secret.code(counted) == code.0);
                 } else if let Some(found) = found {

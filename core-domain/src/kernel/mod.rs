@@ -1,4 +1,6 @@
-//! What every service of the domain shares: ids, validated text, time, entropy, errors, pages, records, callers.
+//! The basic types that every service uses. A type belongs here if it means the same in all services: ids, validated
+//! text, time, entropy, errors, pages, callers, permissions, the traits of records and state machines. Records, rules
+//! and use cases of a single service do not belong here.
 
 mod arbitrary;
 mod caller;
@@ -34,7 +36,7 @@ pub(crate) use entropy::BASE62;
 pub use entropy::{Entropy, TOKEN_LENGTH, random_up_to, secret_token};
 pub use error::{Code, Error, Issue, Result, retry_after};
 pub use id::*;
-/// Durations in settings, as people write them: `90s`, `1h 30m`. For serde's `with`.
+/// Reads and writes durations as text, such as `90s` or `1h 30m`. Use it with `#[serde(with = "duration_text")]`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
 pub use json::{BoundedJson, JsonText, canonical_json, written_number, written_text};
 pub(crate) use jws::Unverified;

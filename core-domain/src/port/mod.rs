@@ -1,4 +1,5 @@
-//! The ports: what the domain asks of the world outside. Adapters implement them; use cases know nothing else.
+//! The ports: traits through which the domain uses the outside world, with the types of their requests and errors.
+//! Adapters implement them; use cases know only the traits. Implementations and rules of a service do not belong here.
 
 mod announce;
 mod archives;
@@ -17,6 +18,7 @@ mod rate_limiter;
 mod store;
 mod webhook_sender;
 
+/// !The mocks that `mockall` generates next to the traits.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod mocks {
     //! The mocks that are made beside the traits.

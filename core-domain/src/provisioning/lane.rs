@@ -1,4 +1,4 @@
-//! Lanes: one running job each, first in, first out. The lane is what workers claim.
+//! Lanes. Workers claim lanes: at most one job of a lane runs at a time, and its jobs run in order of their positions.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,36 +11,36 @@ use crate::kernel::{
     JobId, OnboardingId, PlatformId, TextValue, Timestamp, arbitrary, record, text_enum,
 };
 
-/// How many of its queued jobs a lane knows by itself.
+/// Maximum number of queued jobs that a lane caches.
 const LOOK_AHEAD: usize = 4;
 
 text_enum! {
-    /// Whether the head of a lane can be claimed.
+    /// Whether the first queued job of a lane can be claimed.
     pub enum LaneState {
-        /// It can: the lane is in the order in which lanes are claimed.
+        /// The lane can be claimed now.
         Ready = "READY",
-        /// It can when its time has come.
+        /// The lane can be claimed from `ready_at` on.
         Later = "LATER",
-        /// It cannot: no job is queued, one runs, or the head is held.
+        /// The lane cannot be claimed: no job is queued, a job runs, or the first queued job is held.
         Idle = "IDLE",
     }
 }
 
-/// What a lane knows of a queued job.
+/// The data of a queued job that its lane caches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct QueuedJob {
-    /// The job.
+    /// The id of the queued job.
     pub job_id: JobId,
-    /// What kind it is; a worker claims only kinds it knows.
+    /// The kind of the job. A worker claims only jobs of kinds that it has registered.
     pub kind: String,
-    /// Lower goes first among lanes.
+    /// The priority of the job. Among lanes, lower numbers are claimed first.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub priority: i64,
-    /// Its position in the lane.
+    /// The position of the job in the lane.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub position: i64,
-    /// Not before this instant is it claimed.
+    /// The earliest time at which the job can be claimed.
     pub run_at: Timestamp,
 }
 
@@ -56,42 +56,44 @@ impl From<&Job> for QueuedJob {
     }
 }
 
-/// A lane. Every change of which of its jobs are queued or running writes it, so that its version guards all that was
-/// concluded from them.
+/// A lane. It is written whenever one of its jobs enters or leaves `QUEUED` or `RUNNING`. So a check of its version
+/// also detects concurrent changes of these jobs.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobLane {
-    /// Its name.
+    /// The key of the lane.
     pub lane: LaneKey,
-    /// The job that runs, if any.
+    /// The id of the running job; `None` if no job of the lane runs.
     pub running_job_id: Option<JobId>,
-    /// Whether its head can be claimed.
+    /// Whether the first queued job can be claimed.
     pub state: LaneState,
-    /// From when on the head can be claimed; no meaning while the lane is idle.
+    /// The time from which the first queued job can be claimed. Has no meaning while the lane is idle.
     pub ready_at: Timestamp,
-    /// No claim before this instant: an earlier holder may not have heard yet that its job was taken away.
+    /// The earliest time of the next claim. Until then, the holder of a job that was taken away may still be working.
     pub not_before: Timestamp,
-    /// When a job of it was last claimed; the longest unserved lane goes first.
+    /// The time of the latest claim. Among ready lanes of equal priority, the one with the earliest time is claimed
+    /// first.
     pub last_claimed_at: Timestamp,
-    /// The lowest position given to a job of it.
+    /// The lowest position assigned to a job of the lane.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub front: i64,
-    /// The highest position given to a job of it.
+    /// The highest position assigned to a job of the lane.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub tail: i64,
-    /// How many jobs are queued.
+    /// The number of queued jobs, including those that are not cached.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub queued: i64,
-    /// The first of them, in order: the head and some that follow, so that the next head is known without a query.
+    /// The first queued jobs, in order of position. The cache makes the next head available without a query.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub next: Vec<QueuedJob>,
-    /// The sources of the holds on this lane. Whatever sets or lifts one writes the lane, so that no unit has to read holds.
+    /// The sources of the holds on this lane. Every change of a hold on the lane updates this list, so that a unit of
+    /// work need not read the holds.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub held_by: Vec<HoldSource>,
 }
 
 impl JobLane {
-    /// A lane without jobs.
+    /// Creates a lane without jobs.
     #[must_use]
     pub const fn new(lane: LaneKey) -> Self {
         Self {
@@ -109,37 +111,37 @@ impl JobLane {
         }
     }
 
-    /// The queued job to run next, if any.
+    /// Returns the queued job to run next, if any.
     #[must_use]
     pub fn head(&self) -> Option<&QueuedJob> {
         self.next.first()
     }
 
-    /// The kind of the head.
+    /// Returns the kind of the head.
     #[must_use]
     pub fn head_kind(&self) -> Option<String> {
         self.head().map(|head| head.kind.clone())
     }
 
-    /// The priority of the lane: its head's.
+    /// Returns the priority of the lane, which is that of its head; 0 if no job is queued.
     #[must_use]
     pub fn head_priority(&self) -> i64 {
         self.head().map_or(0, |head| head.priority)
     }
 
-    /// A position behind all others.
+    /// Assigns a position after all others.
     pub const fn tail_position(&mut self) -> i64 {
         self.tail += 1;
         self.tail
     }
 
-    /// A position before all others.
+    /// Assigns a position before all others.
     pub const fn front_position(&mut self) -> i64 {
         self.front -= 1;
         self.front
     }
 
-    /// A position at this place.
+    /// Assigns a position at this place.
     pub const fn position_at(&mut self, place: LanePlace) -> i64 {
         match place {
             LanePlace::Front => self.front_position(),
@@ -147,8 +149,8 @@ impl JobLane {
         }
     }
 
-    /// Follows a move of one of its jobs, or its creation: what is queued and who runs. The state follows with
-    /// [`JobLane::settle`].
+    /// Updates the queued and running jobs after a transition or the creation of a job. `before` is `None` for a
+    /// creation. Call [`JobLane::settle`] afterwards to update the state.
     pub fn follow(&mut self, before: Option<&Job>, after: &Job, now: Timestamp) {
         let was_queued = before.is_some_and(|job| job.status == JobStatus::Queued);
         if was_queued {
@@ -174,48 +176,48 @@ impl JobLane {
             .next
             .partition_point(|queued| queued.position < job.position);
         self.queued += 1;
-        // Behind the last one known there may be others that are not.
+        // A job after the last cached one must not be cached: there may be uncached jobs between the two.
         if at < self.next.len() || all_known {
             self.next.insert(at, job);
             self.next.truncate(LOOK_AHEAD);
         }
     }
 
-    /// Tells whether jobs are queued that it does not know.
+    /// Returns whether the lane has queued jobs that are not cached.
     fn knows_too_few(&self) -> bool {
         usize::try_from(self.queued).is_ok_and(|queued| queued > self.next.len())
     }
 
-    /// Tells whether it has to be told the first of its queued jobs, with [`JobLane::learn`], before one of them moves.
+    /// Returns whether the cache must be refilled with [`JobLane::learn`] before one of the jobs moves.
     #[must_use]
     pub fn must_learn(&self) -> bool {
         self.next.len() <= 1 && self.knows_too_few()
     }
 
-    /// How many of its queued jobs it wants to be told.
+    /// Returns the number of queued jobs to pass to [`JobLane::learn`].
     #[must_use]
     pub const fn wants() -> u32 {
         LOOK_AHEAD as u32
     }
 
-    /// Takes the first [`JobLane::wants`] of its queued jobs, in order.
+    /// Replaces the cache with the first [`JobLane::wants`] queued jobs, in order of position.
     pub fn learn(&mut self, first: impl IntoIterator<Item = QueuedJob>) {
         self.next = first.into_iter().take(LOOK_AHEAD).collect();
         let known = i64::try_from(self.next.len()).unwrap_or(i64::MAX);
-        // Fewer than asked for are all there are.
+        // If there are fewer jobs than requested, these are all queued jobs.
         if self.next.len() < LOOK_AHEAD || self.queued < known {
             self.queued = known;
         }
     }
 
-    /// Returns whether a hold on the lane keeps its head from being claimed.
+    /// Returns whether a hold on the lane prevents its head from being claimed.
     #[must_use]
     pub fn is_held(&self) -> bool {
         let holds_head = |head: &QueuedJob| self.held_by.iter().any(|by| by.holds(&head.kind));
         self.head().is_some_and(holds_head)
     }
 
-    /// Decides whether the head can be claimed.
+    /// Updates the state: whether and from when the head can be claimed.
     pub fn settle(&mut self, now: Timestamp) {
         let free = self.running_job_id.is_none() && !self.is_held();
         let Some(run_at) = self.head().filter(|_| free).map(|head| head.run_at) else {
@@ -235,56 +237,56 @@ record! {
     JobLane as "job lane" by lane, asked JobLaneQuery;
 }
 
-/// Questions about lanes.
+/// Queries for lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobLaneQuery {
-    /// Those that can be claimed: by priority, then the longest unserved first.
+    /// The lanes that can be claimed, ordered by priority, then by the time of the latest claim, earliest first.
     Ready,
-    /// Those of them whose head is of this kind, in the same order.
+    /// The lanes that can be claimed and whose head is of this kind, in the order of `Ready`.
     ReadyOfKind(String),
-    /// Those that wait for an instant which has come, longest ago first.
+    /// The lanes in the state `LATER` whose `ready_at` is at or before this time, earliest first.
     DueAt(Timestamp),
-    /// These, by their keys.
+    /// The lanes with these keys.
     Of(Vec<LaneKey>),
 }
 
-/// Names a lane: `platform:{id}`, `onboarding:{id}` before there is a platform, or `own:{name}` for the jobs of a host.
+/// The key of a lane: `platform:{id}`, `hostnames:{id}`, `onboarding:{id}` or `own:{name}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(transparent)]
 pub struct LaneKey(String);
 
 impl LaneKey {
-    /// The lane of a platform.
+    /// Returns the key of a platform's main lane.
     #[must_use]
     pub fn platform(id: &PlatformId) -> Self {
         Self(format!("platform:{id}"))
     }
 
-    /// The lane of what is done with a platform's hostnames even while the platform is suspended.
+    /// Returns the key of the lane for jobs on a platform's hostnames. A suspension of the platform does not hold it.
     #[must_use]
     pub fn hostnames(id: &PlatformId) -> Self {
         Self(format!("hostnames:{id}"))
     }
 
-    /// The lane of an onboarding.
+    /// Returns the key of an onboarding's lane, used until its platform exists.
     #[must_use]
     pub fn onboarding(id: &OnboardingId) -> Self {
         Self(format!("onboarding:{id}"))
     }
 
-    /// A lane of a host's own jobs that are about no platform. Those of one lane run one after the other.
+    /// Returns the key of a lane for jobs of the host application that belong to no platform.
     #[must_use]
     pub fn own(name: &str) -> Self {
         Self(format!("own:{name}"))
     }
 
-    /// The platform whose lane it is; `None` for another lane.
+    /// Returns the platform whose main lane this is; `None` for any other lane.
     #[must_use]
     pub fn platform_id(&self) -> Option<PlatformId> {
         self.0.strip_prefix("platform:").and_then(PlatformId::parse)
     }
 
-    /// The text of the key.
+    /// Returns the key as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -333,12 +335,12 @@ mod tests {
         }
     }
 
-    /// What happens to the queue of a lane.
+    /// A change to the queue of a lane.
     #[derive(Clone, Copy, Debug)]
     enum QueueEvent {
         Tail,
         Front,
-        /// The one at this place leaves the queue.
+        /// Removes the job at this index from the queue.
         Leaves(usize),
     }
 
@@ -351,7 +353,8 @@ mod tests {
         ]
     }
 
-    /// Compares the lane after each event with the queue itself, which the lane reads only when it asks for it.
+    /// Compares the lane after each event with the complete queue. The lane reads the queue only when it must refill
+    /// its cache.
     fn assert_lane_knows_the_first_jobs(events: Vec<QueueEvent>) {
         let (mut lane, mut queue) = (lane(), Vec::<QueuedJob>::new());
         for event in events {
@@ -384,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_loses_a_known_job_still_knows_the_first_of_the_others() {
+    fn lane_cache_stays_in_order_after_a_cached_job_leaves() {
         let mut events = vec![QueueEvent::Tail; 9];
         events.extend([QueueEvent::Leaves(0), QueueEvent::Tail]);
         assert_lane_knows_the_first_jobs(events);
@@ -392,14 +395,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_lane_knows_are_the_first_of_its_queued_jobs(
+        fn lane_cache_holds_the_first_queued_jobs(
             events in prop::collection::vec(queue_events(), 1..200),
         ) {
             assert_lane_knows_the_first_jobs(events);
         }
 
         #[test]
-        fn a_lane_is_ready_exactly_when_its_head_is_free_and_due(
+        fn lane_is_ready_exactly_if_its_head_is_due_and_neither_held_nor_blocked(
             runs: bool,
             held_by: Option<HoldSource>,
             some: bool,
@@ -427,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_knows_none_of_its_queued_jobs_asks_for_them() {
+    fn lane_without_cached_jobs_requests_a_refill() {
         let mut lane = JobLane {
             queued: 3,
             ..lane()

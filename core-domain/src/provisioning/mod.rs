@@ -1,8 +1,8 @@
-//! Provisioning: jobs that make and remove infrastructure, their history, lanes, leases, holds and dead letters.
+//! Provisioning jobs: the model and the state machine.
 //!
-//! A job is a row with its steps inside it; one guarded write a move. [`JobMove`] lists every move there is and [`apply`]
-//! is the one function that makes them. Everything else a move causes (lease, lane, history, dead letter) follows from
-//! the job before and after it and is written by `use_case::provisioning` in the same unit of work.
+//! A job is one record that contains its steps. [`JobMove`] lists every transition of a job; [`apply`] is the only
+//! function that makes them. `use_case::provisioning` derives everything else from the job before and after a
+//! transition: lease, lane, history and dead letter. It writes them in the same unit of work as the job.
 
 mod backoff;
 mod dlq;

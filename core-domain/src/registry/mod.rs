@@ -1,8 +1,8 @@
 //! The registry: platforms, entities, infrastructure resources and their secrets, features, builds, workspace stacks,
-//! DNS records, custom domains, configuration, deployment records, onboardings, lifecycle.
+//! DNS records, custom domains, configuration, deployment records, onboardings, and lifecycle records.
 //!
-//! A record is what the interface shows, a command is what it takes. Every status has one state machine (`*Event`), from
-//! which its transition function, its audit actions and its property test come.
+//! A record is what the interface returns; a command is a request that changes records. Every status has one state
+//! machine (`*Event`). Its transition function, audit actions and property test are derived from it.
 
 mod build;
 mod config;

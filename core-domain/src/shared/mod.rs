@@ -1,4 +1,5 @@
-//! Records that belong to no single service: the audit, the outbox, idempotency keys, webhooks.
+//! Records that all services share: the audit log, the outbox, idempotency keys, mail quotas, maintenance leases and
+//! webhooks.
 
 mod audit;
 mod audit_checkpoint;

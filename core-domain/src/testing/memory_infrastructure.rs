@@ -1,4 +1,4 @@
-//! A provider in memory.
+//! An infrastructure provider in memory, for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,28 +12,30 @@ use crate::port::{
 };
 use crate::registry::{ResourceType, SslStatus};
 
-/// Infrastructure in memory: what is created exists until it is removed, and sites are served at once. Clones share it.
+/// An infrastructure provider in memory. Created objects exist until they are removed, and sites are served at once.
+/// Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryInfrastructure(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// By name.
+    /// The objects by name.
     objects: BTreeMap<String, Object>,
-    /// What hostnames of ours lead to.
+    /// The names of the target objects by hostname in a zone of the operator.
     routes: BTreeMap<String, String>,
-    /// Customers' hostnames.
+    /// The hostnames of customers.
     hostnames: BTreeMap<String, Customer>,
-    /// How far all of them are.
+    /// The state of all hostnames of customers.
     hostname_state: HostnameState,
-    /// Project and key of every deployment.
+    /// The project and the key of every deployment.
     deployments: Vec<(String, String)>,
-    /// Of every deployment; `None` when all were lost.
+    /// The state of all deployments; `None` if the provider has lost them.
     sites: Option<SiteState>,
+    /// Whether every change fails.
     refuses: bool,
 }
 
-/// Who a customer's hostname belongs to, and the name of what it leads to.
+/// The owner of a customer's hostname, and the name of the object that serves it.
 #[derive(Debug)]
 struct Customer {
     owner: String,
@@ -44,7 +46,7 @@ struct Customer {
 struct Object {
     resource_type: ResourceType,
     owner: String,
-    /// The names of its secrets.
+    /// The names of the secrets of the object.
     secrets: BTreeSet<String>,
 }
 
@@ -63,29 +65,30 @@ impl Default for State {
 }
 
 impl MemoryInfrastructure {
-    /// The names of what exists, in their order.
+    /// Returns the names of all objects, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.state().objects.keys().cloned().collect()
     }
 
-    /// From now on nothing can be created, removed or deployed, or everything again.
+    /// Makes every creation, removal and deployment fail from now on if `refuses` is `true`, or succeed again if it is
+    /// `false`.
     pub fn refuse(&self, refuses: bool) {
         self.state().refuses = refuses;
     }
 
-    /// From now on this is what deployed sites are; `None`: unknown.
+    /// Sets the state of all deployed sites; `None` if the provider does not know them.
     pub fn sites_are(&self, state: Option<SiteState>) {
         self.state().sites = state;
     }
 
-    /// The hostnames of ours that lead somewhere, with the names of what they lead to.
+    /// Returns the routed hostnames in zones of the operator, with the names of their target objects.
     #[must_use]
     pub fn routes(&self) -> BTreeMap<String, String> {
         self.state().routes.clone()
     }
 
-    /// From now on this is how far customers' hostnames are.
+    /// Sets the state of all hostnames of customers.
     pub fn hostnames_are(&self, state: HostnameState) {
         self.state().hostname_state = state;
     }
@@ -187,7 +190,7 @@ impl Infrastructure for MemoryInfrastructure {
         let mut owned = state.objects.iter().filter(|(name, object)| {
             object.owner == owner && object.resource_type == resource_type && **name > after
         });
-        // One at a time, so that whoever asks has to go on.
+        // Returns one object per call, so that callers must use the cursor.
         let first = owned.next().map(|(name, object)| OwnedObject {
             name: name.clone(),
             provisioned: provisioned(name, &object.owner),

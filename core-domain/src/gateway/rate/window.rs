@@ -1,8 +1,8 @@
-//! A counter per key and window, in a table of bounded size.
+//! Counters per key and window, in a table of limited size.
 //!
-//! A window begins with the key's first request and lasts its whole length, whatever is refused meanwhile. A client that
-//! spends one window's quota at its end and the next one's at its beginning gets twice the quota in a short time, and
-//! never more; that is the price of one counter a key.
+//! A window starts with the first request of a key and has a fixed length. Refused requests do not extend it. A client
+//! can use the quota of one window at its end and that of the next one at its start. It then gets at most twice the
+//! quota in a short time, which is the cost of storing only one counter per key.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::kernel::Timestamp;
 /// The state of a window after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Whether the request may go on.
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// How many more requests the window has.
+    /// Number of further requests that the window allows.
     pub remaining: u32,
-    /// Whole seconds until the window ends, rounded up, at least 1.
+    /// The time until the window ends in whole seconds, rounded up. At least 1.
     pub reset_after: u64,
 }
 
 impl Usage {
-    /// The value of the `RateLimit` header, `"default";r=99;t=60`.
+    /// Returns the value of the `RateLimit` header, such as `"default";r=99;t=60`.
     #[must_use]
     pub fn to_header(&self, policy: &RatePolicy) -> String {
         format!(
@@ -40,10 +40,11 @@ struct Window {
     used: u32,
 }
 
-/// The windows of many keys, never more than the table's capacity.
+/// The windows of many keys. Their number never exceeds the capacity of the table.
 ///
-/// Two generations: a key that is used moves to the young one; when that is full it becomes the old one, and the former old
-/// one is dropped. So the cost of a request does not depend on the size, and idle keys are evicted first.
+/// The table has two generations. A key that is used moves to the young one. When the young one is full, it becomes the
+/// old one, and the former old one is dropped. The cost of a request therefore does not depend on the size of the
+/// table, and idle keys are evicted first.
 #[derive(Debug)]
 pub struct Windows {
     young: HashMap<RateKey, Window>,
@@ -52,7 +53,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// An empty table of at most `capacity` keys (at least 2).
+    /// Creates an empty table for at most `capacity` keys. The minimum is 2.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -62,19 +63,19 @@ impl Windows {
         }
     }
 
-    /// How many keys are held.
+    /// Returns the number of stored keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.young.len() + self.old.len()
     }
 
-    /// Tells whether no key is held.
+    /// Returns whether the table has no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Counts a request. A refused one is not counted and does not prolong the window.
+    /// Counts a request. A refused request is not counted and does not extend the window.
     pub fn take(&mut self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
         let known = self.young.get(&key).copied();
         let known = known.or_else(|| self.old.remove(&key));
@@ -87,7 +88,8 @@ impl Windows {
         usage(&window, allowed, policy, now)
     }
 
-    /// The usage of a key without counting a request: whether its next one would be allowed.
+    /// Returns the usage of a key without counting a request. `allowed` states whether the next request would be
+    /// allowed.
     #[must_use]
     pub fn peek(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
         let known = self.young.get(key).or_else(|| self.old.get(key)).copied();
@@ -95,7 +97,7 @@ impl Windows {
         usage(&window, window.used < policy.quota(), policy, now)
     }
 
-    /// Marks the quota of a key as exhausted until its window ends after this time, as another counter reported.
+    /// Marks the quota of a key as used up for the time `left`, as another counter reported it.
     pub fn exhaust(&mut self, key: RateKey, policy: &RatePolicy, left: Duration, now: Timestamp) {
         self.old.remove(&key);
         let window = Window {
@@ -105,7 +107,7 @@ impl Windows {
         self.put(key, window);
     }
 
-    /// Takes a counted request back. Returns whether the key's window is open and had one.
+    /// Takes back a counted request. Returns whether the window of the key has not ended and had a counted request.
     pub fn give_back(&mut self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
         let window = self.young.get_mut(key).or_else(|| self.old.get_mut(key));
         let open = |window: &&mut Window| now.since(window.began) < policy.window();
@@ -137,7 +139,7 @@ fn usage(window: &Window, allowed: bool, policy: &RatePolicy, now: Timestamp) ->
     }
 }
 
-/// The window a request falls into. A clock that was set back moves the window's beginning, never its count.
+/// Returns the window that a request belongs to. If the clock was set back, the window starts now but keeps its count.
 fn current(known: Option<Window>, policy: &RatePolicy, now: Timestamp) -> Window {
     match known {
         Some(window) if window.began > now => Window {
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quota_is_allowed_and_no_more_until_the_window_ends() {
+    fn no_more_than_the_quota_is_allowed_until_the_window_ends() {
         let mut windows = Windows::new(10);
         let policy = policy(2);
         let first = windows.take(key("/a"), &policy, at(0));
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_are_given_back_do_not_count() {
+    fn requests_that_are_taken_back_do_not_count() {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         for _ in 0..5 {
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_requests_do_not_prolong_the_penalty() {
+    fn refused_requests_do_not_extend_the_window() {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         for millis in 0..60_000 / 500 {
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_a_set_back_clock_has_not_reached_begins_now() {
+    fn a_window_in_the_future_starts_now_after_the_clock_was_set_back() {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         windows.take(key("/a"), &policy, at(3_600_000));
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_keys_stay_within_the_capacity_and_a_busy_key_stays_counted() {
+    fn a_million_keys_stay_within_the_capacity_and_busy_keys_are_not_evicted() {
         let mut windows = Windows::new(1_000);
         let policy = policy(5);
         let mut allowed = 0;
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn peeking_shows_the_usage_and_counts_nothing() {
+    fn peek_returns_the_usage_without_counting() {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         for _ in 0..3 {
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_another_counter_exhausted_is_refused_until_that_counters_window_ends() {
+    fn an_exhausted_key_is_refused_until_the_reported_time_has_passed() {
         let mut windows = Windows::new(10);
         let policy = policy(3);
         windows.take(key("/a"), &policy, at(0));
@@ -285,7 +287,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_window_lets_more_through_than_its_quota_however_the_clock_jumps(
+        fn no_window_allows_more_than_its_quota_even_if_the_clock_jumps(
             quota in 1_u32..5,
             steps in proptest::collection::vec(-90_000_i64..90_000, 1..60),
         ) {

@@ -1,4 +1,4 @@
-//! Signing in from a program: device authorizations (RFC 8628), access tokens, and refresh tokens that rotate.
+//! Sign-in of programs: device authorizations (RFC 8628), access tokens, and rotating refresh tokens.
 
 mod device;
 mod token;

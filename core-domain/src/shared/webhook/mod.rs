@@ -1,4 +1,5 @@
-//! Webhooks: who is told of changes by signed requests, and the messages that tell. After Standard Webhooks.
+//! Webhooks, which receive change events as signed HTTP requests, and the messages to them. Format and signatures
+//! follow the Standard Webhooks specification.
 
 mod delivery;
 mod record;

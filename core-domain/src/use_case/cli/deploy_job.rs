@@ -1,5 +1,5 @@
-//! `deploy`: puts an uploaded site up, and lets the deployment's record follow; `deploy.cleanup`: removes the upload of
-//! one that was called off.
+//! The jobs of the CLI service. `deploy` deploys an uploaded site and updates the deployment record. `deploy.cleanup`
+//! removes the upload of a deployment that was canceled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::{MadeResource, MakeResource, build, deployment};
 
-/// Adds the kinds of jobs of the command line's service.
+/// Adds the job kinds of the CLI service.
 ///
 /// # Errors
-/// [`KindError`] when one of their names is taken.
+/// [`KindError`] if one of their names is already registered.
 pub fn register_kinds(kinds: Kinds, archives: Arc<dyn SiteArchives>) -> Result<Kinds, KindError> {
     kinds.with(DeploySite { archives })?.with(CleanUpUpload)
 }
@@ -34,7 +34,7 @@ impl JobKind for DeploySite {
     const NAME: &'static str = "deploy";
     type Input = DeployInput;
 
-    /// The pages project is there, the site is with the provider, it is served, the upload is removed.
+    /// Creates the pages project, uploads the site, waits until it is served, and removes the upload.
     fn steps() -> Steps<Self> {
         Steps::new()
             .then(Project(MakeResource(ResourceType::Pages)))
@@ -43,7 +43,8 @@ impl JobKind for DeploySite {
             .then(Cleanup)
     }
 
-    /// Only a job that an operator declared done leaves anything to do.
+    /// Ends the deployment and removes the upload if an operator declared the job complete. Otherwise the steps have
+    /// done so.
     async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         if !cx.job.forced {
             return Ok(());
@@ -56,7 +57,8 @@ impl JobKind for DeploySite {
         clean_up(cx, uow).await
     }
 
-    /// Keeps the upload for an operator's retry, unless the job was cancelled or the deployment had ended before.
+    /// Ends the deployment. Keeps the upload for a retry by an operator, unless the job was cancelled or the deployment
+    /// had already ended.
     async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let called_off = cx.job.failure_kind == Some(FailureKind::Cancelled);
         let status = if called_off {
@@ -79,8 +81,8 @@ impl JobKind for DeploySite {
         Ok(())
     }
 
-    /// A deployment that did not work stays as it is, so the job goes on with a new one of the same site. One that is served
-    /// wants nothing but its upload removed.
+    /// Creates a new deployment of the same site if the current one failed or was canceled, because ended deployments
+    /// never change. If the current one is served, the job only has to remove the upload.
     async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Err(deployment::missing());
@@ -100,7 +102,7 @@ impl JobKind for DeploySite {
     }
 }
 
-/// A new deployment of what an earlier one deployed.
+/// Returns a new deployment with the content of an earlier one.
 async fn repeated(
     cx: &JobContext<'_, DeploySite>,
     uow: &mut dyn UnitOfWork,
@@ -123,7 +125,8 @@ async fn repeated(
     })
 }
 
-/// Ends the deployment unless it has ended, and its build as the deployment ended. Tells whether it had ended before.
+/// Ends the deployment unless it has ended, and ends its build with the same outcome. Returns whether the deployment
+/// had already ended.
 async fn end(
     cx: &JobContext<'_, DeploySite>,
     uow: &mut dyn UnitOfWork,
@@ -145,7 +148,7 @@ async fn end(
     Ok(ended_before)
 }
 
-/// Queues what removes the upload.
+/// Queues the job that removes the upload.
 async fn clean_up(cx: &JobContext<'_, DeploySite>, uow: &mut dyn UnitOfWork) -> Result<()> {
     let platform: Option<PlatformWriter> = cx.platform(uow).await?;
     if let Some(platform) = platform {
@@ -155,7 +158,7 @@ async fn clean_up(cx: &JobContext<'_, DeploySite>, uow: &mut dyn UnitOfWork) -> 
     Ok(())
 }
 
-/// The kind that removes the upload of a deployment that was called off.
+/// The job kind that removes the upload of a deployment that was canceled.
 #[derive(Clone, Copy, Debug)]
 struct CleanUpUpload;
 
@@ -169,10 +172,11 @@ impl JobKind for CleanUpUpload {
     }
 }
 
-/// How often the provider is asked whether a deployment is served.
+/// The pause between two queries of the provider about whether a site is served.
 const POLL: Duration = Duration::from_secs(2);
 
-/// Makes sure that the pages project is there: platforms have one from the start, but a deprovisioned one gets it back.
+/// Ensures that the pages project exists. Platforms have one from their creation, but a deprovisioned platform has to
+/// get it back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Project(pub(super) MakeResource);
 
@@ -214,7 +218,7 @@ impl JobStep<DeploySite> for Project {
     }
 }
 
-/// What a deployment is at the provider.
+/// The deployment at the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AtProvider {
@@ -231,7 +235,7 @@ impl From<SiteDeployment> for AtProvider {
     }
 }
 
-/// Hands the site to the provider.
+/// Uploads the site to the provider.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Upload;
 
@@ -287,7 +291,8 @@ impl JobStep<DeploySite> for Upload {
     }
 }
 
-/// The upload was checked when it came in, so this is a damaged one.
+/// Converts the error of an archive. The upload was checked when it was received, so an archive that is refused now is
+/// damaged.
 fn not_a_site(error: ArchiveError) -> StepError {
     match error {
         ArchiveError::Refused(why) => StepError::permanent("INVALID_UPLOAD", why.to_string()),
@@ -325,7 +330,7 @@ impl JobStep<DeploySite> for Activate {
     async fn apply(&self, _cx: &StepContext<'_, DeploySite>) -> Result<AtProvider, StepError> {
         Err(StepError::permanent(
             "DEPLOYMENT_LOST",
-            "the provider does not know the deployment any more",
+            "the provider no longer has the deployment",
         ))
     }
 
@@ -345,7 +350,8 @@ impl JobStep<DeploySite> for Activate {
     }
 }
 
-/// To look again soon, unless the provider has had its time.
+/// Returns the error that repeats the step after a short pause, or a permanent one if the provider took more than 15
+/// minutes.
 async fn look_again(
     cx: &StepContext<'_, DeploySite>,
     deployment: &Deployment,
@@ -385,7 +391,7 @@ impl<K: JobKind<Input = DeployInput>> JobStep<K> for Cleanup {
     }
 }
 
-/// The deployment the job works on at the moment.
+/// Returns the deployment that the job currently works on.
 async fn current(cx: &StepContext<'_, DeploySite>) -> Result<Stored<Deployment>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = cx.platform(uow.as_mut()).await?;
@@ -395,7 +401,7 @@ async fn current(cx: &StepContext<'_, DeploySite>) -> Result<Stored<Deployment>,
 }
 
 fn called_off() -> StepError {
-    StepError::Precondition("the deployment was called off".to_owned())
+    StepError::Precondition("the deployment was canceled".to_owned())
 }
 
 async fn at_provider(

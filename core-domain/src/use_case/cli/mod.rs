@@ -1,4 +1,4 @@
-//! The command line's service: deploying a built site.
+//! The use cases of the CLI service: deploying a built site.
 
 mod deploy;
 mod deploy_job;

@@ -1,13 +1,14 @@
-//! Keeping bounded what anybody can make more of.
+//! Eviction of records whose number per user is limited.
 
 use crate::access::unaudited;
 use crate::kernel::{Result, Stored};
 use crate::port::{Persisted, UnitOfWork};
 
-/// Removes the expired, and the oldest of the others that leave no place for one more among `most`.
+/// Removes the expired records, then the oldest others until fewer than `most` are left, so that one more can be
+/// inserted.
 ///
 /// # Errors
-/// When the store failed, or somebody changed one of them in between.
+/// `CONFLICT` if a concurrent unit changed one of the records.
 pub(super) async fn evict<R: Persisted>(
     uow: &mut dyn UnitOfWork,
     oldest_first: &[Stored<R>],

@@ -1,4 +1,4 @@
-//! Passkeys: registered by whoever has just proved who they are, shown to sign in or as a fresh proof, named and removed.
+//! Registers, renames and removes passkeys, and uses them to sign in or as a fresh proof of identity.
 
 use serde_json::{Value, json};
 
@@ -27,16 +27,16 @@ use crate::port::{
 };
 use crate::use_case::shared::remove_first;
 
-/// A ceremony that has begun.
+/// A started WebAuthn ceremony.
 #[derive(Clone, PartialEq)]
 pub struct Begun {
-    /// For the browser.
+    /// The options for the browser's WebAuthn call.
     pub options: Value,
-    /// What the challenge is recognised by. Shown now and never again.
+    /// The token of the challenge, which is returned only once.
     pub token: String,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for Begun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Begun")
@@ -45,7 +45,8 @@ impl std::fmt::Debug for Begun {
     }
 }
 
-/// Stores what the answer will be checked against; for a registration, whose it is.
+/// Stores the state that the response is verified against. `user_id` is the user who registers a passkey; `None` for a
+/// sign-in.
 async fn store_challenge(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -71,7 +72,7 @@ async fn store_challenge(
     })
 }
 
-/// Keeps the registrations that a user has begun bounded.
+/// Limits the number of pending registrations of a user; the oldest ones are removed.
 async fn evict_registrations(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
     let of_user = PasskeyChallengeQuery::OfUser(user.clone());
     let waiting = unowned::<PasskeyChallenge>(uow);
@@ -85,7 +86,8 @@ async fn evict_registrations(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<
     .await
 }
 
-/// Consumes the challenge of a token, which is gone with that: one that was made for this user, or for anybody.
+/// Finds and removes the challenge with this token. `user` must be the user of the challenge; `None` for a sign-in
+/// challenge.
 async fn consume_challenge(
     uow: &mut dyn UnitOfWork,
     token: &str,
@@ -101,7 +103,7 @@ async fn consume_challenge(
     Ok(found.into_inner().state)
 }
 
-/// What failed on our side.
+/// Converts a failure of the passkey library to an internal error.
 fn internal(error: &PasskeyError) -> Error {
     let mut text = error.to_string();
     if let Some(cause) = std::error::Error::source(error) {
@@ -110,11 +112,11 @@ fn internal(error: &PasskeyError) -> Error {
     Error::Internal(text)
 }
 
-/// Removes at most `limit` of the challenges that have expired, the first to expire first. Returns
-/// their number; 0 means that none is left.
+/// Removes at most `limit` expired challenges, in the order of their expiry. Returns their number; 0 means that none is
+/// left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired_passkey_challenges(
     uow: &mut dyn UnitOfWork,
     limit: u32,
@@ -123,21 +125,21 @@ pub async fn remove_expired_passkey_challenges(
     remove_first::<PasskeyChallenge>(uow, &PasskeyChallengeQuery::ExpiredAt(now), limit).await
 }
 
-/// The passkeys of a user, oldest first.
+/// Returns the passkeys of a user, oldest first.
 async fn of_user(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Vec<Stored<Passkey>>> {
     let of_user = PasskeyQuery::OfUser(user.clone());
     all_unowned::<Passkey>(uow, of_user).await
 }
 
-/// The person's passkeys, oldest first; a limit keeps them few.
+/// Returns the person's passkeys, oldest first. A limit keeps the list short.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<Passkey>>> {
     of_user(uow, scope.user_id()).await
 }
 
-/// One of the person's passkeys; one that is somebody else's does not exist.
+/// Returns a passkey of the person. A passkey of another user is reported as missing.
 async fn find_own(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
@@ -148,10 +150,10 @@ async fn find_own(
     found.ok_or_else(|| Error::refused(Code::PasskeyNotFound, "Passkey not found"))
 }
 
-/// Calls one of the person's passkeys otherwise.
+/// Renames a passkey of the person.
 ///
 /// # Errors
-/// `PASSKEY_NOT_FOUND`.
+/// `PASSKEY_NOT_FOUND` if the person has no passkey with this id.
 pub async fn rename(
     cx: &Context,
     scope: &PersonScope,
@@ -165,10 +167,11 @@ pub async fn rename(
     audited::replace(cx, scope, uow, &seen, next, "passkey.renamed").await
 }
 
-/// Removes one of the person's passkeys: it does not sign in any more.
+/// Removes a passkey of the person and notifies them by mail. The passkey can no longer sign in.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `PASSKEY_NOT_FOUND`.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the caller's identity.
+/// - `PASSKEY_NOT_FOUND` if the person has no passkey with this id.
 pub async fn remove(
     cx: &Context,
     scope: &PersonScope,
@@ -183,18 +186,18 @@ pub async fn remove(
     notices.tell(cx, uow, &owner, Notice::PasskeyRemoved).await
 }
 
-/// The answer of an authenticator that was to make a passkey.
+/// The response of an authenticator to a registration.
 #[derive(Clone)]
 pub struct Registration<'a> {
-    /// What the challenge is recognised by.
+    /// The token of the challenge.
     pub token: &'a str,
-    /// The answer, as the browser wrote it.
+    /// The response, as the browser sent it.
     pub response: &'a Value,
-    /// How the person calls the passkey.
+    /// The display name for the passkey.
     pub name: Option<Line<1, 255>>,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for Registration<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Registration")
@@ -203,10 +206,12 @@ impl std::fmt::Debug for Registration<'_> {
     }
 }
 
-/// Begins to register a passkey for the person of the session.
+/// Starts the registration of a passkey for the person of the session.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `LIMIT_REACHED`.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the caller's identity.
+/// - `EMAIL_NOT_VERIFIED` if the person's address is not verified.
+/// - `LIMIT_REACHED` if the person has the maximum number of passkeys.
 pub async fn begin_registration(
     cx: &Context,
     scope: &SessionScope,
@@ -234,16 +239,19 @@ pub async fn begin_registration(
 fn ensure_room_for_passkey(cx: &Context, known: &[Stored<Passkey>]) -> Result<()> {
     let count = u64::try_from(known.len()).unwrap_or(u64::MAX);
     let limit = cx.limits.passkeys_per_user;
-    let message = "You have as many passkeys as one person may have. Remove one first.";
+    let message = "You already have the maximum number of passkeys. Remove one first.";
     ensure_below(count, limit, message)
 }
 
-/// Keeps the passkey that an authenticator has made. A refusal is written down as well: commit the unit of work whichever it
-/// is.
+/// Stores the passkey that an authenticator has created, and notifies the person by mail. A refusal is audited, so the
+/// unit of work must be committed in both cases.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `CHALLENGE_NOT_FOUND`; `LIMIT_REACHED`;
-/// `PREVIOUSLY_REGISTERED` when the passkey is known, whosoever it is.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the caller's identity.
+/// - `EMAIL_NOT_VERIFIED` if the person's address is not verified.
+/// - `CHALLENGE_NOT_FOUND` if no registration of the person is pending under this token.
+/// - `LIMIT_REACHED` if the person has the maximum number of passkeys.
+/// - `PREVIOUSLY_REGISTERED` if any user has registered this passkey.
 pub async fn complete_registration(
     cx: &Context,
     scope: &SessionScope,
@@ -275,7 +283,7 @@ pub async fn complete_registration(
     let passkey = passkey(cx, uow, &user, made, input.name.clone()).await?;
     let kept = audited::insert(&cx.consequence(), scope, uow, passkey, "passkey.added").await;
     let kept = kept.map_err(|error| match error {
-        // Somebody was faster.
+        // A concurrent request registered the same passkey.
         Error::Store(StoreError::Conflict { .. }) => previously_registered(),
         error => error,
     })?;
@@ -329,21 +337,21 @@ async fn passkey(
     })
 }
 
-/// What sign-ins and proofs by a passkey are written down as.
+/// The method that audit entries of passkey sign-ins and proofs name.
 const METHOD: ProofMethod = ProofMethod::Passkey;
 
-/// The answer of an authenticator that was to show a passkey.
+/// The response of an authenticator to an authentication.
 #[derive(Clone, Copy)]
 pub struct Showing<'a> {
-    /// What the challenge is recognised by.
+    /// The token of the challenge.
     pub token: &'a str,
-    /// The answer, as the browser wrote it.
+    /// The response, as the browser sent it.
     pub response: &'a Value,
-    /// The session of the request, if it has one.
+    /// The session of the request, if there is one.
     pub session: Option<&'a SessionScope>,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for Showing<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Showing")
@@ -352,24 +360,24 @@ impl std::fmt::Debug for Showing<'_> {
     }
 }
 
-/// What a passkey that was right led to.
+/// The outcome of a successful passkey authentication.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shown {
-    /// A new session.
+    /// A new session was created.
     SignedIn(SignedIn),
-    /// The session of the request goes on; its user has proved who they are.
+    /// The session of the request continues, with a fresh proof of its user's identity.
     Reauthenticated {
-        /// Who.
+        /// The user of the session.
         user: Stored<User>,
-        /// The session.
+        /// The session of the request.
         session: Stored<Session>,
     },
 }
 
-/// Begins to ask for a passkey, whosoever it is.
+/// Starts an authentication that any passkey can complete.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn begin_authentication(
     cx: &Context,
     _: &PublicScope,
@@ -381,11 +389,12 @@ pub async fn begin_authentication(
     store_challenge(cx, uow, None, ceremony).await
 }
 
-/// Signs in whoever shows a passkey; whoever is signed in already as its owner has given a fresh proof. A refusal is written
-/// down as well: commit the unit of work whichever it is.
+/// Completes an authentication. If the session of the request belongs to the passkey's owner, the passkey is a fresh
+/// proof of identity. Otherwise a new session is created. A refusal is audited, so the unit of work must be committed
+/// in both cases.
 ///
 /// # Errors
-/// `CHALLENGE_NOT_FOUND`.
+/// `CHALLENGE_NOT_FOUND` if no authentication is pending under this token.
 pub async fn complete_authentication(
     cx: &Context,
     scope: &PublicScope,
@@ -464,7 +473,7 @@ async fn accept(
     Ok(Verified::Accepted(Shown::SignedIn(signed_in)))
 }
 
-/// The session of the request, if it is one of this user.
+/// Returns the session of the request if it belongs to this user.
 async fn own_session<'s>(
     uow: &mut dyn UnitOfWork,
     user: &User,
@@ -494,8 +503,8 @@ async fn keep_use(
     Ok(())
 }
 
-/// Writes a refusal down, and gives the one that all have in common. Who shows a passkey that is refused is not known to be
-/// its owner.
+/// Records a failed authentication and returns the same error for every reason. The audit entry does not name the owner
+/// as actor, because a refused passkey does not authenticate them.
 async fn failed(
     cx: &Context,
     uow: &mut dyn UnitOfWork,

@@ -1,4 +1,4 @@
-//! One attempt of a step of a job that is held, and what is to be written after it.
+//! One attempt of the current step of a held job.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,19 +18,20 @@ use super::undo;
 use crate::kernel::Stored;
 use crate::provisioning::{Failure, FirstLook, Job, Report, StepStatus, Trigger, effect_key};
 
-/// What the holder of a job reports after an attempt: written as one change of the job.
+/// The reports to write after an attempt. They are written as one change of the job.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The job.
+    /// Identifies the claim of the job.
     pub claimed: Claimed,
-    /// As its holder wrote it last.
+    /// The job as its holder last wrote it.
     pub(super) job: Arc<Stored<Job>>,
     pub(super) reports: Vec<Trigger>,
-    /// What the step found while it waits, or has done so far, to be written with the move.
+    /// The intermediate output of a step that waits or has done a part, to be recorded together with the transition.
     pub(super) found: Option<Value>,
-    /// Whether it can be written together with the reports of others: nothing of the domain is written with it.
+    /// `true` if the reports can be written in one unit of work with other jobs, because no domain records are written
+    /// with them.
     pub(super) in_batch: bool,
-    /// Whether the job is no longer the holder's when it is written.
+    /// `true` if the worker no longer holds the job after the write.
     pub(super) leaves: bool,
 }
 
@@ -57,24 +58,24 @@ impl Finished {
         }
     }
 
-    /// Whether it can be written together with the reports of others, with [`Worker::commit`]; one that cannot is
-    /// written with [`Worker::settle`].
+    /// Returns whether [`Worker::commit`] can write the reports together with those of other jobs. If not, use
+    /// [`Worker::settle`].
     #[must_use]
     pub const fn in_batch(&self) -> bool {
         self.in_batch
     }
 
-    /// Whether the job is no longer the holder's when it is written, so that its slot is free.
+    /// Returns whether the worker no longer holds the job after the write, so that its slot becomes free.
     #[must_use]
     pub const fn leaves(&self) -> bool {
         self.leaves
     }
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 struct Ended {
     reports: Vec<Report>,
-    /// What was found by an attempt that waits, or done by one that has not finished.
+    /// The intermediate output of a step that waits or has done a part.
     found: Option<Value>,
     /// The job after this attempt stored its first observation; `None` if it stored none.
     looked: Option<Arc<Stored<Job>>>,
@@ -148,8 +149,8 @@ impl<'a> FirstLooks<'a> {
     }
 }
 
-/// Tells whether these reports concern the job, its lease, its lane and its history alone. A job that has a dead letter
-/// or was queued by another one touches more when it ends.
+/// Returns whether these reports change only the job, its lease, its lane and its history. If the job has a dead letter
+/// or a parent, its end changes more.
 fn is_plain(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
     let Some(kind) = kinds.get(&job.kind) else {
         return false;
@@ -173,7 +174,7 @@ fn is_plain(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
     })
 }
 
-/// Asks the runtime around the worker, which may ask for several jobs at once.
+/// Checks the lease through the supervisor, which can combine the checks of several jobs.
 struct LeaseGuard<'a> {
     worker: &'a Worker,
     supervisor: &'a dyn Supervisor,
@@ -198,8 +199,8 @@ impl Guard for LeaseGuard<'_> {
 }
 
 impl Worker {
-    /// Works on the current step of a job it holds, once, and answers what is to be written: with
-    /// [`Worker::commit`] or [`Worker::settle`]. `None` when the job is no longer its own.
+    /// Makes one attempt of the current step of a held job. Returns the reports, to be written with [`Worker::commit`]
+    /// or [`Worker::settle`]. `None` if the worker has lost the job.
     pub async fn attempt(&self, held: &HeldJob, supervisor: &dyn Supervisor) -> Option<Finished> {
         let ended = if supervisor.is_stopping() {
             vec![Report::Release { begun: false }].into()
@@ -217,7 +218,7 @@ impl Worker {
         let name = &job.steps[step].name;
         let kind = self.kinds.get(&job.kind);
         let Some(kind) = kind.filter(|kind| kind.has_step(name)) else {
-            let missing = format!("{}: no step {name}", job.kind);
+            let missing = format!("the job kind {} has no step {name}", job.kind);
             let unknown = StepError::permanent("UNKNOWN_STEP", missing);
             return Some(vec![report_of(unknown)?].into());
         };
@@ -274,7 +275,7 @@ impl Worker {
             StepEnd::TimedOut => {
                 StepError::unknown("STEP_TIMEOUT", "the step took longer than allowed")
             }
-            StepEnd::Panicked => StepError::unknown("STEP_PANICKED", "the step broke down"),
+            StepEnd::Panicked => StepError::unknown("STEP_PANICKED", "the step panicked"),
             StepEnd::LeaseLost => return None,
             StepEnd::Stopping => return Some(vec![Report::Release { begun: true }].into()),
         };
@@ -290,7 +291,8 @@ impl Worker {
         })
     }
 
-    /// What is reported with the end of the step before: the intent to go on, or that the process stops.
+    /// Returns the report that follows the end of a step: the start of the next step, or the release of the job if the
+    /// process stops. `None` after the last step.
     fn after(&self, job: &Job, step: usize, supervisor: &dyn Supervisor) -> Option<Report> {
         let next = job.step_after(step)?;
         if supervisor.is_stopping() {

@@ -1,4 +1,4 @@
-//! One unit of work for many jobs: what their holder reports, and the next jobs it takes.
+//! Writes the reports of several jobs and claims the next ones in one unit of work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,53 +14,53 @@ use crate::kernel::{Error, JobId, Result, StoreError, Stored};
 use crate::port::{Mode, UnitOfWork, transact_in};
 use crate::provisioning::{Job, JobHold, JobStatus, LaneKey};
 
-/// How often a unit is tried when the store does not say whether it happened.
+/// Maximum number of attempts to write if the outcome of a commit is unknown or the store fails.
 pub(super) const WRITE_TRIES: u32 = 3;
 
-/// What [`Worker::commit`] did.
+/// The result of [`Worker::commit`].
 #[derive(Debug)]
 pub struct Committed {
-    /// What became of each report, in their order.
+    /// The result of each report, in the order of the reports.
     pub settled: Vec<Result<LeaseState>>,
-    /// The jobs that were taken, or why none could be.
+    /// The claimed jobs, or the error that prevented the claim.
     pub taken: Result<Vec<HeldJob>>,
-    /// The first error of stopping overdue jobs. Such a job is tried again when its lane is next; the taken jobs are not
-    /// affected.
+    /// The first error of stopping overdue jobs. Such a job is tried again when its lane is next; the claimed jobs are
+    /// not affected.
     pub overdue: Result<()>,
 }
 
-/// What became of a report in a unit with others.
+/// The result of a report in a unit of work with others.
 #[derive(Debug)]
 enum Settlement {
     Written(LeaseState),
     Refused(Error),
-    /// More is to be written than the job: in a unit of its own.
+    /// The report changes more than the job, so it needs a unit of work of its own.
     Alone,
 }
 
-/// What a unit has written.
+/// The result of one unit of work.
 #[derive(Debug)]
 struct Unit {
     settled: Vec<Settlement>,
     held: Vec<HeldJob>,
-    /// Jobs that were found at the head of their lanes after their deadline.
+    /// Jobs at the head of their lanes whose deadline has passed.
     overdue: Vec<JobId>,
 }
 
-/// Where a unit has the jobs from that were worked on.
+/// The source of the jobs that a unit of work reports on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// From their holder, who wrote them last. If somebody changed one of them since, its version refuses the unit.
+    /// The copy of the holder, who wrote the job last. If the job has changed since, its version check fails the unit.
     HeldCopy,
-    /// From the store.
+    /// The job is read from the store.
     Store,
 }
 
 impl Worker {
-    /// Writes what was reported of jobs it holds and takes up to `limit` jobs, in as few units of work as can be: one,
-    /// unless it fails. A unit that fails is run again in halves, so that one bad job does not keep back others; one that
-    /// may have been committed is repeated, and the fences make it find the first. Reports that cannot be written
-    /// together with others are written in units of their own.
+    /// Writes the reports of held jobs and claims up to `limit` jobs, in one unit of work if possible. If the unit
+    /// fails, it is run again in halves, so that one job cannot block the others. If the outcome of a commit is
+    /// unknown, the unit is repeated; the fences make this safe. Reports that cannot be combined with others get units
+    /// of their own.
     pub async fn commit(&self, finished: &[Finished], limit: u32) -> Committed {
         let unit = match self.try_unit(finished, limit).await {
             Ok(unit) => unit,
@@ -88,7 +88,7 @@ impl Worker {
         }
     }
 
-    /// The reports in halves, a single one in a unit of its own.
+    /// Writes the reports in two halves, and a single report in a unit of its own.
     async fn commit_apart(&self, finished: &[Finished], limit: u32) -> Committed {
         if let [one] = finished {
             let settled = vec![self.settle(one).await];
@@ -104,7 +104,7 @@ impl Worker {
         both
     }
 
-    /// Stops what was found at the head of a lane after its deadline.
+    /// Stops the overdue jobs that a claim found at the head of their lanes.
     async fn stop_overdue(&self, overdue: &[JobId]) -> Result<()> {
         if !overdue.is_empty() {
             let store = self.store.as_ref();
@@ -135,7 +135,7 @@ impl Worker {
         }
     }
 
-    /// One run: a conflict is answered with smaller units, not with a repetition.
+    /// Runs the unit of work once. The caller answers a conflict with smaller units instead of a repetition.
     async fn run_unit(&self, finished: &[Finished], limit: u32, source: Source) -> Result<Unit> {
         let mut uow = self.store.begin(Mode::ReadCommitted).await?;
         match self.unit(uow.as_mut(), finished, limit, source).await {
@@ -150,7 +150,8 @@ impl Worker {
         }
     }
 
-    /// Reports first: they free lanes and slots. All rows of a table are written at once.
+    /// Writes the reports first, because they free lanes and slots. Then plans the claims, and writes all rows of a
+    /// table together.
     async fn unit(
         &self,
         uow: &mut dyn UnitOfWork,
@@ -196,7 +197,7 @@ impl Worker {
         })
     }
 
-    /// Reads the holds that keep jobs from being claimed in whatever lane, unless nothing is to be claimed.
+    /// Reads the holds on all jobs and on kinds. Returns none if nothing is to be claimed.
     async fn read_wide_holds(
         &self,
         uow: &mut dyn UnitOfWork,
@@ -208,7 +209,7 @@ impl Worker {
         holds_on(uow, wide_scopes(&self.kinds)).await
     }
 
-    /// What each report changes, or what becomes of it otherwise.
+    /// Returns the change of each report, or its result if no change is to be written here.
     async fn plan_reports(
         &self,
         uow: &mut dyn UnitOfWork,
@@ -230,7 +231,7 @@ impl Worker {
             let (claimed, reports) = (&finished.claimed, &finished.reports);
             match plan(&self.cx, &self.actor, job, claimed, reports, now) {
                 _ if !finished.in_batch => Err(Settlement::Alone),
-                // It opens a dead letter.
+                // The failure of a job opens a dead letter.
                 Planned::Change(change) if change.after.status == JobStatus::Failed => {
                     Err(Settlement::Alone)
                 }
@@ -243,8 +244,8 @@ impl Worker {
     }
 }
 
-/// Locks the lanes of changes of hands or status. A change whose lane another unit has locked is written alone, so that
-/// the others need not wait.
+/// Locks the lanes of all changes of a fence. A change whose lane another unit has locked is written alone, so that the
+/// others need not wait.
 async fn lock_lanes(
     uow: &mut dyn UnitOfWork,
     planned: Vec<Result<Change, Settlement>>,

@@ -1,4 +1,4 @@
-//! Taking jobs to work on.
+//! Claiming jobs, checking claims, and prolonging leases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::provisioning::{
     Report, Trigger,
 };
 
-/// How many lanes whose time has come are moved into the order of a claim at once.
+/// Maximum number of lanes that one call of [`promote`] makes ready.
 const MOST_DUE: u32 = 256;
 
-/// A job that a worker holds: every write it makes names both.
+/// Identifies a claim of a job. Every write by the holder contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claimed {
-    /// The job.
+    /// The id of the claimed job.
     pub job_id: JobId,
-    /// The fence it was given.
+    /// The fence of the job after the claim.
     pub fence: i64,
 }
 
-/// A job that a worker holds, as it stands: with the intent to work on its current step stored, unless the step is not
-/// known here or there is none.
+/// A job that a worker holds. The start of its current step is already stored, unless this process does not know the
+/// step or no step is left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldJob {
-    /// What its holder names in every write.
+    /// Identifies the claim in every write by the holder.
     pub claimed: Claimed,
     pub(super) job: Arc<Stored<Job>>,
 }
@@ -48,12 +48,12 @@ impl HeldJob {
     }
 }
 
-/// What a claim found.
+/// The result of looking for jobs to claim.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The claims; their lanes are in the set and have not followed yet.
+    /// The claims to write. Their lanes are in the set of lanes, but not updated yet.
     pub changes: Vec<Change>,
-    /// Jobs at the head of their lanes that are to be stopped instead, because their deadline has passed.
+    /// Jobs at the head of their lanes whose deadline has passed. They have to be stopped instead.
     pub overdue: Vec<JobId>,
 }
 
@@ -61,8 +61,7 @@ pub(super) struct Found {
 struct Candidate {
     order: (i64, Timestamp, LaneKey),
     head: Option<JobId>,
-    /// As it was found in the order in which lanes are claimed, and locked; `None` when a report of this unit has made it
-    /// ready.
+    /// The lane as read and locked; `None` if a report in this unit of work has made it ready.
     stored: Option<Stored<JobLane>>,
 }
 
@@ -77,13 +76,15 @@ impl Candidate {
 }
 
 impl Worker {
-    /// Finds up to `limit` jobs to take, with the intent to begin them: the heads of lanes that are ready and not held, of
-    /// kinds this process knows. Fair between lanes, in order within one; its cost grows with the number of jobs taken,
-    /// not with that of lanes. `lanes` have followed the jobs that were `moved` by this unit, and were settled; the lanes
-    /// of the claims join them. `wide` are the holds on everything and on kinds.
+    /// Finds up to `limit` jobs to claim and plans the start of their first steps. These are the heads of ready lanes
+    /// that no hold applies to, of registered kinds. Lanes take turns, and jobs of one lane keep their order. The cost
+    /// grows with the number of claimed jobs, not with the number of lanes.
+    ///
+    /// `lanes` must be updated for the jobs that were `moved` in this unit of work, and settled; the lanes of the
+    /// claims are added to it. `wide` are the holds on all jobs and on kinds.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub(super) async fn find_claims(
         &self,
         uow: &mut dyn UnitOfWork,
@@ -103,7 +104,8 @@ impl Worker {
         }
         let mut heads = heads_of(uow, &candidates).await?;
         let mut found = Found::default();
-        let (mut kept, mut astray, mut late) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut lanes_to_write, mut stale_lanes, mut overdue_lanes) =
+            (Vec::new(), Vec::new(), Vec::new());
         for Candidate {
             head,
             stored,
@@ -113,8 +115,8 @@ impl Worker {
             let head = head.and_then(|head| heads.remove(&head));
             if let Some(job) = head.as_ref().filter(|job| job.deadline_at < now) {
                 found.overdue.push(job.id.clone());
-                late.push(lane);
-                kept.extend(stored);
+                overdue_lanes.push(lane);
+                lanes_to_write.extend(stored);
                 continue;
             }
             let change = head.and_then(|job| {
@@ -123,17 +125,17 @@ impl Worker {
                 change.lease = Some(self.lease_of(&change.after, now));
                 Some(change)
             });
-            // Of a lane that is not written yet the next jobs cannot be looked up: the next claim meets it again.
+            // The next jobs of a lane that is not written yet cannot be queried; a later claim handles such a lane.
             match change {
-                Some(_) => kept.extend(stored),
-                None => astray.extend(stored),
+                Some(_) => lanes_to_write.extend(stored),
+                None => stale_lanes.extend(stored),
             }
             found.changes.extend(change);
         }
-        put_right(uow, astray, now).await?;
-        lanes.extend(Lanes::of(uow, kept).await?);
-        // A job that cannot be stopped must not block the lanes after its own.
-        for lane in &late {
+        put_right(uow, stale_lanes, now).await?;
+        lanes.extend(Lanes::of(uow, lanes_to_write).await?);
+        // If stopping the job fails, the lane goes to the end of the order, so that it does not block other lanes.
+        for lane in &overdue_lanes {
             if let Some(lane) = lanes.get_mut(lane) {
                 lane.last_claimed_at = now;
             }
@@ -151,7 +153,8 @@ impl Worker {
     }
 }
 
-/// The first lanes of the order: of those that are ready in the store and those of `lanes` that have just become so.
+/// Returns the first claimable lanes in claim order: ready lanes from the store, and those of `lanes` that have just
+/// become ready.
 async fn candidates(
     uow: &mut dyn UnitOfWork,
     names: &[String],
@@ -161,7 +164,7 @@ async fn candidates(
 ) -> Result<Vec<Candidate>> {
     let mut ready = ready_lanes(uow, names, limit).await?;
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
-    // While there is more to do than there are slots, the timers see to it.
+    // If enough lanes are ready, the timers promote the due ones.
     if ready.len() < most && promote(uow).await? > 0 {
         ready = ready_lanes(uow, names, limit).await?;
     }
@@ -180,7 +183,7 @@ async fn candidates(
     Ok(all)
 }
 
-/// The claim and, in the same move of the row, the intent to work on the first step.
+/// Returns the claim and the start of the first step, which are written together.
 fn begin(kinds: &Kinds, job: &Job) -> Vec<Trigger> {
     let mut triggers = vec![Trigger::Claim];
     if let Some(step) = startable(kinds, job, job.current_step()) {
@@ -189,20 +192,20 @@ fn begin(kinds: &Kinds, job: &Job) -> Vec<Trigger> {
     triggers
 }
 
-/// The step, if it is one that is known here.
+/// Returns the step if this process knows it.
 pub(super) fn startable(kinds: &Kinds, job: &Job, step: Option<usize>) -> Option<usize> {
     let (step, kind) = (step?, kinds.get(&job.kind)?);
     AnyKind::has_step(kind, &job.steps.get(step)?.name).then_some(step)
 }
 
-/// The scopes of holds that keep jobs of these kinds from being claimed in whatever lane.
+/// Returns the hold scopes that affect jobs of these kinds in every lane.
 pub(super) fn wide_scopes(kinds: &Kinds) -> Vec<HoldScope> {
     let mut scopes = vec![HoldScope::All];
     scopes.extend(kinds.names().into_iter().map(HoldScope::Kind));
     scopes
 }
 
-/// The kinds that no hold on everything or on a kind keeps back.
+/// Returns the kinds to which none of the holds on all jobs or on a kind applies.
 fn claimable_kinds(kinds: &Kinds, wide: &[Stored<JobHold>]) -> Vec<String> {
     let mut names = kinds.names();
     for hold in wide {
@@ -215,7 +218,7 @@ fn claimable_kinds(kinds: &Kinds, wide: &[Stored<JobHold>]) -> Vec<String> {
     names
 }
 
-/// Moves lanes whose time has come into the order in which lanes are claimed; answers how many.
+/// Makes lanes ready whose `ready_at` has passed, and returns their number.
 pub(super) async fn promote(uow: &mut dyn UnitOfWork) -> Result<usize> {
     let now = uow.now().await?;
     let due = JobLaneQuery::DueAt(now);
@@ -228,8 +231,8 @@ pub(super) async fn promote(uow: &mut dyn UnitOfWork) -> Result<usize> {
     Ok(promoted)
 }
 
-/// The first lanes of the order whose heads are of these kinds. As a rule those are the first of all; only when others
-/// stand before them is each kind asked for by itself, so that they need not be passed one by one.
+/// Returns the first ready lanes whose heads are of these kinds, in claim order. Usually all first lanes match. Only if
+/// some do not, each kind is queried separately, so that lanes of unknown kinds need not be skipped one by one.
 async fn ready_lanes(
     uow: &mut dyn UnitOfWork,
     names: &[String],
@@ -252,7 +255,7 @@ async fn ready_lanes(
     Ok(lanes)
 }
 
-/// Where a lane stands in the order in which lanes are claimed.
+/// Returns the sort key of a lane in the order of claims.
 fn order_of(lane: &JobLane) -> (i64, Timestamp, LaneKey) {
     let key = lane.lane.clone();
     (lane.head_priority(), lane.last_claimed_at, key)
@@ -268,7 +271,7 @@ async fn heads_of(
     Ok(jobs.into_iter().map(|job| (job.id.clone(), job)).collect())
 }
 
-/// Lanes that name a job which cannot be claimed: rather than meet them again, they are told what is queued.
+/// Refills the caches of lanes whose cached head cannot be claimed, so that the next claim does not find the same head.
 async fn put_right(
     uow: &mut dyn UnitOfWork,
     lanes: Vec<Stored<JobLane>>,
@@ -288,20 +291,20 @@ async fn put_right(
     Ok(())
 }
 
-/// Tells whether the job still runs under the fence it was claimed with. A lease exists exactly while the job runs, with
-/// its fence; its row is the smaller one.
+/// Returns whether the job still runs under the fence of the claim. Reads the lease, which exists exactly while the job
+/// runs and is smaller than the job.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(super) async fn is_held(uow: &mut dyn UnitOfWork, job: &Claimed) -> Result<bool> {
     let lease = unowned::<JobLease>(uow).find(&job.job_id).await?;
     Ok(lease.is_some_and(|lease| lease.fence == job.fence))
 }
 
-/// As [`is_held`] of each of these jobs, by one read.
+/// Returns for each claim whether the job still runs under its fence, using one query.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(super) async fn are_held(uow: &mut dyn UnitOfWork, jobs: &[Claimed]) -> Result<Vec<bool>> {
     let ids: Vec<&str> = jobs.iter().map(|job| job.job_id.as_str()).collect();
     let leases = unowned::<JobLease>(uow).get_many(&ids).await?;
@@ -311,10 +314,11 @@ pub(super) async fn are_held(uow: &mut dyn UnitOfWork, jobs: &[Claimed]) -> Resu
     Ok(jobs.iter().map(is_held).collect())
 }
 
-/// Prolongs the leases of these jobs by so much from now, all at once, and answers those that are no longer the owner's. Touches no job.
+/// Extends the leases of these claims to `lasts` from now, all at once. Returns the claims that the owner has lost.
+/// Does not write any job.
 ///
 /// # Errors
-/// When the store failed; nothing was prolonged.
+/// Only those of the store; no lease is extended then.
 pub(super) async fn heartbeat(
     uow: &mut dyn UnitOfWork,
     owner: &str,

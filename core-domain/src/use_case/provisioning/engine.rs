@@ -1,7 +1,6 @@
-//! The engine: takes a job and works on its steps until the job is no longer its own.
+//! The engine: a worker claims jobs and executes their steps.
 //!
-//! It needs no runtime. What only a runtime can do (time limits, cutting off, catching a panic) is asked of a
-//! [`Supervisor`].
+//! It does not depend on a runtime. Time limits, cancellation and catching panics are delegated to a [`Supervisor`].
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -24,23 +23,77 @@ use crate::kernel::{Context, Entropy, Error, Result, StoreError, Stored, secret_
 use crate::port::{Blobs, Infrastructure, Mode, Store, UnitOfWork, transact, transact_in};
 use crate::provisioning::{Actor, Job, JobQuery, JobStatus, LEASE, Report, Trigger};
 
-/// How often the queue is to be looked at when nobody calls.
+/// Interval between two polls of the queue without a notification.
 const POLL: Duration = Duration::from_secs(1);
 
+/// A worker: claims jobs of registered kinds and executes them. Cloning it is cheap.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) infrastructure: Arc<dyn Infrastructure>,
+    pub(super) blobs: Arc<dyn Blobs>,
+    pub(super) kinds: Arc<Kinds>,
+    pub(super) cx: Context,
+    pub(super) actor: Actor,
+    pub(super) lease: Duration,
+}
+
 impl Worker {
-    /// Takes up to `limit` jobs, each with the intent to work on its first step.
+    /// Creates a worker with a random owner id.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        infrastructure: Arc<dyn Infrastructure>,
+        blobs: Arc<dyn Blobs>,
+        kinds: Arc<Kinds>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        let actor = Actor::worker(&secret_token(entropy.as_ref(), 22));
+        Self {
+            store,
+            infrastructure,
+            blobs,
+            kinds,
+            cx: Context::system(entropy),
+            actor,
+            lease: LEASE,
+        }
+    }
+
+    /// Returns the worker with another lease duration than [`LEASE`].
+    #[must_use]
+    pub const fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Returns the duration of its leases, counted from the claim or the latest heartbeat.
+    #[must_use]
+    pub const fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    /// Returns the owner id in its leases.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.actor.id
+    }
+}
+
+impl Worker {
+    /// Claims up to `limit` jobs and stores the start of their first steps.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn claim(&self, limit: u32) -> Result<Vec<Claimed>> {
         let taken = self.commit(&[], limit).await.taken?;
         Ok(taken.into_iter().map(|held| held.claimed).collect())
     }
 
-    /// Prolongs leases; answers those that are lost.
+    /// Extends the leases of these claims. Returns the claims that are lost.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn heartbeat(&self, held: &[Claimed]) -> Result<Vec<Claimed>> {
         transact_in(Mode::ReadCommitted, self.store.as_ref(), |uow, _| {
             Box::pin(claim::heartbeat(uow, self.owner(), self.lease, held))
@@ -48,27 +101,26 @@ impl Worker {
         .await
     }
 
-    /// Tells whether the job still runs under the fence it was claimed with, by a read of the store that begins after the
-    /// call.
+    /// Returns whether the job still runs under the fence of the claim. The store is read after the call starts.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn is_held(&self, job: &Claimed) -> Result<bool> {
         let mut uow = self.store.begin(Mode::Auto).await?;
         claim::is_held(uow.as_mut(), job).await
     }
 
-    /// As [`Worker::is_held`] of each of these jobs, by one read.
+    /// Works like [`Worker::is_held`] for several claims, using one query.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn are_held(&self, jobs: &[Claimed]) -> Result<Vec<bool>> {
         let mut uow = self.store.begin(Mode::Auto).await?;
         claim::are_held(uow.as_mut(), jobs).await
     }
 
-    /// How long to wait before looking at the queue when nobody calls: a second, give or take a fifth, so that processes
-    /// do not come in step.
+    /// Returns the time to wait before polling the queue without a notification: 1 second ± 20 %. The jitter prevents
+    /// processes from polling at the same time.
     #[must_use]
     pub fn poll_pause(&self) -> Duration {
         let mut random = [0; 1];
@@ -76,35 +128,35 @@ impl Worker {
         POLL * 4 / 5 + POLL * 2 / 5 * u32::from(random[0]) / 255
     }
 
-    /// Wakes what has waited long enough, takes back what a vanished worker held, stops what is overdue.
+    /// Wakes jobs whose wait has ended, takes back jobs with expired leases and stops overdue jobs.
     ///
     /// # Errors
-    /// When the store failed; what was done before stays done.
+    /// Returns the first error. The other jobs are handled nevertheless, unless the store is unavailable.
     pub async fn run_timers(&self) -> Result<TimerStats> {
         timers::run_timers(&self.cx, self.store.as_ref(), &self.kinds).await
     }
 
-    /// How long to wait before the timers are run again when nobody calls: until something is due, and at most as long as
-    /// [`Worker::poll_pause`].
+    /// Returns the time to wait before the timers run again without a notification: until the next job or lane is due,
+    /// but at most [`Worker::poll_pause`].
     pub async fn timer_pause(&self) -> Duration {
         let poll = self.poll_pause();
-        // Without an answer of the store it is looked at again later.
+        // If the store fails, wait for the full interval.
         let next = timers::next_due(self.store.as_ref(), poll).await;
         next.ok().flatten().unwrap_or(poll)
     }
 
-    /// Takes back all running jobs of a store that only this process uses; answers how many.
+    /// Takes back all running jobs of a store that only this process uses. Returns their number.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn recover(&self) -> Result<usize> {
         timers::recover(&self.cx, self.store.as_ref(), &self.kinds).await
     }
 
-    /// Takes one job, if there is one, and works on it until it leaves `RUNNING`.
+    /// Claims one job, if there is one, and executes it until it leaves `RUNNING`.
     ///
     /// # Errors
-    /// When the store failed; the job is taken back when its lease ends.
+    /// Only those of the store; the job is then taken back when its lease expires.
     pub async fn run_one(&self, supervisor: &dyn Supervisor) -> Result<Outcome> {
         match self.commit(&[], 1).await.taken?.pop() {
             Some(held) => self.run_held(held, supervisor).await,
@@ -112,10 +164,10 @@ impl Worker {
         }
     }
 
-    /// Works on a job it has taken, until it leaves `RUNNING`.
+    /// Executes a claimed job until it leaves `RUNNING`.
     ///
     /// # Errors
-    /// When the store failed; the job is taken back when its lease ends.
+    /// Only those of the store; the job is then taken back when its lease expires.
     pub async fn run(&self, claimed: &Claimed, supervisor: &dyn Supervisor) -> Result<Outcome> {
         match self.read(claimed).await? {
             Some(held) => self.run_held(held, supervisor).await,
@@ -148,10 +200,11 @@ impl Worker {
         Ok(job.filter(|job| is_held(job)).map(HeldJob::new))
     }
 
-    /// Writes what was reported of a job in a unit of its own. A refusal of the domain is a failure of the step.
+    /// Writes the reports of one attempt in a unit of work of its own. If the domain refuses an output, reports this as
+    /// a failure of the step instead.
     ///
     /// # Errors
-    /// When the store failed; the job is taken back when its lease ends.
+    /// Only those of the store; the job is then taken back when its lease expires.
     pub async fn settle(&self, finished: &Finished) -> Result<LeaseState> {
         let (claimed, found) = (&finished.claimed, finished.found.as_ref());
         let error = match self.write(claimed, &finished.reports, found).await {
@@ -165,12 +218,12 @@ impl Worker {
         }
     }
 
-    /// One write of the holder of a job, with all that follows from it. When the store does not say whether it happened,
-    /// it is repeated: the fence makes the second one find the first. So is one that met conflicts alone, for a job that
-    /// is let go costs an attempt.
+    /// Writes one report about a held job with all its consequences. If the outcome of the write is unknown, it is
+    /// repeated; the fence makes the repetition safe. Conflicts are retried as well, because losing the job would cost
+    /// an attempt.
     ///
     /// # Errors
-    /// When the report is about another step than the current one, the domain refused an output, or the store failed.
+    /// Returns an error if the report is not about the current step, or if the domain refuses an output.
     pub async fn report(&self, claimed: &Claimed, report: Report) -> Result<LeaseState> {
         let report = Trigger::Work(claimed.fence, report);
         self.write(claimed, std::slice::from_ref(&report), None)
@@ -208,109 +261,55 @@ impl Worker {
     }
 }
 
-/// What became of a job that was worked on.
+/// The result of working on a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There was nothing to do.
+    /// No job could be claimed.
     Idle,
-    /// It left `RUNNING` for this status.
+    /// The job left `RUNNING` and has this status.
     Left(JobStatus),
-    /// It was taken away.
+    /// The job was taken from the worker.
     LeaseLost,
 }
 
-/// A worker: takes jobs of the kinds it knows and works on them. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Worker {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) infrastructure: Arc<dyn Infrastructure>,
-    pub(super) blobs: Arc<dyn Blobs>,
-    pub(super) kinds: Arc<Kinds>,
-    pub(super) cx: Context,
-    pub(super) actor: Actor,
-    pub(super) lease: Duration,
-}
-
-impl Worker {
-    /// A worker with an owner id of its own, generated at random.
-    #[must_use]
-    pub fn new(
-        store: Arc<dyn Store>,
-        infrastructure: Arc<dyn Infrastructure>,
-        blobs: Arc<dyn Blobs>,
-        kinds: Arc<Kinds>,
-        entropy: Arc<dyn Entropy>,
-    ) -> Self {
-        let actor = Actor::worker(&secret_token(entropy.as_ref(), 22));
-        Self {
-            store,
-            infrastructure,
-            blobs,
-            kinds,
-            cx: Context::system(entropy),
-            actor,
-            lease: LEASE,
-        }
-    }
-
-    /// The same, with leases that last this long from a claim or a heartbeat instead of [`LEASE`].
-    #[must_use]
-    pub const fn with_lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
-        self
-    }
-
-    /// How long its leases last from a claim or a heartbeat.
-    #[must_use]
-    pub const fn lease(&self) -> Duration {
-        self.lease
-    }
-
-    /// The owner id in its leases.
-    #[must_use]
-    pub fn owner(&self) -> &str {
-        &self.actor.id
-    }
-}
-
-/// One attempt of a step.
+/// The future of one attempt of a step.
 pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, StepError>> + Send + 'a>>;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepEnd {
-    /// By itself.
+    /// The attempt returned a result.
     Finished(Result<Value, StepError>),
-    /// It took longer than allowed, and was cut off.
+    /// The attempt exceeded its time limit and was cancelled.
     TimedOut,
-    /// It panicked.
+    /// The attempt panicked.
     Panicked,
-    /// The lease is lost; it was cut off.
+    /// The lease was lost and the attempt was cancelled.
     LeaseLost,
-    /// The process stops; it was cut off.
+    /// The process stops and the attempt was cancelled.
     Stopping,
 }
 
-/// What the engine asks of the runtime around it.
+/// The services that the engine needs from the runtime.
 #[async_trait]
 pub trait Supervisor: Send + Sync {
-    /// Runs the attempt, for at most this long and only while the job is ours.
+    /// Runs the attempt, at most for `limit` and only while the worker holds the job.
     async fn attempt(&self, job: &Claimed, limit: Duration, work: StepFuture<'_>) -> StepEnd;
 
-    /// Tells whether the job is still held, by a read of the store that begins after the call: see [`Worker::is_held`].
-    /// Questions that are asked at the same time may be answered by one read.
+    /// Returns whether the job is still held; see [`Worker::is_held`]. The store is read after the call starts. One
+    /// query may serve several concurrent calls.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     async fn is_held(&self, worker: &Worker, job: &Claimed) -> Result<bool> {
         worker.is_held(job).await
     }
 
-    /// Tells whether the process is about to stop: no new step is begun then.
+    /// Returns whether the process is about to stop. If so, no new step is started.
     fn is_stopping(&self) -> bool;
 }
 
-/// No limits, no stop: for tests and for embedders that run a job to its end.
+/// A supervisor without limits that never stops, for tests and for embedding applications that run a job to its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unsupervised;
 
@@ -325,14 +324,25 @@ impl Supervisor for Unsupervised {
     }
 }
 
-/// How many of the newest jobs are looked at.
+/// Checks that a worker still holds a job.
+#[async_trait]
+pub(super) trait Guard: Debug + Send + Sync {
+    /// Reads the fence from the store. The read starts after the call.
+    ///
+    /// # Errors
+    /// [`StepError::LeaseLost`] if the worker no longer holds the job; another error if the fence could not be read.
+    async fn check(&self) -> Result<(), StepError>;
+}
+
+/// Maximum number of completed jobs used for an estimate.
 const SAMPLE: u32 = 20;
 
-/// How long a job of a kind is said to take before there was any.
+/// Estimate for a kind without completed jobs.
 const FIRST_ESTIMATE: Duration = Duration::from_secs(30);
 
-/// How many seconds a job of one of the [`TIMED_KINDS`](crate::provisioning::TIMED_KINDS) takes from its start to its end,
-/// retries and their pauses included: the median of the newest that completed by themselves, rounded up, at least 1.
+/// Returns the estimated run time in seconds of a job of one of the [`TIMED_KINDS`](crate::provisioning::TIMED_KINDS),
+/// from start to end, including retries and their delays. It is the median of the newest jobs that completed without
+/// force, rounded up, at least 1. Without such jobs it is 30.
 pub(in crate::use_case) async fn estimated_seconds(
     uow: &mut dyn UnitOfWork,
     kind: &'static str,
@@ -347,7 +357,7 @@ fn run_time(job: &Stored<Job>) -> Option<Duration> {
     Some(job.finished_at?.since(job.started_at?))
 }
 
-/// The one in the middle; the mean of the two in the middle of an even number.
+/// Returns the middle value, or the mean of the two middle values if their number is even.
 fn median(mut durations: Vec<Duration>) -> Option<Duration> {
     durations.sort_unstable();
     let middle = durations.len() / 2;
@@ -361,16 +371,6 @@ fn median(mut durations: Vec<Duration>) -> Option<Duration> {
 fn whole_seconds(duration: Duration) -> i64 {
     let seconds = duration.as_millis().div_ceil(1_000).max(1);
     i64::try_from(seconds).unwrap_or(i64::MAX)
-}
-
-/// Makes sure that a job is still its holder's.
-#[async_trait]
-pub(super) trait Guard: Debug + Send + Sync {
-    /// Reads the fence from the store, after the call.
-    ///
-    /// # Errors
-    /// [`StepError::LeaseLost`] when it is not, another one when that could not be read.
-    async fn check(&self) -> Result<(), StepError>;
 }
 
 #[cfg(test)]

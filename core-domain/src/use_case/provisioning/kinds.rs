@@ -1,4 +1,4 @@
-//! The kinds a process knows.
+//! The registry of the job kinds that a process knows.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -16,42 +16,42 @@ use crate::kernel::{Error, Result};
 use crate::port::UnitOfWork;
 use crate::provisioning::{Job, LanePlace, Step, is_undo_kind, undo_of};
 
-/// Why kinds cannot be used together.
+/// Why a kind cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KindError {
-    /// Two kinds have one name.
-    #[error("two kinds of jobs are called {0}")]
+    /// A kind with this name is already registered.
+    #[error("the job kind {0} is registered twice")]
     DuplicateKind(String),
-    /// The name ends as those of the kinds do that undo others.
-    #[error("the name {0} is that of a kind that undoes another one")]
+    /// The name has the suffix `.undo`, which is reserved for undo kinds.
+    #[error("the name {0} is reserved for an undo kind")]
     ReservedName(&'static str),
-    /// Two steps of a kind have one name.
-    #[error("the kind {kind} has two steps called {step}")]
+    /// Two steps of the kind have the same name.
+    #[error("the job kind {kind} has two steps named {step}")]
     DuplicateStep {
-        /// The kind.
+        /// The name of the kind.
         kind: &'static str,
-        /// The step.
+        /// The name of the step.
         step: &'static str,
     },
 }
 
-/// The kinds a process knows, by name. Jobs of other kinds are left to processes that know them. Who knows a kind with
-/// steps that can be undone knows the kind that undoes them as well.
+/// The job kinds that a process knows, by name. Jobs of other kinds are left to processes that know them. Registering a
+/// kind with steps that can be undone also registers its undo kind.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds(BTreeMap<String, Arc<dyn AnyKind>>);
 
 impl Kinds {
-    /// No kinds yet.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a kind.
+    /// Registers a kind.
     ///
     /// # Errors
-    /// [`KindError`] when its name is taken or ends in `.undo`, or two of its steps have one name.
+    /// [`KindError`] if the name is already registered or ends in `.undo`, or if two steps have the same name.
     pub fn with<K: JobKind>(self, kind: K) -> Result<Self, KindError> {
         if is_undo_kind(K::NAME) {
             return Err(KindError::ReservedName(K::NAME));
@@ -85,7 +85,7 @@ impl Kinds {
         Ok(self)
     }
 
-    /// Tells whether the kind of this name is known.
+    /// Returns whether a kind with this name is registered.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         self.0.contains_key(name)
@@ -95,7 +95,7 @@ impl Kinds {
         self.0.get(name).map(AsRef::as_ref)
     }
 
-    /// All names.
+    /// Returns the names of all kinds, including undo kinds.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
@@ -108,23 +108,23 @@ pub(super) trait AnyKind: Debug + Send + Sync {
     fn deadline(&self) -> Duration;
     fn has_step(&self, name: &str) -> bool;
 
-    /// Whether its hooks write anything.
+    /// Returns whether the kind has hooks.
     fn has_hooks(&self) -> bool;
 
-    /// Whether the end of this step writes anything besides the job.
+    /// Returns whether the end of this step writes anything besides the job.
     fn records(&self, step: &str) -> bool;
 
-    /// Whether a cancelled job takes the effect of this step back.
+    /// Returns whether cancelling a job undoes this step.
     fn undoes(&self, step: &str) -> bool;
 
-    /// How long one attempt of any of its steps may take.
+    /// Returns the longest timeout of all steps.
     fn longest_timeout(&self) -> Duration;
 
-    /// Reads the input of a job, once for all that is done with it. For a kind that undoes it is the job that is undone.
+    /// Decodes the input of a job once, for all later calls. For an undo kind, `job` is the undone job.
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>>;
 }
 
-/// A job of a kind that is known, with its input.
+/// A job of a known kind with its decoded input.
 #[async_trait]
 pub(super) trait OpenJob: Send + Sync {
     fn timeout(&self, step: &str) -> Duration;
@@ -133,7 +133,7 @@ pub(super) trait OpenJob: Send + Sync {
         step: &str,
         ports: StepPorts<'_>,
     ) -> Result<Observation<Value>, StepError>;
-    /// Makes the effect, provided the job is still ours.
+    /// Creates the effect, after checking that this worker still holds the job.
     async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError>;
     async fn record(
         &self,
@@ -204,7 +204,7 @@ pub(super) struct Opened<'a, K: JobKind> {
 impl<'a, K: JobKind> Opened<'a, K> {
     pub(super) fn new(registered: &'a Registered<K>, job: &'a Job) -> Result<Self> {
         let input = K::Input::deserialize(&job.input).map_err(|error| {
-            let message = format!("is not that of {}: {error}", K::NAME);
+            let message = format!("is not valid for the job kind {}: {error}", K::NAME);
             Error::invalid("input", "invalid", message)
         })?;
         Ok(Self {
@@ -220,11 +220,14 @@ impl<'a, K: JobKind> Opened<'a, K> {
 
     pub(super) fn step(&self, name: &str) -> Result<&dyn ErasedStep<K>, StepError> {
         self.find(name).ok_or_else(|| {
-            StepError::permanent("UNKNOWN_STEP", format!("{}: no step {name}", K::NAME))
+            StepError::permanent(
+                "UNKNOWN_STEP",
+                format!("the job kind {} has no step {name}", K::NAME),
+            )
         })
     }
 
-    /// The step as the job has it.
+    /// Returns the stored step with this name.
     pub(super) fn stored(&self, name: &str) -> Option<&Step> {
         self.job.steps.iter().find(|step| step.name == name)
     }
@@ -319,7 +322,7 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
     }
 }
 
-/// The item in the name of a step.
+/// Returns the item in the name of a step.
 fn item_of(step: &str) -> Option<&str> {
     step.split_once(':').map(|(_, item)| item)
 }

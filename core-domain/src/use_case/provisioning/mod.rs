@@ -1,8 +1,8 @@
-//! Provisioning: queueing, claiming and moving jobs, holds, and what operators do to jobs.
+//! Use cases of provisioning: creating, executing and operating jobs, and holds on jobs.
 //!
-//! A kind of job is declared with [`JobKind`]; [`enqueue`] queues one, [`Worker`] works on it. Every change of a job goes
-//! through one function, which asks the state machine and writes the job, its lease, its lane, its history and its dead
-//! letter in the caller's unit of work.
+//! A kind of job implements [`JobKind`]; [`enqueue`] creates a job and [`Worker`] executes it. Every change of a job
+//! goes through one function. It asks the state machine and writes the job, its lease, its lane, its history and its
+//! dead letter in the caller's unit of work.
 
 mod attempt;
 mod batch;

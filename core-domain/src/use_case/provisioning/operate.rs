@@ -1,5 +1,5 @@
-//! The operators' grip on jobs: retry, cancel, force-complete, replay. They commit at once, whatever a worker is doing;
-//! the worker finds out at its next write or heartbeat.
+//! Operations on jobs for operators: retry, cancel, force-complete and replay. They commit without waiting for the
+//! worker that executes the job. The worker notices at its next write or heartbeat.
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -15,11 +15,12 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger};
 
-/// Lets a failed job go on at its first unfinished step, or makes a queued or waiting one run now.
+/// Retries a failed job from its first unfinished step, or makes a queued or waiting job run now.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it runs or has completed, while it is being undone, or when it undoes a job that has
-/// gone on since.
+/// - `NOT_FOUND` if the job does not exist.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the job.
+/// - `INVALID_STATE` if the job runs, has completed or is being undone, or if it undoes a job that was continued since.
 pub async fn retry(
     cx: &Context,
     scope: &OperatorScope,
@@ -30,10 +31,13 @@ pub async fn retry(
     operate(cx, scope, uow, kinds, job, Trigger::Retry, "job.retried").await
 }
 
-/// Stops a job. What it has done is undone by a job of its own, as far as its kind declares that.
+/// Cancels a job. If its kind declares steps that can be undone, an undo job is created for them. Default of `reason`:
+/// `cancelled by operator`.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it has ended.
+/// - `NOT_FOUND` if the job does not exist.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the job.
+/// - `INVALID_STATE` if the job has ended.
 pub async fn cancel(
     cx: &Context,
     scope: &OperatorScope,
@@ -52,10 +56,12 @@ pub async fn cancel(
     Ok(after)
 }
 
-/// Declares a job done, with the outputs it has.
+/// Completes a job by force, with the outputs it has so far.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it has completed, or while it is being undone.
+/// - `NOT_FOUND` if the job does not exist.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the job.
+/// - `INVALID_STATE` if the job has completed or is being undone.
 pub async fn force_complete(
     cx: &Context,
     scope: &OperatorScope,
@@ -67,11 +73,13 @@ pub async fn force_complete(
     operate(cx, scope, uow, kinds, job, trigger, "job.force_completed").await
 }
 
-/// Queues the job of a dead letter again; the same job, with one more replay on its record.
+/// Queues the failed job of a dead letter again and increases its replay count.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VERSION_CONFLICT` for another version of the entry; `INVALID_STATE` as for [`retry`];
-/// `DLQ_ENTRY_NOT_REPLAYABLE` when the entry does not wait or its job has not stopped.
+/// - `NOT_FOUND` if the dead letter or its job does not exist.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the dead letter.
+/// - `INVALID_STATE` as for [`retry`].
+/// - `DLQ_ENTRY_NOT_REPLAYABLE` if the dead letter is not pending or its job has not failed.
 pub async fn replay(
     cx: &Context,
     scope: &OperatorScope,
@@ -115,9 +123,9 @@ async fn operate(
 /// Maximum number of jobs that one unit of work cancels.
 const MAX_CANCELLED: usize = 100;
 
-/// Cancels a portion of the unfinished jobs of a platform as the caller, oldest first, except the job `own`. Returns `true`
-/// if there are more. Does not undo them: the removal of the platform deletes everything. For the same reason, skips the
-/// hooks of jobs of unknown kinds.
+/// Cancels a batch of the unfinished jobs of a platform as the caller, oldest first, except the job `own`. Returns
+/// `true` if there are more. Does not undo them: the removal of the platform deletes everything. For the same reason,
+/// skips the hooks of jobs of unknown kinds.
 pub(in crate::use_case) async fn cancel_some(
     cx: &Context,
     scope: &PlatformWriter,
@@ -144,7 +152,7 @@ pub(in crate::use_case) async fn cancel_some(
     Ok(more)
 }
 
-/// Returns the oldest unfinished jobs of a platform except `own`, at least one more than [`MAX_CANCELLED`] if they exist.
+/// Returns the oldest unfinished jobs of a platform except `own`; at least [`MAX_CANCELLED`] + 1 if that many exist.
 async fn other_unfinished(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
@@ -174,7 +182,7 @@ impl JobCanceller for Kinds {
     }
 }
 
-/// Makes one move of a job in the name of the caller.
+/// Makes one transition of a job with the caller as its actor.
 pub(super) async fn move_job(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -187,7 +195,7 @@ pub(super) async fn move_job(
     transition(cx, uow, job.clone(), std::slice::from_ref(trigger), by).await
 }
 
-/// The audit entry of what somebody did to a job. Its history has the details.
+/// Records an operation on a job in the audit log. The job's history has the details.
 pub(super) async fn record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,

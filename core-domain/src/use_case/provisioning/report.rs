@@ -1,4 +1,4 @@
-//! What the holder of a job reports. Every write is refused once the fence has moved on.
+//! Writes the reports of a worker about the jobs it holds. A report under an old fence is refused.
 
 use std::time::Duration;
 
@@ -19,17 +19,18 @@ use crate::provisioning::{
     Actor, Failure, Job, JobError, JobStatus, Refusal, Report, StepStatus, Trigger,
 };
 
-/// Whether the job was still the worker's.
+/// Whether the worker still held the job when it reported.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaseState {
-    /// It was; this is the job after the write.
+    /// The worker held the job; contains the job after the write.
     Held(Box<Stored<Job>>),
-    /// It was not, and nothing was written: stop.
+    /// The worker had lost the job, so nothing was written. It must stop working on the job.
     Lost,
 }
 
 impl LeaseState {
-    /// How long after the write the job can go on, if it waits or is to be tried again.
+    /// Returns the time from the write to `run_at` if the job is queued or waiting. `None` for any other status, if the
+    /// time is negative, or if the lease was lost.
     #[must_use]
     pub fn goes_on_after(&self) -> Option<Duration> {
         let Self::Held(job) = self else { return None };
@@ -41,10 +42,11 @@ impl LeaseState {
             .map(Duration::from_millis)
     }
 
-    /// The job to go on with, or how the work on it has ended.
+    /// Returns the job if the worker still holds it.
     ///
     /// # Errors
-    /// The [`Outcome`]: it left `RUNNING`, or was taken away. No failure.
+    /// Not a failure: returns how the work ended, as an [`Outcome`]. The job left `RUNNING`, or was taken from the
+    /// worker.
     pub fn still_held(self) -> Result<HeldJob, Outcome> {
         match self {
             Self::Held(job) if job.status == JobStatus::Running => Ok(HeldJob::new(*job)),
@@ -54,23 +56,23 @@ impl LeaseState {
     }
 }
 
-/// A worker that writes: who it is and what it knows.
+/// A worker that reports about a job it holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeaseHolder<'a> {
-    /// The worker, by the owner id of its process.
+    /// The actor for the worker, with the owner id of its leases.
     pub actor: &'a Actor,
-    /// The kinds it knows.
+    /// The kinds that the worker has registered.
     pub kinds: &'a Kinds,
-    /// The job it holds.
+    /// The job that the worker holds, with its fence.
     pub claimed: &'a Claimed,
 }
 
-/// Stores what the worker reports, with all that follows from it, in a unit of its own. The output of a step is written
-/// with what it means in the domain, and so is what was `found` by one that waits; reporting the same output twice changes
+/// Writes a worker's reports about one job and all their consequences, in the given unit of work. Also writes what the
+/// output of a step, or the intermediate output `found`, means in the domain. Reporting the same output twice changes
 /// nothing.
 ///
 /// # Errors
-/// When the report is about another step than the current one, the domain refused the output, or the store failed.
+/// Returns an error if a report is not about the current step, or if recording an output is refused.
 pub(super) async fn report(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -104,17 +106,17 @@ pub(super) async fn report(
     Ok(LeaseState::Held(Box::new(stored)))
 }
 
-/// What becomes of a report.
+/// The planned handling of a report.
 pub(super) enum Planned {
-    /// This is to be written.
+    /// The change has to be written.
     Change(Box<Change>),
-    /// Nothing is to be written.
+    /// Nothing has to be written; the result is known.
     Known(LeaseState),
-    /// It is none that the job can take.
+    /// The state machine refused the report.
     Refused(Refusal),
 }
 
-/// Decides what becomes of a report about the job.
+/// Decides how to handle the reports about a job.
 pub(super) fn plan(
     cx: &Context,
     actor: &Actor,
@@ -139,8 +141,8 @@ pub(super) fn plan(
     }
 }
 
-/// Writes what the output of a step means in the domain. The subject is the job whose step it is: the one that is undone,
-/// if the job undoes one.
+/// Writes what the output of a step means in the domain. `subject` is the undone job if the job undoes one, otherwise
+/// the job itself.
 async fn record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -169,7 +171,7 @@ async fn record(
     }
 }
 
-/// Writes what was found by the current step, which waits or has done a part.
+/// Writes what an intermediate output of the current step means in the domain.
 async fn record_wait(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -198,18 +200,19 @@ async fn record_wait(
     }
 }
 
-/// The same report once more, after a commit whose answer was lost: the same fence finds its own step done.
+/// Returns whether this report was already written, which happens if the reply to a commit is lost. The fence is
+/// unchanged and the step has succeeded with the same output.
 fn already_advanced(job: &Job, fence: i64, step: usize, output: &Value) -> bool {
     job.fence == fence
         && job
             .steps
             .get(step)
             .filter(|done| done.status == StepStatus::Succeeded)
-            // An output that is null is stored as none.
+            // A `null` output is stored as `None`.
             .is_some_and(|done| done.output.as_ref().unwrap_or(&Value::Null) == output)
 }
 
-/// What a step's error means for its job; `None` when the job is somebody else's and nothing is to be written.
+/// Returns the report for the error of a step. `None` if the lease was lost, so that nothing must be written.
 #[must_use]
 pub(super) fn report_of(error: StepError) -> Option<Report> {
     let transient = |error, retry_after, unknown| {

@@ -1,4 +1,5 @@
-//! Timer-driven transitions: waits end, leases end, deadlines pass. Any node may run them, as often as it likes.
+//! Timer-driven transitions: ending waits, taking back jobs with expired leases, and stopping jobs at their deadline.
+//! Any node may run them at any time.
 
 use std::time::Duration;
 
@@ -15,34 +16,35 @@ use crate::provisioning::{
     Trigger,
 };
 
-/// How many jobs one run looks at for each reason.
+/// Maximum number of jobs per run and reason.
 const BATCH: u32 = 100;
 
 /// Maximum number of unavailable answers of the store before a run ends.
 const MOST_OUTAGES: usize = 3;
 
-/// How long after its deadline a job of a kind that is not known here is left to a process that knows the kind and can run
-/// its hooks. Nobody may know it any more, and it keeps its lane.
+/// Time after its deadline during which a job of an unknown kind is left to processes that know the kind and can run
+/// its hooks. After that, any process stops the job: otherwise it might keep its place in the lane forever.
 const LEFT_OVERDUE: Duration = Duration::from_secs(15 * 60);
 
-/// What a run of the timers did, in jobs.
+/// The results of one run of the timers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimerStats {
-    /// Woken from a wait.
+    /// The number of jobs whose wait ended.
     pub woken: usize,
-    /// Taken from a worker whose lease had ended.
+    /// The number of jobs that were taken back because their lease had expired.
     pub reaped: usize,
-    /// Stopped at their deadline.
+    /// The number of jobs that were stopped at their deadline.
     pub overdue: usize,
-    /// Lanes whose time had come, and which can be claimed from now on.
+    /// The number of lanes whose `ready_at` had passed and that can be claimed now.
     pub promoted: usize,
 }
 
-/// Wakes what has waited long enough, takes back what a vanished worker held, stops what is overdue; each job in a
-/// unit of work of its own.
+/// Wakes jobs whose wait has ended, takes back jobs with expired leases and stops overdue jobs. Uses one unit of work
+/// per job.
 ///
 /// # Errors
-/// When something could not be done; all else was, or is at the next run.
+/// Returns the first error. The other jobs are handled nevertheless, unless the store is unavailable; failed ones are
+/// tried again in the next run.
 pub(super) async fn run_timers(
     cx: &Context,
     store: &dyn Store,
@@ -56,7 +58,7 @@ pub(super) async fn run_timers(
     let reap = Trigger::Reap;
     let ended = Lease::MustHaveEnded;
     let reaped = move_all(cx, store, kinds, &due.expired, &reap, ended).await;
-    // What one of them could not do keeps no other from its own.
+    // An error of one task does not prevent the others.
     Ok(TimerStats {
         woken: woken?,
         overdue: overdue?,
@@ -65,11 +67,11 @@ pub(super) async fn run_timers(
     })
 }
 
-/// How long it is until a wait ends or the time of a lane comes, when that is within this time. What is due and was left, to
-/// a process that knows its kind for example, is not asked after.
+/// Returns the time until the next wait ends or the next lane becomes ready, if this is `within` the given time.
+/// Ignores jobs and lanes that are already due, because they may be left to a process that knows their kinds.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(super) async fn next_due(store: &dyn Store, within: Duration) -> Result<Option<Duration>> {
     let mut uow = store.begin(Mode::Auto).await?;
     let now = uow.now().await?;
@@ -86,7 +88,7 @@ pub(super) async fn next_due(store: &dyn Store, within: Duration) -> Result<Opti
     Ok(moments.into_iter().flatten().filter_map(pause).min())
 }
 
-/// A claim does this by itself, unless it finds enough without.
+/// Makes due lanes ready. A claim also does this, but only if it finds too few ready lanes.
 async fn promote_lanes(store: &dyn Store, has_lanes: bool) -> Result<usize> {
     if !has_lanes {
         return Ok(0);
@@ -94,11 +96,11 @@ async fn promote_lanes(store: &dyn Store, has_lanes: bool) -> Result<usize> {
     transact_in(Mode::ReadCommitted, store, |uow, _| Box::pin(promote(uow))).await
 }
 
-/// For a store that only this process uses, when it is opened: whatever runs has no worker, so all of it is taken back
-/// at once; jobs of kinds that are not known here wait for a process that knows them. Answers how many were taken back.
+/// Takes back all running jobs. Call it when opening a store that only this process uses: no worker can be alive then.
+/// Jobs of unknown kinds are left for a process that knows them. Returns the number of jobs taken back.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(super) async fn recover(cx: &Context, store: &dyn Store, kinds: &Kinds) -> Result<usize> {
     let mut reaped = 0;
     for job in &leased(store).await? {
@@ -121,7 +123,7 @@ async fn leased(store: &dyn Store) -> Result<Vec<JobId>> {
 /// Stops jobs whose deadline has passed, each in a unit of work of its own.
 ///
 /// # Errors
-/// When the store failed; what was done before stays done.
+/// Returns the first error. Jobs that were already stopped remain stopped.
 pub(super) async fn stop_overdue(
     cx: &Context,
     store: &dyn Store,
@@ -139,7 +141,8 @@ pub(super) async fn stop_overdue(
     .await
 }
 
-/// Takes a job from a holder that is gone. A lease whose job does not run names nobody's work, and goes.
+/// Takes a job from a holder that no longer exists. If the job does not run, removes its orphaned lease. Returns
+/// whether the job was taken back.
 async fn take_back(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -158,10 +161,10 @@ async fn take_back(
     Ok(false)
 }
 
-/// Wakes a waiting job because what it waits for has happened.
+/// Wakes a waiting job because the event it waits for has happened.
 ///
 /// # Errors
-/// `INVALID_STATE` when it does not wait.
+/// `INVALID_STATE` if the job does not wait.
 pub async fn signal(
     cx: &Context,
     scope: &JobScope<grant::JobCreate>,
@@ -177,12 +180,13 @@ pub async fn signal(
     Ok(stored)
 }
 
-/// Whether a job may be moved while its lease lasts.
+/// The condition on the lease under which a job may be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lease {
     MustHaveEnded,
     Irrelevant,
-    /// Nobody can still act under it: its process was the only one that may use the store, and this one has taken over.
+    /// The holder cannot act any more: this process has taken over the store from the only other process that could use
+    /// it.
     HolderIsGone,
 }
 
@@ -191,16 +195,17 @@ struct Due {
     to_wake: Vec<JobId>,
     overdue: Vec<JobId>,
     expired: Vec<JobId>,
-    /// Whether the time of a lane has come.
+    /// Whether the `ready_at` of a lane has passed.
     has_lanes: bool,
 }
 
-/// Whether a job of a kind that is not known here has been overdue for so long that nobody else may know it either.
+/// Returns whether the job has been overdue for so long that any process may stop it, even one that does not know its
+/// kind.
 fn is_abandoned(job: &Job, now: Timestamp) -> bool {
     job.deadline_at.plus(LEFT_OVERDUE) < now
 }
 
-/// The first jobs that a query finds and this process may move: others do not stand before them.
+/// Returns the first jobs of the query that this process may move. Other jobs do not count towards [`BATCH`].
 async fn movable(
     uow: &mut dyn UnitOfWork,
     query: JobQuery,
@@ -273,7 +278,7 @@ async fn move_all(
         });
         match moved.await {
             Ok(moved) => count += usize::from(moved),
-            // A job that cannot be moved keeps no other from it.
+            // A job that cannot be moved must not block the others.
             Err(error) => {
                 outages += usize::from(matches!(error, Error::Store(StoreError::Unavailable(_))));
                 first.get_or_insert(error);
@@ -286,7 +291,8 @@ async fn move_all(
     first.map_or(Ok(count), Err)
 }
 
-/// Decides again inside the unit: somebody else may have been quicker, or the holder's heartbeat came after all.
+/// Makes the transition if its condition still holds in the unit of work. Another process may have moved the job, or a
+/// heartbeat may have extended its lease. Returns whether the job was moved.
 async fn move_one(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -299,7 +305,7 @@ async fn move_one(
     let Some(job) = unowned::<Job>(uow).find(job).await? else {
         return Ok(false);
     };
-    // Its hooks would be skipped: a process that knows the kind moves it.
+    // This process cannot run the hooks of an unknown kind, so it leaves the job to another process.
     let is_abandoned = *trigger == Trigger::Deadline && is_abandoned(&job, now);
     if !kinds.knows(&job.kind) && !is_abandoned {
         return Ok(false);

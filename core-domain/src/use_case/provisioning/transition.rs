@@ -1,4 +1,4 @@
-//! One move of a job with everything that follows from it, in the caller's unit of work.
+//! Writes the transitions of a job with all their consequences, in the caller's unit of work.
 
 use super::kind::Writing;
 use super::kinds::{AnyKind, Kinds};
@@ -12,21 +12,22 @@ use crate::provisioning::{
     JobStatus, LaneKey, LanePlace, Moved, Refusal, Trigger, apply,
 };
 
-/// Who moves a job, and with what knowledge of its kinds.
+/// The originator of a transition, and the job kinds it depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TransitionContext<'a> {
-    /// Who.
+    /// The actor to record in the history.
     pub actor: &'a Actor,
-    /// The kinds whose hooks run in the unit.
+    /// The registered kinds. Their hooks run in the unit of work.
     pub kinds: &'a Kinds,
-    /// Whether a holder the job is taken from can no longer act, so that the lane need not rest.
+    /// `true` if the holder of a running job cannot act any more. The lane can then be claimed at once.
     pub holder_is_gone: bool,
-    /// Whether a job of an unknown kind is moved past its hooks. True while its platform is removed: nobody needs their records.
+    /// `true` if the hooks of a job of an unknown kind are skipped. This is the case while its platform is removed,
+    /// because the records that the hooks write are deleted as well.
     pub skips_unknown_hooks: bool,
 }
 
 impl<'a> TransitionContext<'a> {
-    /// Creates the context of a move whose holder may still act and whose hooks all run.
+    /// Creates a context in which the holder may still act and hooks are not skipped.
     pub(super) const fn new(actor: &'a Actor, kinds: &'a Kinds) -> Self {
         Self {
             actor,
@@ -37,10 +38,10 @@ impl<'a> TransitionContext<'a> {
     }
 }
 
-/// Makes the moves that the triggers ask for, see [`write_transition`].
+/// Makes the transitions that the triggers request; see [`write_transition`].
 ///
 /// # Errors
-/// The refusal of the state machine, or when something could not be written.
+/// The refusal of the state machine, or the error of a hook.
 pub(super) async fn transition(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -53,8 +54,8 @@ pub(super) async fn transition(
     write_transition(cx, uow, change, by).await
 }
 
-/// Writes the moves of one job: job, lease, lane, history, dead letter, what the job's kind adds, what it means for the job
-/// it undoes, and the wake-up of the job that queued it.
+/// Writes the transitions of one job: the job, its lease, lane, history and dead letter. Runs the hook of its kind,
+/// updates the job that it undoes, and wakes the job that queued it.
 pub(super) async fn write_transition(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -96,8 +97,8 @@ pub(super) async fn write_transition(
     Ok(stored)
 }
 
-/// Until when the lane rests: whoever holds a job that is taken away may not have heard before its lease would have
-/// ended.
+/// Returns the time until which the lane must not be claimed, if the job is taken from its holder. Until its lease
+/// would have expired, the holder may not know that it lost the job.
 async fn rest_of_lane(
     uow: &mut dyn UnitOfWork,
     change: &Change,
@@ -111,7 +112,7 @@ async fn rest_of_lane(
     Ok(lease.map(|lease| lease.lease_until))
 }
 
-/// Gives the job a new position in its lane.
+/// Assigns the job a new position in its lane.
 async fn take_place(
     uow: &mut dyn UnitOfWork,
     job: &mut Job,
@@ -123,12 +124,12 @@ async fn take_place(
     if let Some(lane) = lanes.get_mut(&job.lane) {
         job.lane_position = lane.position_at(place_of(place, job, kinds));
     }
-    // The move itself announces the lane.
+    // The caller announces the lane.
     lanes.store(uow, now).await?;
     Ok(())
 }
 
-/// A job that waits for one it queued looks again when that one has ended.
+/// Wakes a job that waits for a child job which has ended.
 async fn wake_parent(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -144,12 +145,12 @@ async fn wake_parent(
     let wake = Trigger::Wake { signalled: true };
     let actor = Actor::system();
     let by = TransitionContext::new(&actor, kinds);
-    // A job has one parent, and parents were queued before their children: this ends.
+    // The recursion ends: a job has at most one parent, which was created before it.
     Box::pin(transition(cx, uow, parent, &[wake], by)).await?;
     Ok(())
 }
 
-/// Where in its lane the job goes, by what its kind says of new jobs.
+/// Returns the place in the lane. [`LanePlace::AsNew`] becomes the place that the kind defines for new jobs.
 fn place_of(place: LanePlace, job: &Job, kinds: &Kinds) -> LanePlace {
     match place {
         LanePlace::AsNew => kinds.get(&job.kind).map_or(LanePlace::Tail, AnyKind::place),
@@ -157,7 +158,7 @@ fn place_of(place: LanePlace, job: &Job, kinds: &Kinds) -> LanePlace {
     }
 }
 
-/// What of its kind a move lets a job do.
+/// The hook of a job's kind that a transition runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hook {
     Completed,
@@ -177,9 +178,12 @@ fn hook_of(before: JobStatus, after: JobStatus) -> Option<Hook> {
     }
 }
 
-/// Runs the hook of the job's kind for the move. Returns the refusal of a hook that cannot stop the move. A job of an unknown
-/// kind is moved past its hooks only if its deadline is over or nobody needs the hooks. Its history then says that they did
-/// not run.
+/// Runs the hook of the job's kind for the transition. Returns the reason to record if the hook was refused or skipped.
+/// A refusal of the `failed` hook does not stop the transition. For a job of an unknown kind, hooks are skipped only if
+/// its deadline has passed or [`TransitionContext::skips_unknown_hooks`] is set.
+///
+/// # Errors
+/// `SERVICE_UNAVAILABLE` if the kind is unknown and its hooks must not be skipped; otherwise the errors of the hook.
 async fn run_hooks(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -196,7 +200,7 @@ async fn run_hooks(
             return Ok(Some("not recorded: the kind is not known".to_owned()));
         }
         return Err(Error::Unavailable(format!(
-            "no kind of jobs is called {} here",
+            "this process does not know the job kind {}",
             after.kind
         )));
     };
@@ -223,7 +227,8 @@ async fn run_hooks(
     }
 }
 
-/// A job that stopped has exactly one open entry; one that goes on or ends otherwise has none pending.
+/// Updates the dead letter of a job that has ended or has left `FAILED`. A job that stops gets an open dead letter; in
+/// all other cases an open dead letter leaves the status `PENDING`.
 async fn update_dlq(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -236,7 +241,7 @@ async fn update_dlq(
     if !left_failed && !after.status.is_terminal() {
         return Ok(());
     }
-    // A job that has never stopped has no entry.
+    // A job that never stopped has no dead letter.
     let open = match before.dlq_entry_id {
         Some(_) => {
             let query = DlqQuery::OpenOf(after.id.clone());
@@ -279,27 +284,27 @@ async fn update_dlq(
     Ok(())
 }
 
-/// A job before and after its moves.
+/// A job before and after its transitions.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// As it is stored.
+    /// The job as stored.
     pub before: Stored<Job>,
-    /// As it shall be.
+    /// The job as it will be written.
     pub after: Job,
-    /// One entry of its history for each move.
+    /// The events to add to its history, one per transition.
     pub events: Vec<JobEvent>,
-    /// Where in its lane it goes, if it does not keep its position.
+    /// The new place of the job in its lane; `None` if it keeps its position.
     pub lane_place: Option<LanePlace>,
-    /// The lease that begins with it: a claim has one.
+    /// The lease to create; only a claim has one.
     pub lease: Option<JobLease>,
 }
 
 impl Change {
-    /// Makes the moves that the triggers ask for, one after the other, until the job leaves its status for another one than
-    /// `RUNNING`.
+    /// Makes the transitions that the triggers request, in order. Stops when the job has reached another status that is
+    /// not `RUNNING`; the remaining triggers are ignored.
     ///
     /// # Errors
-    /// [`Refusal`] of the first move that cannot be made; nothing is to be written then.
+    /// The [`Refusal`] of the first transition that is not allowed. The caller must then write nothing.
     pub(super) fn plan(
         cx: &Context,
         actor: &Actor,
@@ -331,12 +336,12 @@ impl Change {
         })
     }
 
-    /// Whether the job has changed hands or status: its lease and its lane follow then.
+    /// Returns whether the fence has changed. The lease and the lane must be updated in that case.
     pub(super) fn fences(&self) -> bool {
         self.before.fence != self.after.fence
     }
 
-    /// Brings the job's lane up to date, when hands or status change.
+    /// Updates the job's lane if the fence has changed.
     pub(super) fn update_lane(&self, lanes: &mut Lanes, now: Timestamp) {
         if !self.fences() {
             return;
@@ -374,20 +379,21 @@ fn event_of(
     }
 }
 
-/// What was written.
+/// The result of writing changes.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// The jobs, in the order of their changes.
+    /// The written jobs, in the order of the changes.
     pub jobs: Vec<Stored<Job>>,
-    /// The lanes that can be claimed now.
+    /// The lanes that can be claimed after the write.
     pub ready: Vec<LaneKey>,
 }
 
-/// Writes jobs that moved, with their lanes, leases and history: one statement for each table and kind of write. The
-/// lanes of all changes of hands or status are in `lanes`; a lease exists exactly while a job runs, with its fence.
+/// Writes changed jobs with their lanes, leases and history, using one statement per table and kind of write. `lanes`
+/// must contain the lane of every change of a fence. Removes the leases of jobs that stopped running.
 ///
 /// # Errors
-/// [`StoreError::Retry`](crate::kernel::StoreError::Retry) when somebody changed a job or a lane in between.
+/// [`StoreError::Retry`](crate::kernel::StoreError::Retry) if another unit of work has changed a job or a lane in the
+/// meantime.
 pub(super) async fn write_changes(
     uow: &mut dyn UnitOfWork,
     changes: Vec<Change>,
@@ -401,10 +407,11 @@ pub(super) async fn write_changes(
     write_settled(uow, changes, lanes).await
 }
 
-/// As [`write_changes`], with lanes that have followed their jobs and were settled.
+/// Works like [`write_changes`], but `lanes` must already be updated and settled.
 ///
 /// # Errors
-/// As [`write_changes`].
+/// [`StoreError::Retry`](crate::kernel::StoreError::Retry) if another unit of work has changed a job or a lane in the
+/// meantime.
 pub(super) async fn write_settled(
     uow: &mut dyn UnitOfWork,
     changes: Vec<Change>,
@@ -436,7 +443,7 @@ pub(super) async fn write_settled(
     Ok(Written { jobs, ready })
 }
 
-/// Removes the leases of these jobs, however often they were prolonged: whoever has changed the job ends its lease.
+/// Removes the leases of these jobs without checking their versions, which every heartbeat changes.
 async fn end_leases(uow: &mut dyn UnitOfWork, jobs: Vec<JobId>) -> Result<()> {
     if !jobs.is_empty() {
         let of_jobs = JobLeaseQuery::OfJobs(jobs);

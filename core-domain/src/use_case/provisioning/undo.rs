@@ -1,5 +1,5 @@
-//! Undoing what a cancelled job has done: by a job of its own, its child, in the same lane. The child takes back one step
-//! after another, the newest first, and writes with the end of each what it means for the job it undoes.
+//! Undoing cancelled jobs. Cancelling a job creates an undo job: a child in the same lane. It takes back one step after
+//! another, newest first. The end of each undo step is also recorded in the undone job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::provisioning::{
     effects_landed_at, undo_job, undo_of, undone_steps,
 };
 
-/// Queues the job that undoes a cancelled one, unless there is nothing to undo. It begins when whatever a former holder
-/// may have sent has arrived. `before` is the job before it was cancelled.
+/// Queues the undo job of a cancelled job, unless there is nothing to undo. It starts after every request of an earlier
+/// holder has arrived. `before` is the job before it was cancelled.
 pub(super) async fn queue(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -49,16 +49,17 @@ pub(super) async fn queue(
         updated_at: now,
         ..undo
     };
-    // What comes later may make the same objects again: an undoing behind it would take them.
+    // The undo job goes first. Jobs created later may create the same objects again, and a later undo would remove
+    // them.
     insert_jobs(cx, uow, vec![undo], LanePlace::Front, now).await?;
     Ok(())
 }
 
-/// Refuses to let a stopped job go on while it is being undone, and undoing whose job has gone on since or is undone by a
-/// later one.
+/// Checks that a failed job can be continued. A job must not continue while it is being undone. An undo job must not
+/// continue if its job has continued since, or has a newer undo job.
 ///
 /// # Errors
-/// `INVALID_STATE`.
+/// `INVALID_STATE` if the job cannot be continued.
 pub(super) async fn ensure_may_go_on(
     uow: &mut dyn UnitOfWork,
     job: &Job,
@@ -86,7 +87,7 @@ pub(super) async fn ensure_may_go_on(
     Err(IllegalMove::new(job.status, allowed.copied()).into())
 }
 
-/// Whether what the job undoes is still to be undone by it.
+/// Returns whether the undone job is still cancelled and this is its newest undo job.
 async fn is_undone_by(uow: &mut dyn UnitOfWork, undo: &Job) -> Result<bool> {
     let Some(undone) = &undo.parent_job_id else {
         return Ok(false);
@@ -99,7 +100,8 @@ async fn is_undone_by(uow: &mut dyn UnitOfWork, undo: &Job) -> Result<bool> {
     Ok(newest.is_some_and(|newest| newest.id == undo.id))
 }
 
-/// Whether the job is still the cancelled one: it may have gone on since, and have failed by itself.
+/// Returns whether the job is still in the state that `undo` was created for. It may have been retried and have failed
+/// again since.
 fn is_as_cancelled(undone: &Job, undo: &Job) -> bool {
     undone.status == JobStatus::Failed
         && undone.failure_kind == Some(FailureKind::Cancelled)
@@ -121,10 +123,10 @@ async fn newest_undoing(
     unowned::<Job>(uow).first(&undoing).await
 }
 
-/// The job that this one undoes, if it undoes one.
+/// Returns the job that this job undoes; `None` if it is not an undo job.
 ///
 /// # Errors
-/// `NOT_FOUND` when that job is gone, or the store failed.
+/// `NOT_FOUND` if the undone job does not exist.
 pub(super) async fn undone_by(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Option<Stored<Job>>> {
     if !job.is_undo() {
         return Ok(None);
@@ -135,7 +137,7 @@ pub(super) async fn undone_by(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Opt
     unowned::<Job>(uow).get(undone).await.map(Some)
 }
 
-/// As [`undone_by`], for an attempt: only a job that was cancelled, and stayed so, is undone.
+/// Works like [`undone_by`], for an attempt of a step. Returns an error if the undone job is not cancelled any more.
 pub(super) async fn read_undone(
     store: &dyn Store,
     job: &Job,
@@ -151,12 +153,12 @@ pub(super) async fn read_undone(
     {
         return Ok(undone);
     }
-    let gone_on = "the job to be undone has gone on";
+    let gone_on = "the job to be undone was continued";
     Err(StepError::Precondition(gone_on.to_owned()))
 }
 
-/// What the change of a job that undoes another one means for that one: a step that is undone is so there, and one whose
-/// undoing stopped midway may or may not still be done.
+/// Returns the change of the undone job that follows from the change of its undo job. A step becomes `UNDONE` if its
+/// undo succeeded, or `ABANDONED` if its undo did not finish.
 pub(super) async fn change_of_undone(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -183,12 +185,13 @@ pub(super) async fn change_of_undone(
     Ok(Some(Change::plan(cx, actor, undone, &triggers, now)?))
 }
 
-/// Undoes the jobs of a kind: its steps are those that can be undone.
+/// The undo kind of a kind. Its steps are those steps of the kind that can be undone.
 #[derive(Debug)]
 pub(super) struct UndoKind<K>(pub(super) Arc<Registered<K>>);
 
 impl<K: JobKind> AnyKind for UndoKind<K> {
-    /// What comes later may make the same objects again: it would lose them to an undoing that comes after it.
+    /// The undo job goes first. Jobs created later may create the same objects again, and a later undo would remove
+    /// them.
     fn place(&self) -> LanePlace {
         LanePlace::Front
     }
@@ -222,12 +225,12 @@ impl<K: JobKind> AnyKind for UndoKind<K> {
     }
 }
 
-/// A job that is undone, with its input.
+/// An undo job, opened with the input of the undone job.
 struct OpenUndo<'a, K: JobKind>(Opened<'a, K>);
 
 impl<K: JobKind> OpenUndo<'_, K> {
-    /// Returns a step of the undone job, unless another undo job has taken it back: after a clock was set back, an older undo
-    /// job can be taken for the newest and be retried.
+    /// Returns the step of the undone job. `None` if another undo job has already undone it: after a clock was set
+    /// back, an older undo job may appear to be the newest and be retried.
     fn done(&self, step: &str) -> Option<&Step> {
         let stored = self.0.stored(step);
         stored.filter(|step| step.status.may_have_happened())
@@ -240,7 +243,7 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
         self.0.timeout(step)
     }
 
-    /// The undoing looks for itself.
+    /// Always reports the effect as absent, so that `apply` runs. `JobStep::undo` observes the object itself.
     async fn observe(
         &self,
         _step: &str,
@@ -252,7 +255,7 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
     /// Undoes the step if its first observation found no object; otherwise keeps the object.
     async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
         let Some(done) = self.done(step) else {
-            return Ok(Undone::left("another undoing took it back").output());
+            return Ok(Undone::left("another undo job removed it").output());
         };
         if let Some(why) = done.stays_because() {
             return Ok(Undone::left(why).output());
@@ -277,7 +280,7 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
         undone.record_undo(&cx, uow, &outcome).await
     }
 
-    /// Nothing: how far an undoing is, it finds out by looking.
+    /// Does nothing: an undo finds out its progress by observing.
     async fn record_wait(
         &self,
         _step: &str,

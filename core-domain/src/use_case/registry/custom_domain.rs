@@ -121,7 +121,8 @@ async fn insert(
     let existing = CustomDomainQuery::All { deleted: false };
     let domains = scope.records::<CustomDomain>(uow);
     let limit = cx.limits.domains_per_platform;
-    let message = "The platform has reached its maximum number of custom domains. Delete one first.";
+    let message =
+        "The platform has reached its maximum number of custom domains. Delete one first.";
     ensure_room_unless_operator(cx, domains, &existing, limit, message).await?;
     let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let now = uow.now().await?;
@@ -165,8 +166,8 @@ async fn queue_removal(
     Ok(())
 }
 
-/// Returns whether the provider may serve the domain: it has an id at the provider, or its job may have requested it
-/// without recording the result.
+/// Returns whether the provider may serve the domain. That is so if it has an id at the provider, or if its job may
+/// have requested it without recording the result.
 pub(in crate::use_case::registry) async fn may_be_served(
     uow: &mut dyn UnitOfWork,
     domain: &CustomDomain,
@@ -491,7 +492,7 @@ async fn replace(
 /// If it changes to `failed` or `deleted`, a job stops serving it.
 ///
 /// Only operators may set `verifiedAt`, the status `active`, or a certificate status that requires a proof.
-/// `verifiedAt` can only be set if the domain is active after the update.
+/// `verifiedAt` requires that the domain is active after the update.
 ///
 /// # Errors
 /// - `NOT_FOUND` if the domain does not exist.

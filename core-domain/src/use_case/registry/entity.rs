@@ -436,7 +436,8 @@ async fn ensure_no_children(
     }
     Err(Error::Refused {
         code: Code::Conflict,
-        message: "This entity still has child entities, resources, workspace stacks or features. Delete or deactivate them first."
+        message: "This entity still has child entities, resources, workspace stacks or features. \
+                  Delete or deactivate them first."
             .to_owned(),
         details: json!({
             "children": children, "resources": resources, "stacks": stacks, "features": features,

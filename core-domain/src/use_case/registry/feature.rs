@@ -48,7 +48,8 @@ pub(in crate::use_case::registry) struct AskedBy<'a> {
 /// - `NOT_FOUND` if the entity does not exist.
 /// - `INVALID_STATE` if the entity or one above it is suspended, or while the feature is being removed.
 /// - `CONFLICT` if another version is active or being activated.
-/// - `LIMIT_REACHED` if the entity has its maximum number of features, or if too many jobs of the platform are queued.
+/// - `LIMIT_REACHED` if the entity has its maximum number of features, inactive ones included, or if too many jobs of
+///   the platform are queued.
 pub async fn activate(
     cx: &Context,
     scope: &PlatformScope<grant::FeatureWrite>,
@@ -128,7 +129,7 @@ async fn first(
     };
     let features = scope.records::<FeatureActivation>(uow);
     let limit = cx.limits.features_per_entity;
-    let message = "The entity has reached its maximum number of features in this environment. Inactive features count too.";
+    let message = "The entity has reached its maximum number of features in this environment.";
     ensure_room(features, &in_environment, limit, message).await?;
     let now = uow.now().await?;
     let id = FeatureActivationId::generate(now, cx.entropy.as_ref());
@@ -264,7 +265,7 @@ pub(in crate::use_case::registry) async fn queue_removal(
     audited::replace(cx, scope, uow, seen, next, event.of_event().action).await
 }
 
-/// Applies an event of its job to a feature. Does nothing if the feature meanwhile belongs to another job or has ended.
+/// Applies an event of its job to a feature. Does nothing if the feature now belongs to another job or has ended.
 /// `service_url` is the URL of an active feature.
 pub(in crate::use_case::registry) async fn record_event(
     cx: &Context,

@@ -3,8 +3,8 @@
 //! Every platform may create a record for every hostname. A platform is served under a hostname after it has proved
 //! that it owns it. The hostname is then taken from the platform that had it before.
 //!
-//! No proof is needed for records that an operator creates. No proof is needed either for hostnames in the operator's
-//! own zones, where tenants may only use names below the slug of their platform.
+//! No proof is needed for records that an operator creates. No proof is needed either for names in the operator's own
+//! zones. Tenants may use such a name if it is below the slug of their platform.
 //!
 //! A platform may have both a DNS record and a custom domain for one hostname. No index covers both tables. The checks
 //! are correct because writing units of work are serializable ([`Mode::Write`](crate::port::Mode::Write)).
@@ -90,7 +90,8 @@ fn reserved_name(slug: &Slug, zone: &str) -> String {
 
 /// Returns the `HOSTNAME_RESERVED` error.
 fn reserved() -> Error {
-    let message = "This hostname is in a zone of the operator. Use a name below your platform's slug, or a hostname in your own zone.";
+    let message = "This hostname is in a zone of the operator. Use a name below your platform's \
+                   slug, or a hostname in your own zone.";
     Error::refused(Code::HostnameReserved, message)
 }
 

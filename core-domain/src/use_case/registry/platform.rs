@@ -175,7 +175,8 @@ pub(in crate::use_case::registry) async fn insert_platform(
     if let Some(organization) = &owner.organization_id {
         let existing = PlatformQuery::Of(organization.clone());
         let limit = cx.limits.platforms_per_organization;
-        let message = "The organization has reached its maximum number of platforms. Delete one first.";
+        let message =
+            "The organization has reached its maximum number of platforms. Delete one first.";
         ensure_room_unless_operator::<Platform>(cx, unowned(uow), &existing, limit, message)
             .await?;
     }

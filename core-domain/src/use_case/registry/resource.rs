@@ -22,8 +22,8 @@ use crate::registry::{
 };
 use crate::use_case::provisioning;
 
-/// Creates the record of a resource. If the service name of a store is the id of a feature in use, the feature owns the
-/// store and its removal with data removes the store.
+/// Creates the record of a resource. A feature owns a store if the store's service name is the id of the feature and
+/// the feature is in use. Removing the feature with its data then removes the store.
 ///
 /// # Errors
 /// - `NOT_FOUND` if the entity does not exist, or the job does not belong to the platform.

@@ -169,9 +169,9 @@ pub struct ActivateStack {
 
 /// Activates a version of a stack template: queues the job that creates its objects and features.
 ///
-/// Each activation creates a new workspace stack, named after the template. But if the entity has an inactive or failed
-/// stack of the template in the environment, that stack is activated again with the data that was kept. Deprecated
-/// versions can be activated; the job's input says that they are deprecated.
+/// Each activation creates a new workspace stack, named after the template. If the entity has an inactive or failed
+/// stack of the template in the environment, that stack is activated again instead, with its data. Deprecated versions
+/// can be activated; the job's input says that they are deprecated.
 ///
 /// # Errors
 /// - `NOT_FOUND` if the template, the version or the entity does not exist.
@@ -201,7 +201,7 @@ pub(in crate::use_case::registry) async fn activate_for(
     let definition = StackDefinition::parse(&version.stack_definition);
     let definition = definition.map_err(|issues| Error::Refused {
         code: Code::Conflict,
-        message: "The definition of this version is invalid. See `issues`.".to_owned(),
+        message: "The definition of this version is invalid. See `details.issues`.".to_owned(),
         details: json!({ "issues": issues }),
     })?;
     let entity = match &command.entity_id {

@@ -1,4 +1,5 @@
-//! What every service needs of the records they share: the outbox, stored answers, webhooks.
+//! Use cases for the records that all services share: audit seals, the outbox, mail, stored responses, maintenance
+//! leases and webhooks.
 
 mod dry_run;
 mod due_queue;

@@ -1,10 +1,10 @@
-//! Sealing the audit: what was committed is linked to the chain it belongs to, in units of their own, so that nobody who
-//! writes waits for a chain.
+//! Sealing the audit log. Committed entries are linked to their chains in separate units of work, so that writers never
+//! wait for a chain.
 //!
-//! An entry is staged when it is committed; one unit writes seals and heads, and promotes what it sealed. So each entry is
-//! sealed once, whatever dies in between, one that is committed late is sealed late, and the indexes that lists read are
-//! written here as well, many entries at a time. Any number of nodes may seal: whoever has the head of the feed goes on
-//! alone, and a chain is only appended to where its head was read.
+//! An entry is staged when it is committed. A unit of sealing writes the seals and heads of many entries, and promotes
+//! these entries, which also writes the indexes that lists read. So each entry is sealed exactly once, even if a
+//! process crashes, and an entry that is committed late is sealed late. Any number of nodes may seal: the unit that
+//! locks the head of the feed continues alone. A chain is only extended from the head that was read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,26 +19,26 @@ use crate::shared::{
     AuditStream, CHECKPOINT_AFTER, CHECKPOINT_EVERY, ChangeEvent, InstallationStatement,
 };
 
-/// How many entries one unit seals at the most.
+/// Maximum number of entries that one unit of work seals.
 const BATCH: u32 = 256;
 
-/// How many chains one unit makes checkpoints of at the most.
+/// Maximum number of chains for which one unit of work signs checkpoints.
 const CHECKPOINTS: u32 = 64;
 
-/// What became of the entries that waited.
+/// The result of sealing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sealed {
-    /// How many were sealed.
+    /// The number of sealed entries.
     pub entries: usize,
-    /// Whether some may still wait: there were more than one unit takes, or another node seals at the moment.
+    /// `true` if entries may be left: the limit was reached, or another node is sealing.
     pub more: bool,
 }
 
-/// Seals entries that wait, oldest first, and signs checkpoints of chains that have grown long. Others may do the same at the
-/// same time.
+/// Seals staged entries, oldest first, and signs checkpoints of chains with [`CHECKPOINT_EVERY`] new links. Several
+/// nodes may call it concurrently.
 ///
 /// # Errors
-/// When the store failed; what was not sealed still waits.
+/// Only those of the store; entries that were not sealed remain staged.
 pub async fn seal(cx: &Context, store: &dyn Store, key: &Ed25519Private) -> Result<Sealed> {
     if !any_waiting(store).await? {
         return Ok(Sealed::default());
@@ -46,7 +46,7 @@ pub async fn seal(cx: &Context, store: &dyn Store, key: &Ed25519Private) -> Resu
     let mut unreadable = BTreeSet::new();
     loop {
         match seal_batch(cx, store, key, &unreadable).await {
-            // A webhook that cannot be read is told nothing, and keeps no entry from being sealed.
+            // A webhook that cannot be decoded receives no events. It must not prevent entries from being sealed.
             Err(Error::Store(StoreError::Corrupt { key, .. })) if !unreadable.contains(&key) => {
                 unreadable.insert(key);
             }
@@ -82,7 +82,7 @@ async fn seal_batch(
     .await
 }
 
-/// The head of the feed, for this unit alone; `None` when another unit has it.
+/// Returns the head of the feed, locked by this unit of work. `None` if another unit has locked it.
 pub(super) async fn claim_feed(uow: &mut dyn UnitOfWork) -> Result<Option<Stored<AuditHead>>> {
     let feed = AuditHeadQuery::OfChain(AuditChain::feed());
     let mut claimed = unowned::<AuditHead>(uow).claim(&feed, 1).await?;
@@ -97,7 +97,7 @@ pub(super) async fn claim_feed(uow: &mut dyn UnitOfWork) -> Result<Option<Stored
     first.map(Some).map_err(again_on_conflict)
 }
 
-/// Somebody was faster: what they did is seen when the unit is run again.
+/// Turns a conflict into a retry: the next run of the unit sees the change of the other process.
 fn again_on_conflict(error: Error) -> Error {
     match error {
         Error::Store(error) => Error::Store(error.conflict_as_retry()),
@@ -105,13 +105,13 @@ fn again_on_conflict(error: Error) -> Error {
     }
 }
 
-/// A head as it was read, if it was there, and as it shall be.
+/// The head of a chain before and after the links that a unit of work adds.
 struct Growing {
     seen: Option<Stored<AuditHead>>,
     next: AuditHead,
 }
 
-/// What a unit seals, and the chains it goes to.
+/// The entries that a unit of work seals, and the heads of their chains.
 struct Batch {
     entries: Vec<Staged<AuditEntry>>,
     heads: BTreeMap<AuditChain, Growing>,
@@ -140,7 +140,7 @@ impl Batch {
         })
     }
 
-    /// Links every entry to its chain, in the order of their ids.
+    /// Links every entry to its chain, in the order of the ids.
     async fn link(
         &mut self,
         cx: &Context,
@@ -153,7 +153,7 @@ impl Batch {
             let Some(id) = AuditId::parse(&staged.id) else {
                 continue;
             };
-            // What cannot be read cannot be linked: its place in the chain tells that something was there.
+            // An entry that cannot be decoded is linked as `null`, so that the chain shows its existence.
             let entry = staged.record.as_deref();
             let platform = entry.and_then(|entry| entry.platform_id.as_ref());
             let chain = AuditChain::of(platform);
@@ -191,7 +191,7 @@ impl Batch {
         let keys = self.entries.iter().map(|staged| staged.id.as_str());
         let promoted = unaudited::promote::<AuditEntry>(uow, &keys.collect::<Vec<_>>()).await?;
         if promoted != entries as u64 {
-            return Err(StoreError::retry("somebody else has sealed these entries").into());
+            return Err(StoreError::retry("another process has sealed these entries").into());
         }
         uow.effects().add(Effect::AuditSealed);
         Ok(Sealed {
@@ -201,12 +201,12 @@ impl Batch {
     }
 }
 
-/// What a unit adds.
+/// The records that a unit of work adds.
 #[derive(Default)]
 struct Links {
     seals: Vec<AuditSeal>,
     checkpoints: Vec<AuditCheckpoint>,
-    /// What others are told of.
+    /// The events to send to webhooks.
     events: Vec<ChangeEvent>,
 }
 
@@ -245,10 +245,10 @@ async fn write_heads(uow: &mut dyn UnitOfWork, heads: Vec<Growing>) -> Result<()
     Ok(())
 }
 
-/// Signs checkpoints of the chains whose last links have waited for one for an hour; tells how many.
+/// Signs checkpoints of chains with links that have waited for one for an hour. Returns the number of checkpoints.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn sign_due_checkpoints(
     cx: &Context,
     store: &dyn Store,
@@ -293,11 +293,11 @@ async fn any_due(store: &dyn Store) -> Result<bool> {
     Ok(first.is_some())
 }
 
-/// Signs a checkpoint of the installation if a thousand entries have been sealed since the last one, or if an entry has waited
-/// for one for an hour. Returns whether it signed one. Others may do the same at the same time.
+/// Signs a checkpoint of the installation if it is due. It is due after a thousand sealed entries, or when an entry has
+/// waited for one for an hour. Returns whether a checkpoint was signed. Several nodes may call it concurrently.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn sign_due_installation_checkpoint(
     cx: &Context,
     store: &dyn Store,
@@ -317,7 +317,7 @@ pub async fn sign_due_installation_checkpoint(
     }
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
-            // No chain begins and nothing is sealed while this unit has the head.
+            // While this unit of work has locked the head, no chain is created and nothing is sealed.
             let Some(feed) = claim_feed(uow).await? else {
                 return Ok(false);
             };
@@ -353,6 +353,6 @@ async fn is_due(uow: &mut dyn UnitOfWork, feed: &AuditHead) -> Result<bool> {
     let behind = AuditSealQuery::Feed(None, feed.checkpoint_seq);
     let first = unowned::<AuditSeal>(uow).first(&behind).await?;
     let since = uow.now().await?.minus(CHECKPOINT_AFTER);
-    // Where the first one is gone, a checkpoint is made at once.
+    // If the first seal is missing, a checkpoint is signed immediately.
     Ok(first.is_none_or(|seal| seal.sealed_at <= since))
 }

@@ -1,4 +1,4 @@
-//! Versions of templates: publishing, finding and deprecating them, and which is the latest.
+//! Versions of stack templates: publishing, reading and deprecating them, and determining the latest one.
 
 use sha2::{Digest, Sha256};
 
@@ -15,11 +15,13 @@ use crate::stacks::{
     TemplateName, TemplateStatus, VersionEvent, VersionStatus,
 };
 
-/// Publishes a version; it never changes afterwards. The template's latest version is settled in the same unit.
+/// Publishes a version, which never changes afterwards. Updates the template's latest version in the same unit of work.
 ///
 /// # Errors
-/// `CONFLICT` when the template has a version of this precedence, deprecated or not; `INVALID_STATE` when the template
-/// is deprecated; `VALIDATION_ERROR` for a definition that breaks the rules of its known keys; `NOT_FOUND`.
+/// - `CONFLICT` if the template has a version of the same precedence, deprecated or not.
+/// - `INVALID_STATE` if the template is deprecated.
+/// - `VALIDATION_ERROR` if the definition breaks the rules of its known keys.
+/// - `NOT_FOUND` if no template has the name.
 pub async fn publish(
     cx: &Context,
     scope: &OperatorScope,
@@ -62,10 +64,10 @@ fn version_taken() -> Error {
     Error::refused(Code::Conflict, "The template has this version already.")
 }
 
-/// The versions of a template, highest precedence first.
+/// Returns the versions of a template, highest precedence first.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_CURSOR`.
+/// `NOT_FOUND` if no template has the name; `INVALID_CURSOR` if the cursor is invalid.
 pub async fn list(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
@@ -77,10 +79,10 @@ pub async fn list(
     unowned(uow).page(&all, &query.page(MAX_LISTED)).await
 }
 
-/// The version of this precedence; deprecated ones too.
+/// Returns the version of a template with the precedence of `version`, deprecated or not.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if there is no such template or version.
 pub async fn get(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
@@ -91,10 +93,10 @@ pub async fn get(
     of_precedence(uow, &template.id, version).await
 }
 
-/// The version of a template of this precedence; deprecated ones too.
+/// Returns the version of a template with the precedence of `version`, deprecated or not.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the template has no such version.
 pub(in crate::use_case) async fn of_precedence(
     uow: &mut dyn UnitOfWork,
     template: &TemplateId,
@@ -105,10 +107,10 @@ pub(in crate::use_case) async fn of_precedence(
     found.ok_or(Error::NotFound(StackVersion::KIND))
 }
 
-/// A version, by its id.
+/// Returns the version with this id.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if no version has the id.
 pub(in crate::use_case) async fn by_id(
     uow: &mut dyn UnitOfWork,
     version: &VersionId,
@@ -116,11 +118,11 @@ pub(in crate::use_case) async fn by_id(
     unowned::<StackVersion>(uow).get(version).await
 }
 
-/// The version a template names as its latest, if it has any: the highest active release, else the highest active, else
-/// the highest.
+/// Returns the latest version of a template: the highest active release, else the highest active version, else the
+/// highest version. `None` if the template has no versions.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn latest(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
@@ -145,10 +147,10 @@ async fn latest_of(
     Ok(None)
 }
 
-/// Deprecates a version: it stays readable and usable. Twice is once.
+/// Deprecates a version, which can still be read and used. Deprecating it again has no effect.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VERSION_CONFLICT`.
+/// `NOT_FOUND` if there is no such template or version; `VERSION_CONFLICT` if the version does not match `If-Match`.
 pub async fn deprecate(
     cx: &Context,
     scope: &OperatorScope,
@@ -169,8 +171,8 @@ pub async fn deprecate(
     Ok(stored)
 }
 
-/// Settles the template's latest version after its versions changed: a part of that change. Always a new version of the
-/// template, because what is shown of it shows the latest version too.
+/// Updates the template's latest version after a change of its versions, in the same unit of work. The template always
+/// gets a new record version, because its representation contains the latest version.
 async fn refresh_latest(uow: &mut dyn UnitOfWork, template: Stored<StackTemplate>) -> Result<()> {
     let latest = latest_of(uow, &template.id).await?;
     let mut next = template.edit();

@@ -1,4 +1,5 @@
-//! The device's side: it asks for codes, and for its tokens once a person has approved.
+//! Device authorization (RFC 8628): a device requests codes, a person decides about it, and the device exchanges its
+//! code for tokens.
 
 use super::token::{GrantOutcome, GrantRefusal, issue};
 use crate::access::{
@@ -15,19 +16,20 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session;
 
-/// How many user codes are tried until one is free: of 25 billion, hardly ever more than one.
+/// Maximum number of user codes that are tried until one is free. There are 25 billion codes, so the first is almost
+/// always free.
 const ATTEMPTS: u32 = 5;
 
 /// The codes of a device that wants to sign in.
 #[derive(Clone, PartialEq)]
 pub struct DeviceCodes {
-    /// What the device polls with. Shown now and never again.
+    /// The secret with which the device polls, which is returned only once.
     pub device_code: String,
-    /// The rest.
+    /// The stored authorization, with the user code, the interval and the expiry.
     pub authorization: Stored<DeviceAuthorization>,
 }
 
-// The code stays out of logs.
+// The `Debug` output hides the code, so that it does not appear in logs.
 impl std::fmt::Debug for DeviceCodes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DeviceCodes")
@@ -36,10 +38,10 @@ impl std::fmt::Debug for DeviceCodes {
     }
 }
 
-/// Gives a device its codes.
+/// Creates an authorization and returns its codes.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn request(
     cx: &Context,
     _: &PublicScope,
@@ -66,7 +68,7 @@ pub async fn request(
             updated_at: now,
             expires_at: DeviceAuthorization::end(now),
         };
-        // Anybody may ask; what counts is who approves.
+        // Any program may request codes. The decision of a person is what counts, and it is audited.
         match unaudited::insert(uow, wanted).await {
             Err(Error::Store(StoreError::Conflict { .. })) if attempt < ATTEMPTS => attempt += 1,
             outcome => {
@@ -90,10 +92,10 @@ async fn find(
     Ok(found.filter(|device| device.client_id == client))
 }
 
-/// Tells whether a device code of the client is stored. Reads only.
+/// Returns whether a device code of this client is stored. Only reads.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn has_device_code(
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -103,11 +105,11 @@ pub async fn has_device_code(
     Ok(find(uow, client, device_code).await?.is_some())
 }
 
-/// Answers a device that asks for its tokens. It gets them once: with them begins a session of the person who approved, which
-/// acts for the organization they acted for then.
+/// Answers a poll of a device. After the approval, the first poll returns the tokens and creates a session of the
+/// person who approved. The session acts for the organization that the person acted for at the time of the approval.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store. A refusal is a value, because it is committed.
 pub async fn redeem(
     cx: &Context,
     scope: &PublicScope,
@@ -161,14 +163,19 @@ async fn begin(
     Ok(Ok(issue(cx, uow, &session, None).await?))
 }
 
-/// The largest number of approved devices in a list. An approval lasts 10 minutes at most.
+/// Maximum number of approved devices in a list. An approval lasts 10 minutes at most.
 const MAX_LISTED: u32 = 100;
 
-/// Lets the device with this code sign in for the person of the session, or refuses it. Deciding the same twice is fine.
+/// Approves or refuses the device with this code in the name of the session's user. A repeated equal decision has no
+/// effect.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown code, `expired_token` for one that is over; `INVALID_STATE` when something else was decided;
-/// `access_denied` for somebody who is kept out; `FORBIDDEN` for the session of a program: a copied access token shall not let its thief sign in for good.
+/// - `UNAUTHORIZED` if the session has ended.
+/// - `NOT_FOUND` if the code is unknown.
+/// - `expired_token` if the code has expired.
+/// - `INVALID_STATE` if another decision was taken before.
+/// - `access_denied` if the user is banned.
+/// - `FORBIDDEN` for the session of a program. Otherwise a stolen access token could create a lasting session.
 pub async fn decide(
     cx: &Context,
     scope: &SessionScope,
@@ -191,10 +198,10 @@ pub async fn decide(
     Ok(())
 }
 
-/// The device with this code that waits for a decision, for whoever is about to take it.
+/// Returns the pending device with this code, for a person who is about to decide.
 ///
 /// # Errors
-/// As [`decide`]; `NOT_FOUND` too when it was decided already.
+/// Those of [`decide`]; also `NOT_FOUND` if a decision was already taken.
 pub async fn pending(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -207,7 +214,7 @@ pub async fn pending(
     Ok(device)
 }
 
-/// Takes back what a user has approved and no device has tokens for yet.
+/// Revokes all approvals of a user that have not been exchanged for tokens.
 pub(in crate::use_case::iam) async fn revoke_approvals(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -238,10 +245,10 @@ async fn revoke(
     Ok(())
 }
 
-/// Returns the devices that the person approved and that can still get their first tokens, at most 100.
+/// Returns the devices that the person has approved and that can still get their first tokens, at most 100.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list_approved(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
@@ -255,10 +262,10 @@ pub async fn list_approved(
     Ok(devices)
 }
 
-/// Takes the person's approval of a device back, before it has tokens.
+/// Revokes the person's approval of a device that has not exchanged its code for tokens.
 ///
 /// # Errors
-/// `NOT_FOUND` for a device that the person did not approve, or that has its tokens.
+/// `NOT_FOUND` if the person did not approve the device, or if it already has tokens.
 pub async fn revoke_approval(
     cx: &Context,
     scope: &PersonScope,
@@ -273,7 +280,7 @@ pub async fn revoke_approval(
     revoke(cx, scope, uow, &device).await
 }
 
-/// The session of the person who decides, and the device with the code.
+/// Returns the session of the person who decides, and the device with this code.
 async fn asked(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -294,7 +301,7 @@ async fn asked(
         .await?;
     let device = device.ok_or(Error::NotFound(DeviceAuthorization::KIND))?;
     if device.is_expired(uow.now().await?) {
-        return Err(Error::refused(Code::ExpiredToken, "The code is over."));
+        return Err(Error::refused(Code::ExpiredToken, "The code has expired."));
     }
     Ok((session, device))
 }

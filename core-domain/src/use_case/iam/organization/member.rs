@@ -1,4 +1,4 @@
-//! Members: listed, given other roles, removed; one owner always stays.
+//! Lists members, changes their roles, and removes them. An organization always keeps at least one owner.
 
 use super::manage::ensure_roles_known;
 use crate::access::{
@@ -13,19 +13,20 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::use_case::iam::api_key;
 
-/// A member and who it is.
+/// A member with their user record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberOfOrganization {
-    /// The membership.
+    /// The membership of the user.
     pub member: Stored<Member>,
-    /// The person; `None` when they are gone.
+    /// The user; `None` if the user was deleted.
     pub user: Option<Stored<User>>,
 }
 
-/// Returns the members who joined first, oldest first. The page has no byte budget: members are small and their number is limited.
+/// Returns the members in the order in which they joined, at most `limit`. The list has no byte budget, because members
+/// are small and their number is limited.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list_members(
     scope: &MembershipScope<grant::MemberRead>,
     uow: &mut dyn UnitOfWork,
@@ -36,7 +37,7 @@ pub async fn list_members(
     with_users(uow, members).await
 }
 
-/// Returns the oldest member of the organization other than `owner`.
+/// Returns the oldest member of the organization other than `owner`; `None` if there is no such member.
 pub(in crate::use_case) async fn find_other_member(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
@@ -49,10 +50,10 @@ pub(in crate::use_case) async fn find_other_member(
     Ok(users.find(|user| Some(user) != owner))
 }
 
-/// By what members are sorted.
+/// The sort key of a list of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberOrder {
-    /// When they joined.
+    /// The time at which they joined.
     CreatedAt,
     /// The text of their roles.
     Role,
@@ -60,23 +61,23 @@ pub enum MemberOrder {
     UserId,
 }
 
-/// Which members of a sorted list are wanted.
+/// A slice of the sorted list of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MembersSlice {
-    /// By what the list is sorted.
+    /// The sort key of the list.
     pub order: MemberOrder,
-    /// Whether the last one comes first.
+    /// Whether the list is sorted in descending order.
     pub is_descending: bool,
-    /// The number of members that are left out in front.
+    /// Number of members to skip at the start.
     pub offset: u32,
-    /// The largest number of members.
+    /// Maximum number of members in the slice.
     pub limit: u32,
 }
 
-/// Returns a slice of the sorted members, and the number of all.
+/// Returns a slice of the sorted members, with the total number of members.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn slice_members(
     scope: &MembershipScope<grant::MemberRead>,
     uow: &mut dyn UnitOfWork,
@@ -116,10 +117,10 @@ async fn with_users(
     Ok(members.into_iter().map(with_user).collect())
 }
 
-/// A member with who it is.
+/// Returns a member with their user record.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn member_with_user(
     uow: &mut dyn UnitOfWork,
     member: Stored<Member>,
@@ -128,12 +129,12 @@ pub async fn member_with_user(
     Ok(MemberOfOrganization { member, user })
 }
 
-/// Who of an organization is meant.
+/// A reference to a member of an organization.
 #[derive(Clone, Debug)]
 pub enum MemberName {
     /// The membership with this id.
     Id(MemberId),
-    /// The member with this address.
+    /// The member with this email address.
     Email(Email),
 }
 
@@ -156,19 +157,23 @@ async fn named(
     found.ok_or_else(missing)
 }
 
-/// Whether another owner than this member is left.
+/// Returns whether the organization has an owner other than this member.
 async fn has_another_owner(uow: &mut dyn UnitOfWork, member: &Member) -> Result<bool> {
     let owners = MemberQuery::OwnersOf(member.organization_id.clone());
     let owners = unowned::<Member>(uow).list(&owners, 2).await?;
     Ok(owners.iter().any(|owner| owner.id != member.id))
 }
 
-/// Gives a member other roles, from the next request on.
+/// Replaces the roles of a member, with effect from the next request on.
 ///
 /// # Errors
-/// `MEMBER_NOT_FOUND`, `ROLE_NOT_FOUND`; `FORBIDDEN` for a caller who would make or unmake an owner without being one, or
-/// give roles that allow more than theirs; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER`; `STEP_UP_REQUIRED` where
-/// an owner is made or unmade; `LIMIT_REACHED` for a new owner with as many organizations as one person may own.
+/// - `MEMBER_NOT_FOUND` if the membership does not exist in the organization.
+/// - `ROLE_NOT_FOUND` if the organization does not have a role.
+/// - `FORBIDDEN` if the change concerns an owner and the caller is not one, or if a role has a permission that the
+///   caller lacks.
+/// - `YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER` if the member is the only owner.
+/// - `STEP_UP_REQUIRED` if an owner is added or removed without a fresh proof of the caller's identity.
+/// - `LIMIT_REACHED` if a new owner owns the maximum number of organizations.
 pub async fn update_member_role(
     cx: &Context,
     scope: &MembershipScope<grant::MemberUpdate>,
@@ -202,11 +207,14 @@ pub async fn update_member_role(
     member_with_user(uow, stored).await
 }
 
-/// Removes a member, at once: their sessions act for nothing then. Members may remove themselves.
+/// Removes a member. Takes effect at once: their sessions have no active organization, and their API keys for the
+/// organization are removed. Members may remove themselves.
 ///
 /// # Errors
-/// `MEMBER_NOT_FOUND`; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER`; `FORBIDDEN` without `member:delete`, and for an
-/// owner unless the caller is one; `STEP_UP_REQUIRED` for another owner.
+/// - `MEMBER_NOT_FOUND` if the reference names no member.
+/// - `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER` if the member is the only owner.
+/// - `FORBIDDEN` if the caller lacks `member:delete`, or if the member is an owner and the caller is not.
+/// - `STEP_UP_REQUIRED` if another owner is removed without a fresh proof of the caller's identity.
 pub async fn remove_member(
     cx: &Context,
     scope: &MemberScope,
@@ -243,7 +251,8 @@ async fn ensure_may_remove(
 /// Ends the caller's own membership.
 ///
 /// # Errors
-/// `MEMBER_NOT_FOUND` for an operator who is no member; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER`.
+/// - `MEMBER_NOT_FOUND` if an operator is not a member.
+/// - `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER` if the caller is the only owner.
 pub async fn leave(
     cx: &Context,
     scope: &MemberScope,
@@ -259,7 +268,7 @@ pub async fn leave(
 /// Returns the caller's own membership.
 ///
 /// # Errors
-/// `MEMBER_NOT_FOUND` for an operator who is no member.
+/// `MEMBER_NOT_FOUND` if an operator is not a member.
 pub fn own_member(scope: &MemberScope) -> Result<&Stored<Member>> {
     let missing = || Error::of_code(Code::MemberNotFound);
     scope.member().ok_or_else(missing)
@@ -287,7 +296,7 @@ async fn remove(
     Ok(())
 }
 
-/// Lets the sessions of a user that act for an organization act for none.
+/// Clears the active organization of all sessions of the user that act for this organization.
 pub(super) async fn act_for_nothing(
     uow: &mut dyn UnitOfWork,
     organization: &OrganizationId,
@@ -307,7 +316,7 @@ pub(super) async fn act_for_nothing(
     Ok(())
 }
 
-/// The refusal of a name that is no member's.
+/// Returns the error for a reference that names no member.
 #[must_use]
 pub fn no_such_member() -> Error {
     Error::of_code(Code::MemberNotFound)

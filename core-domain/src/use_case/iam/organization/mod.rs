@@ -1,4 +1,4 @@
-//! Organizations: creating them, choosing which one a session acts for, letting go of a platform that is gone.
+//! Organizations: their creation and deletion, members, invitations, and the active organization of a session.
 
 mod bootstrap;
 mod invitation;

@@ -1,4 +1,5 @@
-//! Sign-ins that wait for their second factor. There is no session before it was shown.
+//! Second-factor challenges of sign-ins, fresh proofs of identity, and trusted devices. A sign-in with a second factor
+//! has no session before the challenge is completed.
 
 use serde_json::json;
 
@@ -22,13 +23,13 @@ use crate::use_case::shared::remove_first;
 /// A sign-in that waits for its second factor.
 #[derive(Clone, PartialEq)]
 pub struct Challenged {
-    /// Who signs in.
+    /// The user who signs in.
     pub user: Stored<User>,
-    /// What the sign-in is recognised by. Shown now and never again.
+    /// The token of the challenge, which is returned only once.
     pub token: String,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for Challenged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Challenged")
@@ -37,32 +38,33 @@ impl std::fmt::Debug for Challenged {
     }
 }
 
-/// What a first factor that was right led to.
+/// The outcome of a correct first factor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SignInOutcome {
-    /// Nothing else is asked for.
+    /// The sign-in is complete.
     SignedIn(SignedIn),
-    /// The second factor is asked for; there is no session yet.
+    /// A second factor is required. There is no session yet.
     SecondFactorRequired(Challenged),
 }
 
-/// What somebody has shown who signs in.
+/// The first factor of a sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::use_case::iam) enum FirstFactor<'a> {
     /// The password of the account.
     Password {
-        /// The token of the device, if it has one: it may be trusted.
+        /// The token of the device, which may be trusted; `None` if the request has none.
         device: Option<&'a str>,
     },
-    /// A link that was sent by mail, or a password that such a link has set.
+    /// A mailed link, or a password that was set by a mailed link.
     Link,
 }
 
-/// Begins a session, or asks for a second factor. A password is enough for people without an authenticator, and on devices that
-/// they trust. A link is enough for people without any second factor. Returns the next token of a trusted device too.
+/// Creates a session, or a challenge for a second factor. A password suffices for users without an authenticator app,
+/// and on their trusted devices. A link suffices for users without any second factor. Also returns the next token of a
+/// trusted device.
 ///
 /// # Errors
-/// `BANNED_USER`.
+/// `BANNED_USER` if the user is banned.
 pub(in crate::use_case::iam) async fn begin_or_challenge(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -88,10 +90,10 @@ pub(in crate::use_case::iam) async fn begin_or_challenge(
     Ok((SignInOutcome::SecondFactorRequired(challenged), None))
 }
 
-/// Returns the second factors with which a sign-in that waits under this token can be completed.
+/// Returns the second factors that can complete the challenge with this token.
 ///
 /// # Errors
-/// `INVALID_TWO_FACTOR_COOKIE` when no sign-in waits under the token.
+/// `INVALID_TWO_FACTOR_COOKIE` if no challenge is pending under this token.
 pub async fn challenge_methods(
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -125,12 +127,12 @@ async fn challenge(
         details: Some(json!({ "remembered": remembered })),
         ..AuditEvent::default()
     };
-    // Who shows one factor is not known to be the user yet.
+    // The first factor alone does not authenticate the user, so the entry does not name them as actor.
     audited::event(cx, uow, event).await?;
     Ok(Challenged { user, token })
 }
 
-/// Keeps the sign-ins of a user that wait bounded.
+/// Limits the number of pending challenges of a user; the oldest ones are removed.
 async fn evict_challenges(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     let of_user = TwoFactorChallengeQuery::OfUser(user.id.clone());
     let waiting = unowned::<TwoFactorChallenge>(uow);
@@ -142,7 +144,7 @@ async fn evict_challenges(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     .await
 }
 
-/// The sign-in of a token, if it waits.
+/// Returns the pending challenge with this token, or `INVALID_TWO_FACTOR_COOKIE`.
 pub(in crate::use_case::iam) async fn find_challenge(
     uow: &mut dyn UnitOfWork,
     token: &str,
@@ -154,7 +156,7 @@ pub(in crate::use_case::iam) async fn find_challenge(
     found.ok_or_else(|| Error::refused(Code::InvalidTwoFactorCookie, "Invalid two factor cookie"))
 }
 
-/// Begins the session of a sign-in whose second factor was shown; the sign-in waits no more.
+/// Creates the session of a sign-in after its second factor, and removes the challenge.
 pub(in crate::use_case::iam) async fn complete_challenge(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -175,21 +177,21 @@ pub(in crate::use_case::iam) async fn complete_challenge(
     Ok(signed_in)
 }
 
-/// Removes at most `limit` of the sign-ins that have expired, the first to expire first. Returns
-/// their number; 0 means that none is left.
+/// Removes at most `limit` expired challenges, in the order of their expiry. Returns their number; 0 means that none is
+/// left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired_challenges(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
     remove_first::<TwoFactorChallenge>(uow, &TwoFactorChallengeQuery::ExpiredAt(now), limit).await
 }
 
-/// Records that the person showed the password of the session's user. Where the user has a second factor, that is no fresh
-/// proof: see [`crate::access::missing_proof`].
+/// Records that the session's user entered their password again. For a user with a second factor this is not a fresh
+/// proof; see [`crate::access::missing_proof`].
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session has ended.
+/// `UNAUTHORIZED` if the session has ended.
 pub async fn reauthenticate_by_password(
     cx: &Context,
     scope: &SessionScope,
@@ -198,7 +200,7 @@ pub async fn reauthenticate_by_password(
     reauthenticate(cx, scope, uow, ProofMethod::Password).await
 }
 
-/// Records that the person of a session proved who they are.
+/// Records a fresh proof of identity in the session and in the audit log.
 pub(in crate::use_case::iam) async fn reauthenticate(
     cx: &Context,
     scope: &SessionScope,
@@ -215,7 +217,7 @@ pub(in crate::use_case::iam) async fn reauthenticate(
     audited::event(cx, uow, event).await
 }
 
-/// As [`reauthenticate`], for a proof that is a part of a change with an audit entry of its own.
+/// Like [`reauthenticate`], but without an audit entry, for a proof that is a part of an audited change.
 pub(in crate::use_case::iam) async fn note_proof(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -231,7 +233,7 @@ pub(in crate::use_case::iam) async fn note_proof(
     unaudited::replace(uow, &session, next).await
 }
 
-/// Accepts the password of a user who has just shown a second factor as their own, also if a link set it.
+/// Clears the mark that a mailed link set the password, after the user has used a second factor.
 pub(super) async fn accept_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
     let password = AccountQuery::PasswordOf(user.clone());
     let account = unowned::<Account>(uow).first(&password).await?;
@@ -243,7 +245,8 @@ pub(super) async fn accept_password(uow: &mut dyn UnitOfWork, user: &UserId) -> 
     Ok(())
 }
 
-/// Trusts the device of somebody who has just shown their second factor. Answers its token, which is never shown again.
+/// Marks the device as trusted after its user has used a second factor. Returns the device token, which is returned
+/// only once.
 pub(in crate::use_case::iam) async fn trust_device(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -270,7 +273,7 @@ pub(in crate::use_case::iam) async fn trust_device(
     Ok(token)
 }
 
-/// Keeps the devices of a user bounded.
+/// Limits the number of trusted devices of a user; the oldest ones are removed.
 async fn evict_devices(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     let of_user = TrustedDeviceQuery::OfUser(user.id.clone());
     let devices = unowned::<TrustedDevice>(uow);
@@ -282,8 +285,8 @@ async fn evict_devices(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     .await
 }
 
-/// The next token of a device that the user trusts; `None` for one that they do not, or not any more. A token is good for one
-/// sign-in.
+/// Replaces the token of a device that the user trusts, and returns the new one. Returns `None` if the device is not
+/// trusted. Each token is valid for one sign-in.
 pub(super) async fn use_trust(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -308,10 +311,10 @@ pub(super) async fn use_trust(
     Ok(Some(token))
 }
 
-/// Returns the devices that the person trusts, newest first; there are never more than [`MAX_TRUSTED_DEVICES`].
+/// Returns the devices that the person trusts, newest first, at most [`MAX_TRUSTED_DEVICES`].
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list_trusted_devices(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
@@ -325,10 +328,10 @@ pub async fn list_trusted_devices(
     Ok(devices)
 }
 
-/// Ends the person's trust in the device that became trusted at this time.
+/// Ends the trust in the device that became trusted at this time.
 ///
 /// # Errors
-/// `NOT_FOUND` when there is none.
+/// `NOT_FOUND` if the person trusts no such device.
 pub async fn distrust_device(
     cx: &Context,
     scope: &PersonScope,
@@ -348,7 +351,7 @@ pub async fn distrust_device(
     audited::event(cx, uow, event).await
 }
 
-/// Trusts no device of the user any more; the entry is that of what it is a part of.
+/// Removes all trusted devices of the user. Writes no audit entry, because it is a part of an audited change.
 pub(in crate::use_case::iam) async fn trust_no_device(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
@@ -358,11 +361,11 @@ pub(in crate::use_case::iam) async fn trust_no_device(
     Ok(())
 }
 
-/// Removes at most `limit` of the trusted devices that have expired, the first to expire first. Returns
-/// their number; 0 means that none is left.
+/// Removes at most `limit` expired trusted devices, in the order of their expiry. Returns their number; 0 means that
+/// none is left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired_trust(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
     remove_first::<TrustedDevice>(uow, &TrustedDeviceQuery::ExpiredAt(now), limit).await

@@ -1,4 +1,4 @@
-//! Sessions: begun by every way to sign in, looked up by their token, listed and ended by their owner.
+//! Sessions: created by sign-ins, looked up by their token, and listed and ended by their owner.
 
 mod challenge;
 mod lookup;

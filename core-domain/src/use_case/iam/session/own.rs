@@ -1,4 +1,4 @@
-//! A person's own sessions: listed, and ended.
+//! Creates sessions, and lets a person list and end their own.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::port::UnitOfWork;
 use crate::use_case::iam::oauth::revoke_approvals;
 use crate::use_case::shared::remove_first;
 
-/// Somebody has signed in.
+/// The result of a sign-in.
 #[derive(Clone, PartialEq)]
 pub struct SignedIn {
-    /// Who.
+    /// The user who signed in.
     pub user: Stored<User>,
     /// The new session.
     pub session: Stored<Session>,
-    /// The session's token. Shown now and never again.
+    /// The session token, which is returned only once.
     pub token: String,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for SignedIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SignedIn")
@@ -40,11 +40,11 @@ impl std::fmt::Debug for SignedIn {
     }
 }
 
-/// Begins a session of a user who has shown everything that a sign-in asks of them. It acts for the organization that the user
-/// joined first, if any. `second_factor_at` is the time at which they showed a second factor, if they did.
+/// Creates a session for a user who has completed the sign-in. The session acts for the organization that the user
+/// joined first, if any. `second_factor_at` is the time at which they used a second factor, if they did.
 ///
 /// # Errors
-/// `BANNED_USER`.
+/// `BANNED_USER` if the user is banned.
 pub(in crate::use_case::iam) async fn begin(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -77,7 +77,7 @@ pub(in crate::use_case::iam) async fn begin(
         second_factor_at,
         expires_at: Session::first_end(now, remembered),
     };
-    // Its entry is that of the sign-in.
+    // The sign-in itself is audited.
     let session = unaudited::insert(uow, session).await?;
     Ok(SignedIn {
         user,
@@ -86,7 +86,8 @@ pub(in crate::use_case::iam) async fn begin(
     })
 }
 
-/// Begins the session of a program, which acts for this organization. Nobody ever has its token: the program gets others.
+/// Creates the session of a program, which acts for this organization. Its session token is discarded, because programs
+/// use access tokens.
 pub(in crate::use_case::iam) async fn begin_for_client(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -113,11 +114,11 @@ pub(in crate::use_case::iam) async fn begin_for_client(
         second_factor_at: None,
         expires_at: Session::end_of_family(now, now),
     };
-    // Its entry is that of its tokens.
+    // The issue of its tokens is audited.
     unaudited::insert(uow, session).await
 }
 
-/// Refuses a user who is banned.
+/// Returns `BANNED_USER` if the user is banned.
 pub(in crate::use_case::iam) fn ensure_not_banned(user: &User) -> Result<()> {
     if user.banned_at.is_some() {
         let message = "You have been banned from this application.";
@@ -126,7 +127,7 @@ pub(in crate::use_case::iam) fn ensure_not_banned(user: &User) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the sessions of a user bounded: the expired go, and the oldest when there are too many.
+/// Limits the number of sessions of a user: removes the expired ones, then the oldest.
 async fn evict_sessions(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     let now = uow.now().await?;
     let expired = SessionQuery::ExpiredOf(user.id.clone(), now);
@@ -148,7 +149,7 @@ async fn evict_sessions(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> 
     Ok(())
 }
 
-/// The context of somebody who has just proved who they are, for the audit.
+/// Returns a context with this user as its caller, for the audit log. The user has just authenticated.
 pub(in crate::use_case::iam) fn as_user(cx: &Context, user: &User) -> Context {
     Context {
         caller: Arc::new(Caller::User {
@@ -161,20 +162,20 @@ pub(in crate::use_case::iam) fn as_user(cx: &Context, user: &User) -> Context {
     }
 }
 
-/// The person's sessions that are valid, newest first; a limit keeps them few.
+/// Returns the valid sessions of the person, newest first. A limit keeps the list short.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<Session>>> {
     let now = uow.now().await?;
     let active = SessionQuery::ActiveOf(scope.user_id().clone(), now);
     all_unowned::<Session>(uow, active).await
 }
 
-/// Ends one of the person's sessions, at once and everywhere.
+/// Ends a session of the person. Takes effect everywhere at once.
 ///
 /// # Errors
-/// `NOT_FOUND` for a session that has expired, is unknown or somebody else's.
+/// `NOT_FOUND` if the session is unknown, expired or another user's.
 pub async fn revoke(
     cx: &Context,
     scope: &PersonScope,
@@ -191,17 +192,17 @@ pub async fn revoke(
     Ok(())
 }
 
-/// Which session of a person goes on when all others end.
+/// The session of a user that continues when all others end.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::iam) enum Kept<'a> {
-    /// None.
+    /// No session continues.
     None,
-    /// This one.
+    /// Only this session continues.
     Only(&'a SessionId),
 }
 
-/// Ends the sessions of a user, at once and everywhere, and what would begin one without a new proof: the sign-ins that wait for a
-/// second factor, the devices that were approved and have no tokens yet. No device is trusted any more.
+/// Ends the sessions of a user, with effect everywhere at once. Also ends everything that could create a session
+/// without a new proof: pending second-factor challenges, approved devices without tokens, and the trust in devices.
 pub(in crate::use_case::iam) async fn end_all(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -228,10 +229,10 @@ pub(in crate::use_case::iam) async fn end_all(
     Ok(())
 }
 
-/// Ends all sessions of the person, or all but the caller's.
+/// Ends all sessions of the person. The caller's session ends only with `also_own`.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the caller's session has ended.
+/// `UNAUTHORIZED` if the caller's session has ended.
 pub async fn revoke_all(
     cx: &Context,
     scope: &SessionScope,
@@ -248,10 +249,10 @@ pub async fn revoke_all(
     end_all(cx, scope, uow, &own.user_id, kept).await
 }
 
-/// Ends one of the person's sessions, named by its token or its id. One that is unknown or somebody else's changes nothing.
+/// Ends a session of the person, by its token or its id. Does nothing if the session is unknown or another user's.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the caller's session has ended.
+/// `UNAUTHORIZED` if the caller's session has ended.
 pub async fn revoke_named(
     cx: &Context,
     scope: &SessionScope,
@@ -274,10 +275,11 @@ pub async fn revoke_named(
     Ok(())
 }
 
-/// Ends the session of this token, at once and everywhere. Whoever holds the token may; an unknown one changes nothing.
+/// Ends the session of this token, with effect everywhere at once. Requires only the token. Does nothing if the token
+/// is unknown.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn sign_out(
     cx: &Context,
     scope: &PublicScope,
@@ -293,11 +295,11 @@ pub async fn sign_out(
     Ok(())
 }
 
-/// Removes at most `limit` of the sessions that have expired, the first to expire first. Returns
-/// their number; 0 means that none is left.
+/// Removes at most `limit` expired sessions, in the order of their expiry. Returns their number; 0 means that none is
+/// left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
     remove_first::<Session>(uow, &SessionQuery::ExpiredAt(now), limit).await

@@ -1,4 +1,4 @@
-//! What people say of themselves.
+//! Profiles of users, bans, and the removal of factors.
 
 use crate::access::{
     AccountScope, Covers, OperatorScope, PersonScope, all_unowned, audited, ensure_fresh, unowned,
@@ -11,18 +11,19 @@ use crate::use_case::iam::verification::Notice;
 use crate::use_case::iam::verification::Notices;
 use crate::use_case::iam::{api_key, session};
 
-/// The person.
+/// Returns the user of the account.
 ///
 /// # Errors
-/// `NOT_FOUND` when they are gone.
+/// `NOT_FOUND` if the user was deleted.
 pub async fn profile(scope: &AccountScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
     unowned::<User>(uow).get(scope.user_id()).await
 }
 
-/// Changes what the person says of themselves.
+/// Changes the profile of the person.
 ///
 /// # Errors
-/// `NOT_FOUND` when they are gone; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the user was deleted.
+/// - `VERSION_CONFLICT` if the `If-Match` condition of the request does not hold.
 pub async fn update(
     cx: &Context,
     scope: &PersonScope,
@@ -35,10 +36,12 @@ pub async fn update(
     audited::replace(cx, scope, uow, &seen, next, "user.updated").await
 }
 
-/// Bans a user: their sessions end at once and they sign in no more. Their keys are refused.
+/// Bans a user. Their sessions end at once, their API keys are refused, and they can no longer sign in.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` when an operator would ban themselves; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the user does not exist.
+/// - `CONFLICT` if operators try to ban themselves.
+/// - `VERSION_CONFLICT` if the `If-Match` condition of the request does not hold.
 pub async fn ban(
     cx: &Context,
     scope: &OperatorScope,
@@ -60,10 +63,11 @@ pub async fn ban(
     Ok(stored)
 }
 
-/// Lets a user in again.
+/// Lifts the ban of a user.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the user does not exist.
+/// - `VERSION_CONFLICT` if the `If-Match` condition of the request does not hold.
 pub async fn unban(
     cx: &Context,
     scope: &OperatorScope,
@@ -79,8 +83,9 @@ pub async fn unban(
     Ok(stored)
 }
 
-/// Confirms the address of a user. Somebody else may have signed up with it, so everything that gives access and was set up before
-/// goes: sessions and approved devices, the second factor, passkeys, API keys. What becomes of the password is for the caller to say.
+/// Marks the address of a user as verified. Because another person may have signed up with it, removes everything that
+/// gave access before: sessions, approved devices, the second factor, passkeys, and API keys. The caller decides about
+/// the password.
 pub(super) async fn take_over(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -98,17 +103,17 @@ pub(super) async fn take_over(
     audited::replace(cx, scope, uow, user, next, "user.email_verified").await
 }
 
-/// The reason for which all second factors of a user are removed.
+/// The reason for the removal of all second factors of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactorRemoval {
-    /// They were enrolled before anybody had confirmed the address.
+    /// They were enrolled before the address was verified.
     Unverified,
     /// An operator removes them, because the user has lost them.
     ByOperator,
 }
 
 impl FactorRemoval {
-    /// The actions in the audit: of the authenticator, and of each passkey.
+    /// Returns the audit actions for the authenticator app and for each passkey.
     const fn actions(self) -> [&'static str; 2] {
         match self {
             Self::Unverified => [
@@ -123,11 +128,12 @@ impl FactorRemoval {
     }
 }
 
-/// Removes the authenticator and the passkeys of a user who has lost them. Their sessions end, and no device is trusted any
-/// more. Without factors nothing happens.
+/// Removes the authenticator app and the passkeys of a user who has lost them. Ends their sessions and their trusted
+/// devices, and notifies them by mail. Does nothing if the user has no factors.
 ///
 /// # Errors
-/// `NOT_FOUND`; `STEP_UP_REQUIRED` without a fresh proof of the operator.
+/// - `NOT_FOUND` if the user does not exist.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the operator's identity.
 pub async fn remove_factors(
     cx: &Context,
     scope: &OperatorScope,
@@ -145,7 +151,7 @@ pub async fn remove_factors(
     Ok(user)
 }
 
-/// Removes the authenticator and the passkeys of a user. Returns whether there were any.
+/// Removes the authenticator app and the passkeys of a user. Returns whether there were any.
 pub(super) async fn remove_all_factors(
     cx: &Context,
     scope: &impl Covers<Unowned>,

@@ -1,4 +1,4 @@
-//! People taken over from another installation, with the passwords they have there.
+//! Import of users from another installation, with their password hashes.
 
 use std::collections::BTreeSet;
 
@@ -9,41 +9,41 @@ use crate::iam::{Account, CREDENTIAL, PasswordHash, User, UserQuery};
 use crate::kernel::{AccountId, Context, Email, Line, PersonName, Result, Timestamp, UserId};
 use crate::port::UnitOfWork;
 
-/// A person to be taken over.
+/// A user to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedUser {
-    /// The id they had; a new one unless given.
+    /// The id of the user. Default: a new id.
     pub id: Option<UserId>,
-    /// Their name; may be empty.
+    /// The display name; may be empty.
     pub name: PersonName,
-    /// Their address.
+    /// The email address, which must be unique.
     pub email: Email,
-    /// Whether they proved that they read mail at the address.
+    /// Whether the user has proved that they receive mail at the address.
     pub email_verified: bool,
-    /// Address of a picture.
+    /// The URL of the user's picture.
     pub image: Option<Line<0, 2048>>,
-    /// When they signed up; now unless given.
+    /// The time at which the user signed up. Default: now.
     pub created_at: Option<Timestamp>,
-    /// The hash of their password, of a form that the installation's hasher reads; without one they have no password.
+    /// The password hash, in a format that the installation's hasher reads; `None` for a user without a password.
     pub password_hash: Option<PasswordHash>,
 }
 
-/// What became of a person of a batch.
+/// The outcome for one user of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// They were taken over with this id; in a preview: they would be, with this or a new one.
+    /// The user was imported with this id. In a preview, `None` stands for a new id.
     Imported(Option<UserId>),
-    /// The address has a user, or stands in the batch before. Nothing was changed.
+    /// Another user, or an earlier one of the batch, has the address. Nothing was changed.
     EmailTaken,
-    /// The id has a user, or stands in the batch before. Nothing was changed.
+    /// Another user, or an earlier one of the batch, has the id. Nothing was changed.
     IdTaken,
 }
 
-/// Takes people over; the answer tells in their order what became of each. Who is there already stays as they are.
+/// Imports users and returns the outcome for each, in the same order. Existing users stay unchanged.
 ///
 /// # Errors
-/// When the store failed; `CONFLICT` as [`crate::kernel::Error::Store`] when somebody signed up with one of the addresses
-/// meanwhile: worth another run.
+/// `CONFLICT`, as [`crate::kernel::Error::Store`], if one of the addresses signed up at the same time. The call can be
+/// repeated.
 pub async fn import(
     cx: &Context,
     _: &OperatorScope,
@@ -66,7 +66,7 @@ pub async fn import(
         outcomes.push(ImportOutcome::Imported(Some(id.clone())));
         users.push(user(person, id, now));
     }
-    // Account and user have one entry: that of the import.
+    // One audit entry, that of the import, covers user and account.
     for user in &users {
         let account = accounts.iter().find(|account| account.user_id == user.id);
         audited::event(cx, uow, imported(user, account)).await?;
@@ -80,11 +80,11 @@ pub async fn import(
     Ok(outcomes)
 }
 
-/// What [`import`] would make of a batch, without making it. `earlier` is who the batches before it would have taken over,
-/// whom the store does not know; those of this batch are added.
+/// Returns the outcomes that [`import`] would have, without importing. `earlier` contains the users of previous
+/// batches, which the store does not know. The users of this batch are added to it.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn preview_import(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
@@ -103,7 +103,7 @@ pub async fn preview_import(
     Ok(outcomes)
 }
 
-/// Addresses and ids that are somebody's.
+/// Email addresses and ids that are already in use.
 #[derive(Clone, Debug, Default)]
 pub struct KnownUsers {
     emails: BTreeSet<Email>,
@@ -126,7 +126,7 @@ impl KnownUsers {
         Ok(Self { emails, ids })
     }
 
-    /// Why the person cannot be taken over.
+    /// Returns the reason why a user cannot be imported; `None` if there is none.
     fn refuses(&self, person: &ImportedUser) -> Option<ImportOutcome> {
         if self.emails.contains(&person.email) {
             return Some(ImportOutcome::EmailTaken);

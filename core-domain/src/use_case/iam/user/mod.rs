@@ -1,5 +1,4 @@
-//! People: signing up and in, with a password or a link sent by mail; what they say of themselves; taking them
-//! over from elsewhere; keeping them out.
+//! Users: sign-up, sign-in with a password or a mailed link, profiles, import, and bans.
 
 mod account;
 mod email_verification;
@@ -35,7 +34,7 @@ use crate::iam::User;
 use crate::kernel::{Result, UserId};
 use crate::port::UnitOfWork;
 
-/// Tells whether there is such a user.
+/// Returns whether a user with this id exists.
 pub(in crate::use_case) async fn exists(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<bool> {
     Ok(unowned::<User>(uow).find(user).await?.is_some())
 }

@@ -1,4 +1,5 @@
-//! Changing a password, and setting a new one by a link that is sent by mail. Hashes are made and checked before.
+//! Changes a password, or sets a new one by a mailed link. Passwords are hashed and verified before these functions are
+//! called.
 
 use serde_json::json;
 
@@ -19,25 +20,25 @@ use crate::use_case::iam::{api_key, session, verification};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::PasswordReset;
 
-/// What a password change led to.
+/// The result of a password change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PasswordChanged {
-    /// The user.
+    /// The user whose password changed.
     pub user: Stored<User>,
-    /// The session that stands in the place of the caller's, where all were to end.
+    /// The session that replaces the caller's, if that one ended too.
     pub renewed: Option<SignedIn>,
 }
 
-/// The refusal of a password that is not the user's.
+/// Returns the error for a password that is not the user's.
 #[must_use]
 pub fn wrong_password() -> Error {
     Error::refused(Code::InvalidPassword, "Invalid password")
 }
 
-/// The password of the person behind a session, to be checked; `None` when they have none.
+/// Returns the user of a session with the credential to verify their password against; `None` if they have no password.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session or its user is gone.
+/// `UNAUTHORIZED` if the session has ended or its user was deleted.
 pub async fn own_credential(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -64,10 +65,10 @@ pub(super) async fn find_password_account(
     unowned::<Account>(uow).first(&of).await
 }
 
-/// Records that the person behind a session showed a password that is not theirs.
+/// Records that the person of a session entered a wrong password.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn password_check_failed(
     cx: &Context,
     _: &SessionScope,
@@ -82,11 +83,13 @@ pub async fn password_check_failed(
     audited::event(cx, uow, event).await
 }
 
-/// Sets a new password, provided the old one is still the one that was checked. The person's other sessions end: whoever
-/// knew the old password is out. With `renew` the caller's ends as well, and a new one begins.
+/// Sets a new password if the old one has not changed since it was verified. Ends the person's other sessions, so that
+/// anyone who knew the old password loses access. With `renew`, the caller's session ends too and a new one is created.
+/// Notifies the person by mail.
 ///
 /// # Errors
-/// `INVALID_PASSWORD` when the password was changed in between.
+/// - `UNAUTHORIZED` if the session has ended.
+/// - `INVALID_PASSWORD` if the password was changed since it was verified.
 pub async fn change_password(
     cx: &Context,
     scope: &SessionScope,
@@ -116,7 +119,7 @@ pub async fn change_password(
     Ok(PasswordChanged { user, renewed })
 }
 
-/// The person behind a session and their password account, provided the password is still the one that was checked.
+/// Returns the person of a session and their password account, if the password has not changed since it was verified.
 async fn unchanged(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -131,7 +134,7 @@ async fn unchanged(
     Ok((user, seen))
 }
 
-/// The person behind a session, provided the password is still the one that was checked.
+/// Returns the person of a session, if the password has not changed since it was verified.
 pub(in crate::use_case::iam) async fn person_of_password(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -141,7 +144,7 @@ pub(in crate::use_case::iam) async fn person_of_password(
     Ok(user)
 }
 
-/// The person behind a session.
+/// Returns the person of a session.
 pub(in crate::use_case::iam) async fn person_of_session(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -180,10 +183,11 @@ async fn record(
     audited::event(cx, uow, event).await
 }
 
-/// Sends a link for a new password to an address that has a user. For another one the same work is done.
+/// Mails a link for a new password to the address if it has a user. Otherwise does the same work without a mail, so
+/// that the response time reveals nothing.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn request_password_reset(
     cx: &Context,
     _: &PublicScope,
@@ -204,19 +208,19 @@ pub async fn request_password_reset(
     audited::event(cx, uow, event).await
 }
 
-/// Tells whether a token is good for a new password now; look before a hash is made for it.
+/// Checks that a token can set a new password now. Call it before the expensive hashing of the new password.
 ///
 /// # Errors
-/// `INVALID_TOKEN`.
+/// `INVALID_TOKEN` if the token is unknown, used or expired.
 pub async fn check_reset_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<()> {
     let found = verification::find(uow, PURPOSE, token).await?;
     found.map(drop).ok_or_else(invalid_token)
 }
 
-/// A new password by the token of a link.
+/// A new password, set with the token of a mailed link.
 #[derive(Clone, Copy)]
 pub struct PasswordReset<'a> {
-    /// The token of the link.
+    /// The token of the mailed link.
     pub token: &'a str,
     /// The hash of the new password.
     pub hash: &'a PasswordHash,
@@ -224,7 +228,7 @@ pub struct PasswordReset<'a> {
     pub delete_api_keys: bool,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for PasswordReset<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PasswordReset")
@@ -233,11 +237,11 @@ impl std::fmt::Debug for PasswordReset<'_> {
     }
 }
 
-/// Sets a new password for whoever has the token, once. All their sessions end, and the address counts as theirs. Their second
-/// factors stay: the next sign-in asks for one.
+/// Sets a new password for the holder of the token, once. Ends all sessions of the user and marks the address as
+/// verified. The user's second factors stay, and the next sign-in asks for one.
 ///
 /// # Errors
-/// `INVALID_TOKEN`.
+/// `INVALID_TOKEN` if the token is unknown, used or expired.
 pub async fn reset_password(
     cx: &Context,
     scope: &PublicScope,
@@ -256,8 +260,8 @@ pub async fn reset_password(
     set_by_mail(cx, scope, uow, user, reset.hash, notices).await
 }
 
-/// Sets a new password for a user who has shown that they read mail at their address, which is confirmed from now on. All their
-/// sessions end; if nobody had confirmed the address before, everything else that gives access goes as well.
+/// Sets a new password for a user who has proved that they receive mail at their address. Marks the address as verified
+/// and ends all sessions. If the address was not verified before, removes everything else that gave access as well.
 pub(super) async fn set_by_mail(
     cx: &Context,
     scope: &PublicScope,
@@ -284,7 +288,7 @@ pub(super) async fn set_by_mail(
     take_over(cx, scope, uow, &user).await
 }
 
-/// Adds a password account; its entry is that of what it is a part of.
+/// Inserts a password account. Writes no audit entry, because it is a part of an audited change.
 pub(super) async fn insert_account(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -306,10 +310,10 @@ pub(super) async fn insert_account(
     Ok(account.id.clone())
 }
 
-/// The ways the person proves who they are.
+/// Returns the accounts of the person, which are their ways to authenticate.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session or its user is gone.
+/// `UNAUTHORIZED` if the session has ended or its user was deleted.
 pub async fn list_accounts(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -321,11 +325,11 @@ pub async fn list_accounts(
         .collect())
 }
 
-/// Puts another hash of the same password in the place of the one that was checked; tells whether it did. When the password
-/// was changed in between, or hashed anew by another sign-in, everything stays as it is.
+/// Replaces the hash that was verified by another hash of the same password, and returns whether it did. Does nothing
+/// if the password has changed or was rehashed since.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn rehash_password(
     cx: &Context,
     _: &PublicScope,

@@ -1,4 +1,5 @@
-//! The audit: lists and exports of it, the chains its entries are sealed in, and the feed of the changes it tells.
+//! The audit log: lists and exports its entries, verifies the hash chains in which they are sealed, and reads the feed
+//! of changes.
 
 mod checkpoint;
 mod feed;
@@ -24,8 +25,10 @@ use crate::kernel::{
 use crate::port::{Store, UnitOfWork, transact};
 use crate::registry::Platform;
 
-/// The platform whose part of the audit a caller is shown: for operators the one they name, or none for all there is; for
-/// everybody else the one they name or act for, provided they may `G` there.
+/// Returns the platform whose audit entries the caller may read.
+///
+/// For operators it is the requested platform; `None` means all entries. For other callers it is the requested platform
+/// or the one they act for. They need the permission `G` there.
 async fn platform_in_reach<G: Grant>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -40,7 +43,8 @@ async fn platform_in_reach<G: Grant>(
     Ok(Some(wanted.clone()))
 }
 
-/// As [`platform_in_reach`], in a unit of its own that records the read, for what is then read in many units.
+/// Like [`platform_in_reach`], in a separate unit of work that also records the read access. For reads that take
+/// several units of work.
 async fn begin_read(
     cx: &Context,
     store: &dyn Store,
@@ -58,7 +62,7 @@ async fn begin_read(
     .await
 }
 
-/// Records that the audit was read.
+/// Records read access to the audit log.
 async fn record_read(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -74,10 +78,10 @@ async fn record_read(
     audited::read(cx, uow, event).await
 }
 
-/// The keys of rows that cannot be decoded, and are read around.
+/// The keys of rows that cannot be decoded and are skipped.
 type Unreadable = BTreeSet<String>;
 
-/// Those of the ids that can be read.
+/// Returns the ids without the unreadable ones.
 fn readable<'a>(
     ids: impl Iterator<Item = &'a AuditId>,
     unreadable: &'a Unreadable,
@@ -87,7 +91,7 @@ fn readable<'a>(
         .collect()
 }
 
-/// Notes the row because of which a read failed; tells whether it makes sense to read again.
+/// Adds the row that caused a read error to `unreadable`. Returns whether reading again without this row makes sense.
 fn reads_around(error: &Error, unreadable: &mut Unreadable) -> bool {
     match error {
         Error::Store(StoreError::Corrupt { key, .. }) => unreadable.insert(key.clone()),

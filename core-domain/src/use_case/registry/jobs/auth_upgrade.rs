@@ -1,4 +1,4 @@
-//! `auth.upgrade`: gives a platform the current version of its auth worker in every environment it has resources in.
+//! `auth.upgrade`: upgrades the auth worker of a platform to the current version in every environment with resources.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -17,10 +17,10 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::{entity, resource};
 
-/// The name of the step, once for every environment.
+/// The name of the step, which runs once for each environment.
 const UPGRADE: &str = "worker";
 
-/// What is to be upgraded.
+/// The input of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct AuthTarget {
@@ -41,10 +41,10 @@ impl JobInput for AuthTarget {
     }
 }
 
-/// The kind. A worker that was replaced by a newer one is not brought back: nothing is undone.
+/// The job kind `auth.upgrade`. It has no undo: a replaced worker is not restored.
 #[derive(Clone, Debug)]
 pub(in crate::use_case::registry) struct UpgradeAuth {
-    /// Where the workers reach IAM.
+    /// The base URL of IAM for the workers.
     pub(in crate::use_case::registry) iam_url: String,
 }
 
@@ -65,7 +65,7 @@ impl JobKind for UpgradeAuth {
     }
 }
 
-/// Uploads the current script, unless the worker has it.
+/// Uploads the current script, unless the worker already has it.
 #[derive(Clone, Copy, Debug)]
 struct Upgrade;
 
@@ -90,7 +90,7 @@ impl JobStep<UpgradeAuth> for Upgrade {
         drop(uow);
         let found = observe_owned(cx.infrastructure, at.0, &worker).await?;
         Ok(match found {
-            // What the entry does not tell the version of is uploaded again.
+            // A worker without a recorded version is uploaded again.
             Observation::Present(_) if !entry.is_some_and(|entry| is_current(&entry)) => {
                 Observation::Absent
             }
@@ -129,27 +129,30 @@ impl JobStep<UpgradeAuth> for Upgrade {
     }
 }
 
-/// Where a step works.
+/// Returns the platform and environment of a step.
 fn place<'a>(input: &'a AuthTarget, item: Option<&str>) -> Result<PlatformEnvironment<'a>> {
     let mut environments = input.environments.iter().copied();
     let environment = environments.find(|e| Some(e.as_str()) == item);
-    let environment = environment
-        .ok_or_else(|| Error::Internal(format!("no environment of an auth worker: {item:?}")))?;
+    let environment = environment.ok_or_else(|| {
+        Error::Internal(format!("unknown environment of an auth worker: {item:?}"))
+    })?;
     Ok((&input.platform_id, &input.slug, environment))
 }
 
-/// The script.
+/// The script of the worker.
 const WORKER: &str = include_str!("js/auth.js");
+/// The name of the script's main module.
 const MAIN_MODULE: &str = "auth.js";
+/// The name of the generated module with the settings.
 const SETTINGS_MODULE: &str = "config.js";
 
-/// The version of the script: to be raised with every change of the file.
+/// The version of the script. Must be increased with every change of the file.
 pub(super) const AUTH_VERSION: i64 = 1;
 
-/// The setting of the worker's entry that tells its version.
+/// The setting of the worker's resource that stores its version.
 pub(super) const VERSION_SETTING: &str = "authVersion";
 
-/// The worker in an environment.
+/// Returns the name and type of the auth worker in an environment.
 pub(in crate::use_case::registry) fn auth_ref(
     (platform, slug, environment): PlatformEnvironment<'_>,
 ) -> ResourceRef {
@@ -159,7 +162,7 @@ pub(in crate::use_case::registry) fn auth_ref(
     }
 }
 
-/// Asks for the worker with the current script, which asks the IAM at this address.
+/// Returns the request that creates the worker with the current script. The worker verifies sessions at `iam_url`.
 pub(super) fn auth_request(
     at: PlatformEnvironment<'_>,
     iam_url: &str,
@@ -178,7 +181,7 @@ pub(super) fn auth_request(
     }
 }
 
-/// The module of what the script has to know. JSON texts are JavaScript.
+/// Returns the module with the settings of the script. JSON texts are valid JavaScript.
 fn settings(at: PlatformEnvironment<'_>, iam_url: &str) -> String {
     let url = format!("{}/api/core/session", iam_url.trim_end_matches('/'));
     let (platform, url) = (json!(at.0), json!(url));
@@ -187,7 +190,7 @@ fn settings(at: PlatformEnvironment<'_>, iam_url: &str) -> String {
     )
 }
 
-/// Whether an entry says that the worker is of the current version.
+/// Returns whether the resource records the current version of the worker.
 pub(in crate::use_case::registry) fn is_current(entry: &Resource) -> bool {
     entry.config.value()[VERSION_SETTING] == AUTH_VERSION
 }

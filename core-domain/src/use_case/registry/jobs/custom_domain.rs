@@ -1,4 +1,5 @@
-//! What a job of a custom domain works for, and whether the domain is still its own.
+//! `domain.add`, `domain.verify` and `domain.remove`: prove the ownership of custom domains, serve their hostnames, and
+//! stop serving them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ use crate::use_case::registry::custom_domain::{
 };
 use crate::use_case::registry::hostname::ensure_not_foreign;
 
-/// The domain a job works for.
+/// The input of the jobs: a custom domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct DomainTarget {
@@ -48,7 +49,7 @@ impl JobInput for DomainTarget {
 }
 
 impl DomainTarget {
-    /// A domain of a platform.
+    /// Creates the input for a domain of a platform.
     pub(in crate::use_case::registry) fn of(
         scope: &PlatformAccess,
         domain: &CustomDomainId,
@@ -60,7 +61,7 @@ impl DomainTarget {
     }
 }
 
-/// The domain whatever has become of it, unless its platform is gone; and the instant.
+/// Returns the domain in any status with its platform; `None` if one of them does not exist.
 pub(super) async fn find_domain<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     uow: &mut dyn UnitOfWork,
@@ -73,7 +74,7 @@ pub(super) async fn find_domain<K: JobKind<Input = DomainTarget>>(
     Ok(found.map(|domain| (platform, domain)))
 }
 
-/// The domain if the platform is not deleted and the domain is what `is_wanted` says, and the instant.
+/// Returns the domain if `is_wanted` selects it and its platform is not deleted. Also returns the current time.
 pub(super) async fn find_wanted<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     is_wanted: impl Fn(&CustomDomain) -> bool + Send,
@@ -87,10 +88,10 @@ pub(super) async fn find_wanted<K: JobKind<Input = DomainTarget>>(
     Ok((wanted.map(|(_, domain)| domain), now))
 }
 
-/// The kind.
+/// The job kind `domain.add`.
 #[derive(Clone, Debug)]
 pub(in crate::use_case::registry) struct AddDomain {
-    /// Where names are looked up.
+    /// The resolver for the lookups of DNS records.
     pub(in crate::use_case::registry) dns: Arc<dyn DnsResolver>,
 }
 
@@ -103,8 +104,7 @@ impl ProvesDomain for AddDomain {
 #[async_trait]
 impl JobKind for AddDomain {
     const NAME: &'static str = ADD_DOMAIN;
-    /// Each of its steps gives up by itself. What keeps it from that (a suspended platform, a DNS that does not answer) is no
-    /// reason to.
+    /// Each step has its own time limit. A suspended platform or an unavailable DNS server must not end the job.
     const DEADLINE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     type Input = DomainTarget;
 
@@ -113,7 +113,7 @@ impl JobKind for AddDomain {
         proved.then(AskProvider).then(AwaitCertificate)
     }
 
-    /// Only a job that an operator declared done leaves anything to do.
+    /// Activates the domain only if an operator forced the job to complete. Otherwise the last step has activated it.
     async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         if !cx.job.forced {
             return Ok(());
@@ -122,7 +122,7 @@ impl JobKind for AddDomain {
         follow(cx, uow, &events, None).await
     }
 
-    /// Fails the domain if the error is about the domain. An outage leaves the domain as it is.
+    /// Fails the domain if the error concerns the domain. An outage does not change the domain.
     async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         if !is_verdict(cx.job) {
             return Ok(());
@@ -130,7 +130,7 @@ impl JobKind for AddDomain {
         let refused = has_error(cx.job, HOSTNAME_FAILED);
         let certificate = refused.then_some(SslStatus::Failed);
         follow(cx, uow, &[CustomDomainEvent::Fail], certificate).await?;
-        // The job calls the provider only after the proof. A cancelled job is undone.
+        // The job calls the provider only after the proof. A cancelled job is undone instead.
         let is_asked = cx.job.output_of(LOOK_UP_RECORDS).is_some();
         if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
             return Ok(());
@@ -150,13 +150,13 @@ impl JobKind for AddDomain {
         if cx.job.output_of(LOOK_UP_RECORDS).is_none() {
             return Ok(());
         }
-        // That step is not done again.
+        // The completed step that records the proof is not repeated.
         let (domain, job) = (&cx.input.domain_id, &cx.job.id);
         record_earlier_proof(cx, &platform, uow, domain, job).await
     }
 }
 
-/// Whether the end of the job says of the domain that it is not to be served.
+/// Returns whether the failure of the job means that the domain must not be served.
 fn is_verdict(job: &Job) -> bool {
     match job.failure_kind {
         Some(FailureKind::Cancelled) => true,
@@ -167,10 +167,12 @@ fn is_verdict(job: &Job) -> bool {
     }
 }
 
+/// Returns whether the job failed with this error code.
 fn has_error(job: &Job, code: &str) -> bool {
     job.error.as_ref().is_some_and(|error| error.code == code)
 }
 
+/// Applies events of the job to its domain.
 async fn follow(
     cx: &JobContext<'_, AddDomain>,
     uow: &mut dyn UnitOfWork,
@@ -184,7 +186,7 @@ async fn follow(
     follow_job(cx, &platform, uow, own, events, certificate).await
 }
 
-/// The kind.
+/// The job kind `domain.remove`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct RemoveDomain;
 
@@ -198,7 +200,7 @@ impl JobKind for RemoveDomain {
     }
 }
 
-/// Has the hostname not served any more.
+/// Stops serving the hostname.
 #[derive(Clone, Copy, Debug)]
 struct StopServing;
 
@@ -241,12 +243,12 @@ impl JobStep<RemoveDomain> for StopServing {
     }
 }
 
-/// Tells whether the domain may not be served: it is over, or its platform has not proved it.
+/// Returns whether the domain must not be served: it has ended, or its platform has not proved it.
 fn is_over(domain: &CustomDomain) -> bool {
     !domain.is_proved()
 }
 
-/// Returns the domain, unless another entry of its platform is served under the hostname.
+/// Returns the domain, unless another custom domain of its platform is served under the hostname.
 async fn to_remove(
     cx: &StepContext<'_, RemoveDomain>,
 ) -> Result<Option<Stored<CustomDomain>>, StepError> {
@@ -263,27 +265,27 @@ async fn to_remove(
     Ok((!is_wanted).then_some(domain))
 }
 
-/// The name of the step.
+/// The name of the step that looks up DNS records.
 pub(super) const LOOK_UP_RECORDS: &str = "records";
 
-/// The code of the error of a job whose domain was given up.
+/// The error code of a job whose DNS records were not created in time.
 pub(super) const RECORDS_MISSING: &str = "DNS_RECORDS_MISSING";
 
-/// A kind that proves whose a domain is.
+/// A kind that proves the ownership of a domain.
 pub(super) trait ProvesDomain: JobKind<Input = DomainTarget> {
-    /// Where names are looked up.
+    /// Returns the resolver for the lookups of DNS records.
     fn dns(&self) -> &dyn DnsResolver;
 }
 
-/// What came of looking the records up.
+/// The result of a lookup of the required DNS records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LookUp {
-    /// The records that are missing; unset when the domain is not to be verified (any more).
+    /// The missing records; `None` if the domain no longer has to be verified.
     missing_records: Option<Vec<MissingRecord>>,
 }
 
-/// Waits until all records are there.
+/// Waits until all required DNS records exist.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LookUpRecords;
 
@@ -306,7 +308,7 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
         let Ok(missing) = missing_records(cx.kind.dns(), &domain).await else {
             return Err(StepError::Wait {
                 until: domain.next_try(now),
-                reason: "the DNS, which did not answer".to_owned(),
+                reason: "a response from the DNS".to_owned(),
                 found: None,
             });
         };
@@ -354,7 +356,8 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
                 record_proof(cx, &platform, uow, domain, job).await
             }
             Some(missing) => record_check(cx, &platform, uow, domain, job, missing).await,
-            // Of a deleted platform: nobody verifies it from here on, whether or not the platform comes back.
+            // The platform is deleted. The domain fails, because no other job verifies it, even if the platform is
+            // restored.
             None => {
                 let events = [CustomDomainEvent::Fail];
                 follow_job(cx, &platform, uow, (domain, job), &events, None).await
@@ -372,15 +375,15 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
     }
 
     fn timeout(&self) -> Duration {
-        // Four look-ups of 20 s at the most.
+        // Four lookups of at most 20 seconds each.
         Duration::from_secs(100)
     }
 }
 
-/// The records that are missing.
+/// Returns the missing DNS records of a domain.
 ///
 /// # Errors
-/// [`DnsError`] when that cannot be told now.
+/// [`DnsError`] if a lookup failed.
 async fn missing_records(
     dns: &dyn DnsResolver,
     domain: &CustomDomain,
@@ -396,7 +399,8 @@ async fn missing_records(
     Ok(missing)
 }
 
-/// Whether a name leads to another one: as another name for it or, as the apex of a zone must, by its addresses.
+/// Returns whether a name points to another one, either as its alias (`CNAME`) or with the same addresses. The apex of
+/// a zone cannot be an alias.
 async fn leads_to(dns: &dyn DnsResolver, route: &MissingRecord) -> Result<bool, DnsError> {
     if dns.cname(&route.name).await?.as_ref() == Some(&route.value) {
         return Ok(true);
@@ -405,7 +409,7 @@ async fn leads_to(dns: &dyn DnsResolver, route: &MissingRecord) -> Result<bool, 
     Ok(!own.is_empty() && own == dns.addresses(&route.value).await?)
 }
 
-/// The kind `domain.verify`.
+/// The job kind `domain.verify`. Its jobs only queue a new `domain.add` job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VerifyDomain;
 
@@ -419,7 +423,7 @@ impl JobKind for VerifyDomain {
     }
 }
 
-/// Queues the new job of the domain.
+/// Queues a `domain.add` job, unless the domain is active or deleted or has another job.
 #[derive(Clone, Copy, Debug)]
 struct HandOn;
 
@@ -467,26 +471,27 @@ impl JobStep<VerifyDomain> for HandOn {
     }
 }
 
-/// The code of the error of a job that waited for a certificate as long as it may.
+/// The error code of a job that waited the maximum time for a certificate.
 pub(super) const GIVEN_UP: &str = "CERTIFICATE_PENDING";
 
-/// The code of the error of a job whose hostname the provider will not serve.
+/// The error code of a job whose hostname the provider refuses to serve.
 pub(super) const HOSTNAME_FAILED: &str = "HOSTNAME_FAILED";
 
-/// How long a certificate is waited for, from the beginning of the step or from an operator's retry.
+/// Maximum wait for a certificate, from the start of the step or from an operator's retry.
 const CERTIFICATE_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The shortest and the longest pause between two looks at the provider.
+/// Minimum pause between two requests to the provider.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(5);
+/// Maximum pause between two requests to the provider.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-/// How far the provider is.
+/// The state of a domain at the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AtProvider {
     cf_hostname_id: String,
     ssl_status: SslStatus,
-    /// Whether it is served, with a certificate.
+    /// Whether the hostname is served with a certificate.
     active: bool,
 }
 
@@ -500,7 +505,7 @@ impl From<&ServedHostname> for AtProvider {
     }
 }
 
-/// Asks the provider to serve the hostname. Its output is unset when the domain is not to be served (any more).
+/// Asks the provider to serve the hostname. The output is `None` if the domain must no longer be served.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AskProvider;
 
@@ -520,7 +525,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         let (Some(domain), _) = current(cx).await? else {
             return Ok(Observation::Present(None));
         };
-        // Who has proved it since keeps it.
+        // A platform that has proved the hostname since then keeps it.
         let mut uow = cx.store.begin(Mode::Read).await?;
         if let Some(platform) = cx.platform(uow.as_mut()).await? {
             ensure_not_foreign(&platform, uow.as_mut(), &domain.hostname).await?;
@@ -552,7 +557,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         record(cx, uow, output.as_ref(), false).await
     }
 
-    /// A domain that is wanted again by now stays.
+    /// Keeps a domain that is in use again.
     async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let found = find_domain(cx, uow.as_mut()).await?;
@@ -582,7 +587,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
     }
 }
 
-/// Waits until the hostname is served with a certificate; writes at every look where that stands.
+/// Waits until the hostname is served with a certificate. Records the state at every poll.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AwaitCertificate;
 
@@ -609,7 +614,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
         evaluate(cx, &found, now).map(Observation::Present)
     }
 
-    /// The provider lost it.
+    /// Asks the provider again, because it no longer knows the hostname.
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError> {
         let (Some(domain), now) = current(cx).await? else {
             return Ok(None);
@@ -640,7 +645,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
     }
 }
 
-/// What a look at the provider means for the step.
+/// Converts the state at the provider to the result of the step.
 fn evaluate<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     found: &ServedHostname,
@@ -651,7 +656,7 @@ fn evaluate<K: JobKind<Input = DomainTarget>>(
         HostnameState::Active => Ok(at_provider),
         HostnameState::Failed(why) => Err(StepError::permanent(HOSTNAME_FAILED, why)),
         HostnameState::Pending(what) if now.since(waits_since(cx, now)) >= CERTIFICATE_TIMEOUT => {
-            let message = format!("there is no certificate after a day: {what}");
+            let message = format!("the certificate was not issued within a day: {what}");
             Err(StepError::permanent(GIVEN_UP, message))
         }
         HostnameState::Pending(what) => {
@@ -661,7 +666,7 @@ fn evaluate<K: JobKind<Input = DomainTarget>>(
     }
 }
 
-/// A provider that does not answer says nothing of the hostname, however long that lasts.
+/// Returns a wait for temporary errors of the provider, however long they last. Other errors are returned unchanged.
 fn outage<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     error: ProviderError,
@@ -676,12 +681,13 @@ fn outage<K: JobKind<Input = DomainTarget>>(
     };
     StepError::Wait {
         until: until.max(next_poll(cx, now)),
-        reason: "the provider, which did not answer".to_owned(),
+        reason: "a response from the provider".to_owned(),
         found: None,
     }
 }
 
-/// As long as it was waited so far and the shortest pause more, which doubles every pause, up to the longest.
+/// Returns the time of the next poll. The pause is the time waited so far plus the minimum pause, so it doubles each
+/// time up to the maximum.
 fn next_poll<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     now: Timestamp,
@@ -690,7 +696,7 @@ fn next_poll<K: JobKind<Input = DomainTarget>>(
     now.plus((waited + SHORTEST_PAUSE).min(LONGEST_PAUSE))
 }
 
-/// Since when the step waits: an operator's retry begins anew.
+/// Returns the time since which the step waits. An operator's retry restarts it.
 fn waits_since<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     now: Timestamp,
@@ -700,7 +706,7 @@ fn waits_since<K: JobKind<Input = DomainTarget>>(
     begun.max(cx.job.deadline_at.minus(K::DEADLINE))
 }
 
-/// The domain, if this job still has it served, and the instant.
+/// Returns the domain if this job still has to serve it, and the current time.
 async fn current<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
 ) -> Result<(Option<Stored<CustomDomain>>, Timestamp), StepError> {
@@ -708,6 +714,7 @@ async fn current<K: JobKind<Input = DomainTarget>>(
     Ok(find_wanted(cx, |domain| domain.is_served_by(job)).await?)
 }
 
+/// Records the state at the provider.
 async fn record<K: JobKind<Input = DomainTarget>>(
     cx: &JobContext<'_, K>,
     uow: &mut dyn UnitOfWork,

@@ -1,4 +1,5 @@
-//! What a job of a DNS record works for, and what the record leads to at the provider.
+//! `dns.route` and `dns.remove`: point the hostnames of DNS records to their resources after the ownership is proved,
+//! and remove the routes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::use_case::registry::dns_record::{
 };
 use crate::use_case::registry::hostname::ensure_not_foreign;
 
-/// The DNS record a job works for.
+/// The input of the jobs: a DNS record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct DnsTarget {
@@ -46,7 +47,7 @@ impl JobInput for DnsTarget {
 }
 
 impl DnsTarget {
-    /// A DNS record of a platform.
+    /// Creates the input for a DNS record of a platform.
     pub(in crate::use_case::registry) fn of(
         scope: &PlatformAccess,
         dns_record: &DnsRecordId,
@@ -58,14 +59,15 @@ impl DnsTarget {
     }
 }
 
-/// A DNS record, and the object its hostname leads to.
+/// A DNS record and the object to which its hostname points.
 #[derive(Clone, Debug)]
 pub(super) struct RoutedRecord {
     pub(super) record: Stored<DnsRecord>,
     pub(super) target: ResourceRef,
 }
 
-/// Finds the record in any status; `None` if it or its platform does not exist.
+/// Returns the record in any status with its platform; `None` if the record, its resource or its platform does not
+/// exist.
 pub(super) async fn find_record<K: JobKind<Input = DnsTarget>>(
     cx: &StepContext<'_, K>,
     uow: &mut dyn UnitOfWork,
@@ -81,7 +83,7 @@ pub(super) async fn find_record<K: JobKind<Input = DnsTarget>>(
     Ok(target.map(|target| (platform, RoutedRecord { record, target })))
 }
 
-/// Finds the record if this job is to have it served, and the platform is not deleted; and the instant.
+/// Returns the record if it is pending, this is its job and its platform is not deleted. Also returns the current time.
 pub(super) async fn find_pending<K: JobKind<Input = DnsTarget>>(
     cx: &StepContext<'_, K>,
 ) -> Result<(Option<RoutedRecord>, Timestamp)> {
@@ -95,7 +97,7 @@ pub(super) async fn find_pending<K: JobKind<Input = DnsTarget>>(
     Ok((pending.map(|(_, routed)| routed), now))
 }
 
-/// Returns the object at the provider that a DNS record leads to.
+/// Returns the object at the provider to which a DNS record points.
 pub(super) async fn target_of_record(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -109,7 +111,7 @@ pub(super) async fn target_of_record(
     }))
 }
 
-/// Returns the object at the provider that a custom domain leads to.
+/// Returns the object at the provider to which a custom domain points.
 pub(super) async fn target_of_domain(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -122,20 +124,20 @@ pub(super) async fn target_of_domain(
     }
 }
 
-/// Name of the step that waits for the proof.
+/// The name of the step that waits for the proof.
 const PROOF: &str = "proof";
 
-/// The kind.
+/// The job kind `dns.route`.
 #[derive(Clone, Debug)]
 pub(in crate::use_case::registry) struct RouteDnsRecord {
-    /// Where names are looked up.
+    /// The resolver for the lookups of proofs.
     pub(in crate::use_case::registry) dns: Arc<dyn DnsResolver>,
 }
 
 #[async_trait]
 impl JobKind for RouteDnsRecord {
     const NAME: &'static str = "dns.route";
-    /// The proof step has a time limit of its own.
+    /// The proof step has its own time limit.
     const DEADLINE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     type Input = DnsTarget;
 
@@ -143,7 +145,7 @@ impl JobKind for RouteDnsRecord {
         Steps::new().then(ProveHostname).then(RouteToResource)
     }
 
-    /// Only a job that an operator declared done leaves anything to do.
+    /// Activates the record only if an operator forced the job to complete. Otherwise the last step has activated it.
     async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         if !cx.job.forced {
             return Ok(());
@@ -152,10 +154,10 @@ impl JobKind for RouteDnsRecord {
         follow(cx, uow, &events).await
     }
 
-    /// Queues the removal of a route that the job may have created.
+    /// Fails the record, and queues the removal of a route that the job may have created.
     async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         follow(cx, uow, &[DnsRecordEvent::Fail]).await?;
-        // The job calls the provider only after the proof. A cancelled job is undone.
+        // The job calls the provider only after the proof. A cancelled job is undone instead.
         let is_asked = cx.job.output_of(PROOF).is_some();
         if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
             return Ok(());
@@ -172,6 +174,7 @@ impl JobKind for RouteDnsRecord {
     }
 }
 
+/// Applies events of the job to its record.
 async fn follow(
     cx: &JobContext<'_, RouteDnsRecord>,
     uow: &mut dyn UnitOfWork,
@@ -184,15 +187,15 @@ async fn follow(
     follow_job(cx, &platform, uow, own, events).await
 }
 
-/// What a look-up of the proof found.
+/// The result of a lookup of the proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Proof {
-    /// The records that are missing; unset if the record is not to be served (any more).
+    /// The missing DNS records; `None` if the record no longer has to be served.
     missing_records: Option<Vec<MissingRecord>>,
 }
 
-/// Waits until the platform has proved the hostname, for seven days from the first look-up that was answered.
+/// Waits until the platform has proved the hostname, up to seven days from the first successful lookup.
 #[derive(Clone, Copy, Debug)]
 struct ProveHostname;
 
@@ -214,7 +217,7 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
                 missing_records: None,
             }));
         };
-        // Checked first, so that no platform loses the hostname to a record that cannot be served.
+        // This check comes first, so that no platform loses the hostname to a record that cannot be served.
         ensure_can_be_routed(&record)?;
         let proved = Proof {
             missing_records: Some(Vec::new()),
@@ -226,7 +229,7 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
         let Ok(texts) = cx.kind.dns.txt(&proof.name).await else {
             return Err(StepError::Wait {
                 until: record.next_check(now),
-                reason: "the DNS, which did not answer".to_owned(),
+                reason: "a response from the DNS".to_owned(),
                 found: None,
             });
         };
@@ -282,7 +285,7 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
     }
 }
 
-/// Whether the platform is served under the hostname as a custom domain, which it had to prove.
+/// Returns whether the platform has an active custom domain with the hostname, which it had to prove.
 async fn has_proved_domain(
     cx: &StepContext<'_, RouteDnsRecord>,
     record: &DnsRecord,
@@ -296,7 +299,8 @@ async fn has_proved_domain(
     Ok(domains.first(&active).await?.is_some())
 }
 
-/// Has the hostname lead to the resource. Its output, the route's id, is unset if the record is not to be served.
+/// Points the hostname to the resource. The output is the id of the route; `None` if the record must no longer be
+/// served.
 #[derive(Clone, Copy, Debug)]
 struct RouteToResource;
 
@@ -316,7 +320,7 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         let (Some(routed), _) = find_pending(cx).await? else {
             return Ok(Observation::Present(None));
         };
-        // A platform that has proved the hostname since keeps it.
+        // A platform that has proved the hostname since then keeps it.
         let mut uow = cx.store.begin(Mode::Read).await?;
         if let Some(platform) = cx.platform(uow.as_mut()).await? {
             ensure_not_foreign(&platform, uow.as_mut(), &routed.record.hostname).await?;
@@ -390,7 +394,7 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
     }
 }
 
-/// The kind.
+/// The job kind `dns.remove`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct RemoveDnsRecord;
 
@@ -404,7 +408,7 @@ impl JobKind for RemoveDnsRecord {
     }
 }
 
-/// Takes the hostname away from the resource.
+/// Removes the route from the hostname to the resource.
 #[derive(Clone, Copy, Debug)]
 struct RemoveRoute;
 
@@ -458,12 +462,12 @@ impl JobStep<RemoveDnsRecord> for RemoveRoute {
     }
 }
 
-/// Tells whether the record may not be served: it is over, or its platform has not proved it.
+/// Returns whether the record must not be served: it has ended, or its platform has not proved it.
 fn is_over(record: &DnsRecord) -> bool {
     !record.is_proved()
 }
 
-/// Returns the record, unless another entry of its platform leads the hostname to the same resource.
+/// Returns the record, unless another DNS record of its platform points the hostname to the same resource.
 async fn to_remove(
     cx: &StepContext<'_, RemoveDnsRecord>,
 ) -> Result<Option<RoutedRecord>, StepError> {

@@ -1,4 +1,5 @@
-//! `feature.activate`: gives a feature of an entity a worker of its own, and lets the activation and its build follow.
+//! `feature.activate` and `feature.deactivate`: create and remove the worker of an entity's feature, and update the
+//! feature and its build.
 
 use std::time::Duration;
 
@@ -32,14 +33,14 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::{build, feature, workspace_stack};
 
-/// The file a feature's worker begins with.
+/// The initial script of a feature's worker.
 const WORKER: &str = include_str!("js/feature.js");
 const MAIN_MODULE: &str = "feature.js";
 
-/// The name of the step that makes the worker.
+/// The name of the step that creates the worker.
 const MAKE_WORKER: &str = "worker";
 
-/// The kind.
+/// The job kind `feature.activate`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct Activate;
 
@@ -52,7 +53,7 @@ impl JobKind for Activate {
         Steps::new().then(MakeWorker)
     }
 
-    /// Of a worker that an operator declared made nothing is known.
+    /// If an operator forced the job to complete, the URL of the worker is unknown.
     async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let url = cx
             .job
@@ -75,7 +76,7 @@ impl JobKind for Activate {
     }
 }
 
-/// Moves feature and build as the job moved; the build goes on where it has no end.
+/// Applies an event of the job to the feature and its build. Without `end`, the build is resumed.
 async fn apply_activation_event(
     cx: &JobContext<'_, Activate>,
     uow: &mut dyn UnitOfWork,
@@ -94,7 +95,7 @@ async fn apply_activation_event(
     }
 }
 
-/// Makes the feature's worker.
+/// Creates the feature's worker.
 #[derive(Clone, Copy, Debug)]
 struct MakeWorker;
 
@@ -151,7 +152,7 @@ impl JobStep<Activate> for MakeWorker {
         Ok(())
     }
 
-    /// A feature that was asked for otherwise since has the same worker.
+    /// Keeps the worker if the feature now belongs to another job, which uses the same worker.
     async fn undo(&self, cx: &StepContext<'_, Activate>) -> Result<Undone, StepError> {
         let target = &cx.input.target;
         let mut uow = cx.store.begin(Mode::Read).await?;
@@ -191,7 +192,7 @@ impl JobStep<Activate> for MakeWorker {
     }
 }
 
-/// The job's feature, unless it was asked for or ended otherwise since.
+/// Returns the job's feature; `None` if the feature now belongs to another job or has ended.
 async fn feature_of_job(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -203,11 +204,12 @@ async fn feature_of_job(
     Ok(feature.filter(|feature| feature.provision_job_id.as_ref() == Some(&job.id)))
 }
 
-/// The names of the steps.
+/// The name of the step that removes the worker.
 const WORKER_STEP: &str = "worker";
+/// The name of the step that removes the data.
 const DATA: &str = "data";
 
-/// The kind.
+/// The job kind `feature.deactivate`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct Deactivate;
 
@@ -239,7 +241,7 @@ impl JobKind for Deactivate {
     }
 }
 
-/// Moves the feature as the job moved.
+/// Applies an event of the job to the feature.
 async fn apply_deactivation_event(
     cx: &JobContext<'_, Deactivate>,
     uow: &mut dyn UnitOfWork,
@@ -252,7 +254,7 @@ async fn apply_deactivation_event(
     feature::record_event(cx, &platform, uow, own, event, None).await
 }
 
-/// Removes the feature's worker, and its entry.
+/// Removes the feature's worker and its resource.
 #[derive(Clone, Copy, Debug)]
 struct RemoveWorker;
 
@@ -264,7 +266,7 @@ impl JobStep<Deactivate> for RemoveWorker {
         WORKER_STEP
     }
 
-    /// What is missing is removed, and so is what belongs to something else.
+    /// A worker that is missing or belongs to another owner counts as removed.
     async fn observe(
         &self,
         cx: &StepContext<'_, Deactivate>,
@@ -367,17 +369,17 @@ impl JobStep<Deactivate> for RemoveData {
     }
 }
 
-/// The entries that a feature owns.
+/// Selects the resources that a feature owns.
 pub(in crate::use_case::registry) fn owned_by(target: &FeatureTarget) -> ResourceQuery {
     ResourceQuery::OfFeature(target.activation_id.clone())
 }
 
-/// Whether one of these entries holds data of the feature.
+/// Returns whether the resource is a store of the feature in its environment.
 pub(in crate::use_case::registry) fn is_data_of(target: &FeatureTarget, entry: &Resource) -> bool {
     entry.resource_type.is_store() && entry.environment == target.environment
 }
 
-/// The feature a job works for.
+/// The feature of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct FeatureTarget {
@@ -390,7 +392,7 @@ pub(in crate::use_case::registry) struct FeatureTarget {
     pub(super) cf_name: String,
 }
 
-/// What is to be made.
+/// The input of an activation job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct ActivateInput {
@@ -399,13 +401,13 @@ pub(in crate::use_case::registry) struct ActivateInput {
     pub(in crate::use_case::registry) version: FeatureVersion,
 }
 
-/// What is to be removed.
+/// The input of a deactivation job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct DeactivateInput {
     #[serde(flatten)]
     pub(in crate::use_case::registry) target: FeatureTarget,
-    /// Its data too.
+    /// Whether the feature's data is removed too. Default: `false`.
     #[serde(default)]
     pub(in crate::use_case::registry) delete_data: bool,
 }
@@ -436,7 +438,7 @@ macro_rules! of_feature {
 of_feature!(ActivateInput, DeactivateInput);
 
 impl FeatureTarget {
-    /// A feature on a platform with this slug.
+    /// Creates the target for a feature on a platform with this slug.
     pub(in crate::use_case::registry) fn of(feature: &FeatureActivation, slug: &Slug) -> Self {
         Self {
             activation_id: feature.id.clone(),
@@ -448,7 +450,7 @@ impl FeatureTarget {
         }
     }
 
-    /// The feature's worker.
+    /// Returns the name and type of the feature's worker.
     pub(in crate::use_case::registry) fn worker(&self) -> ResourceRef {
         ResourceRef {
             resource_type: ResourceType::Worker,
@@ -456,7 +458,7 @@ impl FeatureTarget {
         }
     }
 
-    /// The entry of the feature's worker, if there is one.
+    /// Returns the resource of the feature's worker; `None` if there is none.
     pub(super) async fn entry(
         &self,
         platform: &PlatformAccess,
@@ -465,8 +467,10 @@ impl FeatureTarget {
         entry_of(platform, uow, &self.worker()).await
     }
 
-    /// Refuses a job whose platform or entity is gone, or whose feature was asked for or ended otherwise since. The one
-    /// that makes a feature goes on for a removal that waits behind it.
+    /// Checks that the feature still needs the job. Returns [`StepError::Precondition`] if the platform or entity no
+    /// longer exists, or the feature belongs to another job or has ended.
+    ///
+    /// An activation job continues while a deactivation of the same feature waits after it.
     pub(super) async fn ensure_called_for<K: JobKind>(
         &self,
         cx: &StepContext<'_, K>,
@@ -484,28 +488,28 @@ impl FeatureTarget {
         if feature.is_some_and(|feature| called_for(&feature)) {
             return Ok(());
         }
-        let called_off = "the feature was asked for or ended otherwise since";
+        let called_off = "the feature now belongs to another job or has ended";
         Err(StepError::Precondition(called_off.to_owned()))
     }
 }
 
-/// How often they are looked at when nobody calls.
+/// The interval at which a waiting job polls the features.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Fails for a feature whose job has stopped, when it is a job that this one waits for.
+/// Returns the permanent error `FEATURE_JOB_FAILED` for a failed feature, if `job` queued the feature's job.
 pub(super) async fn ensure_not_failed_for(
     job: &Job,
     uow: &mut dyn UnitOfWork,
     feature: &FeatureActivation,
 ) -> Result<(), StepError> {
     if was_asked_by(job, uow, feature).await? {
-        let message = format!("the job of the feature {} has stopped", feature.feature_id);
+        let message = format!("the job of the feature {} has failed", feature.feature_id);
         return Err(StepError::permanent("FEATURE_JOB_FAILED", message));
     }
     Ok(())
 }
 
-/// Whether the job queued the one that the feature follows.
+/// Returns whether `job` queued the feature's current job.
 pub(super) async fn was_asked_by(
     job: &Job,
     uow: &mut dyn UnitOfWork,
@@ -518,7 +522,8 @@ pub(super) async fn was_asked_by(
     Ok(child.is_some_and(|child| child.parent_job_id.as_ref() == Some(&job.id)))
 }
 
-/// Queues the job that removes a feature of a stack, unless another stack asks for it as well: then it goes with that one.
+/// Queues the job that removes a feature of a stack. If another stack includes the feature too, assigns it to that
+/// stack instead.
 pub(super) async fn let_go(
     cx: &Context,
     platform: &PlatformWriter,

@@ -1,6 +1,8 @@
-//! `platform.deprovision`: removes what the registry knows of a platform, what jobs created without being able to say so, and
-//! what the provider still has of it: hostnames first, then a step for every type, in the opposite order of creation. A step
-//! ends when nothing is left.
+//! `platform.deprovision`: removes the infrastructure of a platform.
+//!
+//! It removes the objects that the registry knows, objects that jobs created without recording them, and all other
+//! objects of the platform at the provider. Hostnames come first, then one step for each resource type, in the reverse
+//! order of creation. A step ends when nothing of its type is left.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,7 +32,7 @@ use crate::use_case::registry::custom_domain::{forget_hostname, may_be_served};
 use crate::use_case::registry::feature;
 use crate::use_case::registry::platform::{Covered, finish_deprovision};
 
-/// The kind.
+/// The job kind `platform.deprovision`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct Deprovision;
 
@@ -65,15 +67,15 @@ impl JobKind for Deprovision {
     }
 }
 
-/// What is to be removed.
+/// The input of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct Removal {
     pub(in crate::use_case::registry) platform_id: PlatformId,
     pub(in crate::use_case::registry) slug: Slug,
-    /// In this environment; in all when there is none.
+    /// The environment that is removed; `None` means all environments.
     pub(in crate::use_case::registry) environment: Option<Environment>,
-    /// Whether the platform's other unfinished jobs are cancelled first. Default: `false`.
+    /// Whether the job first cancels the platform's other unfinished jobs. Default: `false`.
     #[serde(default)]
     pub(in crate::use_case::registry) cancels_jobs: bool,
 }
@@ -108,12 +110,12 @@ impl Removal {
         }
     }
 
-    /// Whether what runs in an environment is removed.
+    /// Returns whether the environment is removed.
     pub(super) fn covers(&self, environment: Environment) -> bool {
         self.environment.is_none_or(|only| only == environment)
     }
 
-    /// The entries of a type that are removed.
+    /// Selects the resources of a type that are removed: those that were created up to `until`.
     pub(super) fn entries(&self, resource_type: ResourceType, until: Timestamp) -> ResourceQuery {
         ResourceQuery::OfTypeUntil {
             resource_type,
@@ -122,7 +124,7 @@ impl Removal {
         }
     }
 
-    /// The names of what provisioning creates.
+    /// Returns the names of the objects that provisioning creates, including auth workers.
     pub(super) fn own_names(&self, resource_type: ResourceType) -> Vec<String> {
         let (platform, slug) = (&self.platform_id, &self.slug);
         let all = Environment::ALL.iter().copied();
@@ -137,13 +139,14 @@ impl Removal {
     }
 }
 
-/// The name of the step.
+/// The name of the step that cancels jobs.
 pub(super) const CANCEL_JOBS: &str = "jobs";
 
 /// The reason recorded with each cancelled job.
 const REASON: &str = "The platform is being removed for good.";
 
-/// Cancels the platform's other unfinished jobs. Each attempt cancels one portion in the unit of work that ends it.
+/// Cancels the platform's other unfinished jobs. Each attempt cancels one portion in the unit of work that ends the
+/// attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CancelJobs;
 
@@ -183,14 +186,14 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for CancelJobs {
     }
 }
 
-/// Has the domains that lead to what is removed not served any more; of all environments deleted ones too, whose own job
-/// may have been called off.
+/// Stops serving the custom domains that point to removed objects. If all environments are removed, also covers deleted
+/// domains, whose own job may have been cancelled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RemoveHostnames;
 
 #[async_trait]
 impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
-    /// The domains that are not served any more.
+    /// The domains that are no longer served.
     type Output = Vec<CustomDomainId>;
 
     fn name(&self) -> &'static str {
@@ -219,7 +222,8 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
         if entered.len() > PORTION {
             return Err(StepError::unfinished(&removed)?);
         }
-        // Nothing would tell of these that they are done.
+        // These have no id at the provider, so nothing records that they are done. They are handled in the last
+        // attempt.
         for domain in &asked_for {
             remove(cx, domain).await?;
         }
@@ -255,6 +259,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
     }
 }
 
+/// Stops serving one domain.
 async fn remove<K: JobKind<Input = Removal>>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -263,7 +268,7 @@ async fn remove<K: JobKind<Input = Removal>>(
     stop_serving(cx, domain).await
 }
 
-/// The domains that may be served and lead to what is removed.
+/// Returns the domains that may be served and point to a removed object.
 async fn served<K: JobKind<Input = Removal>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<Stored<CustomDomain>>, StepError> {
@@ -288,7 +293,7 @@ async fn served<K: JobKind<Input = Removal>>(
     Ok(served)
 }
 
-/// Whether the domain leads to a resource that is removed, and so goes with it.
+/// Returns whether the domain points to a resource in a removed environment.
 async fn is_covered<K: JobKind<Input = Removal>>(
     cx: &StepContext<'_, K>,
     platform: &PlatformAccess,
@@ -326,8 +331,8 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
         Ok(Observation::Absent)
     }
 
-    /// Removes what the registry knows, then the workers of features whose jobs could not say that they made them, then what
-    /// is left at the provider because its entry was deleted before. Looks again until nothing is left.
+    /// Removes the objects of resources, then unrecorded workers of features, then objects that are left at the
+    /// provider because their resource was deleted earlier. Repeats this until nothing is left.
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<RemovedObjects, StepError> {
         let mut attempt = Attempt::begin(cx, &cx.input.platform_id).await?;
         self.remove_entered(cx, &mut attempt).await?;
@@ -341,7 +346,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
         if is_anything_removed {
             return Err(attempt.unfinished());
         }
-        // Lists of providers may be late.
+        // A provider's list can be outdated, so the names that provisioning derives are removed too.
         for name in cx.input.own_names(self.0) {
             let object = self.named(name);
             if is_provider_name(&object.name) && !self.is_handled(cx, &attempt, &object).await? {
@@ -379,6 +384,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
 }
 
 impl RemoveResources {
+    /// Returns the reference to an object of this type.
     fn named(self, name: String) -> ResourceRef {
         ResourceRef {
             resource_type: self.0,
@@ -386,7 +392,7 @@ impl RemoveResources {
         }
     }
 
-    /// Removes the objects of entries, newest first.
+    /// Removes the objects of resources, newest first.
     async fn remove_entered<K: JobKind<Input = Removal>>(
         self,
         cx: &StepContext<'_, K>,
@@ -405,7 +411,7 @@ impl RemoveResources {
         Ok(())
     }
 
-    /// Removes the workers that features may have, those without an entry too.
+    /// Removes the workers that features may have, including workers without a resource.
     async fn remove_workers_of_features<K: JobKind<Input = Removal>>(
         self,
         cx: &StepContext<'_, K>,
@@ -428,7 +434,8 @@ impl RemoveResources {
         Ok(())
     }
 
-    /// Whether the job has removed the object already, with its entry, or it has an entry that is not covered.
+    /// Returns whether this job has already removed the object with its resource, or the object has a resource that is
+    /// kept.
     async fn is_handled<K: JobKind<Input = Removal>>(
         self,
         cx: &StepContext<'_, K>,
@@ -447,7 +454,8 @@ impl RemoveResources {
         Ok(known.is_entered || known.deleted_at.is_some_and(|at| at > since))
     }
 
-    /// Returns objects that the provider has of the platform and that are covered: a portion, and one more if there are more.
+    /// Returns the platform's remaining objects at the provider that must be removed: one portion, and one more if
+    /// there are more.
     async fn left_at_provider<K: JobKind<Input = Removal>>(
         self,
         cx: &StepContext<'_, K>,
@@ -463,7 +471,7 @@ impl RemoveResources {
                 if attempt.has_removed(&object.name) || !self.is_covered(cx, &object).await? {
                     continue;
                 }
-                // The list can be late, and still name removed objects.
+                // The list can be outdated and still contain removed objects.
                 let found = cx.infrastructure.observe(&object).await?;
                 if found.is_some_and(|found| found.belongs_to(&object.name, platform)) {
                     left.push(object);
@@ -479,8 +487,11 @@ impl RemoveResources {
         }
     }
 
-    /// Whether an object that has no entry is removed: always with all environments; with one if its name was derived for that
-    /// environment, or if its last entry was there. What has an entry is removed with it.
+    /// Returns whether an object at the provider without a resource is removed. If all environments are removed, the
+    /// answer is always yes.
+    ///
+    /// Otherwise its name must be derived for the environment, or its last resource must have been there. An object
+    /// with a resource is removed with that resource.
     async fn is_covered<K: JobKind<Input = Removal>>(
         self,
         cx: &StepContext<'_, K>,

@@ -1,4 +1,6 @@
-//! `platform`: gives a platform its default resources in an environment, one step each.
+//! `platform`: creates the default resources of a platform in an environment, one step for each.
+//!
+//! This module also has the functions that other kinds use to observe, create and record objects.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -24,7 +26,7 @@ use crate::use_case::provisioning::{
 use crate::use_case::registry::resource::Maker;
 use crate::use_case::registry::{dns_record, entity, resource};
 
-/// The kind.
+/// The job kind `platform`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct ProvisionPlatform;
 
@@ -39,7 +41,7 @@ impl JobKind for ProvisionPlatform {
     }
 }
 
-/// The file a platform's worker begins with.
+/// The initial script of a platform's worker.
 const WORKER: &str = include_str!("js/worker.js");
 const MAIN_MODULE: &str = "worker.js";
 
@@ -47,25 +49,25 @@ const MAIN_MODULE: &str = "worker.js";
 #[derive(Clone, Copy, Debug)]
 pub struct MakeResource(pub ResourceType);
 
-/// What such a step leaves.
+/// The output of a step that creates an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MadeResource {
-    /// What kind of object it is.
+    /// The type of the object.
     pub resource_type: ResourceType,
-    /// Its name at the provider.
+    /// The name of the object at the provider.
     pub cf_name: String,
-    /// Its id at the provider.
+    /// The id of the object at the provider.
     pub cf_id: String,
-    /// Where it can be reached.
+    /// The URL of the object; `None` if it has none.
     pub cf_url: Option<String>,
-    /// Whether it was there before the job first tried to make it.
+    /// Whether the object existed before the job first tried to create it. Default: `false`.
     #[serde(default)]
     pub adopted: bool,
 }
 
 impl MadeResource {
-    /// Which job the object is from now on, when this one tells of it.
+    /// Returns the creator of the object when this job records it.
     pub(in crate::use_case::registry) fn maker<'a>(&self, job: &'a JobId) -> Maker<'a> {
         if self.adopted {
             Maker::Before
@@ -75,7 +77,7 @@ impl MadeResource {
     }
 }
 
-/// What a platform's resource of a type is called at the provider.
+/// Returns the name and type of a platform's default resource.
 pub(in crate::use_case::registry) fn resource_ref(
     target: &Target,
     resource_type: ResourceType,
@@ -84,10 +86,11 @@ pub(in crate::use_case::registry) fn resource_ref(
     default_ref(at, resource_type)
 }
 
-/// Where a platform has resources: platform, slug and environment.
+/// A platform, its slug and one of its environments.
 pub(in crate::use_case::registry) type PlatformEnvironment<'a> =
     (&'a PlatformId, &'a Slug, Environment);
 
+/// Returns the name and type of a platform's default resource in an environment.
 fn default_ref(
     (platform, slug, environment): PlatformEnvironment<'_>,
     resource_type: ResourceType,
@@ -99,7 +102,7 @@ fn default_ref(
     }
 }
 
-/// Asks for what a platform is given of a type.
+/// Returns the request that creates a platform's default resource.
 pub(super) fn default_request(
     at: PlatformEnvironment<'_>,
     resource_type: ResourceType,
@@ -204,7 +207,7 @@ where
     }
 }
 
-/// The entry of an object, if it is not deleted.
+/// Returns the resource of an object; `None` if there is none or it is deleted.
 pub(in crate::use_case::registry) async fn entry_of(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -220,12 +223,12 @@ pub(in crate::use_case::registry) async fn entry_of(
     platform.records::<Resource>(uow).first(&exactly).await
 }
 
-/// Returns `true` if the entry names the job as the creator of the object.
+/// Returns whether the resource records the job as the creator of the object.
 pub(super) fn is_made_by(entry: &Resource, job: &Job) -> bool {
     entry.provision_job_id.as_ref() == Some(&job.id)
 }
 
-/// Returns the reason for which undo keeps the object of an entry; `None` if it can be removed.
+/// Returns the reason why an undo keeps the object of a resource; `None` if the undo can remove it.
 pub(super) async fn used_otherwise(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -239,16 +242,16 @@ pub(super) async fn used_otherwise(
     Ok((leading > 0).then_some("it has DNS records"))
 }
 
-/// What the catalogue tells of an object besides what the provider does.
+/// The properties of a resource that the provider does not know.
 pub(super) struct CatalogueEntry<'a> {
     pub(super) entity_id: EntityId,
-    /// The feature that owns the object.
+    /// The feature that owns the object; `None` for other objects.
     pub(super) feature: Option<&'a FeatureActivationId>,
     pub(super) service_name: &'a str,
     pub(super) environment: Environment,
 }
 
-/// Enters what a step of the job made or found.
+/// Creates or updates the resource of an object that a step of the job created or found.
 pub(super) async fn upsert_resource<K: JobKind>(
     cx: &JobContext<'_, K>,
     platform: &PlatformWriter,
@@ -277,7 +280,8 @@ pub(super) async fn upsert_resource<K: JobKind>(
     resource::upsert_observed(cx, platform, uow, observed, maker).await
 }
 
-/// Jobs behind a deletion fail fast. Answers the platform.
+/// Returns the platform. Returns [`StepError::Precondition`] if the platform or the entity no longer exists, so that
+/// jobs after a deletion fail fast.
 pub(super) async fn ensure_wanted<'p>(
     uow: &mut dyn UnitOfWork,
     platform: Option<&'p PlatformAccess>,
@@ -296,7 +300,7 @@ pub(super) async fn ensure_wanted<'p>(
     }
 }
 
-/// Looks for an object of the platform's.
+/// Observes an object that must belong to the platform. An object of another owner is a conflict.
 pub(super) async fn observe_owned(
     infrastructure: &dyn port::Infrastructure,
     platform: &PlatformId,
@@ -308,7 +312,7 @@ pub(super) async fn observe_owned(
             Observation::Present(made(resource, found))
         }
         Some(_) => Observation::Conflict(format!(
-            "the name {} belongs to something else",
+            "the name {} belongs to another object",
             resource.name
         )),
     })
@@ -330,7 +334,7 @@ pub(super) async fn observe_made<K: JobKind>(
     })
 }
 
-/// What a step leaves of an object that is there.
+/// Returns the step output for an existing object.
 pub(super) fn made(resource: &ResourceRef, found: Provisioned) -> MadeResource {
     MadeResource {
         resource_type: resource.resource_type,
@@ -341,7 +345,8 @@ pub(super) fn made(resource: &ResourceRef, found: Provisioned) -> MadeResource {
     }
 }
 
-/// A worker is bound to the stores created before it; everything else needs no settings.
+/// Returns the settings of a default resource. A worker is bound to the stores that were created before it; other types
+/// have no settings.
 fn config(at: PlatformEnvironment<'_>, resource_type: ResourceType) -> Value {
     if resource_type != ResourceType::Worker {
         return json!({});
@@ -363,6 +368,7 @@ fn config(at: PlatformEnvironment<'_>, resource_type: ResourceType) -> Value {
     })
 }
 
+/// Returns the entity that owns the resources.
 async fn owner_of(
     cx: &Context,
     platform: &PlatformWriter,
@@ -376,18 +382,19 @@ async fn owner_of(
     Ok(entity.id.clone())
 }
 
-/// What the registry of a platform knows of an object.
+/// The state of an object in the registry of a platform.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// Whether an entry stands for it.
+    /// Whether a resource that is not deleted exists for the object.
     pub(super) is_entered: bool,
-    /// The environment of its newest entry, deleted or not.
+    /// The environment of its newest resource, including deleted ones.
     pub(super) environment: Option<Environment>,
-    /// When an entry of it was last deleted.
+    /// The time of the last deletion of a resource for the object.
     pub(super) deleted_at: Option<Timestamp>,
 }
 
 impl Known {
+    /// Reads the state of an object from all resources that ever had its name.
     pub(super) async fn of(
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
@@ -400,7 +407,7 @@ impl Known {
             let of_type = batch
                 .iter()
                 .filter(|entry| entry.resource_type == object.resource_type);
-            // Newest first.
+            // The query returns the newest resource first.
             for entry in of_type {
                 known.is_entered |= entry.deleted_at.is_none();
                 known.environment = known.environment.or(Some(entry.environment));

@@ -1,6 +1,8 @@
-//! `platform.reconcile`: compares what the registry knows of a platform with what the provider has, a step for every type
-//! of resource, one for DNS records and one for custom domains; mends what differs when asked to. What holds data is never removed unless that
-//! was asked for, and what nobody knows is only reported.
+//! `platform.reconcile`: compares the registry records of a platform with the objects at the provider.
+//!
+//! It has one step for each resource type, one for DNS records and one for custom domains. On request it repairs the
+//! differences. Objects that store data are only removed if that was requested explicitly. Objects that never had a
+//! resource and are no default resources are only reported.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,10 +32,10 @@ use crate::use_case::provisioning::{
 use crate::use_case::registry::resource::Maker;
 use crate::use_case::registry::{entity, resource};
 
-/// The kind.
+/// The job kind `platform.reconcile`.
 #[derive(Clone, Debug)]
 pub(in crate::use_case::registry) struct Reconcile {
-    /// Where auth workers reach IAM.
+    /// The base URL of IAM for auth workers.
     pub(in crate::use_case::registry) iam_url: String,
 }
 
@@ -56,13 +58,13 @@ impl JobKind for Reconcile {
     }
 }
 
-/// What is compared.
+/// The input of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct Reconciliation {
     pub(in crate::use_case::registry) platform_id: PlatformId,
     pub(in crate::use_case::registry) slug: Slug,
-    /// In this environment; in all when there is none.
+    /// The environment that is compared; `None` means all environments.
     pub(in crate::use_case::registry) environment: Option<Environment>,
     pub(in crate::use_case::registry) repair: bool,
     pub(in crate::use_case::registry) delete_data: bool,
@@ -86,37 +88,38 @@ impl JobInput for Reconciliation {
 
 /// A kind that compares a platform's resources.
 pub(super) trait ComparesResources: JobKind<Input = Reconciliation> {
-    /// Where auth workers reach IAM.
+    /// Returns the base URL of IAM for auth workers.
     fn iam_url(&self) -> &str;
 }
 
-/// How many names of a kind a report shows, and how many characters of them: a step may leave 64 KiB.
+/// Maximum number of names in each list of a report. The output of a step is limited to 64 KiB.
 const MAX_NAMES: usize = 100;
+/// Maximum total length of the names in each list of a report, in bytes.
 const MAX_LENGTH: usize = 6 * 1024;
 
-/// How many repairs one report tells of; who makes more goes on in another attempt.
+/// Maximum number of repairs in a report. Further repairs are made in another attempt.
 pub(super) const MAX_REPAIRS: usize = 40;
 
-/// What a step of a comparison found, and what it mended. Of a long repair it is what the last part of it found: the audit
-/// has those before.
+/// The differences that a step found and repaired. If the step needed several attempts, the report is that of the last
+/// one; the audit log has the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
-    /// How many entries were compared.
+    /// The number of records that were compared.
     pub(super) checked: usize,
-    /// How many differ, whether or not they are named.
+    /// The numbers of differences, including those that are not listed.
     pub(super) counts: Counts,
-    /// Entries whose objects are not there.
+    /// Records whose objects do not exist.
     pub(super) missing: Names,
-    /// Objects that no entry tells of.
+    /// Objects without a record.
     pub(super) orphans: Names,
-    /// Entries that tell of their objects what is not so.
+    /// Records that differ from their objects.
     pub(super) changed: Names,
-    /// What was mended.
+    /// The repairs that were made.
     pub(super) repaired: Vec<Repair>,
 }
 
-/// How many.
+/// Numbers of differences and repairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Counts {
@@ -126,13 +129,13 @@ pub(super) struct Counts {
     pub(super) repaired: usize,
 }
 
-/// The first names of many.
+/// A list of names, truncated to [`MAX_NAMES`] names and [`MAX_LENGTH`] bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Names(Vec<String>);
 
 impl Names {
-    /// Adds a name as long as there is room.
+    /// Adds a name, unless the list is full.
     fn push(&mut self, name: &str) {
         let length: usize = self.0.iter().map(String::len).sum();
         if self.0.len() < MAX_NAMES && length + name.len() <= MAX_LENGTH {
@@ -142,68 +145,76 @@ impl Names {
 }
 
 impl Report {
+    /// Counts and lists a record without an object.
     pub(super) fn add_missing(&mut self, name: &str) {
         self.counts.missing += 1;
         self.missing.push(name);
     }
 
+    /// Counts and lists an object without a record.
     pub(super) fn add_orphan(&mut self, name: &str) {
         self.counts.orphans += 1;
         self.orphans.push(name);
     }
 
+    /// Counts and lists a record that differs from its object.
     pub(super) fn add_changed(&mut self, name: &str) {
         self.counts.changed += 1;
         self.changed.push(name);
     }
 
+    /// Counts and adds a repair.
     pub(super) fn add_repair(&mut self, repair: Repair) {
         self.counts.repaired += 1;
         self.repaired.push(repair);
     }
 
-    /// Whether there is no room for another repair.
+    /// Returns whether the report has the maximum number of repairs.
     pub(super) const fn is_full(&self) -> bool {
         self.repaired.len() >= MAX_REPAIRS
     }
 }
 
-/// What was done about a difference.
+/// The type of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Mended {
-    /// The object was made again.
+    /// The object was created again.
     Created,
-    /// The entry tells of the object again what is so.
+    /// The record was updated from its object.
     Updated,
-    /// The object was entered.
+    /// A record was created for the object.
     Entered,
-    /// The object was removed.
+    /// The object was removed from the provider.
     Removed,
-    /// The entry says that its object is lost.
+    /// The record was marked as failed, because its object is lost.
     Failed,
 }
 
-/// A difference that was mended.
+/// A difference that was repaired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Repair {
     /// The name of the object, or the hostname.
     pub(super) name: String,
+    /// The type of the repair.
     pub(super) action: Mended,
-    /// The entry's id, if there is an entry.
+    /// The id of the record; `None` if there is none.
     pub(super) id: Option<String>,
-    /// Where the object runs.
+    /// The environment of the object.
     pub(super) environment: Option<Environment>,
-    /// What it is there for.
+    /// The service name of the resource.
     pub(super) service_name: Option<String>,
-    /// What the provider says of it.
+    /// The id at the provider.
     pub(super) cf_id: Option<String>,
+    /// The URL at the provider.
     pub(super) cf_url: Option<String>,
+    /// The status of the certificate at the provider; only for custom domains.
     pub(super) ssl_status: Option<SslStatus>,
 }
 
 impl Repair {
+    /// Creates a repair without details.
     pub(super) fn new(name: &str, action: Mended) -> Self {
         Self {
             name: name.to_owned(),
@@ -222,7 +233,7 @@ impl Repair {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompareResources(pub(super) ResourceType);
 
-/// What differs.
+/// The differences that were found, with the data for their repair.
 #[derive(Debug, Default)]
 struct Differences {
     report: Report,
@@ -253,7 +264,7 @@ impl<K: ComparesResources> JobStep<K> for CompareResources {
         }
         match self.repair(cx, &mut found).await {
             Ok(()) if !found.report.is_full() => Ok(found.report),
-            // What was mended is kept, and the error met again by the attempt that goes on.
+            // Completed repairs are recorded. The next attempt meets the error again.
             Err(error) if found.report.repaired.is_empty() => Err(error),
             _ => Err(StepError::unfinished(&found.report)?),
         }
@@ -288,7 +299,7 @@ impl<K: ComparesResources> JobStep<K> for CompareResources {
     }
 }
 
-/// Keeps that something was mended.
+/// Records the repairs in the audit log.
 pub(super) async fn record_report<K: JobKind>(
     cx: &JobContext<'_, K>,
     platform: &PlatformWriter,
@@ -308,6 +319,7 @@ pub(super) async fn record_report<K: JobKind>(
 }
 
 impl CompareResources {
+    /// Compares all resources of this type with the objects at the provider.
     async fn compare<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -315,7 +327,7 @@ impl CompareResources {
         let mut objects = self.objects(cx).await?;
         let mut found = Differences::default();
         for entry in self.entries(cx).await? {
-            // What is entered elsewhere is nothing that was left over here.
+            // An object with a resource in another environment is not an orphan.
             let mut object = objects.remove(entry.cf_name.as_str());
             if !cx.input.covers(entry.environment) {
                 continue;
@@ -346,7 +358,7 @@ impl CompareResources {
         Ok(found)
     }
 
-    /// What of this type the provider has of the platform's, by name.
+    /// Returns the platform's objects of this type at the provider, by name.
     async fn objects<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -364,7 +376,7 @@ impl CompareResources {
         }
     }
 
-    /// The entries of all environments.
+    /// Returns the resources of this type in all environments.
     async fn entries<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -386,7 +398,7 @@ impl CompareResources {
         Ok(entries)
     }
 
-    /// A list may be late: what it does not name is looked for by its name.
+    /// Observes the object of an active resource by its name, because the provider's list can be outdated.
     async fn observe_again<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -404,6 +416,7 @@ impl CompareResources {
         Ok(object.filter(is_own))
     }
 
+    /// Returns the reference to an object of this type.
     fn named(self, name: &str) -> ResourceRef {
         ResourceRef {
             resource_type: self.0,
@@ -411,7 +424,8 @@ impl CompareResources {
         }
     }
 
-    /// Mends what differs, until the report is full. What could be done stands in the report also when something failed.
+    /// Repairs the differences until the report is full. After an error, the report contains the repairs that
+    /// succeeded.
     async fn repair<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -442,7 +456,7 @@ impl CompareResources {
         Ok(())
     }
 
-    /// Makes an object again that provisioning knows how to make; of others the entry says that they are lost.
+    /// Creates a missing default resource again. Other missing objects are recorded as lost.
     async fn replace<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -462,8 +476,8 @@ impl CompareResources {
         }
     }
 
-    /// Enters an object that provisioning makes, unless its entry was deleted: what that left behind is removed. What
-    /// neither is true of stays as it is.
+    /// Handles an object without a resource. If its resource was deleted, removes the object. Otherwise creates a
+    /// resource if it is a default resource. Other objects are kept.
     async fn place_orphan<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -473,7 +487,7 @@ impl CompareResources {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
-        // It may have been entered since the comparison.
+        // The resource may have been created since the comparison.
         let known = Known::of(platform, uow.as_mut(), &self.named(name)).await?;
         drop(uow);
         if known.is_entered {
@@ -501,9 +515,9 @@ impl CompareResources {
         }))
     }
 
-    /// How provisioning makes the object of this name, if it does.
+    /// Returns how provisioning creates the object with this name; `None` if it is no default resource.
     fn own<K: ComparesResources>(self, cx: &StepContext<'_, K>, name: &str) -> Option<Own> {
-        // Each object is a request of its own.
+        // Each object has its own request, so it needs its own key.
         let effect_key = || format!("{}-{name}", cx.effect_key);
         let (platform, slug) = (&cx.input.platform_id, &cx.input.slug);
         Environment::ALL.iter().find_map(|environment| {
@@ -522,6 +536,7 @@ impl CompareResources {
         })
     }
 
+    /// Applies a repair to the registry.
     async fn record_repair<K: ComparesResources>(
         &self,
         cx: &JobContext<'_, K>,
@@ -564,7 +579,7 @@ impl CompareResources {
     }
 }
 
-/// What provisioning makes.
+/// A default resource with the request that creates it.
 struct Own {
     request: port::CreateResource,
     environment: Environment,
@@ -572,12 +587,13 @@ struct Own {
 }
 
 impl Reconciliation {
+    /// Returns whether the environment is compared.
     fn covers(&self, environment: Environment) -> bool {
         self.environment.is_none_or(|only| only == environment)
     }
 
-    /// Whether an object that is nothing provisioning makes may be in an environment that is compared: good enough to
-    /// report it, and for nothing else.
+    /// Returns whether an object that is no default resource may be in a compared environment. This is a guess from its
+    /// name, used only for the report.
     fn may_cover(&self, name: &str) -> bool {
         let is_here = |e: Environment| name.split('-').any(|part| part == e.as_str());
         self.environment.is_none_or(is_here)
@@ -585,6 +601,7 @@ impl Reconciliation {
 }
 
 impl Repair {
+    /// Adds the data of the provider's object.
     fn with(self, object: Provisioned) -> Self {
         Self {
             cf_id: Some(object.id),
@@ -594,6 +611,7 @@ impl Repair {
     }
 }
 
+/// Adds the data of the record.
 fn as_entered(repair: Repair, entry: &Resource) -> Repair {
     Repair {
         id: Some(entry.id.to_string()),
@@ -603,7 +621,7 @@ fn as_entered(repair: Repair, entry: &Resource) -> Repair {
     }
 }
 
-/// Whether an entry tells of an object what is not so. Providers need not say in a list where an object is reached.
+/// Returns whether a record differs from its object. Provider lists may omit URLs, so a missing URL is no difference.
 fn differs(entry: &Resource, object: &Provisioned) -> bool {
     let is_known = entry.cf_id.as_ref().map(|id| id.as_str()) == Some(&object.id);
     let moved = object.url.is_some() && object.url != entry.cf_url;

@@ -1,4 +1,4 @@
-//! The step that compares DNS records with the hostnames a provider routes.
+//! The step of `platform.reconcile` that compares DNS records with the hostnames that the provider routes.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::dns_record::record_route_id;
 
-/// Compares the records whose hostnames the provider routes, or should.
+/// Compares the DNS records whose hostnames the provider routes or should route.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompareRecords;
 
-/// A difference between a record and its route.
+/// A difference between a DNS record and its route.
 enum Difference {
-    /// Its hostname should lead to its resource and does not.
+    /// The hostname should point to the resource but does not.
     Missing,
-    /// The hostname does, by another route than the registry tells.
+    /// The hostname points to the resource, but by another route than the recorded one.
     Changed(Route),
-    /// It is deleted or has failed, and its hostname still leads to the resource, if that is so.
+    /// The record is deleted or has failed. `routed` tells whether its hostname still points to the resource.
     Over { routed: bool },
 }
 
@@ -107,7 +107,8 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareRecords {
     }
 }
 
-/// The records whose hostnames the provider routes or should, deleted ones that it may still route too.
+/// Returns the records whose hostnames the provider routes or should route, including deleted ones that it may still
+/// route.
 async fn records<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<RoutedRecord>, StepError> {
@@ -131,6 +132,7 @@ async fn records<K: JobKind<Input = Reconciliation>>(
     Ok(found)
 }
 
+/// Compares a record with the provider.
 async fn compare<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     routed: &RoutedRecord,
@@ -151,7 +153,7 @@ async fn compare<K: JobKind<Input = Reconciliation>>(
     })
 }
 
-/// Whether the platform has entered the hostname again for the same resource.
+/// Returns whether the platform has another DNS record that points the hostname to the same resource.
 async fn is_routed_by_another<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     routed: &RoutedRecord,
@@ -167,6 +169,7 @@ async fn is_routed_by_another<K: JobKind<Input = Reconciliation>>(
     Ok(again.is_some_and(|again| again.id != record.id && again.resource_id == record.resource_id))
 }
 
+/// Repairs a difference at the provider.
 async fn repair<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     routed: &RoutedRecord,

@@ -1,4 +1,4 @@
-//! The step that compares custom domains with the hostnames a provider serves.
+//! The step of `platform.reconcile` that compares custom domains with the hostnames that the provider serves.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::custom_domain::{forget_hostname, record_hostname};
 
-/// Compares the domains that the provider serves, or should.
+/// Compares the custom domains that the provider serves or should serve.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompareDomains;
 
-/// What is wrong with a domain.
+/// A difference between a domain and its hostname at the provider.
 enum Difference {
-    /// It should be served and is not.
+    /// The domain should be served but is not.
     Missing,
-    /// It is served, and stands otherwise than the registry tells.
+    /// The domain is served, but its recorded id or certificate status differs.
     Changed(ServedHostname),
-    /// It is deleted or has failed, and still served, if that is so.
+    /// The domain is deleted or has failed. `served` tells whether the provider still serves it.
     Over { served: bool },
 }
 
@@ -113,6 +113,7 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
     }
 }
 
+/// Returns whether the domain is deleted or has failed.
 fn is_over(domain: &CustomDomain) -> bool {
     matches!(
         domain.status,
@@ -120,7 +121,7 @@ fn is_over(domain: &CustomDomain) -> bool {
     )
 }
 
-/// The domains that the provider serves or should, deleted ones that it may still serve too.
+/// Returns the domains that the provider serves or should serve, including deleted ones that it may still serve.
 async fn domains<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<Stored<CustomDomain>>, StepError> {
@@ -141,7 +142,7 @@ async fn domains<K: JobKind<Input = Reconciliation>>(
     Ok(found)
 }
 
-/// Whether the domain leads to an environment that is compared.
+/// Returns whether the domain points to an environment that is compared.
 async fn is_covered<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     platform: &PlatformAccess,
@@ -156,6 +157,7 @@ async fn is_covered<K: JobKind<Input = Reconciliation>>(
     Ok(record.is_some_and(|record| record.environment == environment))
 }
 
+/// Compares a domain with the provider.
 async fn compare<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -166,7 +168,7 @@ async fn compare<K: JobKind<Input = Reconciliation>>(
         return Ok(Some(Difference::Over { served }));
     }
     Ok(match found {
-        // Only what was proved, and not given up since, is to be served.
+        // Only an active domain must be served: it was proved and has not failed since.
         None => (domain.status == CustomDomainStatus::Active).then_some(Difference::Missing),
         Some(found) => {
             let is_known = domain.cf_hostname_id.as_ref().map(|id| id.as_str()) == Some(&found.id);
@@ -176,6 +178,7 @@ async fn compare<K: JobKind<Input = Reconciliation>>(
     })
 }
 
+/// Returns whether the platform has another custom domain with the same hostname.
 async fn is_entered_again<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -190,6 +193,7 @@ async fn is_entered_again<K: JobKind<Input = Reconciliation>>(
     Ok(again.is_some_and(|again| again.id != domain.id))
 }
 
+/// Repairs a difference at the provider.
 async fn repair<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,

@@ -1,5 +1,7 @@
-//! `entity.remove`: removes the objects of entities that were deleted in a cascade, a step for every type, in the opposite order
-//! of creation. Their entries are deleted by then, and name the job that removes what they stood for.
+//! `entity.remove`: removes the objects of entities that were deleted in a cascade, one step for each resource type, in
+//! the reverse order of creation.
+//!
+//! The resources are already deleted at that time. They store the id of the job that removes their objects.
 
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::resource;
 
-/// The deleted entity; its objects and those of the entities below it are removed.
+/// The input of the job: the deleted entity. The objects of the entities below it are removed too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct DeletedEntity {
@@ -41,7 +43,7 @@ impl JobInput for DeletedEntity {
     }
 }
 
-/// The kind.
+/// The job kind `entity.remove`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct RemoveEntity;
 
@@ -75,7 +77,7 @@ impl JobStep<RemoveEntity> for RemoveLeft {
         Ok(Observation::Absent)
     }
 
-    /// An object that was entered again since, by hand or by another job, stays.
+    /// Keeps an object for which a person or another job has created a new resource.
     async fn apply(&self, cx: &StepContext<'_, RemoveEntity>) -> Result<RemovedObjects, StepError> {
         let mut attempt = Attempt::begin(cx, &cx.input.platform_id).await?;
         let mut uow = cx.store.begin(Mode::Read).await?;

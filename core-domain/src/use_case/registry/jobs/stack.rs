@@ -1,4 +1,5 @@
-//! What the jobs of workspace stacks work for, and whether they are still called for.
+//! `stack.activate` and `app.create`: create the parts of workspace stacks and of their apps. Also contains the input
+//! and the checks that all jobs of workspace stacks share.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -36,12 +37,12 @@ use crate::use_case::registry::feature::AskedBy;
 use crate::use_case::registry::{feature, workspace_stack};
 use crate::use_case::stacks::version;
 
-/// The workspace stack a job works for.
+/// The workspace stack of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct StackTarget {
     pub(in crate::use_case::registry) platform_id: PlatformId,
-    /// The platform's slug; part of the names at the provider.
+    /// The slug of the platform, a part of the names at the provider.
     pub(in crate::use_case::registry) slug: Slug,
     pub(in crate::use_case::registry) entity_id: EntityId,
     pub(in crate::use_case::registry) environment: Environment,
@@ -49,7 +50,7 @@ pub(in crate::use_case::registry) struct StackTarget {
 }
 
 impl StackTarget {
-    /// The name of a part at the provider.
+    /// Returns the name of a part at the provider.
     pub(super) fn name_of(&self, part: &PartId) -> String {
         let (platform, environment) = (&self.platform_id, self.environment);
         let called = (part.name.as_str(), part.key());
@@ -58,7 +59,7 @@ impl StackTarget {
         stack_resource_name(platform, &self.slug, environment, stack, called)
     }
 
-    /// The parts with their names at the provider.
+    /// Returns the parts with their names at the provider.
     pub(in crate::use_case::registry) fn planned(&self, parts: &[StackPart]) -> Vec<PlannedPart> {
         let planned = parts.iter().map(|part| PlannedPart {
             cf_name: self.name_of(&part.id),
@@ -68,7 +69,7 @@ impl StackTarget {
     }
 }
 
-/// A part that a job makes.
+/// A part that a job creates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct PlannedPart {
@@ -78,12 +79,12 @@ pub(in crate::use_case::registry) struct PlannedPart {
 }
 
 impl PlannedPart {
-    /// The name of the step that makes it.
+    /// Returns the name of the step that creates the part.
     pub(in crate::use_case::registry) fn step(&self) -> String {
         format!("{}:{}", self.id.resource_type, self.id.name)
     }
 
-    /// What it is at the provider.
+    /// Returns the name and type of the part at the provider.
     pub(in crate::use_case::registry) fn object(&self) -> ResourceRef {
         ResourceRef {
             resource_type: self.id.resource_type,
@@ -92,7 +93,7 @@ impl PlannedPart {
     }
 }
 
-/// The input of a job of a workspace stack: whose it is, and what is to be done.
+/// The input of a job of a workspace stack: the stack, and the work to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct StackInput<W> {
@@ -102,11 +103,11 @@ pub(in crate::use_case::registry) struct StackInput<W> {
     pub(in crate::use_case::registry) work: W,
 }
 
-/// What a job does to a workspace stack.
+/// The work of a job on a workspace stack.
 pub(in crate::use_case::registry) trait StackWork:
     Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
 {
-    /// Whether the stack, as it stands, still calls for the job.
+    /// Returns whether the stack in its current state still needs the job.
     fn is_called_for(stack: &WorkspaceStack, job: &Job) -> bool;
 }
 
@@ -130,7 +131,8 @@ impl<W: StackWork> JobInput for StackInput<W> {
     }
 }
 
-/// Refuses a job whose platform, entity or stack is gone, or whose stack was asked for or ended otherwise since.
+/// Checks that the stack still needs the job. Returns [`StepError::Precondition`] if the platform or entity no longer
+/// exists, or the stack belongs to another job or has ended.
 pub(super) async fn ensure_called_for<K, W>(cx: &StepContext<'_, K>) -> Result<(), StepError>
 where
     K: JobKind<Input = StackInput<W>>,
@@ -146,28 +148,28 @@ where
     if W::is_called_for(&stack, cx.job) {
         return Ok(());
     }
-    let called_off = "the stack was asked for or ended otherwise since";
+    let called_off = "the stack now belongs to another job or has ended";
     Err(StepError::Precondition(called_off.to_owned()))
 }
 
 /// The name of the step that activates a feature.
 const FEATURE: &str = "feature";
 
-/// What is to be made.
+/// The work of an activation job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct Activation {
-    /// The template, for people.
+    /// The name of the template, for people.
     pub(in crate::use_case::registry) template: TemplateName,
     pub(in crate::use_case::registry) version: SemVer,
     pub(in crate::use_case::registry) version_id: VersionId,
-    /// Whether template or version were deprecated when it was asked for.
+    /// Whether the template or the version was deprecated when the activation was requested.
     pub(in crate::use_case::registry) deprecated: bool,
-    /// What is made, in this order.
+    /// The parts to create, in this order.
     pub(in crate::use_case::registry) parts: Vec<PlannedPart>,
-    /// What is activated then.
+    /// The features to activate.
     pub(in crate::use_case::registry) features: Vec<FeatureDefinition>,
-    /// How many of the parts come before the features.
+    /// The number of parts that are created before the features are activated.
     pub(in crate::use_case::registry) before_features: usize,
 }
 
@@ -198,7 +200,7 @@ impl MakesParts for Activation {
     }
 }
 
-/// The kind.
+/// The job kind `stack.activate`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct StackActivate;
 
@@ -255,7 +257,7 @@ impl JobKind for StackActivate {
     }
 }
 
-/// Moves the stack as the job moved, and the entries of what it did not make.
+/// Applies an event of the job to the stack, and marks the parts that were not created as failed.
 async fn follow_job(
     cx: &JobContext<'_, StackActivate>,
     uow: &mut dyn UnitOfWork,
@@ -271,6 +273,7 @@ async fn follow_job(
     workspace_stack::settle_unmade(cx, &platform, uow, cx.job, parts).await
 }
 
+/// Returns the stack's activation of a feature.
 async fn find(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -281,7 +284,7 @@ async fn find(
     feature::find(platform, uow, &target.entity_id, &id, target.environment).await
 }
 
-/// Asks for a feature, as the stack.
+/// Activates a feature on behalf of the stack.
 async fn ask(
     cx: &JobContext<'_, StackActivate>,
     uow: &mut dyn UnitOfWork,
@@ -303,17 +306,18 @@ async fn ask(
     Ok(())
 }
 
-/// Has a feature activated by a job of its own, and waits for it.
+/// Queues a job that activates a feature, and waits for it.
 #[derive(Clone, Copy, Debug)]
 struct MakeFeature;
 
-/// What such a step leaves.
+/// The output of a feature step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MadeFeature {
     feature_id: NewFeatureId,
 }
 
+/// Returns the feature of a step.
 fn asked<'i>(
     input: &'i StackInput<Activation>,
     item: Option<&str>,
@@ -323,6 +327,7 @@ fn asked<'i>(
     asked.ok_or_else(|| Error::Internal(format!("no feature {item:?}")))
 }
 
+/// Returns the output of a step.
 fn made_feature(asked: &FeatureDefinition) -> MadeFeature {
     MadeFeature {
         feature_id: asked.id.clone(),
@@ -385,7 +390,7 @@ impl JobStep<StackActivate> for MakeFeature {
         ask(cx, uow, asked(cx.input, cx.item)?).await
     }
 
-    /// What the stack brought goes with it; a job of its own removes it.
+    /// Queues the removal of a feature that the stack activated.
     async fn record_undo(
         &self,
         cx: &JobContext<'_, StackActivate>,
@@ -400,7 +405,7 @@ impl JobStep<StackActivate> for MakeFeature {
         let stacks = platform.records::<WorkspaceStack>(uow);
         let stack = stacks.find(&target.stack_instance_id).await?;
         if stack.is_none_or(|stack| stack.provision_job_id.as_ref() != Some(&cx.job.id)) {
-            // It was asked for otherwise since, with its features.
+            // Another job has activated the stack again, with its features.
             return Ok(());
         }
         let known = find(&platform, uow, target, asked(cx.input, cx.item)?).await?;
@@ -420,14 +425,14 @@ impl JobStep<StackActivate> for MakeFeature {
     }
 }
 
-/// What is to be made.
+/// The work of a job that creates an app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct NewApp {
     pub(in crate::use_case::registry) app_name: AppName,
     pub(in crate::use_case::registry) app_type: AppType,
     pub(in crate::use_case::registry) with_database: bool,
-    /// What is made, in this order.
+    /// The parts to create, in this order.
     pub(in crate::use_case::registry) parts: Vec<PlannedPart>,
 }
 
@@ -454,7 +459,7 @@ impl MakesParts for NewApp {
     }
 }
 
-/// The kind.
+/// The job kind `app.create`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct AppCreate;
 
@@ -488,6 +493,7 @@ impl JobKind for AppCreate {
     }
 }
 
+/// Marks parts that the job did not create as failed.
 async fn settle(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfWork) -> Result<()> {
     let Some(platform) = cx.platform(uow).await? else {
         return Ok(());
@@ -495,22 +501,22 @@ async fn settle(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfWork) -> Res
     workspace_stack::settle_unmade(cx, &platform, uow, cx.job, &cx.input.work.parts).await
 }
 
-/// The file that a worker begins with when its stack brings none.
+/// The initial script of a worker whose stack provides none.
 const STARTER: &str = include_str!("js/service.js");
 const MAIN_MODULE: &str = "service.js";
 
-/// The work of a job that makes parts.
+/// The work of a job that creates parts.
 #[async_trait]
 pub(in crate::use_case::registry) trait MakesParts:
     StackWork
 {
-    /// The parts, in order.
+    /// Returns the parts in their order.
     fn parts(&self) -> &[PlannedPart];
 
-    /// What the part with this id is made of; `None` when it is none of the job's.
+    /// Returns the definition of a part; `None` if the job has no such part.
     ///
     /// # Errors
-    /// When that cannot be told now.
+    /// `VALIDATION_ERROR` if the stored definition of the stack's version is invalid.
     async fn blueprint(
         &self,
         target: &StackTarget,
@@ -519,7 +525,7 @@ pub(in crate::use_case::registry) trait MakesParts:
     ) -> Result<Option<StackPart>>;
 }
 
-/// Adds the steps that make parts.
+/// Adds the steps that create parts.
 pub(super) fn with_parts<K, W>(steps: Steps<K>) -> Steps<K>
 where
     K: JobKind<Input = StackInput<W>>,
@@ -528,12 +534,12 @@ where
     steps.then_all(DEFAULT_RESOURCES.map(|(of, _)| MakePart(of)))
 }
 
-/// Makes a part of one type.
+/// Creates a part of one type.
 #[derive(Clone, Copy, Debug)]
 struct MakePart(ResourceType);
 
 impl MakePart {
-    /// The part that an item of the step means.
+    /// Returns the part of a step item.
     fn part<'p, W: MakesParts>(
         self,
         input: &'p StackInput<W>,
@@ -546,8 +552,8 @@ impl MakePart {
     }
 }
 
-/// Whether what is there is left as it is. Data and what people have deployed to an app are; what the definition brings is
-/// put there again.
+/// Returns whether an existing part is left unchanged. That holds for stores, and for apps, to which people may have
+/// deployed code. Other parts get the script of the definition again.
 const fn is_left_alone(part: &PartId) -> bool {
     part.of_app || part.resource_type.is_store()
 }
@@ -614,7 +620,7 @@ where
         };
         let entry = workspace_stack::of_part(&platform, uow.as_mut(), part).await?;
         let Some(entry) = entry else {
-            return Ok(Undone::left("its entry was deleted"));
+            return Ok(Undone::left("its resource was deleted"));
         };
         if let Some(why) = used_otherwise(&platform, uow.as_mut(), &entry, cx.job).await? {
             return Ok(Undone::left(why));
@@ -623,7 +629,7 @@ where
         take_back(cx, &cx.input.target.platform_id, &part.object()).await
     }
 
-    /// Deletes the entry of a removed object and the entry of an object that was only planned.
+    /// Deletes the resource of a removed object, and a resource whose object was only planned.
     async fn record_undo(
         &self,
         cx: &JobContext<'_, K>,
@@ -646,7 +652,7 @@ where
     }
 }
 
-/// The settings of a part at the provider.
+/// Returns the settings of a part at the provider.
 async fn config<K, W>(cx: &StepContext<'_, K>, part: &PlannedPart) -> Result<Value, StepError>
 where
     K: JobKind<Input = StackInput<W>>,

@@ -1,5 +1,5 @@
-//! `stack.deactivate`: removes what a workspace stack has in its environment, in the opposite order of its activation; its
-//! data only when that is wanted.
+//! `stack.deactivate`: removes the objects and features of a workspace stack in its environment, in the reverse order
+//! of their creation. Data is only removed on request.
 
 use std::time::Duration;
 
@@ -26,16 +26,16 @@ use crate::use_case::registry::workspace_stack;
 /// The name of the step that deactivates the features.
 const FEATURES: &str = "features";
 
-/// The types of what a stack has, in the opposite order of its creation.
+/// Returns the types of a stack's objects in the reverse order of their creation.
 fn newest_first() -> impl Iterator<Item = ResourceType> {
     DEFAULT_RESOURCES.into_iter().rev().map(|(of, _)| of)
 }
 
-/// How it is removed.
+/// The work of a deactivation job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct StackRemoval {
-    /// Its data too.
+    /// Whether the data of the stack is removed too.
     pub(in crate::use_case::registry) delete_data: bool,
 }
 
@@ -45,7 +45,7 @@ impl StackWork for StackRemoval {
     }
 }
 
-/// The kind.
+/// The job kind `stack.deactivate`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct StackDeactivate;
 
@@ -62,7 +62,7 @@ impl JobKind for StackDeactivate {
     fn plan(input: &Self::Input) -> Vec<String> {
         let wanted = newest_first().filter(|t| input.work.delete_data || !t.is_store());
         let mut steps: Vec<String> = wanted.map(|t| t.as_str().to_owned()).collect();
-        // After the sites, which may use them.
+        // Features are removed after the sites, which may use them.
         steps.insert(1, FEATURES.to_owned());
         steps
     }
@@ -86,7 +86,7 @@ impl JobKind for StackDeactivate {
     }
 }
 
-/// Moves the stack as the job moved.
+/// Applies an event of the job to the stack.
 async fn follow_job(
     cx: &JobContext<'_, StackDeactivate>,
     uow: &mut dyn UnitOfWork,
@@ -172,7 +172,7 @@ impl JobStep<StackDeactivate> for RemoveParts {
     }
 }
 
-/// Has the features that the stack brought deactivated by jobs of their own, and waits for them.
+/// Queues jobs that deactivate the features of the stack, and waits for them.
 #[derive(Clone, Copy, Debug)]
 struct RemoveFeatures;
 
@@ -240,6 +240,7 @@ impl JobStep<StackDeactivate> for RemoveFeatures {
     }
 }
 
+/// Returns the features that the stack activated and that are not inactive.
 async fn of_stack(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -249,7 +250,7 @@ async fn of_stack(
     feature::of_stack(platform, uow, own, target.environment).await
 }
 
-/// The features that the stack brought, as far as they have not ended.
+/// Returns the features of the job's stack; none if the platform does not exist.
 async fn features(
     cx: &JobContext<'_, StackDeactivate>,
     uow: &mut dyn UnitOfWork,
@@ -260,7 +261,7 @@ async fn features(
     }
 }
 
-/// Lets a feature of the stack go.
+/// Removes a feature of the stack, or assigns it to another stack that includes it.
 async fn remove(
     cx: &JobContext<'_, StackDeactivate>,
     uow: &mut dyn UnitOfWork,

@@ -1,7 +1,7 @@
-//! `platform.hostnames`: serves the hostnames of a platform after it was restored, and stops serving them after it was suspended
-//! or deleted. The job has a lane of its own, because a suspension holds the lane of the platform.
+//! `platform.hostnames`: starts serving the hostnames of a platform after it was restored, and stops after it was
+//! suspended or deleted. The job has its own lane, because a suspension holds the lane of the platform.
 //!
-//! An entry has an id at the provider while it is served. The ids show how far the job is.
+//! A DNS record or custom domain has an id at the provider while it is served. The ids show the progress of the job.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -27,14 +27,14 @@ use crate::use_case::provisioning::{
 use crate::use_case::registry::custom_domain::{forget_hostname, record_hostname};
 use crate::use_case::registry::dns_record::record_route_id;
 
-/// Maximum number of entries that one attempt works on.
+/// Maximum number of hostnames that one attempt handles.
 const PORTION: usize = 100;
 
-/// The kind.
+/// The job kind `platform.hostnames`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct SyncHostnames;
 
-/// The platform whose hostnames are served or not served.
+/// The input of the job: the platform whose hostnames are started or stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct HostnamesOf {
@@ -56,7 +56,8 @@ impl JobInput for HostnamesOf {
 impl JobKind for SyncHostnames {
     const HOOKS: bool = false;
     const NAME: &'static str = "platform.hostnames";
-    /// A suspension is never refused for the number of queued jobs.
+    /// Jobs at the front of a lane do not count against the limit of queued jobs. A suspension must never be refused
+    /// for that reason.
     const PLACE: LanePlace = LanePlace::Front;
     type Input = HostnamesOf;
 
@@ -66,7 +67,7 @@ impl JobKind for SyncHostnames {
     }
 }
 
-/// Queues the job for a platform that has DNS records.
+/// Queues the job, if the platform has or had DNS records.
 pub(in crate::use_case::registry) async fn queue_sync(
     cx: &Context,
     scope: &PlatformWriter,
@@ -84,7 +85,8 @@ pub(in crate::use_case::registry) async fn queue_sync(
     Ok(())
 }
 
-/// Queues the job for a suspended platform. Called after another job asked the provider to serve a hostname.
+/// Queues the job if the platform is suspended. Must be called after another job asked the provider to serve a
+/// hostname.
 pub(in crate::use_case::registry) async fn sync_if_suspended(
     cx: &Context,
     scope: &PlatformWriter,
@@ -96,17 +98,18 @@ pub(in crate::use_case::registry) async fn sync_if_suspended(
     }
 }
 
-/// The state that a platform's hostnames are brought into.
+/// The target state of a platform's hostnames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     /// The provider serves the hostnames.
     Served,
     /// The provider does not serve the hostnames.
     Unserved,
-    /// The provider refuses visitors itself.
+    /// The hostnames do not change, because the provider itself refuses visitors of suspended platforms.
     AsTheyAre,
 }
 
+/// Returns the target state for the platform's current status.
 fn wanted(cx: &StepContext<'_, SyncHostnames>, platform: &PlatformAccess) -> Wanted {
     if platform.platform().status == PlatformStatus::Deleted {
         return Wanted::Unserved;
@@ -118,25 +121,27 @@ fn wanted(cx: &StepContext<'_, SyncHostnames>, platform: &PlatformAccess) -> Wan
     }
 }
 
-/// The state of an entry that the provider serves.
+/// The state of a hostname that the provider serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AtProvider {
+    /// The id of the route or hostname at the provider.
     cf_id: String,
     /// The status of the certificate; `None` for a DNS record.
     ssl_status: Option<SslStatus>,
 }
 
-/// An entry whose state at the provider has changed.
+/// A record whose state at the provider changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Synced {
+    /// The id of the DNS record or custom domain.
     id: String,
-    /// `None` if the provider does not serve the hostname any more.
+    /// The state at the provider; `None` if the hostname is no longer served.
     served: Option<AtProvider>,
 }
 
-/// A record with a hostname.
+/// A record with a hostname: a DNS record or a custom domain.
 #[async_trait]
 trait Entry: Persisted + Record<Owner = PlatformOwned> {
     /// The name of the step.
@@ -145,13 +150,13 @@ trait Entry: Persisted + Record<Owner = PlatformOwned> {
     /// Selects all records of a platform, including deleted ones.
     fn all() -> Self::Query;
 
-    /// Tells whether the provider serves the hostname unless the platform is suspended.
+    /// Returns whether the hostname must be served while the platform is not suspended.
     fn is_active(&self) -> bool;
 
-    /// Tells whether a job may have asked the provider to serve the hostname.
+    /// Returns whether a job may have asked the provider to serve the hostname.
     fn may_be_served(&self) -> bool;
 
-    /// Tells whether the record has an id at the provider.
+    /// Returns whether the record has an id at the provider.
     fn has_cf_id(&self) -> bool;
 
     /// Serves the hostname. Does nothing if it is served already.
@@ -175,7 +180,7 @@ trait Entry: Persisted + Record<Owner = PlatformOwned> {
     ) -> Result<()>;
 }
 
-/// Brings the entries of one kind into the wanted state.
+/// Brings the hostnames of one record type into the target state.
 #[derive(Clone, Copy, Debug)]
 struct SyncEntries<E>(PhantomData<E>);
 
@@ -194,7 +199,7 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
         Ok(Observation::Absent)
     }
 
-    /// Continues after an entry that fails. Fails if only such entries are left.
+    /// Continues after a hostname fails. Returns the first error only if nothing else changed.
     async fn apply(&self, cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<Synced>, StepError> {
         let (mut synced, mut failed) = (Vec::new(), None);
         for id in to_sync::<E>(cx).await? {
@@ -243,8 +248,8 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
     }
 }
 
-/// Tells whether an entry has to change. An entry without an id may be served: its job may have ended before it recorded the
-/// id.
+/// Returns whether the state of a hostname must change. A record without an id may be served, because its job may have
+/// ended before it stored the id.
 fn differs<E: Entry>(entry: &E, wanted: Wanted) -> bool {
     match wanted {
         Wanted::Served => entry.is_active() && !entry.has_cf_id(),
@@ -253,8 +258,8 @@ fn differs<E: Entry>(entry: &E, wanted: Wanted) -> bool {
     }
 }
 
-/// Returns the keys of the entries that have to change. Entries without an id come last, because nothing records that they
-/// are done.
+/// Returns the ids of the records whose state must change. Records without an id at the provider come last, because
+/// nothing records that they are done.
 async fn to_sync<E: Entry>(cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<String>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let Some(platform) = cx.platform(uow.as_mut()).await? else {
@@ -275,7 +280,8 @@ async fn to_sync<E: Entry>(cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<St
     Ok(with_id)
 }
 
-/// Reads an entry again and brings it into the wanted state.
+/// Reads a record again and brings its hostname into the target state. Returns the change to record; `None` if there is
+/// none.
 async fn sync<E: Entry>(
     cx: &StepContext<'_, SyncHostnames>,
     id: &str,
@@ -291,7 +297,7 @@ async fn sync<E: Entry>(
     let mut served = None;
     if wanted == Wanted::Served {
         served = Some(E::serve(cx, &entry).await?);
-        // A job that removed the entry since then found no hostname at the provider.
+        // A job that removed the record in between found no hostname at the provider, so it is removed here.
         let now = find::<E>(cx, id).await?;
         if now.is_none_or(|(entry, _)| !entry.is_active()) {
             served = None;
@@ -306,6 +312,7 @@ async fn sync<E: Entry>(
     Ok(is_recorded.then_some(Synced { id, served }))
 }
 
+/// Returns the current record and the target state.
 async fn find<E: Entry>(
     cx: &StepContext<'_, SyncHostnames>,
     id: &str,
@@ -318,7 +325,7 @@ async fn find<E: Entry>(
     Ok(entry.map(|entry| (entry, wanted(cx, &platform))))
 }
 
-/// Returns the key that identifies the effect for an entry.
+/// Returns the effect key for one record.
 fn effect_key(cx: &StepContext<'_, SyncHostnames>, id: &impl std::fmt::Display) -> String {
     format!("{}-{id}", cx.effect_key)
 }
@@ -348,7 +355,7 @@ impl Entry for DnsRecord {
         entry: &Stored<Self>,
     ) -> Result<AtProvider, StepError> {
         let Some(routed) = routed(cx, entry).await? else {
-            let missing = "the resource that the DNS record leads to is gone".to_owned();
+            let missing = "the resource of the DNS record does not exist".to_owned();
             return Err(StepError::Precondition(missing));
         };
         let route = route(cx, &routed, effect_key(cx, &entry.id)).await?;
@@ -382,6 +389,7 @@ impl Entry for DnsRecord {
     }
 }
 
+/// Returns the record with its object; `None` if the platform or the resource does not exist.
 async fn routed(
     cx: &StepContext<'_, SyncHostnames>,
     record: &Stored<DnsRecord>,

@@ -14,19 +14,49 @@ use crate::shared::{
 };
 use crate::use_case::shared::sweep::remove_first;
 
-/// A webhook with its newest secret, which is shown this once.
+/// A scope that can read webhooks: those of a platform, or those of the installation.
+pub trait ReadsWebhooks: Send + Sync {
+    /// Returns the platform; `None` for the installation.
+    fn platform(&self) -> Option<&PlatformId>;
+}
+
+/// A scope that can change webhooks.
+pub trait WritesWebhooks: ReadsWebhooks + Covers<Unowned> {}
+
+impl ReadsWebhooks for PlatformScope<grant::WebhookRead> {
+    fn platform(&self) -> Option<&PlatformId> {
+        Some(self.id())
+    }
+}
+
+impl ReadsWebhooks for PlatformScope<grant::WebhookWrite> {
+    fn platform(&self) -> Option<&PlatformId> {
+        Some(self.id())
+    }
+}
+
+impl ReadsWebhooks for OperatorScope {
+    fn platform(&self) -> Option<&PlatformId> {
+        None
+    }
+}
+
+impl WritesWebhooks for PlatformScope<grant::WebhookWrite> {}
+impl WritesWebhooks for OperatorScope {}
+
+/// A webhook with its newest secret, which is returned only this once.
 #[derive(Clone, Debug)]
 pub struct IssuedWebhook {
-    /// The webhook.
+    /// The webhook as stored.
     pub webhook: Stored<Webhook>,
-    /// The secret.
+    /// The newest secret of the webhook.
     pub secret: WebhookSecret,
 }
 
-/// The webhooks of the scope, newest first.
+/// Returns the webhooks of the scope, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor is invalid.
 pub async fn list(
     scope: &impl ReadsWebhooks,
     uow: &mut dyn UnitOfWork,
@@ -36,10 +66,10 @@ pub async fn list(
     unowned::<Webhook>(uow).page(&own, &query.page()).await
 }
 
-/// A webhook of the scope.
+/// Returns a webhook of the scope.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the scope has no webhook with this id.
 pub async fn get(
     scope: &impl ReadsWebhooks,
     uow: &mut dyn UnitOfWork,
@@ -53,10 +83,11 @@ pub async fn get(
     found.ok_or(Error::NotFound(Webhook::KIND))
 }
 
-/// Creates a webhook.
+/// Creates a webhook with a generated secret.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` for an address this installation does not send to; `LIMIT_REACHED`.
+/// - `VALIDATION_ERROR` if the installation does not allow the URL.
+/// - `LIMIT_REACHED` if the platform or installation has the maximum number of webhooks.
 pub async fn create(
     cx: &Context,
     scope: &impl WritesWebhooks,
@@ -67,7 +98,7 @@ pub async fn create(
 ) -> Result<IssuedWebhook> {
     targets.check(&command.url)?;
     let own = WebhookQuery::Of(scope.platform().cloned());
-    let message = "There are as many webhooks as there may be. Delete one first.";
+    let message = "The maximum number of webhooks is reached. Delete one first.";
     ensure_room::<Webhook>(unowned(uow), &own, cx.limits.webhooks_per_owner, message).await?;
     let now = uow.now().await?;
     let id = WebhookId::generate(now, cx.entropy.as_ref());
@@ -81,7 +112,9 @@ pub async fn create(
 /// Changes a webhook.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VALIDATION_ERROR` for an address this installation does not send to; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the scope has no webhook with this id.
+/// - `VALIDATION_ERROR` if the installation does not allow the URL.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the webhook.
 pub async fn update(
     cx: &Context,
     scope: &impl WritesWebhooks,
@@ -105,10 +138,12 @@ pub async fn update(
     audited::replace(cx, scope, uow, &seen, next, action).await
 }
 
-/// Gives a webhook a new secret; the one it replaces goes on signing for 24 hours.
+/// Generates a new secret for a webhook. The replaced secret remains in use for 24 hours.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` when too many secrets still sign.
+/// - `NOT_FOUND` if the scope has no webhook with this id.
+/// - `CONFLICT` if the maximum number of secrets is in use.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the webhook.
 pub async fn rotate_secret(
     cx: &Context,
     scope: &impl WritesWebhooks,
@@ -128,10 +163,11 @@ pub async fn rotate_secret(
     Ok(IssuedWebhook { webhook, secret })
 }
 
-/// Deletes a webhook and its messages, sent or not.
+/// Deletes a webhook and all its messages, including pending ones.
 ///
 /// # Errors
-/// `NOT_FOUND`, also the second time; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the scope has no webhook with this id, for example because it was already deleted.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the webhook.
 pub async fn delete(
     cx: &Context,
     scope: &impl WritesWebhooks,
@@ -150,20 +186,20 @@ pub async fn delete(
     Ok(())
 }
 
-/// How long a message is kept once it has ended.
+/// Time for which a message is kept after it has ended.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Removes at most `limit` of the messages that ended 30 days ago or earlier, the first to end first. Returns their number; 0
-/// means that none is left.
+/// Removes at most `limit` messages that ended more than 30 days ago, earliest first. Returns the number of removed
+/// messages; 0 means that none is left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_ended_deliveries(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let ended = WebhookDeliveryQuery::EndedBefore(uow.now().await?.minus(KEPT_FOR));
     remove_first::<WebhookDelivery>(uow, &ended, limit).await
 }
 
-/// Removes the webhooks of a platform that is gone, and their messages.
+/// Removes the webhooks of a deleted platform and their messages.
 pub(in crate::use_case) async fn remove_of_platform(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
@@ -176,33 +212,3 @@ pub(in crate::use_case) async fn remove_of_platform(
     unowned::<Webhook>(uow).remove_all(&webhooks).await?;
     Ok(())
 }
-
-/// A scope that reads webhooks: those of a platform, or the installation's.
-pub trait ReadsWebhooks: Send + Sync {
-    /// The platform; `None` for the installation.
-    fn platform(&self) -> Option<&PlatformId>;
-}
-
-/// A scope that changes them.
-pub trait WritesWebhooks: ReadsWebhooks + Covers<Unowned> {}
-
-impl ReadsWebhooks for PlatformScope<grant::WebhookRead> {
-    fn platform(&self) -> Option<&PlatformId> {
-        Some(self.id())
-    }
-}
-
-impl ReadsWebhooks for PlatformScope<grant::WebhookWrite> {
-    fn platform(&self) -> Option<&PlatformId> {
-        Some(self.id())
-    }
-}
-
-impl ReadsWebhooks for OperatorScope {
-    fn platform(&self) -> Option<&PlatformId> {
-        None
-    }
-}
-
-impl WritesWebhooks for PlatformScope<grant::WebhookWrite> {}
-impl WritesWebhooks for OperatorScope {}
