@@ -34,8 +34,8 @@
 //! 1. Write the struct, its query enum and its commands in the module of the service. Declare it with `record!` in the
 //!    same file.
 //! 2. Add one line to the macro [`for_each_record!`] in `kernel/record.rs`.
-//! 3. Describe its table in `core-storage/src/tables` and generate the migrations: `cargo run -p core-storage
-//!    --features sqlite --bin write-migration -- <name>`.
+//! 3. Describe its table in `core-storage/src/tables` and generate the migrations:
+//!    `cargo run -p core-storage --features sqlite --bin write-migration -- <name>`.
 //!
 //! The record is also the response of the interface: derive the traits of serde and schemars, and skip private fields.
 //! Derive `Arbitrary` like the other records, for property tests.

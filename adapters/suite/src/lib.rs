@@ -101,7 +101,7 @@ pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
 pub use contradictions::Contradiction;
 #[cfg(feature = "cloudflare")]
-pub use core_cloudflare::{API as CLOUDFLARE_API, CloudflareAccount, CloudflareOptions};
+pub use core_cloudflare::{API_BASE_URL as CLOUDFLARE_API, CloudflareAccount, CloudflareOptions};
 #[cfg(feature = "dns")]
 pub use core_dns::HickoryDns;
 pub use core_domain::gateway::{
@@ -109,7 +109,7 @@ pub use core_domain::gateway::{
 };
 pub use core_domain::kernel::{Clock, Secret};
 pub use core_domain::port::{Mail, MailError, Mailbox, Mailer};
-pub use core_domain::port::{WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender};
+pub use core_domain::port::{WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender};
 pub use core_http::cli::{CliConfig, SiteLimits, UploadLimits};
 pub use core_http::gateway::{ConfigError, GatewayConfig};
 pub use core_http::kernel::{

@@ -9,15 +9,15 @@ use super::records::unowned;
 use super::signed_in::{PersonScope, authorize_person, ensure_not_suspended};
 use crate::iam::{ApiKey, ApiKeyOwner, ApiKeyStatus, Organization, organization_key_patterns};
 use crate::kernel::{
-    ApiKeyId, Code, Context, Error, Grant, Membership, OrganizationId, PermissionPattern, Record,
-    Result, Role, Stored, UserId, grant,
+    ApiKeyId, Code, Context, Error, Membership, OrganizationId, PermissionPattern, PermissionType,
+    Record, Result, Role, Stored, UserId, grant,
 };
 use crate::port::UnitOfWork;
 
 /// The owner of a new API key, and the permissions that its creator can give it. Only [`authorize_new_api_key`] creates
 /// one.
 #[derive(Clone, Debug)]
-pub struct NewApiKeyScope(Maker);
+pub struct NewApiKeyScope(ApiKeyCreator);
 
 /// The party that a new API key acts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +32,15 @@ pub enum ApiKeyPurpose<'a> {
 
 /// The creator of a new key, with their rights where the key will act.
 #[derive(Clone, Debug)]
-enum Maker {
+enum ApiKeyCreator {
     /// A person who creates a personal key.
     Oneself { user: PersonScope, operates: bool },
     /// A member who creates a key for themselves.
     Member {
         user: PersonScope,
         organization: Stored<Organization>,
-        own: Membership,
-        operates: bool,
+        membership: Membership,
+        is_operator: bool,
     },
     /// A caller with `apikey:write` who creates a key for the organization.
     Organization(MembershipScope<grant::ApiKeyWrite>),
@@ -51,10 +51,10 @@ impl NewApiKeyScope {
     #[must_use]
     pub fn owner(&self) -> ApiKeyOwner {
         match &self.0 {
-            Maker::Oneself { user, .. } | Maker::Member { user, .. } => {
+            ApiKeyCreator::Oneself { user, .. } | ApiKeyCreator::Member { user, .. } => {
                 ApiKeyOwner::User(user.user_id().clone())
             }
-            Maker::Organization(scope) => {
+            ApiKeyCreator::Organization(scope) => {
                 ApiKeyOwner::Organization(scope.organization().id.clone())
             }
         }
@@ -64,30 +64,34 @@ impl NewApiKeyScope {
     #[must_use]
     pub fn organization(&self) -> Option<&Stored<Organization>> {
         match &self.0 {
-            Maker::Oneself { .. } => None,
-            Maker::Member { organization, .. } => Some(organization),
-            Maker::Organization(scope) => Some(scope.organization()),
+            ApiKeyCreator::Oneself { .. } => None,
+            ApiKeyCreator::Member { organization, .. } => Some(organization),
+            ApiKeyCreator::Organization(scope) => Some(scope.organization()),
         }
     }
 
     /// Returns whether the creator has every permission that the pattern matches, in the organization that the key will
     /// act for. Always `false` for a personal key, which acts in no organization.
     #[must_use]
-    pub fn holds(&self, pattern: &PermissionPattern) -> bool {
+    pub fn has_permissions(&self, pattern: &PermissionPattern) -> bool {
         match &self.0 {
-            Maker::Oneself { .. } => false,
-            Maker::Member { own, .. } => own.permissions.covers(pattern.as_str()),
-            Maker::Organization(scope) => scope.holds(pattern),
+            ApiKeyCreator::Oneself { .. } => false,
+            ApiKeyCreator::Member {
+                membership: own, ..
+            } => own.permissions.covers(pattern.as_str()),
+            ApiKeyCreator::Organization(scope) => scope.holds(pattern),
         }
     }
 
     /// Returns the creator's permissions that match the pattern. A key can be restricted to these.
     #[must_use]
-    pub fn held_within(&self, pattern: &str) -> Vec<PermissionPattern> {
+    pub fn permissions_within(&self, pattern: &str) -> Vec<PermissionPattern> {
         let permissions = match &self.0 {
-            Maker::Oneself { .. } => return Vec::new(),
-            Maker::Member { own, .. } => own.permissions.clone(),
-            Maker::Organization(scope) => scope.permissions(),
+            ApiKeyCreator::Oneself { .. } => return Vec::new(),
+            ApiKeyCreator::Member {
+                membership: own, ..
+            } => own.permissions.clone(),
+            ApiKeyCreator::Organization(scope) => scope.permissions(),
         };
         let held = permissions.within([pattern]).patterns();
         let held = held.iter().map(|held| PermissionPattern::parse(held));
@@ -98,9 +102,13 @@ impl NewApiKeyScope {
     #[must_use]
     pub fn is_owner(&self) -> bool {
         match &self.0 {
-            Maker::Oneself { operates, .. } => *operates,
-            Maker::Member { own, operates, .. } => *operates || own.role.contains(&Role::OWNER),
-            Maker::Organization(scope) => scope.is_owner(),
+            ApiKeyCreator::Oneself { operates, .. } => *operates,
+            ApiKeyCreator::Member {
+                membership: own,
+                is_operator: operates,
+                ..
+            } => *operates || own.roles.contains(&Role::OWNER),
+            ApiKeyCreator::Organization(scope) => scope.is_owner(),
         }
     }
 }
@@ -109,7 +117,7 @@ impl NewApiKeyScope {
 #[derive(Clone, Debug)]
 pub struct ApiKeyScope<G> {
     key: Stored<ApiKey>,
-    holds_scopes: bool,
+    has_key_permissions: bool,
     is_owner: bool,
     grant: PhantomData<fn() -> G>,
 }
@@ -124,7 +132,7 @@ impl<G> ApiKeyScope<G> {
     /// Returns whether the caller has every permission of the key, and may therefore see a secret of it.
     #[must_use]
     pub const fn holds_scopes(&self) -> bool {
-        self.holds_scopes
+        self.has_key_permissions
     }
 
     /// Returns whether the caller owns the organization that the key acts for, or operates the installation.
@@ -155,10 +163,12 @@ pub async fn authorize_new_api_key(
     let user = authorize_person(cx)?;
     let operates = cx.caller.is_operator();
     let organization = match purpose {
-        ApiKeyPurpose::Oneself => return Ok(NewApiKeyScope(Maker::Oneself { user, operates })),
+        ApiKeyPurpose::Oneself => {
+            return Ok(NewApiKeyScope(ApiKeyCreator::Oneself { user, operates }));
+        }
         ApiKeyPurpose::Organization(id) => {
             let scope = authorize_membership(cx, uow, OrganizationRef::Id(id)).await?;
-            return Ok(NewApiKeyScope(Maker::Organization(scope)));
+            return Ok(NewApiKeyScope(ApiKeyCreator::Organization(scope)));
         }
         ApiKeyPurpose::Member(id) => id,
     };
@@ -166,9 +176,9 @@ pub async fn authorize_new_api_key(
     let own = membership_of(uow, &organization, user.user_id()).await?;
     let own = own.ok_or(Error::NotFound(Organization::KIND))?;
     ensure_not_suspended(cx, uow, organization.platform_id.as_ref()).await?;
-    Ok(NewApiKeyScope(Maker::Member {
-        own,
-        operates,
+    Ok(NewApiKeyScope(ApiKeyCreator::Member {
+        membership: own,
+        is_operator: operates,
         organization,
         user,
     }))
@@ -182,7 +192,7 @@ pub async fn authorize_new_api_key(
 /// - `KEY_NOT_FOUND` if the key is missing, revoked, or out of the caller's reach.
 /// - `FORBIDDEN` if the caller lacks `G` in the organization that owns the key.
 /// - `PLATFORM_SUSPENDED` if the key's platform is suspended.
-pub async fn authorize_api_key<G: Grant>(
+pub async fn authorize_api_key<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     id: &ApiKeyId,
@@ -190,18 +200,21 @@ pub async fn authorize_api_key<G: Grant>(
     let person = authorize_person(cx)?;
     let key = unowned::<ApiKey>(uow).find(id).await?;
     let key = key.filter(|key| key.status != ApiKeyStatus::Revoked);
-    let key = key.ok_or_else(missing)?;
+    let key = key.ok_or_else(key_not_found)?;
     let (holds_scopes, is_owner) = match (&key.user_id, &key.organization_id) {
         (Some(user), _) if user == person.user_id() => {
             ensure_not_suspended(cx, uow, key.platform_id.as_ref()).await?;
-            (true, owns(cx, uow, &key, user).await?)
+            (
+                true,
+                is_owner_of_key_organization(cx, uow, &key, user).await?,
+            )
         }
-        (Some(_), _) | (None, None) => return Err(missing()),
+        (Some(_), _) | (None, None) => return Err(key_not_found()),
         (None, Some(organization)) => {
             let organization = OrganizationRef::Id(organization);
             let opened = authorize_membership::<G>(cx, uow, organization).await;
             let scope = opened.map_err(|error| match error {
-                Error::NotFound(_) => missing(),
+                Error::NotFound(_) => key_not_found(),
                 error => error,
             })?;
             let patterns = organization_key_patterns(&key);
@@ -211,13 +224,18 @@ pub async fn authorize_api_key<G: Grant>(
     };
     Ok(ApiKeyScope {
         key,
-        holds_scopes,
+        has_key_permissions: holds_scopes,
         is_owner,
         grant: PhantomData,
     })
 }
 
-async fn owns(cx: &Context, uow: &mut dyn UnitOfWork, key: &ApiKey, user: &UserId) -> Result<bool> {
+async fn is_owner_of_key_organization(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    key: &ApiKey,
+    user: &UserId,
+) -> Result<bool> {
     if cx.caller.is_operator() {
         return Ok(true);
     }
@@ -228,9 +246,9 @@ async fn owns(cx: &Context, uow: &mut dyn UnitOfWork, key: &ApiKey, user: &UserI
         return Ok(false);
     };
     let own = membership_of(uow, &organization, user).await?;
-    Ok(own.is_some_and(|own| own.role.contains(&Role::OWNER)))
+    Ok(own.is_some_and(|own| own.roles.contains(&Role::OWNER)))
 }
 
-fn missing() -> Error {
+fn key_not_found() -> Error {
     Error::refused(Code::KeyNotFound, "API Key not found")
 }

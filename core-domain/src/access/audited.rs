@@ -10,7 +10,7 @@ use crate::kernel::{
     AuditId, Audited, Context, Credential, Effect, Error, JsonText, PlatformId, Result, Stored,
 };
 use crate::port::{Persisted, Repository, UnitOfWork};
-use crate::shared::{AuditEntry, AuditStream, segment_of};
+use crate::shared::{AuditEntry, AuditStream, first_segment};
 
 /// Inserts a record.
 ///
@@ -93,18 +93,18 @@ pub struct AuditEvent {
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn event(cx: &Context, uow: &mut dyn UnitOfWork, event: AuditEvent) -> Result<()> {
-    Entry::of(event).write(cx, uow).await
+pub async fn record_event(cx: &Context, uow: &mut dyn UnitOfWork, event: AuditEvent) -> Result<()> {
+    NewAuditEntry::of(event).write(cx, uow).await
 }
 
 /// Writes an audit entry for a read of the audit log, into the stream of reads.
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn read(cx: &Context, uow: &mut dyn UnitOfWork, event: AuditEvent) -> Result<()> {
-    let entry = Entry {
+pub async fn record_read(cx: &Context, uow: &mut dyn UnitOfWork, event: AuditEvent) -> Result<()> {
+    let entry = NewAuditEntry {
         stream: AuditStream::Reads,
-        ..Entry::of(event)
+        ..NewAuditEntry::of(event)
     };
     entry.write(cx, uow).await
 }
@@ -135,7 +135,7 @@ async fn write_entry<R: Audited>(
     before: Option<JsonText>,
     after: Option<JsonText>,
 ) -> Result<()> {
-    let entry = Entry {
+    let entry = NewAuditEntry {
         stream: AuditStream::Changes,
         platform_id: record.audit_platform().or(scope.audit_platform()).cloned(),
         action,
@@ -146,7 +146,7 @@ async fn write_entry<R: Audited>(
     entry.write(cx, uow).await
 }
 
-struct Entry {
+struct NewAuditEntry {
     stream: AuditStream,
     platform_id: Option<PlatformId>,
     action: &'static str,
@@ -155,7 +155,7 @@ struct Entry {
     after: Option<JsonText>,
 }
 
-impl Entry {
+impl NewAuditEntry {
     fn of(event: AuditEvent) -> Self {
         Self {
             stream: AuditStream::Changes,
@@ -176,7 +176,7 @@ impl Entry {
             actor_id: cx.caller.actor_id().to_owned(),
             actor_type: cx.caller.kind().to_owned(),
             action: self.action.to_owned(),
-            entity_type: segment_of(self.action).to_owned(),
+            entity_type: first_segment(self.action).to_owned(),
             entity_id: self.entity_id,
             before: self.before,
             after: self.after,

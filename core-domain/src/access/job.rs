@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::platform::authorize;
 use super::records::covers_unowned;
 use super::records::unowned;
-use crate::kernel::{Context, Error, Grant, JobId, Record, Result, Stored};
+use crate::kernel::{Context, Error, JobId, PermissionType, Record, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::provisioning::{Actor, Job};
 
@@ -35,7 +35,7 @@ covers_unowned! { JobScope<G>, for G; }
 /// - `FORBIDDEN` if the caller lacks `G` on the job's platform.
 /// - `PLATFORM_SUSPENDED` if the job's platform is suspended.
 /// - `INVALID_STATE` if `G` writes and the job's platform is deleted.
-pub async fn authorize_job<G: Grant>(
+pub async fn authorize_job<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     job: &JobId,

@@ -10,8 +10,8 @@ use crate::iam::{
     Invitation, Member, MemberQuery, Organization, OrganizationQuery, Session, membership,
 };
 use crate::kernel::{
-    Caller, Code, Context, Error, Grant, GrantId, InvitationId, Membership, OrganizationId,
-    Permission, PermissionPattern, PermissionSet, Record, Result, Role, Roles, Slug, Stored,
+    Caller, Code, Context, Error, GrantId, InvitationId, Membership, OrganizationId, Permission,
+    PermissionPattern, PermissionSet, PermissionType, Record, Result, Role, Roles, Slug, Stored,
     UserId,
 };
 use crate::port::UnitOfWork;
@@ -41,7 +41,7 @@ pub struct OrganizationAccess {
     organization: Stored<Organization>,
     member: Option<Stored<Member>>,
     /// `None` if the caller operates the installation.
-    own: Option<Membership>,
+    membership: Option<Membership>,
 }
 
 impl OrganizationAccess {
@@ -60,13 +60,13 @@ impl OrganizationAccess {
     /// Returns whether the caller has every permission that the pattern matches.
     #[must_use]
     pub fn holds(&self, pattern: &PermissionPattern) -> bool {
-        let own = self.own.as_ref();
+        let own = self.membership.as_ref();
         own.is_none_or(|own| own.permissions.covers(pattern.as_str()))
     }
 
     /// Returns whether the caller has every permission of the given roles of the organization.
     #[must_use]
-    pub fn holds_roles(&self, roles: &Roles) -> bool {
+    pub fn has_permissions_of_roles(&self, roles: &Roles) -> bool {
         let mappings = &self.organization.roles;
         let patterns = roles.iter().flat_map(|role| mappings.patterns_of(&role));
         let mut patterns = patterns.filter_map(|pattern| PermissionPattern::parse(&pattern).ok());
@@ -75,7 +75,7 @@ impl OrganizationAccess {
 
     /// Returns the caller's permissions in the organization; an operator has `*:*`.
     pub(super) fn permissions(&self) -> PermissionSet {
-        match &self.own {
+        match &self.membership {
             Some(own) => own.permissions.clone(),
             None => PermissionSet::new(["*:*"]),
         }
@@ -84,18 +84,18 @@ impl OrganizationAccess {
     /// Returns whether the caller owns the organization or operates the installation.
     #[must_use]
     pub fn is_owner(&self) -> bool {
-        let own = self.own.as_ref();
-        own.is_none_or(|own| own.role.contains(&Role::OWNER))
+        let own = self.membership.as_ref();
+        own.is_none_or(|own| own.roles.contains(&Role::OWNER))
     }
 
     /// Returns whether the caller operates the installation.
     #[must_use]
     pub const fn is_operator(&self) -> bool {
-        self.own.is_none()
+        self.membership.is_none()
     }
 
     /// Returns the scope on the same organization for `H`.
-    pub fn also<H: Grant>(&self) -> Result<MembershipScope<H>> {
+    pub fn authorize<H: PermissionType>(&self) -> Result<MembershipScope<H>> {
         self.ensure_allowed(H::PERMISSION)?;
         Ok(MembershipScope {
             access: self.clone(),
@@ -104,7 +104,7 @@ impl OrganizationAccess {
     }
 
     fn ensure_allowed(&self, permission: Permission) -> Result<()> {
-        let own = self.own.as_ref();
+        let own = self.membership.as_ref();
         if own.is_none_or(|own| own.permissions.allows(permission)) {
             Ok(())
         } else {
@@ -157,12 +157,12 @@ covers_unowned! {
 /// - `NOT_FOUND` if the organization is missing or the caller does not belong to it.
 /// - `FORBIDDEN` if the caller lacks `G`.
 /// - `PLATFORM_SUSPENDED` if the organization's platform is suspended and the caller is not an operator.
-pub async fn authorize_membership<G: Grant>(
+pub async fn authorize_membership<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     organization: OrganizationRef<'_>,
 ) -> Result<MembershipScope<G>> {
-    let access = access(cx, uow, organization).await?;
+    let access = find_access(cx, uow, organization).await?;
     access.ensure_allowed(G::PERMISSION)?;
     let platform = access.organization.platform_id.as_ref();
     ensure_not_suspended(cx, uow, platform).await?;
@@ -181,7 +181,7 @@ pub async fn authorize_member(
     uow: &mut dyn UnitOfWork,
     organization: OrganizationRef<'_>,
 ) -> Result<MemberScope> {
-    let access = access(cx, uow, organization).await?;
+    let access = find_access(cx, uow, organization).await?;
     let platform = access.organization.platform_id.as_ref();
     ensure_not_suspended(cx, uow, platform).await?;
     Ok(MemberScope(access))
@@ -191,7 +191,7 @@ pub async fn authorize_member(
 ///
 /// # Errors
 /// Those of [`authorize_membership`]; `NOT_FOUND` if the grant's member is missing or out of the caller's reach.
-pub async fn authorize_grant<G: Grant>(
+pub async fn authorize_grant<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     grant: &GrantId,
@@ -209,7 +209,7 @@ pub async fn authorize_grant<G: Grant>(
 ///
 /// # Errors
 /// Those of [`authorize_membership`]; `NOT_FOUND` if the invitation is missing or out of the caller's reach.
-pub async fn authorize_invitation<G: Grant>(
+pub async fn authorize_invitation<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     invitation: &InvitationId,
@@ -225,7 +225,7 @@ pub async fn authorize_invitation<G: Grant>(
 
 /// Authorizes the caller in the organization that owns a record. If the organization is out of the caller's reach,
 /// returns `missing`.
-async fn authorize_owner_of<G: Grant>(
+async fn authorize_owner_of<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     organization: &OrganizationId,
@@ -277,7 +277,7 @@ async fn active_organization(
     Ok(session.and_then(|session| session.active_organization_id.clone()))
 }
 
-async fn access(
+async fn find_access(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     organization: OrganizationRef<'_>,
@@ -294,7 +294,7 @@ async fn access(
         return Ok(OrganizationAccess {
             organization,
             member,
-            own: None,
+            membership: None,
         });
     }
     let own = match (&*cx.caller, &member) {
@@ -306,7 +306,7 @@ async fn access(
         (_, None) => None,
     };
     Ok(OrganizationAccess {
-        own: Some(own.ok_or(Error::NotFound(Organization::KIND))?),
+        membership: Some(own.ok_or(Error::NotFound(Organization::KIND))?),
         organization,
         member,
     })

@@ -8,8 +8,8 @@ use super::requirement::Requirement;
 use super::signed_in::{authorize_person, ensure_caller_not_suspended, ensure_not_suspended};
 use crate::iam::{Invitation, InvitationRef, Organization, User};
 use crate::kernel::{
-    Code, Context, Error, Grant, Membership, OrganizationId, PlatformId, Result, SessionId, Stored,
-    UserId,
+    Code, Context, Error, Membership, OrganizationId, PermissionType, PlatformId, Result,
+    SessionId, Stored, UserId,
 };
 use crate::port::UnitOfWork;
 use crate::registry::Platform;
@@ -51,7 +51,7 @@ covers_unowned! { OrganizationScope<G>, for G; }
 /// - `UNAUTHORIZED` if the caller is anonymous.
 /// - `FORBIDDEN` if the caller lacks `G`.
 /// - `PLATFORM_SUSPENDED` if the platform that the caller acts for is suspended.
-pub async fn authorize_organization<G: Grant>(
+pub async fn authorize_organization<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
 ) -> Result<OrganizationScope<G>> {

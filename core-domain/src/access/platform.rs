@@ -8,8 +8,8 @@ use super::records::{Covers, Sealed};
 use super::records::{Records, unowned};
 use crate::iam::{Organization, PlatformSuspension};
 use crate::kernel::{
-    Caller, Code, Context, Error, Grant, Machine, PermissionSet, PlatformId, PlatformOwned, Record,
-    Result, Stored, Unowned, WriteGrant,
+    Caller, Code, Context, Error, Machine, PermissionSet, PermissionType, PlatformId,
+    PlatformOwned, Record, Result, Stored, Unowned, WritePermission,
 };
 use crate::port::{Persisted, UnitOfWork, Within};
 use crate::registry::{Platform, PlatformEvent, PlatformStatus};
@@ -77,7 +77,7 @@ impl<G> Deref for PlatformScope<G> {
     }
 }
 
-impl<G: WriteGrant> PlatformScope<G> {
+impl<G: WritePermission> PlatformScope<G> {
     /// Returns write access to the platform, for use cases that do not depend on `G`.
     #[must_use]
     pub const fn writer(&self) -> &PlatformWriter {
@@ -98,7 +98,7 @@ impl<G> PlatformScope<G> {
     /// # Errors
     /// Those of [`authorize`], in particular `FORBIDDEN` if the caller lacks `H`, and `INVALID_STATE` if `H` writes and
     /// the platform is deleted.
-    pub async fn also<H: Grant>(
+    pub async fn also<H: PermissionType>(
         &self,
         cx: &Context,
         uow: &mut dyn UnitOfWork,
@@ -110,13 +110,13 @@ impl<G> PlatformScope<G> {
 impl<G> Sealed for PlatformScope<G> {}
 impl Sealed for PlatformWriter {}
 
-impl<G: WriteGrant> Covers<PlatformOwned> for PlatformScope<G> {
+impl<G: WritePermission> Covers<PlatformOwned> for PlatformScope<G> {
     fn covered_platform(&self) -> Option<&PlatformId> {
         Some(self.id())
     }
 }
 
-impl<G: WriteGrant> Covers<Unowned> for PlatformScope<G> {
+impl<G: WritePermission> Covers<Unowned> for PlatformScope<G> {
     fn covered_platform(&self) -> Option<&PlatformId> {
         None
     }
@@ -144,7 +144,7 @@ impl Covers<Unowned> for PlatformWriter {
 /// - `FORBIDDEN` if the caller lacks `G`.
 /// - `PLATFORM_SUSPENDED` if the platform is suspended and the caller is not an operator.
 /// - `INVALID_STATE` if `G` writes and the platform is deleted.
-pub async fn authorize<G: Grant>(
+pub async fn authorize<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
@@ -167,7 +167,7 @@ pub async fn authorize<G: Grant>(
         && !cx.caller.is_operator()
         && (!G::LIFTS_SUSPENSION || suspension.by_operator)
     {
-        return Err(suspended());
+        return Err(platform_suspended_error());
     }
     if G::WRITES {
         ensure_not_deleted(&platform)?;
@@ -179,7 +179,7 @@ pub async fn authorize<G: Grant>(
 }
 
 /// Returns the error for callers of a suspended platform.
-pub(super) fn suspended() -> Error {
+pub(super) fn platform_suspended_error() -> Error {
     let message = "This platform has been suspended.";
     Error::refused(Code::PlatformSuspended, message)
 }
@@ -220,8 +220,8 @@ pub(crate) fn ensure_not_deleted(platform: &Platform) -> Result<()> {
     if platform.status != PlatformStatus::Deleted {
         return Ok(());
     }
-    let restorable = PlatformEvent::Delete.of_event().from.iter().copied();
-    Err(crate::kernel::IllegalMove::new(platform.status, restorable).into())
+    let restorable = PlatformEvent::Delete.transition().from.iter().copied();
+    Err(crate::kernel::IllegalTransition::new(platform.status, restorable).into())
 }
 
 /// Returns write access to a platform for a job; `None` if the platform does not exist. Checks no permission, because

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use crate::kernel::{
-    Bounded, Error, Page, PageRequest, PlatformId, PlatformOwned, Record, Result, Stored, Unowned,
+    Bounded, Error, Page, PageQuery, PlatformId, PlatformOwned, Record, Result, Stored, Unowned,
 };
 use crate::port::{Direction, Persisted, Repository, Staged, UnitOfWork, Within};
 
@@ -45,9 +45,9 @@ pub trait Sealed {}
 /// receives their changes.
 macro_rules! covers_unowned {
     ($($scope:ty $(, for $grant:ident)? $(, audited in $audit_platform:expr)?;)+) => {$(
-        impl$(<$grant: $crate::kernel::Grant>)? $crate::access::records::Sealed for $scope {}
+        impl$(<$grant: $crate::kernel::PermissionType>)? $crate::access::records::Sealed for $scope {}
 
-        impl$(<$grant: $crate::kernel::Grant>)? $crate::access::records::Covers<$crate::kernel::Unowned> for $scope {
+        impl$(<$grant: $crate::kernel::PermissionType>)? $crate::access::records::Covers<$crate::kernel::Unowned> for $scope {
             fn covered_platform(&self) -> Option<&$crate::kernel::PlatformId> {
                 None
             }
@@ -156,14 +156,14 @@ impl<'a, R: Persisted> Records<'a, R> {
     ///
     /// # Errors
     /// `INVALID_CURSOR` if the cursor was not issued for this query.
-    pub async fn page(mut self, query: &R::Query, page: &PageRequest) -> Result<Page<Stored<R>>> {
+    pub async fn page(mut self, query: &R::Query, page: &PageQuery) -> Result<Page<Stored<R>>> {
         let within = self.within;
         Ok(self.repository().page(within, query, page).await?)
     }
 
     /// Returns the first staged records; see [`Repository::staged`].
     pub(crate) async fn staged(mut self, limit: u32) -> Result<Vec<Staged<R>>> {
-        Ok(self.repository().staged(limit).await?)
+        Ok(self.repository().list_staged(limit).await?)
     }
 
     /// Returns those of the given keys that belong to staged records.

@@ -1,6 +1,6 @@
 //! Scopes that depend only on the identity of the caller.
 
-use super::platform::suspended;
+use super::platform::platform_suspended_error;
 use super::records::covers_unowned;
 use super::records::unowned;
 use super::requirement::Requirement;
@@ -155,7 +155,7 @@ pub(super) async fn ensure_not_suspended(
     };
     let suspension = unowned::<PlatformSuspension>(uow).find(platform).await?;
     if suspension.is_some() {
-        return Err(suspended());
+        return Err(platform_suspended_error());
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ pub async fn missing_proof(
         return Ok(None);
     };
     let Some(session) = session_id else {
-        return methods(uow, user_id).await.map(Some);
+        return proof_methods_of_user(uow, user_id).await.map(Some);
     };
     let now = uow.now().await?;
     let session = unowned::<Session>(uow).find(session).await?;
@@ -63,7 +63,9 @@ pub async fn missing_proof(
     if session.is_fresh(factors.required_strength(), now) {
         return Ok(None);
     }
-    methods_of(uow, user_id, factors).await.map(Some)
+    proof_methods_with_factors(uow, user_id, factors)
+        .await
+        .map(Some)
 }
 
 /// Returns the ways in which a person can prove their identity again.
@@ -74,7 +76,7 @@ pub async fn proof_methods(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<ProofMethod>> {
-    methods(uow, scope.user_id()).await
+    proof_methods_of_user(uow, scope.user_id()).await
 }
 
 /// The second factors that a user has enrolled.
@@ -132,12 +134,15 @@ impl EnrolledFactors {
     }
 }
 
-async fn methods(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Vec<ProofMethod>> {
+async fn proof_methods_of_user(
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+) -> Result<Vec<ProofMethod>> {
     let factors = EnrolledFactors::of(uow, user).await?;
-    methods_of(uow, user, factors).await
+    proof_methods_with_factors(uow, user, factors).await
 }
 
-async fn methods_of(
+async fn proof_methods_with_factors(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
     factors: EnrolledFactors,

@@ -4,7 +4,7 @@
 
 use super::platform::PlatformWriter;
 use super::records::{RecordKey, Records, unowned};
-use crate::kernel::{Owner, PageRequest, Record, Result, Stored, Total, Unowned, for_each_record};
+use crate::kernel::{Owner, PageQuery, Record, Result, Stored, Total, Unowned, for_each_record};
 use crate::port::{
     ApiKeyContext, ApiKeySecretKey, Persisted, Repository, SessionContext, SessionKey, UnitOfWork,
 };
@@ -95,23 +95,23 @@ pub(crate) async fn remove<R: Persisted>(uow: &mut dyn UnitOfWork, seen: &Stored
 }
 
 /// Number of records that are read at once.
-const BATCH: u32 = 100;
+const BATCH_SIZE: u32 = 100;
 
 /// Reads the records that match a query in batches of 100, in the query's order. Processing a batch may change its
 /// records so that they no longer match.
 #[derive(Debug)]
 pub(crate) struct Batches<R: Persisted> {
     query: R::Query,
-    next: Option<PageRequest>,
+    next: Option<PageQuery>,
 }
 
 impl<R: Persisted> Batches<R> {
     /// Creates an iterator over the records that match the query.
     pub(crate) fn of(query: R::Query) -> Self {
         // The total is not needed, so the store must not count.
-        let first = PageRequest {
+        let first = PageQuery {
             total: Total::Known(0),
-            ..PageRequest::first(BATCH)
+            ..PageQuery::first(BATCH_SIZE)
         };
         Self {
             query,
@@ -128,7 +128,7 @@ impl<R: Persisted> Batches<R> {
             return Ok(None);
         };
         let found = records.page(&self.query, &page).await?;
-        self.next = found.next.map(|cursor| PageRequest {
+        self.next = found.next.map(|cursor| PageQuery {
             cursor: Some(cursor),
             ..page
         });

@@ -2,4 +2,4 @@
 
 mod site;
 
-pub use site::{Limits, SiteBuilder, SiteError, SiteFile};
+pub use site::{SiteBuilder, SiteError, SiteFile, SiteLimits};

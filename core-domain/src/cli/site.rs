@@ -10,7 +10,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 const FRONT_PAGE: &str = "index.html";
 
 /// The number of unpacked bytes up to which [`Limits::ratio`] is not applied.
-const RATIO_COUNTS_FROM: u64 = 1024 * 1024;
+const MIN_BYTES_FOR_RATIO: u64 = 1024 * 1024;
 
 /// Maximum total size in bytes of the paths of all files and folders, as given and case-folded. Names compress well,
 /// and the builder keeps all of them in memory.
@@ -19,7 +19,7 @@ const MAX_NAME_BYTES: usize = 12 * 1024 * 1024;
 /// Limits for the size of an upload and its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct SiteLimits {
     /// Maximum size of the upload in bytes. Default: 100 MiB.
     pub upload_bytes: u64,
     /// Maximum total size of all files in bytes. Default: 512 MiB.
@@ -34,7 +34,7 @@ pub struct Limits {
     pub path_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for SiteLimits {
     fn default() -> Self {
         const MIB: u64 = 1024 * 1024;
         Self {
@@ -79,7 +79,7 @@ pub struct SiteFile {
 /// Checks the entries of an archive and builds the list of a site's files. It does not store content.
 #[derive(Debug)]
 pub struct SiteBuilder {
-    limits: Limits,
+    limits: SiteLimits,
     max_bytes: u64,
     files: Vec<SiteFile>,
     bytes: u64,
@@ -89,10 +89,10 @@ pub struct SiteBuilder {
 impl SiteBuilder {
     /// Creates a builder for the site in an upload of `upload_bytes` bytes.
     #[must_use]
-    pub fn new(limits: Limits, upload_bytes: u64) -> Self {
+    pub fn new(limits: SiteLimits, upload_bytes: u64) -> Self {
         let by_ratio = upload_bytes
             .saturating_mul(limits.ratio)
-            .max(RATIO_COUNTS_FROM);
+            .max(MIN_BYTES_FOR_RATIO);
         Self {
             limits,
             max_bytes: limits.unpacked_bytes.min(by_ratio),
@@ -117,7 +117,7 @@ impl SiteBuilder {
     /// Returns the maximum size of the next file in bytes. A caller that tries to read one more byte detects a file
     /// that is too large.
     #[must_use]
-    pub fn room(&self) -> u64 {
+    pub fn remaining_file_bytes(&self) -> u64 {
         self.limits.file_bytes.min(self.max_bytes - self.bytes)
     }
 
@@ -157,7 +157,7 @@ impl SiteBuilder {
     /// # Errors
     /// Those of [`SiteBuilder::check`], and [`SiteError::Unfit`] if the name exists already in any case or Unicode
     /// spelling.
-    pub fn file(&mut self, path: &str, size: u64, digest: [u8; 32]) -> Result<(), SiteError> {
+    pub fn add_file(&mut self, path: &str, size: u64, digest: [u8; 32]) -> Result<(), SiteError> {
         self.check(path, size)?;
         let path = normalize(path, self.limits.path_bytes)?;
         self.names.add_file(&path)?;
@@ -178,7 +178,7 @@ impl SiteBuilder {
         }
         let has_front = |files: &[SiteFile]| files.iter().any(|f| f.path == FRONT_PAGE);
         if !has_front(&self.files) {
-            unwrap_folder(&mut self.files);
+            remove_wrapping_folder(&mut self.files);
         }
         if !has_front(&self.files) {
             let what = format!("the site has no {FRONT_PAGE} at its root");
@@ -188,7 +188,7 @@ impl SiteBuilder {
     }
 }
 
-fn unwrap_folder(files: &mut [SiteFile]) {
+fn remove_wrapping_folder(files: &mut [SiteFile]) {
     let folders: BTreeSet<Option<&str>> = files
         .iter()
         .map(|file| file.path.split_once('/').map(|(folder, _)| folder))
@@ -302,10 +302,10 @@ mod tests {
     const UPLOAD: u64 = 1_000;
     const DIGEST: [u8; 32] = [7; 32];
 
-    fn built(paths: &[&str]) -> Result<Vec<String>, SiteError> {
-        let mut builder = SiteBuilder::new(Limits::default(), UPLOAD);
+    fn build(paths: &[&str]) -> Result<Vec<String>, SiteError> {
+        let mut builder = SiteBuilder::new(SiteLimits::default(), UPLOAD);
         for path in paths {
-            builder.file(path, 1, DIGEST)?;
+            builder.add_file(path, 1, DIGEST)?;
         }
         let mut paths: Vec<_> = builder.finish()?.into_iter().map(|f| f.path).collect();
         paths.sort_unstable();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     fn code(paths: &[&str]) -> &'static str {
-        match built(paths) {
+        match build(paths) {
             Err(SiteError::Unfit(code, _)) => code,
             other => panic!("{other:?}"),
         }
@@ -322,18 +322,18 @@ mod tests {
     #[test]
     fn only_one_wrapping_folder_is_removed() {
         assert_eq!(
-            built(&["./index.html", "./css/a.css"]).unwrap(),
+            build(&["./index.html", "./css/a.css"]).unwrap(),
             ["css/a.css", "index.html"]
         );
         assert_eq!(
-            built(&["dist/index.html", "dist/a/b"]).unwrap(),
+            build(&["dist/index.html", "dist/a/b"]).unwrap(),
             ["a/b", "index.html"]
         );
         assert_eq!(code(&["a/b/index.html"]), "no_front_page");
         assert_eq!(code(&["a/index.html", "b/x"]), "no_front_page");
         assert_eq!(code(&["a/index.html", "x"]), "no_front_page");
         assert_eq!(
-            built(&["index.html", "a/index.html"]).unwrap(),
+            build(&["index.html", "a/index.html"]).unwrap(),
             ["a/index.html", "index.html"]
         );
     }
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn limits_are_exact_to_the_byte() {
-        let limits = Limits {
+        let limits = SiteLimits {
             upload_bytes: 10,
             unpacked_bytes: 8,
             ratio: 100,
@@ -373,33 +373,33 @@ mod tests {
         let mut builder = SiteBuilder::new(limits, 10);
         let too_large = |outcome| matches!(outcome, Err(SiteError::TooLarge(_)));
         assert!(too_large(builder.check("a", 6)));
-        builder.file("index.html", 5, DIGEST).unwrap();
-        assert_eq!(builder.room(), 3);
-        assert!(too_large(builder.file("b", 4, DIGEST)));
-        builder.file("b", 3, DIGEST).unwrap();
+        builder.add_file("index.html", 5, DIGEST).unwrap();
+        assert_eq!(builder.remaining_file_bytes(), 3);
+        assert!(too_large(builder.add_file("b", 4, DIGEST)));
+        builder.add_file("b", 3, DIGEST).unwrap();
         assert!(too_large(builder.check("c", 0)));
         assert_eq!(builder.finish().unwrap().len(), 2);
     }
 
     #[test]
     fn a_site_above_one_mebibyte_has_at_most_a_hundred_times_the_size_of_its_upload() {
-        let small = SiteBuilder::new(Limits::default(), 10);
+        let small = SiteBuilder::new(SiteLimits::default(), 10);
         assert!(small.check("a", 1024 * 1024).is_ok());
         assert!(small.check("a", 1024 * 1024 + 1).is_err());
-        let large = SiteBuilder::new(Limits::default(), 100_000);
+        let large = SiteBuilder::new(SiteLimits::default(), 100_000);
         assert!(large.check("a", 10_000_000).is_ok());
         assert!(large.check("a", 10_000_001).is_err());
     }
 
     #[test]
     fn the_total_size_of_all_paths_is_limited() {
-        let mut builder = SiteBuilder::new(Limits::default(), UPLOAD);
+        let mut builder = SiteBuilder::new(SiteLimits::default(), UPLOAD);
         let deep = |n: usize| format!("{n}{}/x", "/a".repeat(500));
-        let refused = (0..1_000).find_map(|n| builder.file(&deep(n), 0, DIGEST).err());
+        let refused = (0..1_000).find_map(|n| builder.add_file(&deep(n), 0, DIGEST).err());
         assert!(matches!(refused, Some(SiteError::TooLarge(_))));
-        let mut wide = SiteBuilder::new(Limits::default(), UPLOAD);
+        let mut wide = SiteBuilder::new(SiteLimits::default(), UPLOAD);
         for n in 0..20_000 {
-            wide.file(
+            wide.add_file(
                 &format!("node/modules/{}/dist/assets/{n}.js", n / 4),
                 0,
                 DIGEST,
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn decomposed_paths_are_normalised_before_they_are_compared() {
         assert_eq!(
-            built(&["index.html", "cafe\u{301}.html"]).unwrap(),
+            build(&["index.html", "cafe\u{301}.html"]).unwrap(),
             ["café.html", "index.html"]
         );
         for twin in ["cafe\u{301}.html", "CAFÉ.html", "CAFE\u{301}.HTML"] {
@@ -420,7 +420,7 @@ mod tests {
         }
         assert_eq!(code(&["e\u{301}", "é/index.html"]), "duplicate_name");
         assert_eq!(
-            built(&["e\u{301}/index.html", "é/b"]).unwrap(),
+            build(&["e\u{301}/index.html", "é/b"]).unwrap(),
             ["b", "index.html"]
         );
     }
@@ -430,9 +430,9 @@ mod tests {
         fn a_site_has_only_safe_and_unique_paths(
             paths in prop::collection::vec("[aA./]{0,6}|index.html|\\PC{0,8}", 0..12),
         ) {
-            let mut builder = SiteBuilder::new(Limits::default(), UPLOAD);
+            let mut builder = SiteBuilder::new(SiteLimits::default(), UPLOAD);
             for path in &paths {
-                let _ = builder.file(path, 0, DIGEST);
+                let _ = builder.add_file(path, 0, DIGEST);
             }
             let Ok(files) = builder.finish() else { return Ok(()) };
             let mut folded = BTreeSet::new();

@@ -4,7 +4,7 @@ use crate::iam::API_KEY_PREFIX;
 use crate::kernel::Secret;
 
 /// Maximum length of a credential in bytes. A longer credential is malformed.
-const MAX_CREDENTIAL_LENGTH: usize = 8 * 1024;
+const MAX_CREDENTIAL_BYTES: usize = 8 * 1024;
 
 /// The credential of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,9 +26,9 @@ pub enum CredentialError {
     Malformed,
 }
 
-fn visible(text: &[u8]) -> Result<&str, CredentialError> {
+fn parse_visible_ascii(text: &[u8]) -> Result<&str, CredentialError> {
     let fine = !text.is_empty()
-        && text.len() <= MAX_CREDENTIAL_LENGTH
+        && text.len() <= MAX_CREDENTIAL_BYTES
         && text.iter().all(u8::is_ascii_graphic);
     if !fine {
         return Err(CredentialError::Malformed);
@@ -49,11 +49,11 @@ fn bearer(value: &[u8]) -> Result<Credential, CredentialError> {
         .iter()
         .position(|b| *b != b' ')
         .ok_or(CredentialError::Malformed)?;
-    visible(&rest[token_at..]).map(|token| Credential::Bearer(Secret::new(token)))
+    parse_visible_ascii(&rest[token_at..]).map(|token| Credential::Bearer(Secret::new(token)))
 }
 
 fn api_key(value: &[u8]) -> Result<Credential, CredentialError> {
-    let key = visible(value)?;
+    let key = parse_visible_ascii(value)?;
     if key.len() > API_KEY_PREFIX.len() && key.starts_with(API_KEY_PREFIX) {
         Ok(Credential::ApiKey(Secret::new(key)))
     } else {
@@ -71,7 +71,7 @@ pub fn read_credential<'h>(
     authorization: impl IntoIterator<Item = &'h [u8]>,
     x_api_key: impl IntoIterator<Item = &'h [u8]>,
 ) -> Result<Option<Credential>, CredentialError> {
-    match (only(authorization)?, only(x_api_key)?) {
+    match (single_line(authorization)?, single_line(x_api_key)?) {
         (Some(value), _) => bearer(value).map(Some),
         (None, Some(value)) => api_key(value).map(Some),
         (None, None) => Ok(None),
@@ -79,7 +79,7 @@ pub fn read_credential<'h>(
 }
 
 /// Returns the line of a header that may occur only once.
-fn only<'h>(
+fn single_line<'h>(
     lines: impl IntoIterator<Item = &'h [u8]>,
 ) -> Result<Option<&'h [u8]>, CredentialError> {
     let mut lines = lines.into_iter();
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn credentials_longer_than_8_kib_are_malformed() {
-        let long = format!("Bearer {}", "x".repeat(MAX_CREDENTIAL_LENGTH + 1));
+        let long = format!("Bearer {}", "x".repeat(MAX_CREDENTIAL_BYTES + 1));
         assert_eq!(
             read_credential([long.as_bytes()], []),
             Err(CredentialError::Malformed)

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 /// The headers by which browsers describe the web page that sent a request. Programs do not send them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PageRequest<'r> {
+pub struct BrowserRequest<'r> {
     /// The value of the `Origin` header.
     pub origin: Option<&'r [u8]>,
     /// The value of the `Sec-Fetch-Site` header.
@@ -19,7 +19,7 @@ pub struct PageRequest<'r> {
     pub host: Option<&'r str>,
 }
 
-impl PageRequest<'_> {
+impl BrowserRequest<'_> {
     /// Returns whether the request comes from a web page whose origin is neither the host's own nor allowed.
     ///
     /// The host is trusted only if it is an IP address or `localhost`, or if its origin is allowed. The owner of any
@@ -82,23 +82,23 @@ mod tests {
 
     const LISTED: &[u8] = b"https://app.example.com";
 
-    fn cross_origin(request: PageRequest<'_>) -> bool {
+    fn cross_origin(request: BrowserRequest<'_>) -> bool {
         request.is_cross_origin(|origin| origin == LISTED)
     }
 
-    fn to(host: &str) -> PageRequest<'_> {
-        PageRequest {
+    fn to(host: &str) -> BrowserRequest<'_> {
+        BrowserRequest {
             host: Some(host),
-            ..PageRequest::default()
+            ..BrowserRequest::default()
         }
     }
 
     #[test]
     fn requests_without_browser_headers_are_not_cross_origin() {
         for host in [Some("127.0.0.1:8080"), Some("any.example"), None] {
-            assert!(!cross_origin(PageRequest {
+            assert!(!cross_origin(BrowserRequest {
                 host,
-                ..PageRequest::default()
+                ..BrowserRequest::default()
             }));
         }
     }
@@ -116,7 +116,7 @@ mod tests {
             ("https://app.example.com", "127.0.0.1:8080", false),
             ("https://app.example.com", "api.example.com", false),
         ] {
-            let request = PageRequest {
+            let request = BrowserRequest {
                 origin: Some(origin.as_bytes()),
                 ..to(host)
             };
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn a_name_rebound_to_this_machine_is_cross_origin_to_itself() {
         let origin = Some(&b"http://evil.test:8080"[..]);
-        let posted = PageRequest {
+        let posted = BrowserRequest {
             origin,
             fetch_site: Some(b"same-origin"),
             ..to("evil.test:8080")
         };
-        let got = PageRequest {
+        let got = BrowserRequest {
             origin: None,
             ..posted
         };
@@ -151,7 +151,7 @@ mod tests {
             ("cross-site", true, "evil.test", true),
             ("none", true, "app.example.com", false),
         ] {
-            let request = PageRequest {
+            let request = BrowserRequest {
                 fetch_site: Some(site.as_bytes()),
                 is_navigation,
                 ..to(host)
@@ -177,7 +177,7 @@ mod tests {
         ) {
             let own = [format!("http://{host}"), format!("https://{host}")];
             prop_assume!(origin.as_bytes() != LISTED && !own.contains(&origin));
-            let request = PageRequest { origin: Some(origin.as_bytes()), ..to(&host) };
+            let request = BrowserRequest { origin: Some(origin.as_bytes()), ..to(&host) };
             prop_assert!(cross_origin(request));
         }
     }

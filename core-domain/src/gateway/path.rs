@@ -24,7 +24,7 @@ pub enum PathError {
     BadEscape,
     /// The path has a character that is not allowed: a backslash, space, `#`, `;`, `?`, or one outside ASCII.
     #[error("The path contains a character that is not allowed.")]
-    Character,
+    ForbiddenCharacter,
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
@@ -60,7 +60,7 @@ fn check_byte(byte: u8, written: usize) -> Result<(), PathError> {
         };
     }
     if matches!(byte, b'\\' | b'#' | b';' | b'?' | b' ') || !byte.is_ascii() {
-        return Err(PathError::Character);
+        return Err(PathError::ForbiddenCharacter);
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ pub fn check_path(path: &str) -> Result<(), PathError> {
 /// Use it only for comparisons; the path is always forwarded in its original form. The result is meaningless for a path
 /// that [`check_path`] refuses.
 #[must_use]
-pub(super) fn normal_path(path: &str) -> Vec<u8> {
+pub(super) fn normalize_path(path: &str) -> Vec<u8> {
     let mut normal = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let Ok(Some((byte, written))) = next_byte(rest) {
@@ -148,7 +148,7 @@ mod tests {
             ("/api/..%2fiam/x", PathError::EncodedSlash),
             ("/api/a%2Fb", PathError::EncodedSlash),
             ("/api/a%5cb", PathError::EncodedSlash),
-            ("/api/a\\b", PathError::Character),
+            ("/api/a\\b", PathError::ForbiddenCharacter),
             ("/api/a%00", PathError::Control),
             ("/api/a%0d%0aX", PathError::Control),
             ("/api/a%7f", PathError::Control),
@@ -156,9 +156,9 @@ mod tests {
             ("/api/a%", PathError::BadEscape),
             ("/api/a%2", PathError::BadEscape),
             ("/api/a%zz", PathError::BadEscape),
-            ("/api/a#b", PathError::Character),
-            ("/api/a;b=c", PathError::Character),
-            ("/api/é", PathError::Character),
+            ("/api/a#b", PathError::ForbiddenCharacter),
+            ("/api/a;b=c", PathError::ForbiddenCharacter),
+            ("/api/é", PathError::ForbiddenCharacter),
         ] {
             assert_eq!(check_path(path), Err(error), "{path}");
         }
@@ -183,16 +183,16 @@ mod tests {
 
     #[test]
     fn spellings_of_one_path_have_the_same_normal_form() {
-        assert_eq!(normal_path("/a/b/"), normal_path("/a/%62"));
-        assert_ne!(normal_path("/a/%252e"), normal_path("/a/."));
-        assert_eq!(normal_path("/"), b"/");
+        assert_eq!(normalize_path("/a/b/"), normalize_path("/a/%62"));
+        assert_ne!(normalize_path("/a/%252e"), normalize_path("/a/."));
+        assert_eq!(normalize_path("/"), b"/");
     }
 
     proptest! {
         #[test]
         fn checking_a_path_never_panics(path in ".{0,60}") {
             let _ = check_path(&path);
-            let _ = normal_path(&path);
+            let _ = normalize_path(&path);
         }
 
         #[test]
@@ -202,7 +202,7 @@ mod tests {
             if check_path(&path).is_err() {
                 return Ok(());
             }
-            let decoded = normal_path(&path);
+            let decoded = normalize_path(&path);
             let mut depth = 0_i32;
             for segment in decoded.split(|b| *b == b'/').skip(1) {
                 prop_assert!(segment != b"." && segment != b"..");

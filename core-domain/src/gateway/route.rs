@@ -1,6 +1,6 @@
 //! Routing: the service that a path belongs to, and the part of the path that is forwarded to it.
 
-use super::path::{PathError, check_path, normal_path};
+use super::path::{PathError, check_path, normalize_path};
 use crate::kernel::TextValue;
 use crate::kernel::text_enum;
 
@@ -38,7 +38,7 @@ const PREFIXES: &[(&str, ServiceName)] = &[
 const WHOAMI: &str = "/api/v1/cli/whoami";
 
 /// The prefixes of internal routes, relative to the service. They are not accessible through the gateway.
-const PRIVATE: &[&str] = &["/internal"];
+const INTERNAL_PREFIXES: &[&str] = &["/internal"];
 
 /// The target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct Route {
     /// The prefix that is removed from the path. Empty if the service receives the whole path.
     pub prefix: &'static str,
     /// The path that the service receives. It starts with a slash, and its bytes are otherwise unchanged.
-    pub rest: String,
+    pub forwarded_path: String,
 }
 
 /// The destination of a path.
@@ -85,7 +85,7 @@ impl Destination {
 
 /// Returns the part of `path` after `prefix`. `None` unless the prefix ends at the end of a path segment.
 #[must_use]
-pub fn within<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
+pub fn strip_segment_prefix<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
     let rest = path.strip_prefix(prefix)?;
     (rest.is_empty() || rest.starts_with('/')).then_some(rest)
 }
@@ -93,8 +93,8 @@ pub fn within<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
 /// Returns whether a path is an internal route of its service. Paths are compared decoded and without case, so that no
 /// other spelling of an internal route is forwarded.
 fn is_private(rest: &str) -> bool {
-    let normal = normal_path(rest).to_ascii_lowercase();
-    PRIVATE.iter().any(|private| {
+    let normal = normalize_path(rest).to_ascii_lowercase();
+    INTERNAL_PREFIXES.iter().any(|private| {
         normal
             .strip_prefix(private.as_bytes())
             .is_some_and(|behind| behind.is_empty() || behind.first() == Some(&b'/'))
@@ -106,15 +106,15 @@ fn service_route(path: &str) -> Option<Route> {
         return Some(Route {
             service: ServiceName::Iam,
             prefix: "",
-            rest: WHOAMI.to_owned(),
+            forwarded_path: WHOAMI.to_owned(),
         });
     }
     PREFIXES.iter().find_map(|(prefix, service)| {
-        let rest = within(path, prefix)?;
+        let rest = strip_segment_prefix(path, prefix)?;
         Some(Route {
             service: *service,
             prefix,
-            rest: if rest.is_empty() { "/" } else { rest }.to_owned(),
+            forwarded_path: if rest.is_empty() { "/" } else { rest }.to_owned(),
         })
     })
 }
@@ -136,8 +136,8 @@ pub fn find_route(path: &str) -> Result<Destination, PathError> {
     let Some(route) = service_route(path) else {
         return Ok(Destination::UnknownApi);
     };
-    check_path(&route.rest)?;
-    if is_private(&route.rest) {
+    check_path(&route.forwarded_path)?;
+    if is_private(&route.forwarded_path) {
         return Ok(Destination::UnknownApi);
     }
     Ok(Destination::Service(route))
@@ -160,7 +160,7 @@ mod tests {
     fn service(path: &str) -> Option<(ServiceName, &'static str, String)> {
         let destination = find_route(path).unwrap();
         let route = destination.route()?;
-        Some((route.service, route.prefix, route.rest.clone()))
+        Some((route.service, route.prefix, route.forwarded_path.clone()))
     }
 
     #[test]
@@ -252,10 +252,10 @@ mod tests {
             path in "/api/v1/(iam|platforms|cli|stacks|onboarding)(/[a-z.%0-9;]{0,6}){0,4}"
         ) {
             if let Ok(Destination::Service(route)) = find_route(&path) {
-                prop_assert_eq!(check_path(&route.rest), Ok(()));
-                let again = format!("{}{}", route.prefix, route.rest);
+                prop_assert_eq!(check_path(&route.forwarded_path), Ok(()));
+                let again = format!("{}{}", route.prefix, route.forwarded_path);
                 prop_assert_eq!(again.trim_end_matches('/'), path.trim_end_matches('/'));
-                prop_assert!(!is_private(&route.rest));
+                prop_assert!(!is_private(&route.forwarded_path));
             }
         }
 

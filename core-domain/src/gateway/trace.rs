@@ -14,7 +14,7 @@ pub struct TraceContext {
     /// The `traceparent` for the upstream. It contains the trace id and the span id.
     traceparent: String,
     /// Whether the client started the trace. The client's `tracestate` is forwarded only in this case.
-    pub continued: bool,
+    pub is_continued: bool,
 }
 
 /// Returns whether the text is an id of this length: lower-case hexadecimal digits that are not all zero.
@@ -67,7 +67,7 @@ impl TraceContext {
         text.push_str("-01");
         Self {
             traceparent: text,
-            continued: continued.is_some(),
+            is_continued: continued.is_some(),
         }
     }
 
@@ -92,14 +92,14 @@ impl TraceContext {
 }
 
 /// Maximum length of a client's request id in characters.
-const MAX_LENGTH: usize = 128;
+const MAX_REQUEST_ID_LENGTH: usize = 128;
 
 /// Returns whether a client's request id is accepted: 1 to 128 characters of `[A-Za-z0-9._:-]`. Any other id is
 /// replaced, because ids are written to headers, logs and the audit log.
 #[must_use]
 pub fn is_request_id(text: &[u8]) -> bool {
     !text.is_empty()
-        && text.len() <= MAX_LENGTH
+        && text.len() <= MAX_REQUEST_ID_LENGTH
         && text
             .iter()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_valid_trace_is_continued_with_a_new_span() {
         let context = begin(&format!("00-{TRACE}-00f067aa0ba902b7-00"));
-        assert!(context.continued);
+        assert!(context.is_continued);
         assert_eq!(context.trace_id(), TRACE);
         assert_ne!(context.span_id(), "00f067aa0ba902b7");
         assert!(context.traceparent().ends_with("-01"));
@@ -141,7 +141,10 @@ mod tests {
             format!("00-{TRACE}-00f067aa0ba902b7-0"),
         ] {
             let context = begin(&bad);
-            assert!(!context.continued && context.trace_id() != TRACE, "{bad}");
+            assert!(
+                !context.is_continued && context.trace_id() != TRACE,
+                "{bad}"
+            );
         }
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Member, Organization, TokenHash, membership};
 use crate::kernel::{
-    ApiKeyId, BASE62, Code, Entropy, Error, IllegalMove, Line, Membership, OrganizationId,
+    ApiKeyId, BASE62, Code, Entropy, Error, IllegalTransition, Line, Membership, OrganizationId,
     PermissionPattern, PermissionSet, PlatformId, Result, Role, TOKEN_LENGTH, TextError, Timestamp,
     UserId, record, secret_token, state_machine, text, text_enum,
 };
@@ -54,13 +54,13 @@ pub fn key_membership(
             organization_id: organization.id.clone(),
             platform_id: organization.platform_id.clone(),
             // A membership needs a role, and `member` is the weakest. The permissions come from the scopes alone.
-            role: Role::MEMBER.into(),
+            roles: Role::MEMBER.into(),
             permissions: PermissionSet::new(patterns),
-            operates: false,
+            is_operator: false,
         }
     };
     Some(Membership {
-        operates: false,
+        is_operator: false,
         ..acting
     })
 }
@@ -68,16 +68,16 @@ pub fn key_membership(
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Minimum lifetime of a key that expires: 1 day.
-pub const SHORTEST_LIFETIME: Duration = DAY;
+pub const MIN_API_KEY_LIFETIME: Duration = DAY;
 
 /// Maximum lifetime of a key that expires: 365 days. A key without an expiry lives until it is deleted.
-pub const LONGEST_LIFETIME: Duration = DAY.saturating_mul(365);
+pub const MAX_API_KEY_LIFETIME: Duration = DAY.saturating_mul(365);
 
 /// Maximum time for which the previous secret of a rotated key stays valid: 7 days.
-pub const LONGEST_OVERLAP: Duration = DAY.saturating_mul(7);
+pub const MAX_ROTATION_OVERLAP: Duration = DAY.saturating_mul(7);
 
 /// Default time for which the previous secret of a rotated key stays valid: 1 day.
-pub const DEFAULT_OVERLAP: Duration = DAY;
+pub const DEFAULT_ROTATION_OVERLAP: Duration = DAY;
 
 /// Default maximum number of requests per minute with one key.
 pub const DEFAULT_REQUESTS_PER_MINUTE: u32 = 600;
@@ -87,10 +87,10 @@ pub const MAX_REQUESTS_PER_MINUTE: u32 = 10_000;
 
 /// Time for which a revoked or expired key stays stored: 30 days. During this time, requests with it get the exact
 /// reason.
-const KEPT_FOR: Duration = DAY.saturating_mul(30);
+const ENDED_KEY_RETENTION: Duration = DAY.saturating_mul(30);
 
 /// Minimum time between two updates of [`ApiKey::last_used_at`].
-const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
+const LAST_USED_PRECISION: Duration = Duration::from_secs(60);
 
 /// A key with which a program acts for an organization, for a member of an organization, or for a person alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -162,7 +162,7 @@ pub enum ApiKeyQuery {
     /// The organization's own keys that are not revoked, newest first.
     OfOrganization(OrganizationId),
     /// The user's keys that were revoked or that expired before this time.
-    ForgottenOfUser(UserId, Timestamp),
+    EndedOfUser(UserId, Timestamp),
     /// The organization's own keys that were revoked or that expired before this time.
     ForgottenOfOrganization(OrganizationId, Timestamp),
     /// The keys of a user that act for them in an organization.
@@ -187,10 +187,10 @@ impl ApiKeyQuery {
 
     /// Returns the query for the keys of an owner that were revoked or expired more than 30 days ago.
     #[must_use]
-    pub fn forgotten(owner: &ApiKeyOwner, now: Timestamp) -> Self {
-        let before = now.minus(KEPT_FOR);
+    pub fn ended_of_owner(owner: &ApiKeyOwner, now: Timestamp) -> Self {
+        let before = now.minus(ENDED_KEY_RETENTION);
         match owner.clone() {
-            ApiKeyOwner::User(user) => Self::ForgottenOfUser(user, before),
+            ApiKeyOwner::User(user) => Self::EndedOfUser(user, before),
             ApiKeyOwner::Organization(organization) => {
                 Self::ForgottenOfOrganization(organization, before)
             }
@@ -199,8 +199,8 @@ impl ApiKeyQuery {
 
     /// Returns the queries for all keys that were revoked or expired more than 30 days ago.
     #[must_use]
-    pub fn all_forgotten(now: Timestamp) -> [Self; 2] {
-        let before = now.minus(KEPT_FOR);
+    pub fn all_ended(now: Timestamp) -> [Self; 2] {
+        let before = now.minus(ENDED_KEY_RETENTION);
         [Self::RevokedBefore(before), Self::ExpiredBefore(before)]
     }
 }
@@ -214,7 +214,7 @@ impl ApiKey {
 
     /// Returns whether the overlap after a rotation still lasts, so that the previous secret is accepted.
     #[must_use]
-    pub fn overlaps(&self, now: Timestamp) -> bool {
+    pub fn is_overlap_active(&self, now: Timestamp) -> bool {
         self.previous_until.is_some_and(|end| now < end)
     }
 
@@ -241,7 +241,7 @@ impl ApiKey {
         if !former {
             return Ok(self.expires_at);
         }
-        if !self.overlaps(now) {
+        if !self.is_overlap_active(now) {
             return Err(ApiKeyRefusal::Revoked);
         }
         let ends = self.previous_until.into_iter().chain(self.expires_at);
@@ -256,12 +256,12 @@ impl ApiKey {
     /// - `CONFLICT` if the secret before the current one is still valid and `overlap` is not zero.
     pub fn rotate(&self, secret: &ApiKeySecret, overlap: Duration, now: Timestamp) -> Result<Self> {
         if self.status != ApiKeyStatus::Active {
-            return Err(IllegalMove::new(self.status, [ApiKeyStatus::Active]).into());
+            return Err(IllegalTransition::new(self.status, [ApiKeyStatus::Active]).into());
         }
         if self.has_expired(now) {
             return Err(Error::refused(Code::InvalidState, "The key has expired."));
         }
-        if self.overlaps(now) && !overlap.is_zero() {
+        if self.is_overlap_active(now) && !overlap.is_zero() {
             let message = "The previous secret of the key is still valid. Rotate with an overlap of 0 to end it.";
             return Err(Error::refused(Code::Conflict, message));
         }
@@ -276,9 +276,9 @@ impl ApiKey {
 
     /// Returns whether a use at the given time must be stored: the last stored use is at least a minute old.
     #[must_use]
-    pub fn use_is_due(&self, now: Timestamp) -> bool {
+    pub fn is_use_update_due(&self, now: Timestamp) -> bool {
         self.last_used_at
-            .is_none_or(|last| now.since(last) >= USE_NOTED_EVERY)
+            .is_none_or(|last| now.since(last) >= LAST_USED_PRECISION)
     }
 }
 
@@ -300,18 +300,18 @@ text_enum! {
 pub const API_KEY_PREFIX: &str = "core_";
 
 /// Number of characters of the checksum. Six base-62 digits hold the 32 bits of a CRC.
-const CHECKSUM: usize = 6;
+const CHECKSUM_LENGTH: usize = 6;
 
 /// Maximum length of a custom prefix, in characters.
-const LONGEST_PREFIX: usize = 32;
+const MAX_PREFIX_LENGTH: usize = 32;
 
 /// Number of characters of a secret that are stored so that people can recognise the key.
-const START: usize = 12;
+const START_LENGTH: usize = 12;
 
 text! {
     /// A custom text that the secret starts with, after `core_`. 1 to 32 characters `[A-Za-z0-9_-]`.
     KeyPrefix, prefix, {
-        "type": "string", "minLength": 1, "maxLength": LONGEST_PREFIX,
+        "type": "string", "minLength": 1, "maxLength": MAX_PREFIX_LENGTH,
         "pattern": "^[A-Za-z0-9_-]+$",
         "examples": ["ci_"],
     }
@@ -321,7 +321,7 @@ fn prefix(text: &str) -> Result<String, TextError> {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     match text.len() {
         0 => Err(TextError::TooShort),
-        length if length > LONGEST_PREFIX => Err(TextError::TooLong),
+        length if length > MAX_PREFIX_LENGTH => Err(TextError::TooLong),
         _ if text.bytes().all(fits) => Ok(text.to_owned()),
         _ => Err(TextError::Malformed),
     }
@@ -356,13 +356,13 @@ impl ApiKeySecret {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(API_KEY_PREFIX)?;
-        let length = rest.len().checked_sub(TOKEN_LENGTH + CHECKSUM)?;
+        let length = rest.len().checked_sub(TOKEN_LENGTH + CHECKSUM_LENGTH)?;
         // The text must be ASCII before it is split at byte positions.
-        if !text.is_ascii() || length > LONGEST_PREFIX {
+        if !text.is_ascii() || length > MAX_PREFIX_LENGTH {
             return None;
         }
         let (own, secret) = rest.split_at(length);
-        let (body, found) = text.split_at(text.len() - CHECKSUM);
+        let (body, found) = text.split_at(text.len() - CHECKSUM_LENGTH);
         let good = (own.is_empty() || prefix(own).is_ok())
             && secret.bytes().all(|b| b.is_ascii_alphanumeric())
             && checksum(body) == found;
@@ -384,34 +384,19 @@ impl ApiKeySecret {
     /// Returns the first 12 characters, which help people to recognise the key.
     #[must_use]
     pub fn start(&self) -> String {
-        self.0.chars().take(START).collect()
+        self.0.chars().take(START_LENGTH).collect()
     }
 }
 
 /// Returns the CRC-32 of a text in base 62, most significant digit first.
 fn checksum(text: &str) -> String {
-    let mut rest = crc32(text.as_bytes());
-    let mut digits = [0_u8; CHECKSUM];
+    let mut rest = crc32fast::hash(text.as_bytes());
+    let mut digits = [0_u8; CHECKSUM_LENGTH];
     for digit in digits.iter_mut().rev() {
         *digit = BASE62[usize::try_from(rest % 62).unwrap_or_default()];
         rest /= 62;
     }
     digits.into_iter().map(char::from).collect()
-}
-
-/// Returns the CRC-32 of IEEE 802.3, which zip and Ethernet use.
-fn crc32(bytes: &[u8]) -> u32 {
-    let crc = bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            let shifted = crc >> 1;
-            if crc & 1 == 1 {
-                shifted ^ 0xEDB8_8320
-            } else {
-                shifted
-            }
-        })
-    });
-    !crc
 }
 
 text_enum! {
@@ -442,7 +427,7 @@ state_machine! {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::kernel::strategy::some;
+    use crate::kernel::strategy::fixed_sample;
     use crate::kernel::{Machine, assert_only_table_moves};
     use crate::testing::SeededEntropy;
 
@@ -477,7 +462,7 @@ mod tests {
             previous_hash: None,
             previous_until: None,
             expires_at: lifetime.map(|seconds| now.plus(Duration::from_secs(seconds))),
-            ..some::<ApiKey>(1).remove(0)
+            ..fixed_sample::<ApiKey>(1).remove(0)
         }
     }
 
@@ -557,9 +542,8 @@ mod tests {
 
     #[test]
     fn checksum_is_the_standard_crc_32() {
-        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
         assert_eq!(checksum("123456789"), "DtjbWO");
-        assert_eq!(checksum("").len(), CHECKSUM);
+        assert_eq!(checksum("").len(), CHECKSUM_LENGTH);
     }
 
     #[test]

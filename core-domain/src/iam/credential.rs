@@ -1,8 +1,11 @@
 //! Session tokens in HTTP headers: the signed cookie, the bearer token, and the stored hash of a token or API key.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
 use super::oauth::is_access_token;
@@ -57,7 +60,7 @@ impl CookieNames {
     /// The name of the cookie with the session token.
     #[must_use]
     pub fn session(self) -> &'static str {
-        self.pick(
+        self.with_prefix(
             "better-auth.session_token",
             "__Secure-better-auth.session_token",
         )
@@ -66,7 +69,7 @@ impl CookieNames {
     /// The name of better-auth's cookie with a copy of the session. This server never sets it, and only clears it.
     #[must_use]
     pub fn session_data(self) -> &'static str {
-        self.pick(
+        self.with_prefix(
             "better-auth.session_data",
             "__Secure-better-auth.session_data",
         )
@@ -75,7 +78,7 @@ impl CookieNames {
     /// The name of the cookie that marks a session that ends with the browser.
     #[must_use]
     pub fn dont_remember(self) -> &'static str {
-        self.pick(
+        self.with_prefix(
             "better-auth.dont_remember",
             "__Secure-better-auth.dont_remember",
         )
@@ -84,13 +87,13 @@ impl CookieNames {
     /// The name of the cookie of a sign-in that waits for its second factor.
     #[must_use]
     pub fn two_factor(self) -> &'static str {
-        self.pick("better-auth.two_factor", "__Secure-better-auth.two_factor")
+        self.with_prefix("better-auth.two_factor", "__Secure-better-auth.two_factor")
     }
 
     /// The name of the cookie of a trusted device.
     #[must_use]
     pub fn trust_device(self) -> &'static str {
-        self.pick(
+        self.with_prefix(
             "better-auth.trust_device",
             "__Secure-better-auth.trust_device",
         )
@@ -99,13 +102,13 @@ impl CookieNames {
     /// The name of the cookie of a browser that has signed in before; see [`DeviceCookie`](super::DeviceCookie).
     #[must_use]
     pub fn device(self) -> &'static str {
-        self.pick("core.device", "__Secure-core.device")
+        self.with_prefix("core.device", "__Secure-core.device")
     }
 
     /// The name of the cookie of a passkey challenge.
     #[must_use]
     pub fn passkey(self) -> &'static str {
-        self.pick(
+        self.with_prefix(
             "better-auth.better-auth-passkey",
             "__Secure-better-auth.better-auth-passkey",
         )
@@ -122,12 +125,12 @@ impl CookieNames {
 
     /// Returns the `Set-Cookie` values that clear the three session cookies.
     #[must_use]
-    pub fn clearing(self) -> [String; 3] {
+    pub fn clear_all(self) -> [String; 3] {
         [self.session(), self.session_data(), self.dont_remember()]
             .map(|name| self.set(name, "", Some(0)))
     }
 
-    const fn pick(self, plain: &'static str, secure: &'static str) -> &'static str {
+    const fn with_prefix(self, plain: &'static str, secure: &'static str) -> &'static str {
         if self.secure { secure } else { plain }
     }
 }
@@ -166,7 +169,7 @@ impl CookieSigner {
 
     /// Returns the value with its signature.
     #[must_use]
-    pub fn signed(&self, value: &str) -> String {
+    pub fn sign(&self, value: &str) -> String {
         let signature = self.mac(value).map(|mac| mac.finalize().into_bytes());
         // HMAC accepts keys of any length, so the signature always exists.
         format!("{value}.{}", STANDARD.encode(signature.unwrap_or_default()))
@@ -174,7 +177,7 @@ impl CookieSigner {
 
     /// Verifies a signed text and returns its value; `None` if the signature is missing or wrong.
     #[must_use]
-    pub fn verified(&self, signed: &str) -> Option<String> {
+    pub fn verify(&self, signed: &str) -> Option<String> {
         let (value, signature) = signed.rsplit_once('.')?;
         let signature = STANDARD.decode(signature).ok()?;
         self.mac(value)?.verify_slice(&signature).ok()?;
@@ -194,7 +197,7 @@ impl CookieSigner {
             .split(';')
             .filter_map(|pair| pair.trim().split_once('='))
             .filter(|(name, _)| *name == cookie)
-            .find_map(|(_, value)| self.verified(&percent_decoded(value)?))
+            .find_map(|(_, value)| self.verify(&percent_decoded(value)?))
     }
 
     /// Returns the token from an `Authorization` header with the `Bearer` scheme. A session token may be signed
@@ -207,10 +210,10 @@ impl CookieSigner {
         }
         let presented = percent_decoded(presented.trim())?;
         if presented.contains('.') {
-            return self.verified(&presented);
+            return self.verify(&presented);
         }
         let bare = !presented.is_empty() && presented.bytes().all(|b| b.is_ascii_alphanumeric());
-        (bare || is_access_token(&presented)).then_some(presented)
+        (bare || is_access_token(&presented)).then(|| presented.into_owned())
     }
 
     fn mac(&self, value: &str) -> Option<Hmac<Sha256>> {
@@ -219,32 +222,25 @@ impl CookieSigner {
     }
 }
 
+/// The characters that `encodeURIComponent` encodes.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
+
 /// Percent-encodes like `encodeURIComponent`.
 pub(super) fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len() + 8);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            decoded.push(byte);
-            continue;
-        }
-        let high = char::from(bytes.next()?).to_digit(16)?;
-        let low = char::from(bytes.next()?).to_digit(16)?;
-        decoded.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(decoded).ok()
+fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
+    percent_decode_str(text).decode_utf8().ok()
 }
 
 /// The prefixes of the names of all IAM cookies, without the prefix of an https installation. The names are those of
@@ -285,7 +281,7 @@ mod tests {
     #[test]
     fn signature_is_padded_base64_of_hmac_sha256() {
         // RFC 4231, test case 2.
-        let signed = CookieSigner::new("Jefe").signed("what do ya want for nothing?");
+        let signed = CookieSigner::new("Jefe").sign("what do ya want for nothing?");
         let (_, signature) = signed.rsplit_once('.').unwrap();
         assert_eq!(signature, "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM=");
         assert_eq!(signature.len(), 44);
@@ -293,7 +289,7 @@ mod tests {
 
     #[test]
     fn session_cookie_is_found_among_other_cookies() {
-        let cookie = names().set(names().session(), &signer().signed(TOKEN), Some(604_800));
+        let cookie = names().set(names().session(), &signer().sign(TOKEN), Some(604_800));
         let (pair, attributes) = cookie.split_once(';').unwrap();
         assert_eq!(
             attributes,
@@ -309,7 +305,7 @@ mod tests {
 
     #[test]
     fn unsigned_and_wrongly_signed_cookies_are_ignored() {
-        let foreign = CookieSigner::new("another secret").signed(TOKEN);
+        let foreign = CookieSigner::new("another secret").sign(TOKEN);
         for value in [TOKEN, &foreign, "", ".", "%", "%zz", "a.b"] {
             let header = format!("{}={value}", names().session());
             assert_eq!(signer().token_in_cookies(names(), &header), None, "{value}");
@@ -318,7 +314,7 @@ mod tests {
 
     #[test]
     fn bearer_token_may_be_unsigned_signed_or_percent_encoded() {
-        let signed = signer().signed(TOKEN);
+        let signed = signer().sign(TOKEN);
         for presented in [TOKEN, &signed, &percent_encoded(&signed)] {
             let header = format!("bEaReR {presented}");
             assert_eq!(
@@ -327,7 +323,7 @@ mod tests {
                 "{presented}"
             );
         }
-        let foreign = CookieSigner::new("another secret").signed(TOKEN);
+        let foreign = CookieSigner::new("another secret").sign(TOKEN);
         for header in [
             format!("Bearer {foreign}"),
             format!("Basic {TOKEN}"),
@@ -340,7 +336,7 @@ mod tests {
     #[test]
     fn cookies_of_an_https_installation_are_secure() {
         let names = CookieNames::for_url("https://iam.example.org");
-        let cleared = names.clearing();
+        let cleared = names.clear_all();
         assert_eq!(
             cleared[0],
             "__Secure-better-auth.session_token=; Max-Age=0; Path=/; HttpOnly; Secure; SameSite=Lax"

@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Member, Organization, PermissionGrant, RoleMappings};
-use crate::kernel::{GrantId, Membership, PermissionSet, Role, Roles, Timestamp, includes};
+use crate::kernel::{GrantId, Membership, PermissionSet, Role, Roles, Timestamp, pattern_includes};
 
 /// The rule that decided about a permission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", content = "id", rename_all = "camelCase")]
-pub enum Rule {
+pub enum DecisionRule {
     /// A denial for this member, with its id.
     Denial(GrantId),
     /// A grant to this member, with its id.
@@ -27,7 +27,7 @@ pub struct Decision {
     /// Whether the member has the permission.
     pub allowed: bool,
     /// The rule that decided.
-    pub rule: Rule,
+    pub rule: DecisionRule,
 }
 
 /// Decides whether a member with these roles and grants has a permission. The permission is `resource:action` and need
@@ -41,23 +41,28 @@ pub fn decide(
     now: Timestamp,
 ) -> Decision {
     let counting = |granted: bool| {
-        let counts = move |g: &&PermissionGrant| g.granted == granted && g.counts(now);
+        let counts = move |g: &&PermissionGrant| g.granted == granted && g.is_active(now);
         let mut counting = grants.iter().filter(counts);
-        counting.find(|grant| includes(grant.permission.as_str(), permission))
+        counting.find(|grant| pattern_includes(grant.permission.as_str(), permission))
     };
     let rule = if let Some(denial) = counting(false) {
-        Rule::Denial(denial.id.clone())
+        DecisionRule::Denial(denial.id.clone())
     } else if let Some(grant) = counting(true) {
-        Rule::Grant(grant.id.clone())
+        DecisionRule::Grant(grant.id.clone())
     } else {
         let allows = |role: &Role| {
             let patterns = mappings.patterns_of(role);
-            patterns.iter().any(|pattern| includes(pattern, permission))
+            patterns
+                .iter()
+                .any(|pattern| pattern_includes(pattern, permission))
         };
-        roles.iter().find(allows).map_or(Rule::Nothing, Rule::Role)
+        roles
+            .iter()
+            .find(allows)
+            .map_or(DecisionRule::Nothing, DecisionRule::Role)
     };
     Decision {
-        allowed: matches!(rule, Rule::Grant(_) | Rule::Role(_)),
+        allowed: matches!(rule, DecisionRule::Grant(_) | DecisionRule::Role(_)),
         rule,
     }
 }
@@ -76,11 +81,11 @@ pub fn permissions(
     let of = |granted: bool| {
         let counting = grants
             .iter()
-            .filter(move |g| g.granted == granted && g.counts(now));
+            .filter(move |g| g.granted == granted && g.is_active(now));
         counting.map(|grant| grant.permission.as_str().to_owned())
     };
     let mapped = roles.iter().flat_map(|role| mappings.patterns_of(&role));
-    PermissionSet::new(mapped.chain(of(true))).denying(of(false))
+    PermissionSet::new(mapped.chain(of(true))).without(of(false))
 }
 
 /// Returns the membership of a member, with the permissions at the given time.
@@ -90,8 +95,8 @@ pub fn membership(organization: &Organization, member: &Member, now: Timestamp) 
         organization_id: organization.id.clone(),
         platform_id: organization.platform_id.clone(),
         permissions: permissions(&member.role, &organization.roles, &member.grants, now),
-        role: member.role.clone(),
-        operates: organization.operates(),
+        roles: member.role.clone(),
+        is_operator: organization.operates(),
     }
 }
 
@@ -139,7 +144,7 @@ mod tests {
         let now = Timestamp::from_seconds(NOW);
         let member = MemberId::generate(now, &entropy);
         let grant = |given: &Given| PermissionGrant {
-            id: GrantId::of_member(&member, now, &entropy).unwrap(),
+            id: GrantId::generate_for_member(&member, now, &entropy).unwrap(),
             permission: PermissionPattern::parse(&given.pattern).unwrap(),
             granted: given.granted,
             granted_by: UserId::parse("ada").unwrap(),
@@ -228,10 +233,13 @@ mod tests {
             )
             .rule
         };
-        assert_eq!(rule("job:create"), Rule::Grant(grants[0].id.clone()));
-        assert_eq!(rule("job:read"), Rule::Denial(grants[1].id.clone()));
-        assert_eq!(rule("entity:read"), Rule::Role(Role::MEMBER));
-        assert_eq!(rule("entity:write"), Rule::Nothing);
+        assert_eq!(
+            rule("job:create"),
+            DecisionRule::Grant(grants[0].id.clone())
+        );
+        assert_eq!(rule("job:read"), DecisionRule::Denial(grants[1].id.clone()));
+        assert_eq!(rule("entity:read"), DecisionRule::Role(Role::MEMBER));
+        assert_eq!(rule("entity:write"), DecisionRule::Nothing);
     }
 
     #[test]
@@ -239,7 +247,7 @@ mod tests {
         let entropy = SeededEntropy::new(1);
         let now = Timestamp::from_seconds(NOW);
         let member = MemberId::generate(now, &entropy);
-        let grant = GrantId::of_member(&member, now, &entropy).unwrap();
+        let grant = GrantId::generate_for_member(&member, now, &entropy).unwrap();
         assert_eq!(grant.member(), Some(member));
         assert_eq!(GrantId::parse("made-up").unwrap().member(), None);
     }

@@ -26,12 +26,12 @@ const ADDRESS_PURPOSE: &str = "address in a device cookie";
 /// The accounts that a browser has signed in to, most recent first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCookie {
-    accounts: Vec<KnownAccount>,
+    accounts: Vec<DeviceAccount>,
 }
 
 /// An account, with the random text under which its failed sign-ins from this browser are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct KnownAccount {
+struct DeviceAccount {
     /// The keyed digest of the email address, so that the cookie does not reveal the address.
     address_digest: String,
     nonce: String,
@@ -68,17 +68,17 @@ impl DeviceCookie {
         let address_digest = digest_of(signer, email);
         let known = self.nonce(signer, email).map(str::to_owned);
         let nonce = known.unwrap_or_else(|| secret_token(entropy, NONCE_LENGTH));
-        let is_other = |known: &KnownAccount| known.address_digest != address_digest;
+        let is_other = |known: &DeviceAccount| known.address_digest != address_digest;
         self.accounts.retain(is_other);
         self.accounts.insert(
             0,
-            KnownAccount {
+            DeviceAccount {
                 address_digest,
                 nonce,
             },
         );
         self.accounts.truncate(MAX_ACCOUNTS);
-        signer.for_purpose(PURPOSE).signed(&self.text())
+        signer.for_purpose(PURPOSE).sign(&self.text())
     }
 
     fn text(&self) -> String {
@@ -94,10 +94,10 @@ fn digest_of(signer: &CookieSigner, email: &Email) -> String {
     signer.for_purpose(ADDRESS_PURPOSE).digest(email.as_str())
 }
 
-fn parse(text: &str) -> Option<Vec<KnownAccount>> {
+fn parse(text: &str) -> Option<Vec<DeviceAccount>> {
     let account = |pair: &str| {
         let (address_digest, nonce) = pair.split_once(':')?;
-        Some(KnownAccount {
+        Some(DeviceAccount {
             address_digest: address_digest.to_owned(),
             nonce: nonce.to_owned(),
         })
@@ -143,12 +143,12 @@ mod tests {
     fn cookie_with_a_wrong_signature_or_purpose_is_ignored() {
         let (signer, entropy) = (CookieSigner::new("secret"), SeededEntropy::new(1));
         let value = DeviceCookie::default().after_sign_in(&signer, &email("ada"), &entropy);
-        let text = signer.for_purpose(PURPOSE).verified(&value).unwrap();
+        let text = signer.for_purpose(PURPOSE).verify(&value).unwrap();
         let foreign = CookieSigner::new("another");
-        let other_purpose = signer.signed(&text);
-        for value in [&*text, "", &foreign.signed(&text), &other_purpose] {
+        let other_purpose = signer.sign(&text);
+        for value in [&*text, "", &foreign.sign(&text), &other_purpose] {
             assert_eq!(read(&signer, value), DeviceCookie::default(), "{value}");
         }
-        assert_eq!(signer.verified(&value), None);
+        assert_eq!(signer.verify(&value), None);
     }
 }

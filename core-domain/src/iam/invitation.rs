@@ -66,13 +66,13 @@ pub struct Invitation {
     #[serde(skip)]
     pub secret_hash: Option<TokenHash>,
     /// The time at which the invitation expires, in Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub expires_at: Timestamp,
     /// The user who sent the invitation.
     pub inviter_id: UserId,
     /// The time at which the invitation was created, in Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
 }

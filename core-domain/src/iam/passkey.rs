@@ -19,7 +19,7 @@ pub const MAX_PASSKEY_REGISTRATIONS: u32 = 5;
 
 text_enum! {
     /// The kind of device that can hold a passkey.
-    pub enum PasskeyDevice {
+    pub enum PasskeyDeviceType {
         /// The passkey stays on one device.
         SingleDevice = "singleDevice",
         /// The passkey can be copied between the devices of its owner.
@@ -49,7 +49,7 @@ pub struct Passkey {
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub counter: i64,
     /// Whether the passkey is bound to one device.
-    pub device_type: PasskeyDevice,
+    pub device_type: PasskeyDeviceType,
     /// Whether a backup copy of the passkey exists.
     pub backed_up: bool,
     /// The transports of the authenticator, comma-separated, for example `internal,hybrid`.

@@ -6,14 +6,14 @@ use super::common_passwords::COMMON;
 use crate::kernel::{Code, Error, Result, TextValue, arbitrary};
 
 /// Minimum length of a password, in characters.
-const SHORTEST: usize = 8;
+const MIN_PASSWORD_LENGTH: usize = 8;
 
 /// Maximum length of a password, in characters.
-const LONGEST: usize = 128;
+const MAX_PASSWORD_LENGTH: usize = 128;
 
 /// Maximum length of a text that is normalised, in characters. A letter of a keyboard has at most four characters
 /// before NFKC.
-const LONGEST_RAW: usize = 4 * LONGEST;
+const MAX_RAW_LENGTH: usize = 4 * MAX_PASSWORD_LENGTH;
 
 /// The hash of a password, as a PHC string. It is never part of a response.
 #[derive(Clone, PartialEq, Eq)]
@@ -56,8 +56,8 @@ arbitrary!(PasswordHash as "\\$argon2id\\$[a-zA-Z0-9+/$=,]{20,60}");
 ///
 /// # Errors
 /// `PASSWORD_TOO_LONG` if the text is longer than any password before normalisation.
-pub fn normal_password(password: &str) -> Result<String> {
-    if password.chars().nth(LONGEST_RAW).is_some() {
+pub fn normalize_password(password: &str) -> Result<String> {
+    if password.chars().nth(MAX_RAW_LENGTH).is_some() {
         return Err(too_long());
     }
     Ok(password.nfkc().collect())
@@ -75,10 +75,10 @@ fn too_long() -> Error {
 /// - `PASSWORD_TOO_COMMON` if it is a common password or repeats a single character.
 pub fn check_password(password: &str) -> Result<()> {
     let length = password.chars().count();
-    if length < SHORTEST {
+    if length < MIN_PASSWORD_LENGTH {
         return Err(Error::refused(Code::PasswordTooShort, "Password too short"));
     }
-    if length > LONGEST {
+    if length > MAX_PASSWORD_LENGTH {
         return Err(too_long());
     }
     let folded = password.to_lowercase();
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn normal_form_is_independent_of_the_keyboard() {
-        let normal = |password| normal_password(password).ok();
+        let normal = |password| normalize_password(password).ok();
         assert_eq!(normal("cafe\u{301} noir"), normal("caf\u{e9} noir"));
         assert_eq!(normal("\u{ff50}assword").as_deref(), Some("password"));
         assert_eq!(normal("Correct horse").as_deref(), Some("Correct horse"));

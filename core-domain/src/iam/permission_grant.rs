@@ -30,7 +30,7 @@ pub struct PermissionGrant {
 impl PermissionGrant {
     /// Returns whether the grant or denial applies at the given time.
     #[must_use]
-    pub fn counts(&self, now: Timestamp) -> bool {
+    pub fn is_active(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
 }
@@ -38,7 +38,7 @@ impl PermissionGrant {
 impl GrantId {
     /// Generates a new id for a grant to this member.
     #[must_use]
-    pub fn of_member(
+    pub fn generate_for_member(
         member: &MemberId,
         now: Timestamp,
         entropy: &dyn crate::kernel::Entropy,

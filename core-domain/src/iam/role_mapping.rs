@@ -75,7 +75,7 @@ impl RoleMappings {
 
     /// Returns whether the organization has the role: it is built in or mapped.
     #[must_use]
-    pub fn knows(&self, role: &Role) -> bool {
+    pub fn has_role(&self, role: &Role) -> bool {
         Role::BUILT_IN.contains(role) || self.0.contains_key(role)
     }
 }

@@ -16,7 +16,7 @@ use crate::kernel::{SessionId, Timestamp, Unverified, record, text_enum};
 pub const SERVICE_TOKEN_LIFETIME: Duration = Duration::from_secs(300);
 
 /// Maximum difference between the clocks of two machines.
-const SKEW: Duration = Duration::from_secs(30);
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(30);
 
 /// The `typ` header of service tokens (RFC 9068).
 const TYPE: &str = "at+jwt";
@@ -77,10 +77,10 @@ impl ServiceClaims {
     fn check(&self, issuer: &str, audience: &str, now: Timestamp) -> Result<(), TokenRefusal> {
         let at = Timestamp::from_seconds;
         if self.iss != issuer || self.aud.as_str() != audience {
-            return Err(TokenRefusal::Foreign);
+            return Err(TokenRefusal::WrongParty);
         }
-        if now.plus(SKEW) < at(self.nbf) || now >= at(self.exp).plus(SKEW) {
-            return Err(TokenRefusal::NotNow);
+        if now.plus(MAX_CLOCK_SKEW) < at(self.nbf) || now >= at(self.exp).plus(MAX_CLOCK_SKEW) {
+            return Err(TokenRefusal::OutsideValidity);
         }
         Ok(())
     }
@@ -97,10 +97,10 @@ pub enum TokenRefusal {
     Claims,
     /// The token has another issuer or another audience.
     #[error("the token has another issuer or another audience")]
-    Foreign,
+    WrongParty,
     /// The token is not valid yet, or has expired.
     #[error("the token is not valid at this time")]
-    NotNow,
+    OutsideValidity,
 }
 
 /// Signs the claims and returns the token.
@@ -108,7 +108,7 @@ pub enum TokenRefusal {
 pub fn sign_service_token(key: &Ed25519Private, claims: &ServiceClaims) -> String {
     // A struct of texts and numbers always serializes to JSON.
     let payload = serde_json::to_vec(claims).unwrap_or_default();
-    key.signed(TYPE, &key.public().thumbprint(), &payload)
+    key.sign(TYPE, &key.public().thumbprint(), &payload)
 }
 
 /// A service token whose signature has not been verified yet.
@@ -135,7 +135,7 @@ impl<'t> UnverifiedToken<'t> {
     ///
     /// # Errors
     /// [`TokenRefusal`] with the reason why the token is not accepted.
-    pub fn verified(
+    pub fn verify(
         &self,
         key: &Ed25519Public,
         issuer: &str,
@@ -153,18 +153,18 @@ impl<'t> UnverifiedToken<'t> {
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Time during which a key signs tokens.
-const ACTIVE_FOR: Duration = DAY.saturating_mul(30);
+const KEY_ACTIVE_PERIOD: Duration = DAY.saturating_mul(30);
 
 /// Time between the publication of a key and its first use, so that every verifier has it by then.
-const PUBLISHED_BEFORE: Duration = DAY;
+const PUBLICATION_LEAD: Duration = DAY;
 
 /// Time for which a key stays published after its successor took over. By then all of its tokens have expired.
-const PUBLISHED_AFTER: Duration = DAY;
+const RETIREMENT_DELAY: Duration = DAY;
 
 /// Returns the keys that may sign tokens now, preferred key first: the newest active key, then older keys that are
 /// still published. Empty if `keys` is empty.
 #[must_use]
-pub fn keys_to_sign_with<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> Vec<&K> {
+pub fn signing_candidates<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> Vec<&K> {
     let published = published_keys(keys, now).iter().rev();
     let in_use = |key: &&K| (*key).borrow().active_from <= now;
     let mut candidates: Vec<&K> = published.filter(in_use).collect();
@@ -178,31 +178,31 @@ pub fn keys_to_sign_with<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> V
 /// Returns the keys that verify signatures now.
 #[must_use]
 pub fn published_keys<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> &[K] {
-    &keys[retired(keys, now)..]
+    &keys[count_retired(keys, now)..]
 }
 
 /// Returns the keys that are no longer published.
 #[must_use]
 pub fn retired_keys<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> &[K] {
-    &keys[..retired(keys, now)]
+    &keys[..count_retired(keys, now)]
 }
 
 /// Returns the number of retired keys: those whose successor took over at least a day ago.
-fn retired<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> usize {
+fn count_retired<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> usize {
     let successors = keys.iter().skip(1);
-    let gone = |key: &&K| now >= (*key).borrow().active_from.plus(PUBLISHED_AFTER);
+    let gone = |key: &&K| now >= (*key).borrow().active_from.plus(RETIREMENT_DELAY);
     successors.take_while(gone).count()
 }
 
 /// Returns the time at which the next key becomes active, if it must be created now; `None` otherwise.
 #[must_use]
-pub fn next_key_begins<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> Option<Timestamp> {
+pub fn next_key_activation<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> Option<Timestamp> {
     let Some(last) = keys.last() else {
         return Some(now);
     };
-    let begins = last.borrow().active_from.plus(ACTIVE_FOR);
-    let due = now.plus(PUBLISHED_BEFORE) >= begins;
-    due.then(|| begins.max(now.plus(PUBLISHED_BEFORE)))
+    let begins = last.borrow().active_from.plus(KEY_ACTIVE_PERIOD);
+    let due = now.plus(PUBLICATION_LEAD) >= begins;
+    due.then(|| begins.max(now.plus(PUBLICATION_LEAD)))
 }
 
 /// A key that signs service tokens.
@@ -270,17 +270,12 @@ mod tests {
         }
     }
 
-    fn believed(
-        token: &str,
-        issuer: &str,
-        audience: &str,
-        seconds: i64,
-    ) -> Result<(), TokenRefusal> {
+    fn verify(token: &str, issuer: &str, audience: &str, seconds: i64) -> Result<(), TokenRefusal> {
         let key = Ed25519Private::generate(&SeededEntropy::new(1)).public();
         let token = UnverifiedToken::parse(token)?;
         assert_eq!(token.kid(), Some(key.thumbprint().as_str()));
         let now = Timestamp::from_seconds(seconds);
-        token.verified(&key, issuer, audience, now).map(drop)
+        token.verify(&key, issuer, audience, now).map(drop)
     }
 
     #[test]
@@ -289,15 +284,15 @@ mod tests {
         let token = sign_service_token(&key, &claims());
         let iss = "https://iam.example.org";
         for seconds in [NOW - 30, NOW, NOW + 329] {
-            assert_eq!(believed(&token, iss, "registry", seconds), Ok(()));
+            assert_eq!(verify(&token, iss, "registry", seconds), Ok(()));
         }
         for seconds in [NOW - 31, NOW + 330, NOW + 86_400] {
-            let refused = believed(&token, iss, "registry", seconds);
-            assert_eq!(refused, Err(TokenRefusal::NotNow), "{seconds}");
+            let refused = verify(&token, iss, "registry", seconds);
+            assert_eq!(refused, Err(TokenRefusal::OutsideValidity), "{seconds}");
         }
         for (issuer, audience) in [(iss, "iam"), (iss, ""), ("https://other", "registry")] {
-            let refused = believed(&token, issuer, audience, NOW);
-            assert_eq!(refused, Err(TokenRefusal::Foreign));
+            let refused = verify(&token, issuer, audience, NOW);
+            assert_eq!(refused, Err(TokenRefusal::WrongParty));
         }
     }
 
@@ -309,14 +304,14 @@ mod tests {
         for name in ["iss", "sub", "aud", "iat", "nbf", "exp", "jti"] {
             let mut part = whole.clone();
             part.as_object_mut().unwrap().remove(name);
-            let token = key.signed(TYPE, &kid, part.to_string().as_bytes());
-            let refused = believed(&token, &claims().iss, "registry", NOW);
+            let token = key.sign(TYPE, &kid, part.to_string().as_bytes());
+            let refused = verify(&token, &claims().iss, "registry", NOW);
             assert_eq!(refused, Err(TokenRefusal::Claims), "{name}");
         }
         let mut many = whole;
         many["aud"] = serde_json::json!(["registry", "iam"]);
-        let token = key.signed(TYPE, &kid, many.to_string().as_bytes());
-        let refused = believed(&token, &claims().iss, "registry", NOW);
+        let token = key.sign(TYPE, &kid, many.to_string().as_bytes());
+        let refused = verify(&token, &claims().iss, "registry", NOW);
         assert_eq!(refused, Err(TokenRefusal::Claims));
     }
 
@@ -330,7 +325,7 @@ mod tests {
     }
 
     fn current_key(keys: &[SigningKey], now: Timestamp) -> Option<&SigningKey> {
-        keys_to_sign_with(keys, now).first().copied()
+        signing_candidates(keys, now).first().copied()
     }
 
     fn start() -> Timestamp {
@@ -357,11 +352,11 @@ mod tests {
             let mut now = start();
             for hours in hours {
                 now = now.plus(Duration::from_secs(hours * 3_600));
-                if let Some(begins) = next_key_begins(&keys, now) {
+                if let Some(begins) = next_key_activation(&keys, now) {
                     prop_assert!(keys.is_empty() || begins >= now.plus(DAY));
                     keys.push(key(keys.len(), now, begins));
                 }
-                prop_assert_eq!(next_key_begins(&keys, now), None, "one at a time");
+                prop_assert_eq!(next_key_activation(&keys, now), None, "one at a time");
                 let current = current_key(&keys, now).unwrap();
                 prop_assert!(current.active_from <= now);
                 prop_assert!(published_keys(&keys, now).contains(current));
@@ -378,8 +373,8 @@ mod tests {
     fn key_signs_for_thirty_days_and_its_successor_is_due_a_day_before() {
         let day = |days| start().plus(DAY * days);
         let mut keys = vec![key(1, start(), start())];
-        assert_eq!(next_key_begins(&keys, day(28)), None);
-        assert_eq!(next_key_begins(&keys, day(29)), Some(day(30)));
+        assert_eq!(next_key_activation(&keys, day(28)), None);
+        assert_eq!(next_key_activation(&keys, day(29)), Some(day(30)));
         keys.push(key(2, day(29), day(30)));
         for (now, signs, published) in [(29, "1", 2), (30, "2", 2), (31, "2", 1)] {
             assert_eq!(current_key(&keys, day(now)).unwrap().kid, signs);

@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::TokenHash;
-use super::oauth::{FAMILY_LIFETIME, OAuthClient, REFRESH_TOKEN_LIFETIME};
+use super::oauth::{MAX_FAMILY_LIFETIME, OAuthClient, REFRESH_TOKEN_LIFETIME};
 use crate::kernel::{OrganizationId, SessionId, Timestamp, UserId, record, text_enum};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Lifetime of a session after its last extension: 7 days.
-pub const LIFETIME: Duration = DAY.saturating_mul(7);
+pub const SESSION_LIFETIME: Duration = DAY.saturating_mul(7);
 
 /// Lifetime of a session that ends with the browser: 1 day. It is never extended.
 const SHORT_LIFETIME: Duration = DAY;
@@ -25,7 +25,7 @@ const EXTEND_AFTER: Duration = DAY;
 const ABSOLUTE_LIFETIME: Duration = DAY.saturating_mul(30);
 
 /// Time for which a proof of identity counts as fresh: 10 minutes.
-pub const FRESH_FOR: Duration = Duration::from_secs(10 * 60);
+pub const PROOF_FRESHNESS: Duration = Duration::from_secs(10 * 60);
 
 /// A session of a signed-in user. The token itself is never stored.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -103,22 +103,26 @@ pub enum SessionValidity {
 impl Session {
     /// Returns the time at which a new session expires if it is never extended.
     #[must_use]
-    pub fn first_end(now: Timestamp, remembered: bool) -> Timestamp {
-        now.plus(if remembered { LIFETIME } else { SHORT_LIFETIME })
+    pub fn initial_expiry(now: Timestamp, remembered: bool) -> Timestamp {
+        now.plus(if remembered {
+            SESSION_LIFETIME
+        } else {
+            SHORT_LIFETIME
+        })
     }
 
     /// Returns the time at which the session of a program expires if its tokens are exchanged now: the expiry of the
     /// new refresh token.
     #[must_use]
-    pub fn end_of_family(created_at: Timestamp, now: Timestamp) -> Timestamp {
-        let last = created_at.plus(FAMILY_LIFETIME);
+    pub fn program_session_expiry(created_at: Timestamp, now: Timestamp) -> Timestamp {
+        let last = created_at.plus(MAX_FAMILY_LIFETIME);
         now.plus(REFRESH_TOKEN_LIFETIME).min(last)
     }
 
     /// Returns the latest possible end of the session, independent of its use.
-    fn last_end(&self) -> Timestamp {
+    fn max_expiry(&self) -> Timestamp {
         let longest = match self.client_id {
-            Some(_) => FAMILY_LIFETIME,
+            Some(_) => MAX_FAMILY_LIFETIME,
             None => ABSOLUTE_LIFETIME,
         };
         self.created_at.plus(longest)
@@ -127,11 +131,11 @@ impl Session {
     /// Returns the validity of the session at the given time.
     #[must_use]
     pub fn validity(&self, now: Timestamp) -> SessionValidity {
-        let last = self.last_end();
+        let last = self.max_expiry();
         if now >= self.expires_at || now >= last {
             return SessionValidity::Expired;
         }
-        let until = now.plus(LIFETIME).min(last);
+        let until = now.plus(SESSION_LIFETIME).min(last);
         let due = now.since(self.extended_at) >= EXTEND_AFTER;
         if self.remembered && due && until > self.expires_at {
             SessionValidity::ExtendTo(until)
@@ -147,12 +151,12 @@ impl Session {
             ProofStrength::SingleFactor => self.authenticated_at,
             ProofStrength::SecondFactor => self.second_factor_at,
         };
-        proved_at.is_some_and(|at| now.since(at) < FRESH_FOR)
+        proved_at.is_some_and(|at| now.since(at) < PROOF_FRESHNESS)
     }
 
     /// Returns the session after its user gave a proof of this strength.
     #[must_use]
-    pub fn authenticated(&self, strength: ProofStrength, now: Timestamp) -> Self {
+    pub fn with_proof(&self, strength: ProofStrength, now: Timestamp) -> Self {
         Self {
             authenticated_at: Some(now),
             second_factor_at: match strength {
@@ -165,7 +169,7 @@ impl Session {
 
     /// Returns the session with its lifetime extended.
     #[must_use]
-    pub fn extended(&self, now: Timestamp, until: Timestamp) -> Self {
+    pub fn with_expiry(&self, now: Timestamp, until: Timestamp) -> Self {
         Self {
             expires_at: until,
             extended_at: now,
@@ -220,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    fn begun(now: Timestamp, remembered: bool) -> Session {
+    fn new_session(now: Timestamp, remembered: bool) -> Session {
         let entropy = SeededEntropy::new(1);
         Session {
             id: SessionId::generate(now, &entropy),
@@ -236,22 +240,22 @@ mod tests {
             extended_at: now,
             authenticated_at: Some(now),
             second_factor_at: None,
-            expires_at: Session::first_end(now, remembered),
+            expires_at: Session::initial_expiry(now, remembered),
         }
     }
 
     #[test]
     fn password_does_not_refresh_the_second_factor_proof() {
         let start = Timestamp::from_seconds(1_800_000_000);
-        let later = start.plus(FRESH_FOR);
-        let session = begun(start, true).authenticated(ProofStrength::SecondFactor, start);
-        let session = session.authenticated(ProofStrength::SingleFactor, later);
+        let later = start.plus(PROOF_FRESHNESS);
+        let session = new_session(start, true).with_proof(ProofStrength::SecondFactor, start);
+        let session = session.with_proof(ProofStrength::SingleFactor, later);
         assert!(session.is_fresh(ProofStrength::SingleFactor, later));
         assert!(!session.is_fresh(ProofStrength::SecondFactor, later));
-        let session = session.authenticated(ProofStrength::SecondFactor, later);
+        let session = session.with_proof(ProofStrength::SecondFactor, later);
         for strength in [ProofStrength::SingleFactor, ProofStrength::SecondFactor] {
             assert!(session.is_fresh(strength, later));
-            assert!(!session.is_fresh(strength, later.plus(FRESH_FOR)));
+            assert!(!session.is_fresh(strength, later.plus(PROOF_FRESHNESS)));
         }
     }
 
@@ -262,7 +266,7 @@ mod tests {
             hours in prop::collection::vec(0_u64..200, 1..60),
         ) {
             let start = Timestamp::from_seconds(1_800_000_000);
-            let mut session = begun(start, remembered);
+            let mut session = new_session(start, remembered);
             let mut now = start;
             let mut over = false;
             for hours in hours {
@@ -274,9 +278,9 @@ mod tests {
                         prop_assert!(!over && remembered);
                         prop_assert!(until > session.expires_at);
                         prop_assert!(until <= start.plus(ABSOLUTE_LIFETIME));
-                        prop_assert!(until <= now.plus(LIFETIME));
+                        prop_assert!(until <= now.plus(SESSION_LIFETIME));
                         prop_assert!(now.since(session.extended_at) >= EXTEND_AFTER);
-                        session = session.extended(now, until);
+                        session = session.with_expiry(now, until);
                         prop_assert_eq!(session.validity(now), SessionValidity::Valid);
                     }
                 }
@@ -288,7 +292,7 @@ mod tests {
         #[test]
         fn clock_set_back_by_an_hour_neither_ends_nor_extends_a_session(hours in 1_u64..24) {
             let start = Timestamp::from_seconds(1_800_000_000);
-            let session = begun(start, true);
+            let session = new_session(start, true);
             let now = start.plus(Duration::from_secs(hours * 3_600));
             let back = now.minus(Duration::from_secs(3_600));
             prop_assert_eq!(session.validity(back), SessionValidity::Valid);
@@ -302,8 +306,8 @@ mod tests {
         let day = |days| start.plus(DAY * days);
         let used_on = |days| Session {
             client_id: Some(OAuthClient::CoreCli),
-            expires_at: Session::end_of_family(start, day(days)),
-            ..begun(start, false)
+            expires_at: Session::program_session_expiry(start, day(days)),
+            ..new_session(start, false)
         };
         for (used, valid, over) in [(0, 29, 30), (45, 74, 75), (80, 89, 90)] {
             let session = used_on(used);
@@ -315,8 +319,8 @@ mod tests {
     #[test]
     fn proof_is_fresh_for_ten_minutes_and_never_for_a_program() {
         let start = Timestamp::from_seconds(1_800_000_000);
-        let session = begun(start, true);
-        let end = start.plus(FRESH_FOR);
+        let session = new_session(start, true);
+        let end = start.plus(PROOF_FRESHNESS);
         assert!(session.is_fresh(
             ProofStrength::SingleFactor,
             end.minus(Duration::from_millis(1))
@@ -333,7 +337,7 @@ mod tests {
     #[test]
     fn session_is_expired_exactly_at_its_expiry_time() {
         let start = Timestamp::from_seconds(1_800_000_000);
-        let session = begun(start, false);
+        let session = new_session(start, false);
         let end = start.plus(SHORT_LIFETIME);
         assert_eq!(
             session.validity(end.minus(Duration::from_millis(1))),

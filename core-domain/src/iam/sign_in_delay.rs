@@ -5,24 +5,24 @@ use std::time::Duration;
 use crate::kernel::Timestamp;
 
 /// Number of failed attempts without a delay, so that owners can mistype their password.
-const FREE_FAILURES: u32 = 5;
+const FAILURES_WITHOUT_DELAY: u32 = 5;
 
 /// Maximum delay. An attacker must keep trying to lock the owner out, and existing sessions stay valid.
-const LONGEST_DELAY: Duration = Duration::from_secs(15 * 60);
+const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
 
 /// Time after the last failure at which all failures are forgotten.
-pub const FAILURES_FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+pub const FAILURE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Returns the time after the last failure during which no password is accepted, not even the right one. The delay is
 /// zero for up to 4 failures and 1 second for 5. It doubles with each further failure, up to 15 minutes.
 #[must_use]
 pub fn sign_in_delay(failures: u32) -> Duration {
-    let Some(doublings) = failures.checked_sub(FREE_FAILURES) else {
+    let Some(doublings) = failures.checked_sub(FAILURES_WITHOUT_DELAY) else {
         return Duration::ZERO;
     };
     // 2^10 seconds are more than the maximum delay.
     let seconds = 1_u64 << doublings.min(10);
-    Duration::from_secs(seconds).min(LONGEST_DELAY)
+    Duration::from_secs(seconds).min(MAX_DELAY)
 }
 
 /// The failed attempts that delay further attempts. They are counted per account, per known browser of an account, or
@@ -32,9 +32,9 @@ pub struct FailedAttempts {
     /// Number of attempts that failed or whose outcome is not known yet. At least 1.
     pub count: u32,
     /// The time at which the last counted attempt started.
-    pub last: Timestamp,
+    pub last_attempt_at: Timestamp,
     /// Whether an attempt was refused since the last counted one.
-    pub refused: bool,
+    pub has_refused: bool,
 }
 
 /// The refusal of an attempt that comes too early.
@@ -43,7 +43,7 @@ pub struct AttemptRefusal {
     /// Number of failed attempts before this one.
     pub failures: u32,
     /// Time until the next attempt is allowed.
-    pub left: Duration,
+    pub retry_after: Duration,
     /// Whether the attempt is the first one that was refused since the last counted attempt. Only the first one is recorded in the audit
     /// log.
     pub is_first: bool,
@@ -55,22 +55,22 @@ impl FailedAttempts {
     ///
     /// Attempts are counted before their outcome is known, so that concurrent attempts are counted too.
     #[must_use]
-    pub fn begin(known: Option<Self>, now: Timestamp) -> (Self, Option<AttemptRefusal>) {
-        let known = known.filter(|known| now.since(known.last) < FAILURES_FORGOTTEN_AFTER);
+    pub fn register(known: Option<Self>, now: Timestamp) -> (Self, Option<AttemptRefusal>) {
+        let known = known.filter(|known| now.since(known.last_attempt_at) < FAILURE_RETENTION);
         let Some(known) = known else {
             return (Self::new(1, now), None);
         };
-        let allowed_at = known.last.plus(sign_in_delay(known.count));
+        let allowed_at = known.last_attempt_at.plus(sign_in_delay(known.count));
         if now >= allowed_at {
             return (Self::new(known.count.saturating_add(1), now), None);
         }
         let refusal = AttemptRefusal {
             failures: known.count,
-            left: allowed_at.since(now),
-            is_first: !known.refused,
+            retry_after: allowed_at.since(now),
+            is_first: !known.has_refused,
         };
         let refused = Self {
-            refused: true,
+            has_refused: true,
             ..known
         };
         (refused, Some(refusal))
@@ -79,8 +79,8 @@ impl FailedAttempts {
     const fn new(count: u32, last: Timestamp) -> Self {
         Self {
             count,
-            last,
-            refused: false,
+            last_attempt_at: last,
+            has_refused: false,
         }
     }
 }
@@ -94,18 +94,18 @@ mod tests {
         let at = |seconds: i64| Timestamp::from_millis(1_000_000 + seconds * 1_000);
         let mut failed = None;
         for _ in 0..5 {
-            let (next, refusal) = FailedAttempts::begin(failed, at(0));
+            let (next, refusal) = FailedAttempts::register(failed, at(0));
             assert_eq!(refusal, None);
             failed = Some(next);
         }
-        let (refused, first) = FailedAttempts::begin(failed, at(0));
-        let (refused, second) = FailedAttempts::begin(Some(refused), at(0));
+        let (refused, first) = FailedAttempts::register(failed, at(0));
+        let (refused, second) = FailedAttempts::register(Some(refused), at(0));
         let told = [first, second].map(|refusal| refusal.unwrap().is_first);
         assert_eq!(told, [true, false]);
-        let (sixth, refusal) = FailedAttempts::begin(Some(refused), at(1));
-        assert_eq!((sixth.count, sixth.refused, refusal), (6, false, None));
-        let day_later = at(1).plus(FAILURES_FORGOTTEN_AFTER);
-        assert_eq!(FailedAttempts::begin(Some(sixth), day_later).0.count, 1);
+        let (sixth, refusal) = FailedAttempts::register(Some(refused), at(1));
+        assert_eq!((sixth.count, sixth.has_refused, refusal), (6, false, None));
+        let day_later = at(1).plus(FAILURE_RETENTION);
+        assert_eq!(FailedAttempts::register(Some(sixth), day_later).0.count, 1);
     }
 
     #[test]

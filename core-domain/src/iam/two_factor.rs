@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::TokenHash;
-use super::sign_in_delay::{FAILURES_FORGOTTEN_AFTER, sign_in_delay};
+use super::sign_in_delay::{FAILURE_RETENTION, sign_in_delay};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::opt_count;
 use crate::kernel::{Entropy, Timestamp, UserId, record, secret_token};
@@ -16,13 +16,13 @@ use crate::kernel::{Entropy, Timestamp, UserId, record, secret_token};
 pub const MAX_FAILURES: usize = 5;
 
 /// Maximum number of wrong codes that are stored. The delay is at its maximum before this number is reached.
-const MAX_REMEMBERED: usize = 16;
+const MAX_STORED_FAILURES: usize = 16;
 
 /// Time for which a wrong code counts towards [`MAX_FAILURES`].
-pub const FAILURES_COUNT_FOR: Duration = Duration::from_secs(10 * 60);
+pub const FAILURE_WINDOW: Duration = Duration::from_secs(10 * 60);
 
 /// Number of recovery codes that are generated together.
-pub const RECOVERY_CODES: usize = 10;
+pub const RECOVERY_CODE_COUNT: usize = 10;
 
 /// Time for which a sign-in waits for its second factor.
 pub const CHALLENGE_LIFETIME: Duration = Duration::from_secs(10 * 60);
@@ -31,7 +31,7 @@ pub const CHALLENGE_LIFETIME: Duration = Duration::from_secs(10 * 60);
 pub const MAX_CHALLENGES: u32 = 5;
 
 /// Number of characters in each half of a recovery code. Two halves of 8 base-62 characters have 95 bits.
-const HALF: usize = 8;
+const HALF_LENGTH: usize = 8;
 
 /// The second factor of a user. Sign-ins require it only after the first correct code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -84,24 +84,24 @@ impl TwoFactor {
     /// codes are accepted.
     #[must_use]
     pub fn locked_for(&self, now: Timestamp) -> Option<Duration> {
-        let remembered = remembered(&self.failures, now);
+        let remembered = recent_failures(&self.failures, now);
         let last = remembered.last()?;
         let count = u32::try_from(remembered.len()).unwrap_or(u32::MAX);
         let delayed_until = last.plus(sign_in_delay(count));
         // The lock ends when fewer than `MAX_FAILURES` of the failures still count.
         let over = remembered.len().checked_sub(MAX_FAILURES);
         let full_until = over.and_then(|over| remembered.get(over));
-        let full_until = full_until.map(|oldest| oldest.plus(FAILURES_COUNT_FOR));
+        let full_until = full_until.map(|oldest| oldest.plus(FAILURE_WINDOW));
         let until = full_until.map_or(delayed_until, |full| full.max(delayed_until));
         (now < until).then(|| until.since(now))
     }
 
     /// Returns the record after another wrong code.
     #[must_use]
-    pub fn failed(&self, now: Timestamp) -> Self {
-        let mut failures = remembered(&self.failures, now);
+    pub fn with_failure(&self, now: Timestamp) -> Self {
+        let mut failures = recent_failures(&self.failures, now);
         failures.push(now);
-        failures.drain(..failures.len().saturating_sub(MAX_REMEMBERED));
+        failures.drain(..failures.len().saturating_sub(MAX_STORED_FAILURES));
         Self {
             failures,
             updated_at: now,
@@ -111,7 +111,7 @@ impl TwoFactor {
 
     /// Returns the record after the correct code of a time step.
     #[must_use]
-    pub fn code_used(&self, now: Timestamp, step: i64) -> Self {
+    pub fn with_used_step(&self, now: Timestamp, step: i64) -> Self {
         Self {
             confirmed_at: self.confirmed_at.or(Some(now)),
             last_step: Some(step),
@@ -123,7 +123,7 @@ impl TwoFactor {
 
     /// Returns the record after the use of a recovery code; `None` if the code is not one of the unused ones.
     #[must_use]
-    pub fn recovery_code_used(&self, now: Timestamp, code: &str) -> Option<Self> {
+    pub fn without_recovery_code(&self, now: Timestamp, code: &str) -> Option<Self> {
         let hash = recovery_hash(&self.user_id, code);
         let left = self.recovery_codes.iter().filter(|known| **known != hash);
         let left: Vec<String> = left.cloned().collect();
@@ -140,8 +140,8 @@ impl TwoFactor {
 }
 
 /// Returns all failures until a day has passed since the last one, then none.
-fn remembered(failures: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
-    let counts = |last: &Timestamp| now.since(*last) < FAILURES_FORGOTTEN_AFTER;
+fn recent_failures(failures: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
+    let counts = |last: &Timestamp| now.since(*last) < FAILURE_RETENTION;
     match failures.last().filter(|last| counts(last)) {
         Some(_) => failures.to_vec(),
         None => Vec::new(),
@@ -151,9 +151,9 @@ fn remembered(failures: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
 /// Generates new recovery codes, which the user sees once.
 #[must_use]
 pub fn new_recovery_codes(entropy: &dyn Entropy) -> Vec<String> {
-    let half = || secret_token(entropy, HALF);
+    let half = || secret_token(entropy, HALF_LENGTH);
     let code = |_| format!("{}-{}", half(), half());
-    (0..RECOVERY_CODES).map(code).collect()
+    (0..RECOVERY_CODE_COUNT).map(code).collect()
 }
 
 /// Returns the hashes of recovery codes, which are stored instead of the codes.
@@ -199,7 +199,7 @@ pub enum TwoFactorChallengeQuery {
 }
 
 /// Time for which a device is trusted after the last sign-in with it.
-pub const TRUSTED_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub const DEVICE_TRUST_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Maximum number of trusted devices per user. A further one removes the oldest.
 pub const MAX_TRUSTED_DEVICES: u32 = 20;
@@ -268,14 +268,14 @@ mod tests {
     fn recovery_code_is_accepted_once_in_any_notation() {
         let (mut two_factor, codes) = set_up();
         let now = two_factor.created_at;
-        assert_eq!(codes.len(), RECOVERY_CODES);
+        assert_eq!(codes.len(), RECOVERY_CODE_COUNT);
         for code in &codes {
             let written = format!(" {} ", code.replace('-', " "));
-            two_factor = two_factor.recovery_code_used(now, &written).unwrap();
-            assert_eq!(two_factor.recovery_code_used(now, code), None);
+            two_factor = two_factor.without_recovery_code(now, &written).unwrap();
+            assert_eq!(two_factor.without_recovery_code(now, code), None);
         }
         assert!(two_factor.recovery_codes.is_empty());
-        assert_eq!(two_factor.recovery_code_used(now, ""), None);
+        assert_eq!(two_factor.without_recovery_code(now, ""), None);
     }
 
     #[test]
@@ -285,7 +285,10 @@ mod tests {
             user_id: UserId::parse("somebody-else").unwrap(),
             ..two_factor
         };
-        assert_eq!(other.recovery_code_used(other.created_at, &codes[0]), None);
+        assert_eq!(
+            other.without_recovery_code(other.created_at, &codes[0]),
+            None
+        );
     }
 
     proptest! {
@@ -308,15 +311,15 @@ mod tests {
                         let count = u32::try_from(tried.len()).unwrap();
                         let pause = tried.last().map(|last| now.since(*last));
                         prop_assert!(pause.is_none_or(|pause| pause >= sign_in_delay(count)));
-                        two_factor = two_factor.failed(now);
+                        two_factor = two_factor.with_failure(now);
                         tried.push(now);
                     }
                 }
-                let lately = tried.iter().filter(|at| now.since(**at) < FAILURES_COUNT_FOR);
+                let lately = tried.iter().filter(|at| now.since(**at) < FAILURE_WINDOW);
                 prop_assert!(lately.count() <= MAX_FAILURES);
-                prop_assert!(two_factor.failures.len() <= MAX_REMEMBERED);
+                prop_assert!(two_factor.failures.len() <= MAX_STORED_FAILURES);
             }
-            let day_later = now.plus(FAILURES_FORGOTTEN_AFTER);
+            let day_later = now.plus(FAILURE_RETENTION);
             prop_assert_eq!(two_factor.locked_for(day_later), None);
         }
     }

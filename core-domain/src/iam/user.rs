@@ -9,7 +9,7 @@ use crate::kernel::{
 };
 
 /// The provider name of accounts with an email address and a password.
-pub const CREDENTIAL: &str = "credential";
+pub const PASSWORD_PROVIDER: &str = "credential";
 
 /// A person who can sign in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

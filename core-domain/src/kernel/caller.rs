@@ -10,11 +10,11 @@ pub struct Membership {
     /// The platform of the organization; `None` if it has none.
     pub platform_id: Option<PlatformId>,
     /// The caller's roles in the organization.
-    pub role: Roles,
+    pub roles: Roles,
     /// The caller's permissions in the organization.
     pub permissions: PermissionSet,
     /// Whether the organization operates the installation (type `core-operator`).
-    pub operates: bool,
+    pub is_operator: bool,
 }
 
 /// The caller of a request. Authentication creates it; it never relies on what a client claims about itself.
@@ -146,10 +146,10 @@ impl Caller {
     #[must_use]
     pub fn is_operator(&self) -> bool {
         let operates = |m: &Membership| {
-            m.operates
+            m.is_operator
                 && [Role::OWNER, Role::ADMIN]
                     .iter()
-                    .any(|role| m.role.contains(role))
+                    .any(|role| m.roles.contains(role))
         };
         match self {
             Self::Service { .. } | Self::System => true,

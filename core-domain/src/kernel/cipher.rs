@@ -1,6 +1,7 @@
 //! Encryption of stored data that must be readable again: responses with secrets, mails with links, and signing keys. A
 //! reader of the database cannot read them. Also secrets that are hidden in logs, and hexadecimal text.
 
+use data_encoding::HEXLOWER;
 use std::fmt;
 use std::sync::Arc;
 
@@ -103,24 +104,15 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The digits of hexadecimal text.
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
 /// Returns the bytes in lower-case hexadecimal, two digits for each byte.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    push_hex(&mut text, bytes);
-    text
+    HEXLOWER.encode(bytes)
 }
 
 /// Appends the bytes in the format of [`hex`].
 pub fn push_hex(text: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        for nibble in [byte >> 4, byte & 0xf] {
-            text.push(char::from(DIGITS[usize::from(nibble)]));
-        }
-    }
+    HEXLOWER.encode_append(bytes, text);
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl Context {
     /// Returns the context for changes to records that the request does not name. The conditions of the request do not
     /// apply to them.
     #[must_use]
-    pub fn consequence(&self) -> Self {
+    pub fn without_conditions(&self) -> Self {
         Self {
             if_match: None,
             if_none_match: None,

@@ -57,7 +57,8 @@ impl Effect {
     }
 }
 
-/// The effects of a unit of work, without duplicates. They are announced only if the unit is committed.
+/// The effects of a unit of work, without duplicates. They are announced only if the unit was committed, or may have
+/// been committed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     announced: BTreeSet<Effect>,

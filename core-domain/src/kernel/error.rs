@@ -125,7 +125,7 @@ text_enum! {
         /// The organization does not exist, or the caller is not a member of it.
         UserIsNotMember = "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION",
         /// The organization whose data is requested does not exist, or the caller is not a member of it.
-        NotMemberOfThis = "YOU_ARE_NOT_A_MEMBER_OF_THIS_ORGANIZATION",
+        NotMemberOfOrganization = "YOU_ARE_NOT_A_MEMBER_OF_THIS_ORGANIZATION",
         /// The request names no organization, and the session has no active organization.
         NoActiveOrganization = "NO_ACTIVE_ORGANIZATION",
         /// No organization was found: the request names none, and the session has no active organization.

@@ -12,26 +12,26 @@ use super::TextError;
 
 /// The only field of the object that stands for a number in a [`Value`]; see [`written_number`]. JSON from outside
 /// cannot contain this name, because text with a NUL character is rejected.
-const WRITTEN: &str = "\0number";
+const NUMBER_FIELD: &str = "\0number";
 
 /// The JSON text before such a number.
-const BEFORE: &str = r#"{"\u0000number":""#;
+const NUMBER_PREFIX: &str = r#"{"\u0000number":""#;
 /// The JSON text after such a number.
-const AFTER: &str = r#""}"#;
+const NUMBER_SUFFIX: &str = r#""}"#;
 
 /// Returns an object that stands for a number which a [`Value`] would print differently, because it has more digits
 /// than a double or an exponent. A [`JsonText`] that is deserialized from the value contains the number exactly as
 /// written.
 #[must_use]
-pub fn written_number(number: &str) -> Value {
-    json!({ WRITTEN: number })
+pub fn number_literal(number: &str) -> Value {
+    json!({ NUMBER_FIELD: number })
 }
 
 /// Returns the text of a number that [`written_number`] created; `None` for every other value.
 #[must_use]
-pub fn written_text(value: &Value) -> Option<&str> {
+pub fn number_literal_text(value: &Value) -> Option<&str> {
     let fields = value.as_object().filter(|fields| fields.len() == 1)?;
-    fields.get(WRITTEN)?.as_str()
+    fields.get(NUMBER_FIELD)?.as_str()
 }
 
 /// A JSON value as text. It is stored and returned exactly as written, without being parsed in between. Two values are
@@ -43,7 +43,7 @@ pub struct JsonText(Box<RawValue>);
 impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <Box<RawValue>>::deserialize(deserializer)?;
-        if !text.get().contains(BEFORE) {
+        if !text.get().contains(NUMBER_PREFIX) {
             return Ok(Self(text));
         }
         let plain = RawValue::from_string(with_numbers(text.get()));
@@ -53,10 +53,10 @@ impl<'de> Deserialize<'de> for JsonText {
 
 /// Returns the text with the objects of [`written_number`] replaced by their numbers.
 fn with_numbers(text: &str) -> String {
-    let mut parts = text.split(BEFORE);
+    let mut parts = text.split(NUMBER_PREFIX);
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (number, rest) = part.split_once(AFTER).unwrap_or((part, ""));
+        let (number, rest) = part.split_once(NUMBER_SUFFIX).unwrap_or((part, ""));
         plain.push_str(number);
         plain.push_str(rest);
     }
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn numbers_that_a_value_cannot_represent_are_kept_as_written() {
-        let number = written_number;
+        let number = number_literal;
         let value = json!({ "b": [number("1e2"), 1, "x"], "a": { "c": number("-0"), "d": number("0.10") } });
         let read: JsonText = serde_json::from_value(value.clone()).unwrap();
         let text = r#"{"a":{"c":-0,"d":0.10},"b":[1e2,1,"x"]}"#;

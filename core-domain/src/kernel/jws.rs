@@ -13,7 +13,7 @@ use super::Entropy;
 const ALGORITHM: &str = "EdDSA";
 
 /// Maximum length of a token in bytes. A longer token is malformed.
-const LONGEST: usize = 4 * 1024;
+const MAX_TOKEN_BYTES: usize = 4 * 1024;
 
 /// The reason why a token was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,7 +63,7 @@ impl Ed25519Private {
 
     /// Parses a key that [`Self::expose`] returned; `None` if the text is invalid.
     #[must_use]
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn from_base64url(text: &str) -> Option<Self> {
         let seed = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
         Some(Self(SigningKey::from_bytes(&seed)))
     }
@@ -75,7 +75,7 @@ impl Ed25519Private {
     }
 
     /// Signs a payload and returns the token. `kind` becomes the `typ` of the header, `kid` the key id.
-    pub(crate) fn signed(&self, kind: &str, kid: &str, payload: &[u8]) -> String {
+    pub(crate) fn sign(&self, kind: &str, kid: &str, payload: &[u8]) -> String {
         let header = Header {
             alg: ALGORITHM.to_owned(),
             typ: Some(kind.to_owned()),
@@ -142,7 +142,7 @@ impl<'t> Unverified<'t> {
     /// Parses a token without checking its signature.
     pub(crate) fn parse(token: &'t str) -> Result<Self, JwsError> {
         let malformed = |_| JwsError::Malformed;
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_BYTES {
             return Err(JwsError::Malformed);
         }
         let (input, signature) = token.rsplit_once('.').ok_or(JwsError::Malformed)?;
@@ -199,7 +199,7 @@ mod tests {
         hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
 
     fn key() -> Ed25519Private {
-        Ed25519Private::read(D).unwrap()
+        Ed25519Private::from_base64url(D).unwrap()
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn modified_tokens_and_tokens_of_another_key_are_refused() {
-        let token = key().signed("at+jwt", "k", b"{\"a\":1}");
+        let token = key().sign("at+jwt", "k", b"{\"a\":1}");
         let public = key().public();
         let read = |token: &str| Unverified::parse(token).and_then(|t| t.payload(&public));
         assert_eq!(read(&token).unwrap(), b"{\"a\":1}");
@@ -227,9 +227,9 @@ mod tests {
             let changed = String::from_utf8(bytes).unwrap();
             assert!(read(&changed).is_err(), "{changed}");
         }
-        let other = Ed25519Private::read(X)
+        let other = Ed25519Private::from_base64url(X)
             .unwrap()
-            .signed("at+jwt", "k", b"{}");
+            .sign("at+jwt", "k", b"{}");
         assert_eq!(read(&other), Err(JwsError::WrongSignature));
     }
 
@@ -251,7 +251,7 @@ mod tests {
             let token = with_header(refused);
             assert_eq!(Unverified::parse(&token).unwrap_err(), JwsError::WrongKind);
         }
-        let other = Ed25519Private::read(X).unwrap().public();
+        let other = Ed25519Private::from_base64url(X).unwrap().public();
         let brought = format!(
             r#"{{"alg":"EdDSA","jku":"https://evil.example","x5u":"https://evil.example","jwk":{{"kty":"OKP","crv":"Ed25519","x":"{X}"}}}}"#
         );
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn text_that_is_not_a_compact_signature_is_refused() {
-        let long = "a".repeat(LONGEST + 1);
+        let long = "a".repeat(MAX_TOKEN_BYTES + 1);
         for text in [
             "",
             ".",

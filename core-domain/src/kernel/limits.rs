@@ -134,12 +134,12 @@ impl Limits {
     /// Returns limits that are never reached, for jobs, imports and other work that no caller requests directly.
     #[must_use]
     pub const fn unlimited() -> Self {
-        Self::of(u32::MAX)
+        Self::uniform(u32::MAX)
     }
 
     /// Returns limits in which every number of records is `number`. Bytes and mails are not limited.
     #[must_use]
-    pub const fn of(number: u32) -> Self {
+    pub const fn uniform(number: u32) -> Self {
         Self {
             organizations_per_owner: number,
             platforms_per_organization: number,

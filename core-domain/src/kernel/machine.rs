@@ -7,7 +7,7 @@ use super::{Error, TextValue};
 
 /// One transition of a state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Move<E: 'static, S: 'static> {
+pub struct Transition<E: 'static, S: 'static> {
     /// The event that causes the transition.
     pub event: E,
     /// The statuses from which the transition is allowed.
@@ -24,21 +24,24 @@ pub trait Machine: Copy + Debug + PartialEq + TextValue + 'static {
     type Status: Copy + Debug + PartialEq + TextValue + 'static;
 
     /// All transitions in the order of declaration.
-    const MOVES: &'static [Move<Self, Self::Status>];
+    const TRANSITIONS: &'static [Transition<Self, Self::Status>];
 
     /// Returns the transition of this event.
-    fn of_event(self) -> &'static Move<Self, Self::Status>;
+    fn transition(self) -> &'static Transition<Self, Self::Status>;
 
     /// Returns the status after this event. The function is total: it returns a result for every status.
     ///
     /// # Errors
     /// [`IllegalMove`] if the status does not allow the event.
-    fn next(self, from: Self::Status) -> Result<Self::Status, IllegalMove> {
-        let of_event = self.of_event();
-        if of_event.from.contains(&from) {
-            Ok(of_event.to)
+    fn next(self, from: Self::Status) -> Result<Self::Status, IllegalTransition> {
+        let transition = self.transition();
+        if transition.from.contains(&from) {
+            Ok(transition.to)
         } else {
-            Err(IllegalMove::new(from, of_event.from.iter().copied()))
+            Err(IllegalTransition::new(
+                from,
+                transition.from.iter().copied(),
+            ))
         }
     }
 
@@ -46,16 +49,16 @@ pub trait Machine: Copy + Debug + PartialEq + TextValue + 'static {
     ///
     /// # Errors
     /// [`IllegalMove`] if no event does; it lists the statuses from which `to` can be reached.
-    fn between(from: Self::Status, to: Self::Status) -> Result<Option<Self>, IllegalMove> {
+    fn between(from: Self::Status, to: Self::Status) -> Result<Option<Self>, IllegalTransition> {
         if from == to {
             return Ok(None);
         }
-        let mut leading = Self::MOVES.iter().filter(|m| m.to == to);
+        let mut leading = Self::TRANSITIONS.iter().filter(|m| m.to == to);
         match leading.clone().find(|m| m.from.contains(&from)) {
             Some(found) => Ok(Some(found.event)),
             None => {
                 let sources = leading.by_ref().flat_map(|m| m.from.iter().copied());
-                Err(IllegalMove::new(from, sources))
+                Err(IllegalTransition::new(from, sources))
             }
         }
     }
@@ -64,14 +67,14 @@ pub trait Machine: Copy + Debug + PartialEq + TextValue + 'static {
 /// An event that the current status does not allow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this cannot happen while the status is {status}")]
-pub struct IllegalMove {
+pub struct IllegalTransition {
     /// The current status.
     pub status: String,
     /// The statuses that allow the event.
     pub allowed_from: Vec<String>,
 }
 
-impl IllegalMove {
+impl IllegalTransition {
     /// Creates the error for an event that only the given statuses allow.
     pub fn new<S: TextValue>(status: S, allowed_from: impl IntoIterator<Item = S>) -> Self {
         let mut words: Vec<String> = Vec::new();
@@ -87,8 +90,8 @@ impl IllegalMove {
     }
 }
 
-impl From<IllegalMove> for Error {
-    fn from(illegal: IllegalMove) -> Self {
+impl From<IllegalTransition> for Error {
+    fn from(illegal: IllegalTransition) -> Self {
         Self::InvalidState {
             status: illegal.status,
             allowed_from: illegal.allowed_from,
@@ -129,16 +132,16 @@ macro_rules! state_machine {
         impl $crate::kernel::Machine for $event {
             type Status = $status;
 
-            const MOVES: &'static [$crate::kernel::Move<Self, $status>] = &[$($crate::kernel::Move {
+            const TRANSITIONS: &'static [$crate::kernel::Transition<Self, $status>] = &[$($crate::kernel::Transition {
                 event: Self::$variant,
                 from: &[$($status::$from),+],
                 to: $status::$to,
                 action: $crate::kernel::state_machine!(@action $text $(, $action)?),
             }),+];
 
-            fn of_event(self) -> &'static $crate::kernel::Move<Self, $status> {
+            fn transition(self) -> &'static $crate::kernel::Transition<Self, $status> {
                 // Variants and transitions have the same order, so the number of an event is that of its transition.
-                &<Self as $crate::kernel::Machine>::MOVES[self as usize]
+                &<Self as $crate::kernel::Machine>::TRANSITIONS[self as usize]
             }
         }
     };
@@ -153,7 +156,7 @@ pub(crate) use state_machine;
 pub(crate) fn assert_only_table_moves<E: Machine>(start: E::Status, events: &[E]) {
     let mut status = start;
     for event in events {
-        let row = E::MOVES.iter().find(|m| m.event == *event).unwrap();
+        let row = E::TRANSITIONS.iter().find(|m| m.event == *event).unwrap();
         match event.next(status) {
             Ok(next) => {
                 assert!(row.from.contains(&status), "{event:?} from {status:?}");

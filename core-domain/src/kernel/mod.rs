@@ -38,22 +38,23 @@ pub use error::{Code, Error, Issue, Result, retry_after};
 pub use id::*;
 /// Reads and writes durations as text, such as `90s` or `1h 30m`. Use it with `#[serde(with = "duration_text")]`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
-pub use json::{BoundedJson, JsonText, canonical_json, written_number, written_text};
+pub use json::{BoundedJson, JsonText, canonical_json, number_literal, number_literal_text};
 pub(crate) use jws::Unverified;
 pub use jws::{Ed25519Private, Ed25519Public, JwsError};
 pub use limits::{Limits, MailLimits};
 #[cfg(test)]
 pub(crate) use machine::assert_only_table_moves;
 pub(crate) use machine::state_machine;
-pub use machine::{IllegalMove, Machine, Move};
+pub use machine::{IllegalTransition, Machine, Transition};
 pub use page::{
-    Bounded, Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageRequest, Total,
+    Bounded, Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageQuery, Total,
     WholeListQuery,
 };
 pub use patch::Patch;
 pub(crate) use patch::update_command;
 pub use permission::{
-    Grant, Permission, PermissionPattern, PermissionSet, WriteGrant, grant, includes,
+    Permission, PermissionPattern, PermissionSet, PermissionType, WritePermission, grant,
+    pattern_includes,
 };
 pub use plain_name::{OrganizationName, PLAIN_NAME, PersonName, PlainName, is_plain_name};
 pub use record::{

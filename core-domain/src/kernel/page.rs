@@ -12,7 +12,7 @@ pub struct Cursor(pub String);
 
 /// Selects a page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageRequest {
+pub struct PageQuery {
     /// Maximum number of records of the page; at least 1.
     pub limit: u32,
     /// The end of the previous page; `None` for the first page.
@@ -37,7 +37,7 @@ pub enum Total {
     AtVersion(u64),
 }
 
-impl PageRequest {
+impl PageQuery {
     /// Returns a request for the first page with at most `limit` records.
     #[must_use]
     pub fn first(limit: u32) -> Self {
@@ -105,8 +105,8 @@ pub struct WholeListQuery {
 impl WholeListQuery {
     /// Returns the requested page, with at most `most` records if the query has no limit.
     #[must_use]
-    pub fn page(&self, most: u32) -> PageRequest {
-        PageRequest {
+    pub fn page(&self, most: u32) -> PageQuery {
+        PageQuery {
             limit: self.limit.map_or(most, |limit| limit.0),
             cursor: self.cursor.clone(),
             total: Total::Unknown,
@@ -194,8 +194,8 @@ pub struct DeletedFilter {
 impl<F> ListQuery<F> {
     /// Returns the requested page.
     #[must_use]
-    pub fn page(&self) -> PageRequest {
-        PageRequest {
+    pub fn page(&self) -> PageQuery {
+        PageQuery {
             limit: self.limit.0,
             cursor: self.cursor.clone(),
             total: Total::Unknown,

@@ -6,7 +6,7 @@ use super::text::{TextError, text};
 
 /// A permission as a type, with which a scope is opened. A use case names the type in its signature, and the endpoint
 /// that calls the use case takes the required permission from there.
-pub trait Grant: Send + Sync + 'static {
+pub trait PermissionType: Send + Sync + 'static {
     /// The permission that the caller needs.
     const PERMISSION: Permission;
 
@@ -19,9 +19,9 @@ pub trait Grant: Send + Sync + 'static {
 }
 
 /// A grant whose scopes can write records of the platform. Writing through a scope with another grant does not compile.
-pub trait WriteGrant: Grant {}
+pub trait WritePermission: PermissionType {}
 
-/// Declares the permissions: their names, and a [`Grant`] type for each of them. The mode says what the permission is
+/// Declares the permissions: their names, and a [`PermissionType`] type for each of them. The mode says what the permission is
 /// for:
 ///
 /// - `writes`: changes to the records of a platform.
@@ -36,13 +36,13 @@ macro_rules! permissions {
 
         /// One type for each permission.
         pub mod grant {
-            use super::{Grant, Permission, WriteGrant};
+            use super::{PermissionType, Permission, WritePermission};
             $(
                 $(#[doc = $doc])*
                 #[derive(Clone, Copy, Debug)]
                 pub struct $name;
 
-                impl Grant for $name {
+                impl PermissionType for $name {
                     const PERMISSION: Permission = Permission::$name;
                     const WRITES: bool = permissions!(@$mode);
                 }
@@ -55,13 +55,13 @@ macro_rules! permissions {
             #[derive(Clone, Copy, Debug)]
             pub struct PlatformRestore;
 
-            impl Grant for PlatformRestore {
+            impl PermissionType for PlatformRestore {
                 const PERMISSION: Permission = Permission::PlatformManage;
                 const WRITES: bool = false;
                 const LIFTS_SUSPENSION: bool = true;
             }
 
-            impl WriteGrant for PlatformRestore {}
+            impl WritePermission for PlatformRestore {}
         }
     };
     (@reads) => { false };
@@ -69,10 +69,10 @@ macro_rules! permissions {
     (@moves) => { false };
     (@reads $name:ident) => {};
     (@writes $name:ident) => {
-        impl WriteGrant for $name {}
+        impl WritePermission for $name {}
     };
     (@moves $name:ident) => {
-        impl WriteGrant for $name {}
+        impl WritePermission for $name {}
     };
 }
 
@@ -83,7 +83,7 @@ permissions! {
     PlatformCreate = "platform:create" reads,
     /// Allows updating platforms.
     PlatformUpdate = "platform:update" moves,
-    /// Allows suspending, restoring, cancelling and deleting platforms.
+    /// Allows suspending, restoring, canceling and deleting platforms.
     PlatformManage = "platform:manage" moves,
     /// Allows reading entities.
     EntityRead = "entity:read" reads,
@@ -201,7 +201,7 @@ fn pattern(text: &str) -> Result<String, TextError> {
 
 /// Returns whether a pattern allows everything that another pattern or permission stands for.
 #[must_use]
-pub fn includes(pattern: &str, other: &str) -> bool {
+pub fn pattern_includes(pattern: &str, other: &str) -> bool {
     by_parts(pattern, other, |part, other| part == "*" || part == other)
 }
 
@@ -274,7 +274,7 @@ impl PermissionSet {
 
     /// Removes the permissions that the patterns stand for from the set.
     #[must_use]
-    pub fn denying(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn without(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let more = patterns.into_iter().map(Into::into);
         self.denied = sorted(std::mem::take(&mut self.denied).into_iter().chain(more));
         self
@@ -301,7 +301,7 @@ impl PermissionSet {
     /// the suite does not define.
     #[must_use]
     pub fn covers(&self, wanted: &str) -> bool {
-        let by = |patterns: &[String]| patterns.iter().any(|p| includes(p, wanted));
+        let by = |patterns: &[String]| patterns.iter().any(|p| pattern_includes(p, wanted));
         by(&self.allowed)
             && !self.denied.iter().any(|denied| overlap(denied, wanted))
             && self.scopes.as_deref().is_none_or(by)
@@ -328,7 +328,7 @@ impl PermissionSet {
             return vec![pattern];
         }
         let left = Permission::ALL.iter().filter(|permission| {
-            includes(&pattern, permission.as_str()) && self.allows(**permission)
+            pattern_includes(&pattern, permission.as_str()) && self.allows(**permission)
         });
         left.map(ToString::to_string).collect()
     }
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_pattern_is_covered_only_if_no_part_of_it_is_denied() {
-        let set = PermissionSet::new(["*:*"]).denying(["platform:manage"]);
+        let set = PermissionSet::new(["*:*"]).without(["platform:manage"]);
         assert!(set.covers("entity:*") && set.covers("platform:read"));
         assert!(!set.covers("platform:*") && !set.covers("*:*"));
         let shown = set.patterns();
@@ -411,7 +411,7 @@ mod tests {
             denied in some_patterns(),
             scopes in prop::option::of(some_patterns()),
         ) {
-            let mut set = PermissionSet::new(allowed).denying(denied);
+            let mut set = PermissionSet::new(allowed).without(denied);
             if let Some(scopes) = scopes {
                 set = set.within(scopes);
             }

@@ -216,7 +216,7 @@ macro_rules! for_each_record {
             audit_heads: $crate::shared::AuditHead;
             audit_checkpoints: $crate::shared::AuditCheckpoint, AuditCheckpointId "The id of a checkpoint of the audit log.";
             outbox_messages: $crate::shared::OutboxMessage, OutboxId "The id of a message in the outbox.";
-            idempotency_keys: $crate::shared::IdempotencyKey;
+            idempotency_keys: $crate::shared::StoredResponse;
             mail_quotas: $crate::shared::MailQuota;
             maintenance_leases: $crate::shared::MaintenanceLease;
             webhooks: $crate::shared::Webhook, WebhookId "The id of a webhook; not a secret.";
@@ -246,7 +246,7 @@ macro_rules! for_each_record {
             job_lanes: $crate::provisioning::JobLane;
             job_leases: $crate::provisioning::JobLease;
             job_holds: $crate::provisioning::JobHold, HoldId "The id of a hold, which keeps jobs from being claimed.";
-            dlq_entries: $crate::provisioning::DlqEntry, DlqEntryId "The id of a dead letter.";
+            dlq_entries: $crate::provisioning::DeadLetter, DlqEntryId "The id of a dead letter.";
             // registry
             platforms: $crate::registry::Platform, PlatformId "The id of a platform, which is a tenant of the suite.";
             lifecycle_records: $crate::registry::LifecycleRecord, LifecycleId "The id of a lifecycle record of a platform.";

@@ -98,7 +98,7 @@ impl StoreError {
     /// Returns whether it is certain that nothing of the unit of work was stored, so that the unit can be run again
     /// without doing anything twice. Only [`StoreError::CommitUnknown`] leaves this open.
     #[must_use]
-    pub const fn certainly_not_applied(&self) -> bool {
+    pub const fn is_certainly_not_applied(&self) -> bool {
         match self {
             Self::CommitUnknown(_) => false,
             Self::Conflict { .. }
@@ -185,8 +185,8 @@ mod tests {
             StoreError::backend("syntax error"),
         ];
         for error in not_applied {
-            assert!(error.certainly_not_applied(), "{error}");
+            assert!(error.is_certainly_not_applied(), "{error}");
         }
-        assert!(!StoreError::commit_unknown(lost_connection()).certainly_not_applied());
+        assert!(!StoreError::commit_unknown(lost_connection()).is_certainly_not_applied());
     }
 }

@@ -97,7 +97,7 @@ pub fn json_of(schema: &Value) -> BoxedStrategy<Value> {
     clippy::panic,
     reason = "a strategy without values is a mistake of a test"
 )]
-pub fn some<T: Arbitrary>(count: usize) -> Vec<T> {
+pub fn fixed_sample<T: Arbitrary>(count: usize) -> Vec<T> {
     let (strategy, mut runner) = (T::arbitrary(), TestRunner::deterministic());
     let trees = std::iter::repeat_with(|| strategy.new_tree(&mut runner));
     let values = trees.map(|tree| match tree {
@@ -354,8 +354,12 @@ mod tests {
     }
 
     fn check_record<R: Record + Arbitrary>() {
-        let made = some::<R>(20);
-        assert_eq!(made, some::<R>(20), "every call returns the same records");
+        let made = fixed_sample::<R>(20);
+        assert_eq!(
+            made,
+            fixed_sample::<R>(20),
+            "every call returns the same records"
+        );
         assert!(made.iter().all(|record| !record.key().is_empty()));
         let others = made.iter().filter(|record| **record != made[0]);
         assert!(others.count() > 10, "{} do not differ", R::KIND);
@@ -382,7 +386,7 @@ mod tests {
     for_each_record!(check_records);
 
     /// Checks that a serialized record matches its schema.
-    fn check_shown<R: Record + Arbitrary + JsonSchema + serde::Serialize>() {
+    fn check_serialized<R: Record + Arbitrary + JsonSchema + serde::Serialize>() {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let schema = SchemaGenerator::from(settings).into_root_schema_for::<R>();
         let validator = jsonschema::validator_for(&schema.to_value()).unwrap();
@@ -394,26 +398,26 @@ mod tests {
 
     #[test]
     fn every_record_serializes_according_to_its_schema() {
-        check_shown::<crate::shared::AuditEntry>();
-        check_shown::<crate::shared::Webhook>();
-        check_shown::<crate::shared::WebhookDelivery>();
-        check_shown::<crate::shared::AuditCheckpoint>();
-        check_shown::<crate::iam::User>();
-        check_shown::<crate::iam::Session>();
-        check_shown::<crate::iam::Organization>();
-        check_shown::<crate::provisioning::Job>();
-        check_shown::<crate::registry::Platform>();
-        check_shown::<crate::registry::LifecycleRecord>();
-        check_shown::<crate::registry::Entity>();
-        check_shown::<crate::registry::Resource>();
-        check_shown::<crate::registry::DnsRecord>();
-        check_shown::<crate::registry::CustomDomain>();
-        check_shown::<crate::registry::Deployment>();
-        check_shown::<crate::registry::WorkspaceStack>();
-        check_shown::<crate::registry::PlatformConfig>();
-        check_shown::<crate::registry::ConfigVersion>();
-        check_shown::<crate::stacks::StackTemplate>();
-        check_shown::<crate::stacks::StackVersion>();
+        check_serialized::<crate::shared::AuditEntry>();
+        check_serialized::<crate::shared::Webhook>();
+        check_serialized::<crate::shared::WebhookDelivery>();
+        check_serialized::<crate::shared::AuditCheckpoint>();
+        check_serialized::<crate::iam::User>();
+        check_serialized::<crate::iam::Session>();
+        check_serialized::<crate::iam::Organization>();
+        check_serialized::<crate::provisioning::Job>();
+        check_serialized::<crate::registry::Platform>();
+        check_serialized::<crate::registry::LifecycleRecord>();
+        check_serialized::<crate::registry::Entity>();
+        check_serialized::<crate::registry::Resource>();
+        check_serialized::<crate::registry::DnsRecord>();
+        check_serialized::<crate::registry::CustomDomain>();
+        check_serialized::<crate::registry::Deployment>();
+        check_serialized::<crate::registry::WorkspaceStack>();
+        check_serialized::<crate::registry::PlatformConfig>();
+        check_serialized::<crate::registry::ConfigVersion>();
+        check_serialized::<crate::stacks::StackTemplate>();
+        check_serialized::<crate::stacks::StackVersion>();
     }
 
     #[test]
@@ -422,9 +426,9 @@ mod tests {
             let lengths = texts.iter().map(|text| text.as_str().chars().count());
             lengths.collect::<std::collections::BTreeSet<_>>()
         };
-        assert!(lengths(some(200)).is_superset(&[0, 3].into()));
+        assert!(lengths(fixed_sample(200)).is_superset(&[0, 3].into()));
         assert!(
-            some::<Name>(50)
+            fixed_sample::<Name>(50)
                 .iter()
                 .all(|name| !name.as_str().is_empty())
         );

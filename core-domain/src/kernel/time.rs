@@ -18,7 +18,7 @@ const MAX_MILLIS: i64 = 253_402_300_799_999;
 
 /// The offset that is used to compute date and time. `jiff` supports instants only up to one offset before the end of
 /// the year 9999. The instant is therefore reduced by this offset, and the offset is added back with the conversion.
-const FURTHEST_EAST: Offset = Offset::MAX;
+const MAX_OFFSET: Offset = Offset::MAX;
 
 impl Timestamp {
     /// The Unix epoch.
@@ -96,15 +96,15 @@ impl Timestamp {
     /// Returns the instant in RFC 3339 format, in UTC with milliseconds. Example: `2026-11-21T04:02:17.570Z`.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
-        self.written().as_str().to_owned()
+        self.format().as_str().to_owned()
     }
 
-    fn written(self) -> Rfc3339 {
-        let seconds = self.seconds() - i64::from(FURTHEST_EAST.seconds());
+    fn format(self) -> Rfc3339 {
+        let seconds = self.seconds() - i64::from(MAX_OFFSET.seconds());
         let nanos = self.0.rem_euclid(1_000) as i32 * 1_000_000;
         // Always in range, so the fallback is never used.
         let earlier = jiff::Timestamp::new(seconds, nanos).unwrap_or_default();
-        let civil = FURTHEST_EAST.to_datetime(earlier);
+        let civil = MAX_OFFSET.to_datetime(earlier);
         let mut text = Rfc3339(*b"0000-00-00T00:00:00.000Z");
         text.put(0..4, civil.year());
         text.put(5..7, civil.month().into());
@@ -138,13 +138,13 @@ impl Rfc3339 {
 
 impl std::fmt::Display for Timestamp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.written().as_str())
+        f.write_str(self.format().as_str())
     }
 }
 
 impl serde::Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.written().as_str())
+        serializer.serialize_str(self.format().as_str())
     }
 }
 
@@ -176,20 +176,23 @@ impl UnixSeconds {
     /// The last second of the year 9999.
     const MAX: i64 = MAX_MILLIS / 1_000;
 
-    /// Serializes an instant as Unix seconds. Use `#[serde(serialize_with = "UnixSeconds::show")]` together with
+    /// Serializes an instant as Unix seconds. Use `#[serde(serialize_with = "UnixSeconds::serialize_seconds")]` together with
     /// `#[schemars(with = "UnixSeconds")]`.
     ///
     /// # Errors
     /// Those of the serializer.
-    pub fn show<S: serde::Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize_seconds<S: serde::Serializer>(
+        at: &Timestamp,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_i64(at.seconds())
     }
 
-    /// Serializes an optional instant as Unix seconds or `null`; see [`UnixSeconds::show`].
+    /// Serializes an optional instant as Unix seconds or `null`; see [`UnixSeconds::serialize_seconds`].
     ///
     /// # Errors
     /// Those of the serializer.
-    pub fn show_optional<S: serde::Serializer>(
+    pub fn serialize_optional_seconds<S: serde::Serializer>(
         at: &Option<Timestamp>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {

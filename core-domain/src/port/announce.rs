@@ -12,7 +12,7 @@ use crate::access::RecordKey;
 use crate::kernel::{Effects, StoreError, Timestamp};
 
 /// The rest of a commit whose caller was dropped, including the announcement of its effects.
-pub type CommitRest = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type DetachedCommit = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A commit in progress.
 type UnitCommit = Pin<Box<dyn Future<Output = Result<Effects, StoreError>> + Send>>;
@@ -22,19 +22,19 @@ type UnitCommit = Pin<Box<dyn Future<Output = Result<Effects, StoreError>> + Sen
 pub trait CommitListener: Send + Sync + std::fmt::Debug {
     /// Announces the effects of a unit of work that was committed, or that may have been committed because the result
     /// of the commit is unknown. Never called without effects.
-    fn committed(&self, effects: &Effects);
+    fn on_committed(&self, effects: &Effects);
 
     /// Announces the effects of a unit of work that is about to be committed. The commit can still fail. On a store
     /// that runs write units one after the other, a unit that is begun now runs directly after this commit and may
     /// share it. Never called without effects.
-    fn committing(&self, effects: &Effects) {
+    fn on_committing(&self, effects: &Effects) {
         let _ = effects;
     }
 
     /// Runs the rest of a commit whose caller was dropped, for example because a client disconnected. A listener with a
     /// runtime spawns it. A listener that drops it aborts the commit; the store may still apply such a commit, without
     /// an announcement.
-    fn run_rest(&self, rest: CommitRest) {
+    fn run_detached(&self, rest: DetachedCommit) {
         drop(rest);
     }
 }
@@ -107,10 +107,10 @@ impl UnitOfWork for AnnouncingUnit {
         let Self { mut unit, listener } = *self;
         let effects = unit.effects().clone();
         if !effects.is_empty() {
-            listener.committing(&effects);
+            listener.on_committing(&effects);
         }
         let mut commit = Commit {
-            rest: Some(unit.commit()),
+            pending: Some(unit.commit()),
             listener,
             effects,
         };
@@ -126,18 +126,18 @@ impl UnitOfWork for AnnouncingUnit {
 /// the store may apply it in any case.
 struct Commit {
     /// `None` after the end of the commit.
-    rest: Option<UnitCommit>,
+    pending: Option<UnitCommit>,
     listener: Arc<dyn CommitListener>,
     effects: Effects,
 }
 
 impl Commit {
     async fn finish(&mut self) -> Result<Effects, StoreError> {
-        let Some(rest) = &mut self.rest else {
+        let Some(rest) = &mut self.pending else {
             return Err(StoreError::backend("a finished commit was polled again"));
         };
         let outcome = poll_fn(|context| rest.as_mut().poll(context)).await;
-        self.rest = None;
+        self.pending = None;
         announce(self.listener.as_ref(), &self.effects, &outcome);
         outcome
     }
@@ -145,14 +145,14 @@ impl Commit {
 
 impl Drop for Commit {
     fn drop(&mut self) {
-        let Some(rest) = self.rest.take() else {
+        let Some(rest) = self.pending.take() else {
             return;
         };
         let (listener, effects) = (
             Arc::clone(&self.listener),
             std::mem::take(&mut self.effects),
         );
-        self.listener.run_rest(Box::pin(async move {
+        self.listener.run_detached(Box::pin(async move {
             let outcome = rest.await;
             announce(listener.as_ref(), &effects, &outcome);
         }));
@@ -167,9 +167,9 @@ fn announce(
 ) {
     let may_be_applied = match outcome {
         Ok(_) => true,
-        Err(error) => !error.certainly_not_applied(),
+        Err(error) => !error.is_certainly_not_applied(),
     };
     if may_be_applied && !effects.is_empty() {
-        listener.committed(effects);
+        listener.on_committed(effects);
     }
 }

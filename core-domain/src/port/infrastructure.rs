@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Cause, Site};
 use crate::cli::SiteFile;
 use crate::kernel::{PlatformId, Secret};
-use crate::registry::{ResourceType, bears_platform};
+use crate::registry::{ResourceType, is_name_of_platform};
 
 /// Creates, finds and removes infrastructure objects. Every call can be repeated.
 ///
@@ -22,7 +22,10 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Only those of every method.
-    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError>;
+    async fn observe(
+        &self,
+        resource: &ResourceRef,
+    ) -> Result<Option<ProviderObject>, ProviderError>;
 
     /// Creates the object. If it exists and has the same owner, the existing object is returned; a worker gets the new
     /// script.
@@ -30,7 +33,7 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// - [`ProviderError::NameTaken`] if the object exists and belongs to another owner.
     /// - [`ProviderError::Permanent`] if a worker is bound to an object that does not exist.
-    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError>;
+    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError>;
 
     /// Removes the object with its contents. Does nothing if it does not exist.
     ///
@@ -89,7 +92,7 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`ProviderError::Permanent`] if the provider cannot list objects.
-    async fn owned(
+    async fn list_owned(
         &self,
         _owner: &str,
         _resource_type: ResourceType,
@@ -120,7 +123,7 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Only those of every method.
-    async fn route(&self, _hostname: &str) -> Result<Option<Route>, ProviderError> {
+    async fn get_route(&self, _hostname: &str) -> Result<Option<Route>, ProviderError> {
         Err(unsupported("route hostnames"))
     }
 
@@ -151,7 +154,7 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Only those of every method.
-    async fn served_hostname(
+    async fn get_served_hostname(
         &self,
         _hostname: &str,
         _owner: &str,
@@ -323,7 +326,7 @@ pub struct CreateResource {
 
 /// An object that exists at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Provisioned {
+pub struct ProviderObject {
     /// The id of the object at the provider.
     pub id: String,
     /// The URL of the object; `None` if it has none.
@@ -333,14 +336,14 @@ pub struct Provisioned {
     pub owner: Option<String>,
 }
 
-impl Provisioned {
+impl ProviderObject {
     /// Returns whether an object with this name belongs to a platform: by its owner if it has one, otherwise by its
     /// name (see [`bears_platform`]).
     #[must_use]
     pub fn belongs_to(&self, name: &str, platform: &PlatformId) -> bool {
         match &self.owner {
             Some(owner) => owner == platform.as_str(),
-            None => bears_platform(name, platform),
+            None => is_name_of_platform(name, platform),
         }
     }
 }
@@ -351,7 +354,7 @@ pub struct OwnedObject {
     /// The name of the object.
     pub name: String,
     /// The other data of the object.
-    pub provisioned: Provisioned,
+    pub provisioned: ProviderObject,
 }
 
 /// Some of the objects of an owner.

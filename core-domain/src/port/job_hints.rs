@@ -12,5 +12,5 @@ pub trait JobHints: Send + Sync + std::fmt::Debug {
 
     /// Waits until this or another process has sent a hint since the last call. Never returns if no other process uses
     /// the store.
-    async fn hinted(&self);
+    async fn wait_for_hint(&self);
 }

@@ -56,7 +56,7 @@ pub trait Mailer: Send + Sync + std::fmt::Debug {
 }
 
 /// Maximum number of characters of a name.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
 /// An email address with or without a name. Examples: `Ada Lovelace <ada@example.org>`, `ada@example.org`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl FromStr for Mailbox {
         };
         let name = name.trim().trim_matches('"');
         let readable = !name.chars().any(char::is_control) && !name.contains(['<', '>', '"']);
-        if !readable || name.chars().count() > LONGEST_NAME {
+        if !readable || name.chars().count() > MAX_NAME_CHARS {
             return Err(MailboxError);
         }
         Ok(Self {

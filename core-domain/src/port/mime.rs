@@ -10,17 +10,17 @@ use super::{Mail, Mailbox};
 use crate::kernel::OutboxId;
 
 /// Maximum length of a line in octets, without the line end, that every server accepts (RFC 5322).
-const LONGEST_LINE: usize = 998;
+const MAX_LINE_BYTES: usize = 998;
 
 /// Maximum length of a line of quoted-printable text in characters, including the `=` that continues it (RFC 2045).
-const LONGEST_QUOTED: usize = 76;
+const MAX_QUOTED_LINE_CHARS: usize = 76;
 
 /// Maximum length of an unencoded subject or name in characters.
-const LONGEST_PLAIN: usize = 66;
+const MAX_PLAIN_CHARS: usize = 66;
 
 /// Maximum length of the text in one encoded word, in octets. With its frame and the longest header name, it fits into
 /// a line of 76 characters.
-const LONGEST_WORD: usize = 39;
+const MAX_ENCODED_WORD_BYTES: usize = 39;
 
 /// Returns the message. The same mail with the same id always has the same text, because `Message-ID` and `Date` come
 /// from the id.
@@ -89,7 +89,7 @@ fn sender(from: &Mailbox) -> String {
 fn phrase(name: &str) -> String {
     let is_atom =
         |c: char| c.is_ascii_alphanumeric() || c == ' ' || "!#$%&'*+-/^_`{|}~".contains(c);
-    if name.len() <= LONGEST_PLAIN && name.chars().all(is_atom) {
+    if name.len() <= MAX_PLAIN_CHARS && name.chars().all(is_atom) {
         name.to_owned()
     } else {
         encoded_words(name)
@@ -100,7 +100,7 @@ fn phrase(name: &str) -> String {
 fn unstructured(text: &str) -> String {
     let text = one_line(text);
     let plain = |c: char| c.is_ascii_graphic() || c == ' ';
-    let fits = text.len() <= LONGEST_PLAIN;
+    let fits = text.len() <= MAX_PLAIN_CHARS;
     if fits && text.chars().all(plain) && !text.contains("=?") {
         text.into_owned()
     } else {
@@ -123,7 +123,7 @@ fn encoded_words(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut chunk = String::new();
     for c in text.chars() {
-        if chunk.len() + c.len_utf8() > LONGEST_WORD {
+        if chunk.len() + c.len_utf8() > MAX_ENCODED_WORD_BYTES {
             words.push(std::mem::take(&mut chunk));
         }
         chunk.push(c);
@@ -139,20 +139,23 @@ fn body(text: &str) -> (&'static str, String) {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.lines().collect();
     let plain = |line: &&str| {
-        line.len() <= LONGEST_LINE && line.bytes().all(|b| b == b'\t' || (32..127).contains(&b))
+        line.len() <= MAX_LINE_BYTES && line.bytes().all(|b| b == b'\t' || (32..127).contains(&b))
     };
     if lines.iter().all(plain) {
-        return ("7bit", ended(lines.into_iter().map(str::to_owned)));
+        return ("7bit", with_line_ends(lines.into_iter().map(str::to_owned)));
     }
-    ("quoted-printable", ended(lines.into_iter().map(quoted)))
+    (
+        "quoted-printable",
+        with_line_ends(lines.into_iter().map(quoted_printable)),
+    )
 }
 
-fn ended(lines: impl Iterator<Item = String>) -> String {
+fn with_line_ends(lines: impl Iterator<Item = String>) -> String {
     lines.map(|line| line + "\r\n").collect()
 }
 
 /// Returns a line as quoted-printable text (RFC 2045).
-fn quoted(line: &str) -> String {
+fn quoted_printable(line: &str) -> String {
     let mut quoted = String::with_capacity(line.len() + line.len() / 8);
     let mut width = 0;
     let last = line.len().saturating_sub(1);
@@ -160,7 +163,7 @@ fn quoted(line: &str) -> String {
         let blank_inside = (byte == b' ' || byte == b'\t') && at < last;
         let literal = blank_inside || (byte.is_ascii_graphic() && byte != b'=');
         let next = if literal { 1 } else { 3 };
-        if width + next >= LONGEST_QUOTED {
+        if width + next >= MAX_QUOTED_LINE_CHARS {
             quoted.push_str("=\r\n");
             width = 0;
         }
@@ -331,7 +334,7 @@ mod tests {
             let head = written.split("\r\n\r\n").next().unwrap_or_default();
             let quoted = !written.contains("7bit");
             prop_assert!(head.lines().all(|line| line.len() <= 78), "{}", head);
-            prop_assert!(written.lines().all(|line| line.len() <= LONGEST_LINE));
+            prop_assert!(written.lines().all(|line| line.len() <= MAX_LINE_BYTES));
             prop_assert!(!quoted || written.lines().all(|line| line.len() <= 78));
             prop_assert_eq!(value(&written, "Subject"), subject.trim());
             let lines: String = text_in.lines().map(|line| format!("{line}\r\n")).collect();

@@ -15,7 +15,7 @@ pub enum PasskeyError {
     Refused(#[source] Cause),
     /// The signature is valid, but the counter is not above its last value. A copy of the passkey may exist.
     #[error("the counter of the passkey did not increase")]
-    CounterWentBack,
+    CounterNotIncreased,
     /// An internal error: stored data cannot be read, or options cannot be created.
     #[error("passkeys failed")]
     Failed(#[source] Cause),
@@ -60,7 +60,7 @@ pub struct NewPasskey {
 
 /// The stored data of a passkey that an authenticator presented.
 #[derive(Clone, Copy, Debug)]
-pub struct ShownPasskey<'a> {
+pub struct PresentedPasskey<'a> {
     /// The owner of the passkey.
     pub user_id: &'a UserId,
     /// The stored credential; see [`NewPasskey::credential`].
@@ -126,6 +126,6 @@ pub trait Passkeys: Send + Sync + std::fmt::Debug {
         &self,
         state: &JsonText,
         response: &Value,
-        shown: &ShownPasskey<'a>,
+        shown: &PresentedPasskey<'a>,
     ) -> Result<UsedPasskey, PasskeyError>;
 }

@@ -18,7 +18,7 @@ pub enum RateLimiterError {
     Unavailable(#[source] Cause),
     /// The response of the counter cannot be read.
     #[error("the response of the rate limiter cannot be read")]
-    InvalidAnswer(#[source] Cause),
+    InvalidResponse(#[source] Cause),
 }
 
 /// Counts requests in windows, and failed attempts, after each of which a client must wait longer. The window of a key
@@ -34,7 +34,7 @@ pub trait RateLimiter: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`RateLimiterError`] if the request cannot be counted.
-    async fn take(
+    async fn count_request(
         &self,
         key: RateKey,
         policy: &RatePolicy,
@@ -45,7 +45,7 @@ pub trait RateLimiter: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`RateLimiterError`] if the request cannot be removed.
-    async fn give_back(
+    async fn uncount_request(
         &self,
         key: RateKey,
         policy: &RatePolicy,

@@ -16,7 +16,7 @@ use super::caller_contexts::ApiKeyContexts;
 use super::caller_contexts::SessionContexts;
 use crate::access::RecordKey;
 use crate::kernel::{
-    Bounded, Effects, Error, Page, PageRequest, PlatformId, Record, Result, StoreError, Stored,
+    Bounded, Effects, Error, Page, PageQuery, PlatformId, Record, Result, StoreError, Stored,
     Timestamp, for_each_record,
 };
 
@@ -102,7 +102,7 @@ pub trait Repository<R: Record>: Send {
     ///
     /// # Errors
     /// Only those of the store.
-    async fn staged(&mut self, limit: u32) -> Result<Vec<Staged<R>>, StoreError>;
+    async fn list_staged(&mut self, limit: u32) -> Result<Vec<Staged<R>>, StoreError>;
 
     /// Returns those of the keys that belong to staged records.
     ///
@@ -215,7 +215,7 @@ pub trait Repository<R: Record>: Send {
         &mut self,
         within: Within<'_>,
         query: &R::Query,
-        page: &PageRequest,
+        page: &PageQuery,
     ) -> Result<Page<Stored<R>>, StoreError>;
 
     /// Returns the number of records of the query.

@@ -8,7 +8,7 @@ use super::Cause;
 use crate::shared::WebhookUrl;
 
 /// Maximum time for sending one webhook. A configured time-out cannot exceed it.
-pub const LONGEST_SENDING: Duration = Duration::from_secs(30);
+pub const MAX_SEND_DURATION: Duration = Duration::from_secs(30);
 
 /// A signed `POST` request with a JSON body.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl std::fmt::Debug for WebhookRequest {
 
 /// The response of the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebhookAnswer {
+pub struct WebhookResponse {
     /// The HTTP status. Redirects are not followed.
     pub status: u16,
     /// The value of the `Retry-After` header, if present.
@@ -61,7 +61,7 @@ pub enum WebhookSendError {
     Unreachable(#[source] Cause),
     /// The connection was closed before a valid response arrived.
     #[error("the receiver did not respond")]
-    NoAnswer(#[source] Cause),
+    NoResponse(#[source] Cause),
     /// The time limit was exceeded.
     #[error("the receiver did not respond in time")]
     TimedOut,
@@ -79,5 +79,5 @@ pub trait WebhookSender: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`WebhookSendError`] if there is no response.
-    async fn send(&self, request: &WebhookRequest) -> Result<WebhookAnswer, WebhookSendError>;
+    async fn send(&self, request: &WebhookRequest) -> Result<WebhookResponse, WebhookSendError>;
 }

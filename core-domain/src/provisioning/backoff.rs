@@ -5,19 +5,21 @@ use std::time::Duration;
 use crate::kernel::{Entropy, Timestamp, random_up_to};
 
 /// Delay after the first failure, in milliseconds.
-const FIRST_MS: u64 = 2_000;
+const MIN_DELAY_MS: u64 = 2_000;
 
 /// Maximum delay without a request of the provider, in milliseconds.
-const LONGEST_MS: u64 = 300_000;
+const MAX_DELAY_MS: u64 = 300_000;
 
 /// Maximum delay that a provider can request.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// Returns the delay after the n-th failure before jitter, in milliseconds: 2 s, doubled with each failure, at most 5
 /// min.
 fn delay_ms(failures: i64) -> u64 {
     let doublings = failures.saturating_sub(1).clamp(0, 20);
-    FIRST_MS.saturating_mul(1_u64 << doublings).min(LONGEST_MS)
+    MIN_DELAY_MS
+        .saturating_mul(1_u64 << doublings)
+        .min(MAX_DELAY_MS)
 }
 
 /// Returns the time of the next attempt after the n-th failure. Jitter shortens the delay to between 50 % and 100 %. A
@@ -31,7 +33,7 @@ pub fn retry_at(
 ) -> Timestamp {
     let half = delay_ms(failures) / 2;
     let ours = now.plus(Duration::from_millis(half + random_up_to(entropy, half)));
-    ours.max(now.plus(retry_after.min(LONGEST_RETRY_AFTER)))
+    ours.max(now.plus(retry_after.min(MAX_RETRY_AFTER)))
 }
 
 #[cfg(test)]
@@ -64,6 +66,6 @@ mod tests {
     fn sum_of_all_retry_delays_is_about_four_minutes() {
         let total: u64 = (1..super::super::MAX_ATTEMPTS).map(delay_ms).sum();
         assert_eq!(total, 254_000);
-        assert_eq!(delay_ms(i64::MAX), LONGEST_MS);
+        assert_eq!(delay_ms(i64::MAX), MAX_DELAY_MS);
     }
 }

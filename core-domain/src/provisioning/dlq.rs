@@ -36,7 +36,7 @@ impl DlqStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
-pub struct DlqEntry {
+pub struct DeadLetter {
     /// Unique id of the entry.
     pub id: DlqEntryId,
     /// The id of the job that stopped.
@@ -80,11 +80,11 @@ pub struct DlqEntry {
     pub updated_at: Timestamp,
 }
 
-impl DlqEntry {
+impl DeadLetter {
     /// Creates the dead letter of a job that has just stopped. If the job has an open dead letter, `earlier`, the
     /// result keeps its id, creation time and replay data.
     #[must_use]
-    pub fn stopped(
+    pub fn for_stopped_job(
         id: DlqEntryId,
         job: &Job,
         failure_kind: FailureKind,
@@ -121,7 +121,7 @@ impl DlqEntry {
 }
 
 record! {
-    DlqEntry as "DLQ entry" by id, asked DlqQuery;
+    DeadLetter as "DLQ entry" by id, asked DlqQuery;
 }
 
 /// Queries for dead letters.

@@ -27,7 +27,7 @@ pub const MAX_ATTEMPTS: i64 = 8;
 pub const MAX_LOST_LEASES: i64 = 5;
 
 /// Default time from the creation of a job, or from an operator's retry, to its deadline. A kind can set another one.
-pub const DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The name of the job kind that activates a feature of an entity.
 pub const ACTIVATE_FEATURE: &str = "feature.activate";
@@ -36,18 +36,18 @@ pub const ACTIVATE_FEATURE: &str = "feature.activate";
 pub const ADD_DOMAIN: &str = "domain.add";
 
 /// Suffix in the name of a kind whose jobs undo jobs of another kind.
-const UNDO: &str = ".undo";
+const UNDO_SUFFIX: &str = ".undo";
 
 /// Returns the name of the kind whose jobs undo jobs of `kind`.
 #[must_use]
-pub fn undo_of(kind: &str) -> String {
-    format!("{kind}{UNDO}")
+pub fn undo_kind_of(kind: &str) -> String {
+    format!("{kind}{UNDO_SUFFIX}")
 }
 
 /// Returns whether jobs of this kind undo other jobs.
 #[must_use]
 pub fn is_undo_kind(kind: &str) -> bool {
-    kind.ends_with(UNDO)
+    kind.ends_with(UNDO_SUFFIX)
 }
 
 /// Kinds whose run times can be queried with [`JobQuery::Completed`]. The database index of run times covers only
@@ -384,7 +384,7 @@ impl TextValue for JobKey {
 arbitrary!(JobKey as "[a-z]{1,8}\n[a-z0-9-]{0,8}\n[ -~]{1,16}");
 
 /// The `kind` of an actor that executes jobs.
-const WORKER: &str = "worker";
+const WORKER_ACTOR: &str = "worker";
 
 /// The originator of a change to a job.
 #[derive(
@@ -413,7 +413,7 @@ impl Actor {
     #[must_use]
     pub fn worker(owner: &str) -> Self {
         Self {
-            kind: WORKER.to_owned(),
+            kind: WORKER_ACTOR.to_owned(),
             id: owner.to_owned(),
         }
     }
@@ -421,7 +421,7 @@ impl Actor {
     /// Returns whether the actor is a worker.
     #[must_use]
     pub fn is_worker(&self) -> bool {
-        self.kind == WORKER
+        self.kind == WORKER_ACTOR
     }
 
     /// Creates the actor for changes without a caller, such as those of timers.
@@ -435,7 +435,7 @@ impl Actor {
 }
 
 /// Default duration of a lease, counted from the claim or the latest heartbeat.
-pub const LEASE: Duration = Duration::from_secs(30);
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
 /// A worker's lease on a running job. It exists exactly as long as the job runs.
 #[derive(Clone, Debug, PartialEq, Eq)]

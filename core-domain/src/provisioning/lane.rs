@@ -12,7 +12,7 @@ use crate::kernel::{
 };
 
 /// Maximum number of queued jobs that a lane caches.
-const LOOK_AHEAD: usize = 4;
+const MAX_CACHED_JOBS: usize = 4;
 
 text_enum! {
     /// Whether the first queued job of a lane can be claimed.
@@ -20,7 +20,7 @@ text_enum! {
         /// The lane can be claimed now.
         Ready = "READY",
         /// The lane can be claimed from `ready_at` on.
-        Later = "LATER",
+        Scheduled = "LATER",
         /// The lane cannot be claimed: no job is queued, a job runs, or the first queued job is held.
         Idle = "IDLE",
     }
@@ -85,7 +85,7 @@ pub struct JobLane {
     pub queued: i64,
     /// The first queued jobs, in order of position. The cache makes the next head available without a query.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
-    pub next: Vec<QueuedJob>,
+    pub cached_jobs: Vec<QueuedJob>,
     /// The sources of the holds on this lane. Every change of a hold on the lane updates this list, so that a unit of
     /// work need not read the holds.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
@@ -106,7 +106,7 @@ impl JobLane {
             front: 0,
             tail: 0,
             queued: 0,
-            next: Vec::new(),
+            cached_jobs: Vec::new(),
             held_by: Vec::new(),
         }
     }
@@ -114,7 +114,7 @@ impl JobLane {
     /// Returns the queued job to run next, if any.
     #[must_use]
     pub fn head(&self) -> Option<&QueuedJob> {
-        self.next.first()
+        self.cached_jobs.first()
     }
 
     /// Returns the kind of the head.
@@ -145,17 +145,17 @@ impl JobLane {
     pub const fn position_at(&mut self, place: LanePlace) -> i64 {
         match place {
             LanePlace::Front => self.front_position(),
-            LanePlace::Tail | LanePlace::AsNew => self.tail_position(),
+            LanePlace::Tail | LanePlace::KindDefault => self.tail_position(),
         }
     }
 
     /// Updates the queued and running jobs after a transition or the creation of a job. `before` is `None` for a
     /// creation. Call [`JobLane::settle`] afterwards to update the state.
-    pub fn follow(&mut self, before: Option<&Job>, after: &Job, now: Timestamp) {
+    pub fn update_job(&mut self, before: Option<&Job>, after: &Job, now: Timestamp) {
         let was_queued = before.is_some_and(|job| job.status == JobStatus::Queued);
         if was_queued {
             self.queued -= 1;
-            self.next.retain(|queued| queued.job_id != after.id);
+            self.cached_jobs.retain(|queued| queued.job_id != after.id);
         }
         if after.status == JobStatus::Queued {
             self.add(after.into());
@@ -171,41 +171,41 @@ impl JobLane {
     }
 
     fn add(&mut self, job: QueuedJob) {
-        let all_known = !self.knows_too_few();
+        let all_known = !self.has_uncached_jobs();
         let at = self
-            .next
+            .cached_jobs
             .partition_point(|queued| queued.position < job.position);
         self.queued += 1;
         // A job after the last cached one must not be cached: there may be uncached jobs between the two.
-        if at < self.next.len() || all_known {
-            self.next.insert(at, job);
-            self.next.truncate(LOOK_AHEAD);
+        if at < self.cached_jobs.len() || all_known {
+            self.cached_jobs.insert(at, job);
+            self.cached_jobs.truncate(MAX_CACHED_JOBS);
         }
     }
 
     /// Returns whether the lane has queued jobs that are not cached.
-    fn knows_too_few(&self) -> bool {
-        usize::try_from(self.queued).is_ok_and(|queued| queued > self.next.len())
+    fn has_uncached_jobs(&self) -> bool {
+        usize::try_from(self.queued).is_ok_and(|queued| queued > self.cached_jobs.len())
     }
 
     /// Returns whether the cache must be refilled with [`JobLane::learn`] before one of the jobs moves.
     #[must_use]
-    pub fn must_learn(&self) -> bool {
-        self.next.len() <= 1 && self.knows_too_few()
+    pub fn needs_refill(&self) -> bool {
+        self.cached_jobs.len() <= 1 && self.has_uncached_jobs()
     }
 
     /// Returns the number of queued jobs to pass to [`JobLane::learn`].
     #[must_use]
-    pub const fn wants() -> u32 {
-        LOOK_AHEAD as u32
+    pub const fn cache_size() -> u32 {
+        MAX_CACHED_JOBS as u32
     }
 
     /// Replaces the cache with the first [`JobLane::wants`] queued jobs, in order of position.
-    pub fn learn(&mut self, first: impl IntoIterator<Item = QueuedJob>) {
-        self.next = first.into_iter().take(LOOK_AHEAD).collect();
-        let known = i64::try_from(self.next.len()).unwrap_or(i64::MAX);
+    pub fn refill(&mut self, first: impl IntoIterator<Item = QueuedJob>) {
+        self.cached_jobs = first.into_iter().take(MAX_CACHED_JOBS).collect();
+        let known = i64::try_from(self.cached_jobs.len()).unwrap_or(i64::MAX);
         // If there are fewer jobs than requested, these are all queued jobs.
-        if self.next.len() < LOOK_AHEAD || self.queued < known {
+        if self.cached_jobs.len() < MAX_CACHED_JOBS || self.queued < known {
             self.queued = known;
         }
     }
@@ -218,7 +218,7 @@ impl JobLane {
     }
 
     /// Updates the state: whether and from when the head can be claimed.
-    pub fn settle(&mut self, now: Timestamp) {
+    pub fn update_state(&mut self, now: Timestamp) {
         let free = self.running_job_id.is_none() && !self.is_held();
         let Some(run_at) = self.head().filter(|_| free).map(|head| head.run_at) else {
             self.state = LaneState::Idle;
@@ -228,7 +228,7 @@ impl JobLane {
         self.state = if self.ready_at <= now {
             LaneState::Ready
         } else {
-            LaneState::Later
+            LaneState::Scheduled
         };
     }
 }
@@ -276,7 +276,7 @@ impl LaneKey {
 
     /// Returns the key of a lane for jobs of the host application that belong to no platform.
     #[must_use]
-    pub fn own(name: &str) -> Self {
+    pub fn host(name: &str) -> Self {
         Self(format!("own:{name}"))
     }
 
@@ -358,8 +358,8 @@ mod tests {
     fn assert_lane_knows_the_first_jobs(events: Vec<QueueEvent>) {
         let (mut lane, mut queue) = (lane(), Vec::<QueuedJob>::new());
         for event in events {
-            if lane.must_learn() {
-                lane.learn(queue.iter().cloned());
+            if lane.needs_refill() {
+                lane.refill(queue.iter().cloned());
             }
             match event {
                 QueueEvent::Tail => {
@@ -375,13 +375,13 @@ mod tests {
                 QueueEvent::Leaves(at) if at < queue.len() => {
                     let job = queue.remove(at);
                     lane.queued -= 1;
-                    lane.next.retain(|queued| *queued != job);
+                    lane.cached_jobs.retain(|queued| *queued != job);
                 }
                 QueueEvent::Leaves(_) => {}
             }
             assert_eq!(lane.queued, i64::try_from(queue.len()).unwrap());
-            assert!(lane.next.len() <= LOOK_AHEAD);
-            assert_eq!(&lane.next[..], &queue[..lane.next.len()]);
+            assert!(lane.cached_jobs.len() <= MAX_CACHED_JOBS);
+            assert_eq!(&lane.cached_jobs[..], &queue[..lane.cached_jobs.len()]);
             assert_eq!(lane.head(), queue.first());
         }
     }
@@ -417,13 +417,13 @@ mod tests {
                 lane.add(QueuedJob { run_at, ..queued(1) });
             }
             lane.held_by.extend(held_by);
-            lane.settle(NOW);
+            lane.update_state(NOW);
             let free = some && !runs && held_by.is_none();
             let due = run_at.max(not_before) <= 1_000;
             let expected = match (free, due) {
                 (false, _) => LaneState::Idle,
                 (true, true) => LaneState::Ready,
-                (true, false) => LaneState::Later,
+                (true, false) => LaneState::Scheduled,
             };
             prop_assert_eq!(lane.state, expected);
         }
@@ -435,9 +435,9 @@ mod tests {
             queued: 3,
             ..lane()
         };
-        assert!(lane.must_learn());
-        lane.learn((1..=2).map(queued));
-        assert_eq!((lane.queued, lane.next.len()), (2, 2));
-        assert!(!lane.must_learn());
+        assert!(lane.needs_refill());
+        lane.refill((1..=2).map(queued));
+        assert_eq!((lane.queued, lane.cached_jobs.len()), (2, 2));
+        assert!(!lane.needs_refill());
     }
 }

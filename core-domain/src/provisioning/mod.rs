@@ -15,16 +15,18 @@ mod transition;
 mod undo;
 
 pub use backoff::retry_at;
-pub use dlq::{DlqEntry, DlqQuery, DlqStatus};
+pub use dlq::{DeadLetter, DlqQuery, DlqStatus};
 pub use event::{JobEvent, JobEventQuery};
 pub use hold::{DEPROVISION, HoldScope, HoldSource, JobHold, JobHoldQuery};
 pub use job::{
-    ACTIVATE_FEATURE, ADD_DOMAIN, Actor, DEADLINE, FailureKind, Job, JobKey, JobLease,
-    JobLeaseQuery, JobQuery, JobStatus, LEASE, MAX_ATTEMPTS, MAX_LOST_LEASES, Progress,
-    TIMED_KINDS, is_undo_kind, undo_of,
+    ACTIVATE_FEATURE, ADD_DOMAIN, Actor, DEFAULT_DEADLINE, DEFAULT_LEASE, FailureKind, Job, JobKey,
+    JobLease, JobLeaseQuery, JobQuery, JobStatus, MAX_ATTEMPTS, MAX_LOST_LEASES, Progress,
+    TIMED_KINDS, is_undo_kind, undo_kind_of,
 };
 pub use lane::{JobLane, JobLaneQuery, LaneKey, LaneState, QueuedJob};
 use step::MAX_OUTPUT_BYTES;
-pub use step::{FirstLook, JobError, Step, StepStatus, effect_key};
-pub use transition::{Failure, JobMove, LanePlace, Moved, Refusal, Report, Trigger, apply};
-pub use undo::{effects_landed_at, left_by, left_output, undo_job, undone_steps};
+pub use step::{FirstObservation, JobError, Step, StepStatus, effect_key};
+pub use transition::{
+    Failure, JobTransition, LanePlace, Refusal, Report, Transition, Trigger, apply,
+};
+pub use undo::{effects_settled_at, kept_output, kept_reason, undo_job, undo_triggers};

@@ -40,14 +40,14 @@ impl StepStatus {
 
     /// Returns whether the effect of the step may exist and can be undone: `SUCCEEDED` or `ABANDONED`.
     #[must_use]
-    pub const fn may_have_happened(self) -> bool {
+    pub const fn may_have_effect(self) -> bool {
         matches!(self, Self::Succeeded | Self::Abandoned)
     }
 }
 
 text_enum! {
     /// The result of the first observation of a step, stored before the step's first effect.
-    pub enum FirstLook {
+    pub enum FirstObservation {
         /// The object did not exist. Undo removes it.
         Absent = "ABSENT",
         /// The object existed before the job. Undo keeps it.
@@ -109,7 +109,7 @@ pub struct Step {
     /// shows it.
     #[serde(default, skip_serializing)]
     #[schemars(skip)]
-    pub first_look: Option<FirstLook>,
+    pub first_look: Option<FirstObservation>,
 }
 
 impl Step {
@@ -131,10 +131,10 @@ impl Step {
 
     /// Returns the reason why undo keeps the object of the step; `None` if undo removes it.
     #[must_use]
-    pub const fn stays_because(&self) -> Option<&'static str> {
+    pub const fn keep_reason(&self) -> Option<&'static str> {
         match self.first_look {
-            Some(FirstLook::Absent) => None,
-            Some(FirstLook::Present) => Some("it existed before the job"),
+            Some(FirstObservation::Absent) => None,
+            Some(FirstObservation::Present) => Some("it existed before the job"),
             None => Some("it is unknown whether it existed before the job"),
         }
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    DEADLINE, FailureKind, FirstLook, Job, JobError, JobStatus, MAX_LOST_LEASES, MAX_OUTPUT_BYTES,
-    Step, StepStatus, effect_key, retry_at,
+    DEFAULT_DEADLINE, FailureKind, FirstObservation, Job, JobError, JobStatus, MAX_LOST_LEASES,
+    MAX_OUTPUT_BYTES, Step, StepStatus, effect_key, retry_at,
 };
-use crate::kernel::{Entropy, Error, IllegalMove, Machine, Timestamp, state_machine};
+use crate::kernel::{Entropy, Error, IllegalTransition, Machine, Timestamp, state_machine};
 
 /// A cause of a transition.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ pub enum Report {
     /// Work on the step with this index starts.
     Start(usize),
     /// The result of the first observation of this running step. It does not replace a stored result.
-    Look(usize, FirstLook),
+    Look(usize, FirstObservation),
     /// The step with this index succeeded with this output. The job completes with its last step.
     Advance(usize, Value),
     /// The job has no unfinished step.
@@ -73,7 +73,7 @@ pub enum Report {
     /// The worker stops and returns the job to the queue.
     Release {
         /// `true` if work on the current step started, so that its effect may have happened.
-        begun: bool,
+        is_step_started: bool,
     },
 }
 
@@ -87,7 +87,7 @@ pub enum Failure {
         /// The minimum delay requested by the provider; zero if it requested none.
         retry_after: Duration,
         /// Whether the effect may have happened.
-        unknown: bool,
+        may_have_effect: bool,
     },
     /// The step is not tried again.
     Permanent(JobError),
@@ -103,7 +103,7 @@ pub enum Refusal {
     /// The report is about a step that is not the current one.
     OutOfOrder,
     /// The transition is not allowed in the current status.
-    Status(IllegalMove),
+    Status(IllegalTransition),
 }
 
 impl From<Refusal> for Error {
@@ -125,16 +125,16 @@ pub enum LanePlace {
     /// After all other jobs.
     Tail,
     /// The place that the kind defines for new jobs.
-    AsNew,
+    KindDefault,
 }
 
 /// The result of a transition.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moved {
+pub struct Transition {
     /// The job after the transition. Its position in the lane is still the old one; see [`Moved::lane_place`].
     pub job: Job,
     /// The transition that was made.
-    pub by: JobMove,
+    pub job_move: JobTransition,
     /// The name of the step that the transition is about, if any.
     pub step: Option<String>,
     /// The reason to record in the history, if any.
@@ -146,7 +146,7 @@ pub struct Moved {
 state_machine! {
     /// A transition of a job; its text is the event type in the history. A new job is `QUEUED`. A heartbeat is not a
     /// transition: it changes only the lease.
-    pub enum JobMove moves JobStatus {
+    pub enum JobTransition moves JobStatus {
         /// A worker claims the job.
         Claim = "job.claimed": [Queued] => Running;
         /// The start of a step is stored.
@@ -194,12 +194,12 @@ state_machine! {
     }
 }
 
-impl JobMove {
+impl JobTransition {
     /// Returns whether the transition increases the fence and so locks out the holder. Only transitions from `RUNNING`
     /// to `RUNNING` keep it.
     #[must_use]
-    pub fn fences(self) -> bool {
-        let row = self.of_event();
+    pub fn increases_fence(self) -> bool {
+        let row = self.transition();
         !(row.from == [JobStatus::Running] && row.to == JobStatus::Running)
     }
 }
@@ -214,7 +214,7 @@ pub fn apply(
     trigger: &Trigger,
     now: Timestamp,
     entropy: &dyn Entropy,
-) -> Result<Moved, Refusal> {
+) -> Result<Transition, Refusal> {
     match trigger {
         Trigger::Claim => claim(job, now),
         Trigger::Work(fence, report) => {
@@ -226,39 +226,39 @@ pub fn apply(
         Trigger::Wake { signalled } => wake(job, *signalled, now),
         Trigger::Reap => reap(job, now, entropy),
         Trigger::Deadline => deadline(job, now),
-        Trigger::Retry if job.status == JobStatus::Failed => resume(job, JobMove::Retry, now),
+        Trigger::Retry if job.status == JobStatus::Failed => resume(job, JobTransition::Retry, now),
         Trigger::Retry => reschedule(job, now),
         Trigger::Cancel { reason } => cancel(job, reason, now),
         Trigger::ForceComplete => force_complete(job, now),
-        Trigger::Replay => resume(job, JobMove::Replay, now),
+        Trigger::Replay => resume(job, JobTransition::Replay, now),
         Trigger::Undone { step, left } => undo(job, step, left.as_deref(), now),
         Trigger::UndoStopped(step) => stop_undo(job, step, now),
     }
 }
 
 /// Changes status, fence and times only. The function of each transition does the rest.
-fn moved(job: &Job, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
+fn begin_transition(job: &Job, name: JobTransition, now: Timestamp) -> Result<Transition, Refusal> {
     let to = name.next(job.status).map_err(Refusal::Status)?;
     let mut next = job.clone();
     next.status = to;
-    next.fence += i64::from(name.fences());
+    next.fence += i64::from(name.increases_fence());
     next.updated_at = now;
     next.finished_at = to.is_terminal().then_some(now);
     if to != JobStatus::Waiting {
         next.waiting_for = None;
     }
     let step = job.current_step().map(|i| job.steps[i].name.clone());
-    Ok(Moved {
+    Ok(Transition {
         job: next,
-        by: name,
+        job_move: name,
         step,
         reason: None,
         lane_place: None,
     })
 }
 
-fn claim(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, JobMove::Claim, now)?;
+fn claim(job: &Job, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, JobTransition::Claim, now)?;
     if job.run_at > now {
         return Err(Refusal::NotDue);
     }
@@ -272,22 +272,22 @@ fn work(
     report: &Report,
     now: Timestamp,
     entropy: &dyn Entropy,
-) -> Result<Moved, Refusal> {
+) -> Result<Transition, Refusal> {
     match report {
         Report::Start(step) => start(job, *step, now),
-        Report::Look(step, found) => look(job, *step, *found, now),
+        Report::Look(step, found) => store_observation(job, *step, *found, now),
         Report::Advance(step, output) => advance(job, *step, output, now),
         Report::Complete => {
             if job.current_step().is_some() {
                 return Err(Refusal::OutOfOrder);
             }
-            let mut moved = moved(job, JobMove::Complete, now)?;
-            complete(&mut moved.job);
+            let mut moved = begin_transition(job, JobTransition::Complete, now)?;
+            set_completed(&mut moved.job);
             Ok(moved)
         }
         Report::Fail(failure) => fail(job, failure, now, entropy),
         Report::Wait { until, reason } => {
-            let mut moved = moved(job, JobMove::Wait, now)?;
+            let mut moved = begin_transition(job, JobTransition::Wait, now)?;
             moved.job.run_at = *until;
             moved.job.waiting_for = Some(reason.clone());
             moved.reason = Some(reason.clone());
@@ -295,17 +295,19 @@ fn work(
             Ok(moved)
         }
         Report::Progress => progress(job, now),
-        Report::Release { begun } => {
-            let mut moved = moved(job, JobMove::Release, now)?;
+        Report::Release {
+            is_step_started: begun,
+        } => {
+            let mut moved = begin_transition(job, JobTransition::Release, now)?;
             moved.job.run_at = now;
-            set_running_step(&mut moved.job, left_as(*begun));
+            set_running_step(&mut moved.job, interrupted_status(*begun));
             Ok(moved)
         }
     }
 }
 
 /// Returns the status of an interrupted step.
-const fn left_as(may_have_happened: bool) -> StepStatus {
+const fn interrupted_status(may_have_happened: bool) -> StepStatus {
     if may_have_happened {
         StepStatus::Abandoned
     } else {
@@ -314,8 +316,8 @@ const fn left_as(may_have_happened: bool) -> StepStatus {
 }
 
 /// Queues the job again. The step becomes `PENDING` instead of `ABANDONED` because its state is known.
-fn progress(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, JobMove::Progress, now)?;
+fn progress(job: &Job, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, JobTransition::Progress, now)?;
     let next = &mut moved.job;
     next.run_at = now;
     next.attempts = 0;
@@ -329,11 +331,11 @@ fn progress(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
     Ok(moved)
 }
 
-fn start(job: &Job, step: usize, now: Timestamp) -> Result<Moved, Refusal> {
+fn start(job: &Job, step: usize, now: Timestamp) -> Result<Transition, Refusal> {
     if job.current_step() != Some(step) {
         return Err(Refusal::OutOfOrder);
     }
-    let mut moved = moved(job, JobMove::Start, now)?;
+    let mut moved = begin_transition(job, JobTransition::Start, now)?;
     let key = effect_key(&job.id, &job.steps[step].name);
     let current = &mut moved.job.steps[step];
     current.status = StepStatus::Running;
@@ -345,37 +347,48 @@ fn start(job: &Job, step: usize, now: Timestamp) -> Result<Moved, Refusal> {
     Ok(moved)
 }
 
-fn look(job: &Job, step: usize, found: FirstLook, now: Timestamp) -> Result<Moved, Refusal> {
-    ensure_under_way(job, step)?;
-    let mut moved = moved(job, JobMove::Look, now)?;
+fn store_observation(
+    job: &Job,
+    step: usize,
+    found: FirstObservation,
+    now: Timestamp,
+) -> Result<Transition, Refusal> {
+    ensure_step_running(job, step)?;
+    let mut moved = begin_transition(job, JobTransition::Look, now)?;
     moved.job.steps[step].first_look.get_or_insert(found);
     moved.reason = Some(found.as_str().to_owned());
     Ok(moved)
 }
 
-fn ensure_under_way(job: &Job, step: usize) -> Result<(), Refusal> {
+fn ensure_step_running(job: &Job, step: usize) -> Result<(), Refusal> {
     if job.current_step() == Some(step) && job.steps[step].status == StepStatus::Running {
         return Ok(());
     }
     Err(Refusal::OutOfOrder)
 }
 
-fn advance(job: &Job, step: usize, output: &Value, now: Timestamp) -> Result<Moved, Refusal> {
-    ensure_under_way(job, step)?;
+fn advance(job: &Job, step: usize, output: &Value, now: Timestamp) -> Result<Transition, Refusal> {
+    ensure_step_running(job, step)?;
     if output.to_string().len() > MAX_OUTPUT_BYTES {
         let error = JobError::new(
             "OUTPUT_TOO_LARGE",
             format!("the output of the step is larger than {MAX_OUTPUT_BYTES} bytes"),
         );
-        return stop(job, JobMove::Fail, FailureKind::PermanentError, error, now);
+        return stop(
+            job,
+            JobTransition::Fail,
+            FailureKind::PermanentError,
+            error,
+            now,
+        );
     }
     let last = job.step_after(step).is_none();
     let name = if last {
-        JobMove::Complete
+        JobTransition::Complete
     } else {
-        JobMove::Advance
+        JobTransition::Advance
     };
-    let mut moved = moved(job, name, now)?;
+    let mut moved = begin_transition(job, name, now)?;
     let done = &mut moved.job.steps[step];
     done.status = StepStatus::Succeeded;
     done.finished_at = Some(now);
@@ -385,13 +398,13 @@ fn advance(job: &Job, step: usize, output: &Value, now: Timestamp) -> Result<Mov
     moved.job.error = None;
     moved.job.reason = None;
     if last {
-        complete(&mut moved.job);
+        set_completed(&mut moved.job);
     }
     Ok(moved)
 }
 
 /// Sets the fields of a completed job other than its status.
-fn complete(job: &mut Job) {
+fn set_completed(job: &mut Job) {
     let outputs: Map<String, Value> = job
         .steps
         .iter()
@@ -408,14 +421,14 @@ fn fail(
     failure: &Failure,
     now: Timestamp,
     entropy: &dyn Entropy,
-) -> Result<Moved, Refusal> {
+) -> Result<Transition, Refusal> {
     match failure {
         Failure::Permanent(error) => {
             let mut job = job.clone();
             count_attempt(&mut job, Some(error));
             stop(
                 &job,
-                JobMove::Fail,
+                JobTransition::Fail,
                 FailureKind::PermanentError,
                 error.clone(),
                 now,
@@ -424,19 +437,19 @@ fn fail(
         Failure::Transient {
             error,
             retry_after,
-            unknown,
+            may_have_effect: unknown,
         } => {
             let mut job = job.clone();
             count_attempt(&mut job, Some(error));
             if job.attempts >= job.max_attempts {
                 let kind = FailureKind::AttemptsExhausted;
-                return stop(&job, JobMove::Exhaust, kind, error.clone(), now);
+                return stop(&job, JobTransition::Exhaust, kind, error.clone(), now);
             }
-            let mut moved = moved(&job, JobMove::BackOff, now)?;
+            let mut moved = begin_transition(&job, JobTransition::BackOff, now)?;
             moved.job.run_at = retry_at(now, job.attempts, *retry_after, entropy);
             moved.job.error = Some(error.clone());
             moved.reason = Some(error.code.clone());
-            set_running_step(&mut moved.job, left_as(*unknown));
+            set_running_step(&mut moved.job, interrupted_status(*unknown));
             Ok(moved)
         }
     }
@@ -466,16 +479,16 @@ fn set_running_step(job: &mut Job, status: StepStatus) {
 /// Sets the job to `FAILED` with this error and failure kind.
 fn stop(
     job: &Job,
-    name: JobMove,
+    name: JobTransition,
     kind: FailureKind,
     error: JobError,
     now: Timestamp,
-) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, name, now)?;
+) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, name, now)?;
     moved.job.failure_kind = Some(kind);
     moved.reason = Some(error.code.clone());
     let left = match name {
-        JobMove::Exhaust | JobMove::Fail => StepStatus::Failed,
+        JobTransition::Exhaust | JobTransition::Fail => StepStatus::Failed,
         _ => StepStatus::Abandoned,
     };
     if let Some(step) = moved.job.current_step()
@@ -490,8 +503,8 @@ fn stop(
     Ok(moved)
 }
 
-fn wake(job: &Job, signalled: bool, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, JobMove::Wake, now)?;
+fn wake(job: &Job, signalled: bool, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, JobTransition::Wake, now)?;
     if !signalled && job.run_at > now {
         return Err(Refusal::NotDue);
     }
@@ -500,7 +513,7 @@ fn wake(job: &Job, signalled: bool, now: Timestamp) -> Result<Moved, Refusal> {
     Ok(moved)
 }
 
-fn reap(job: &Job, now: Timestamp, entropy: &dyn Entropy) -> Result<Moved, Refusal> {
+fn reap(job: &Job, now: Timestamp, entropy: &dyn Entropy) -> Result<Transition, Refusal> {
     let error = JobError::new(
         "WORKER_LOST",
         "the lease expired: the worker of the job stopped responding",
@@ -511,27 +524,27 @@ fn reap(job: &Job, now: Timestamp, entropy: &dyn Entropy) -> Result<Moved, Refus
     if counted.lost_leases >= MAX_LOST_LEASES || counted.attempts >= counted.max_attempts {
         return stop(
             &counted,
-            JobMove::ReapLast,
+            JobTransition::ReapLast,
             FailureKind::WorkerLost,
             error,
             now,
         );
     }
-    let mut moved = moved(&counted, JobMove::Reap, now)?;
+    let mut moved = begin_transition(&counted, JobTransition::Reap, now)?;
     moved.job.run_at = retry_at(now, counted.attempts, Duration::ZERO, entropy);
     moved.job.error = Some(error);
     set_running_step(&mut moved.job, StepStatus::Abandoned);
     Ok(moved)
 }
 
-fn deadline(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
+fn deadline(job: &Job, now: Timestamp) -> Result<Transition, Refusal> {
     let error = JobError::new(
         "DEADLINE_EXCEEDED",
         "the job did not end before its deadline",
     );
     let moved = stop(
         job,
-        JobMove::Deadline,
+        JobTransition::Deadline,
         FailureKind::DeadlineExceeded,
         error,
         now,
@@ -543,16 +556,16 @@ fn deadline(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
 }
 
 /// Queues a failed job with new attempts and a new deadline. It continues at the first unfinished step.
-fn resume(job: &Job, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, name, now)?;
+fn resume(job: &Job, name: JobTransition, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, name, now)?;
     let next = &mut moved.job;
     next.attempts = 0;
     next.lost_leases = 0;
     next.failure_kind = None;
     next.reason = None;
     next.run_at = earliest(job, now);
-    next.deadline_at = now.plus(DEADLINE);
-    next.replay_count += i64::from(name == JobMove::Replay);
+    next.deadline_at = now.plus(DEFAULT_DEADLINE);
+    next.replay_count += i64::from(name == JobTransition::Replay);
     if let Some(step) = next.current_step() {
         let step = &mut next.steps[step];
         step.attempts = 0;
@@ -561,21 +574,22 @@ fn resume(job: &Job, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
             step.status = StepStatus::Pending;
         }
     }
-    moved.lane_place = Some(LanePlace::AsNew);
+    moved.lane_place = Some(LanePlace::KindDefault);
     Ok(moved)
 }
 
-fn reschedule(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, JobMove::Reschedule, now).map_err(|refusal| match refusal {
-        // A retry is also possible from `FAILED`, so the error lists that status as well.
-        Refusal::Status(mut illegal) => {
-            illegal
-                .allowed_from
-                .push(JobStatus::Failed.as_str().to_owned());
-            Refusal::Status(illegal)
-        }
-        other => other,
-    })?;
+fn reschedule(job: &Job, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved =
+        begin_transition(job, JobTransition::Reschedule, now).map_err(|refusal| match refusal {
+            // A retry is also possible from `FAILED`, so the error lists that status as well.
+            Refusal::Status(mut illegal) => {
+                illegal
+                    .allowed_from
+                    .push(JobStatus::Failed.as_str().to_owned());
+                Refusal::Status(illegal)
+            }
+            other => other,
+        })?;
     moved.job.run_at = earliest(job, now);
     if job.status == JobStatus::Waiting {
         moved.lane_place = Some(place_after_wait(job));
@@ -603,9 +617,15 @@ fn earliest(job: &Job, now: Timestamp) -> Timestamp {
     }
 }
 
-fn cancel(job: &Job, reason: &str, now: Timestamp) -> Result<Moved, Refusal> {
+fn cancel(job: &Job, reason: &str, now: Timestamp) -> Result<Transition, Refusal> {
     let error = JobError::new("CANCELLED", reason);
-    let mut moved = stop(job, JobMove::Cancel, FailureKind::Cancelled, error, now)?;
+    let mut moved = stop(
+        job,
+        JobTransition::Cancel,
+        FailureKind::Cancelled,
+        error,
+        now,
+    )?;
     moved.job.reason = Some(reason.to_owned());
     moved.reason = Some(reason.to_owned());
     // A step that waits or failed before may have had a part of its effect.
@@ -619,9 +639,9 @@ fn cancel(job: &Job, reason: &str, now: Timestamp) -> Result<Moved, Refusal> {
 }
 
 /// Marks a step of a cancelled job as undone. A retry of the job observes the step again.
-fn undo(job: &Job, step: &str, left: Option<&str>, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved_by_undoing(job, step, JobMove::Undo, now)?;
-    let undone = being_undone(&mut moved.job, step)?;
+fn undo(job: &Job, step: &str, left: Option<&str>, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_undo_transition(job, step, JobTransition::Undo, now)?;
+    let undone = find_undoable_step(&mut moved.job, step)?;
     undone.status = StepStatus::Undone;
     undone.started_at = None;
     undone.attempts = 0;
@@ -632,33 +652,33 @@ fn undo(job: &Job, step: &str, left: Option<&str>, now: Timestamp) -> Result<Mov
 }
 
 /// Marks a step of a cancelled job as `ABANDONED` because its undo did not finish.
-fn stop_undo(job: &Job, step: &str, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved_by_undoing(job, step, JobMove::StopUndo, now)?;
-    being_undone(&mut moved.job, step)?.status = StepStatus::Abandoned;
+fn stop_undo(job: &Job, step: &str, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_undo_transition(job, step, JobTransition::StopUndo, now)?;
+    find_undoable_step(&mut moved.job, step)?.status = StepStatus::Abandoned;
     Ok(moved)
 }
 
-fn moved_by_undoing(
+fn begin_undo_transition(
     job: &Job,
     step: &str,
-    name: JobMove,
+    name: JobTransition,
     now: Timestamp,
-) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, name, now)?;
+) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, name, now)?;
     // The job keeps the end time of its cancellation.
     moved.job.finished_at = job.finished_at;
     moved.step = Some(step.to_owned());
     Ok(moved)
 }
 
-fn being_undone<'j>(job: &'j mut Job, step: &str) -> Result<&'j mut Step, Refusal> {
+fn find_undoable_step<'j>(job: &'j mut Job, step: &str) -> Result<&'j mut Step, Refusal> {
     let mut steps = job.steps.iter_mut();
-    let undone = steps.find(|undone| undone.name == step && undone.status.may_have_happened());
+    let undone = steps.find(|undone| undone.name == step && undone.status.may_have_effect());
     undone.ok_or(Refusal::OutOfOrder)
 }
 
-fn force_complete(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, JobMove::ForceComplete, now)?;
+fn force_complete(job: &Job, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, JobTransition::ForceComplete, now)?;
     for step in &mut moved.job.steps {
         step.status = match step.status {
             StepStatus::Running | StepStatus::Abandoned => StepStatus::Abandoned,
@@ -670,7 +690,7 @@ fn force_complete(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
         }
     }
     moved.job.forced = true;
-    complete(&mut moved.job);
+    set_completed(&mut moved.job);
     Ok(moved)
 }
 
@@ -685,7 +705,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_sequence_of_events_makes_only_the_declared_transitions(
-            moves in prop::collection::vec(prop::sample::select(JobMove::ALL), 1..60),
+            moves in prop::collection::vec(prop::sample::select(JobTransition::ALL), 1..60),
         ) {
             assert_only_table_moves(JobStatus::Queued, &moves);
         }
@@ -693,9 +713,12 @@ mod tests {
 
     #[test]
     fn completed_is_final_and_every_status_change_increases_the_fence() {
-        for row in JobMove::MOVES {
+        for row in JobTransition::TRANSITIONS {
             assert!(!row.from.contains(&JobStatus::Completed), "{row:?}");
-            assert!(row.event.fences() || row.from == [row.to], "{row:?}");
+            assert!(
+                row.event.increases_fence() || row.from == [row.to],
+                "{row:?}"
+            );
         }
     }
 }

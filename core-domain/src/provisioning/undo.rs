@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Job, JobLane, JobStatus, MAX_ATTEMPTS, Step, StepStatus, Trigger, undo_of};
+use super::{Job, JobLane, JobStatus, MAX_ATTEMPTS, Step, StepStatus, Trigger, undo_kind_of};
 use crate::kernel::Timestamp;
 
 /// Returns the job that undoes a cancelled job; `None` if no step needs to be undone. Its steps are those that may have
@@ -13,13 +13,13 @@ use crate::kernel::Timestamp;
 #[must_use]
 pub fn undo_job(cancelled: &Job, undoes: impl Fn(&str) -> bool) -> Option<Job> {
     let newest_first = cancelled.steps.iter().rev();
-    let undone = newest_first.filter(|step| step.status.may_have_happened() && undoes(&step.name));
+    let undone = newest_first.filter(|step| step.status.may_have_effect() && undoes(&step.name));
     let steps: Vec<Step> = undone.map(undo_step).collect();
     if steps.is_empty() {
         return None;
     }
     Some(Job {
-        kind: undo_of(&cancelled.kind),
+        kind: undo_kind_of(&cancelled.kind),
         parent_job_id: Some(cancelled.id.clone()),
         steps,
         status: JobStatus::Queued,
@@ -55,14 +55,14 @@ fn undo_step(undone: &Step) -> Step {
 /// plus the longest step timeout. The lease ends no later than the last transition of the job or the time from which
 /// its lane can be claimed again. `before` is the job before it was cancelled, `lane` its lane afterwards.
 #[must_use]
-pub fn effects_landed_at(before: &Job, lane: &JobLane, longest_step: Duration) -> Timestamp {
+pub fn effects_settled_at(before: &Job, lane: &JobLane, longest_step: Duration) -> Timestamp {
     before.updated_at.max(lane.not_before).plus(longest_step)
 }
 
 /// Returns the transitions that the current state of the undo job causes in the undone job. A step whose undo succeeded
 /// becomes `UNDONE`. A step whose undo did not finish becomes `ABANDONED`, because its effect may still exist.
 #[must_use]
-pub fn undone_steps(undone: &Job, undo: &Job) -> Vec<Trigger> {
+pub fn undo_triggers(undone: &Job, undo: &Job) -> Vec<Trigger> {
     let steps = undone.steps.iter();
     steps.filter_map(|step| undone_step(step, undo)).collect()
 }
@@ -71,10 +71,14 @@ fn undone_step(step: &Step, undo: &Job) -> Option<Trigger> {
     let mut undoing = undo.steps.iter();
     let undoing = undoing.find(|undoing| undoing.name == step.name)?;
     if undoing.status == StepStatus::Succeeded {
-        let is_there = step.status.may_have_happened();
+        let is_there = step.status.may_have_effect();
         return is_there.then(|| Trigger::Undone {
             step: step.name.clone(),
-            left: undoing.output.as_ref().and_then(left_by).map(str::to_owned),
+            left: undoing
+                .output
+                .as_ref()
+                .and_then(kept_reason)
+                .map(str::to_owned),
         });
     }
     let has_stopped = undo.status.is_terminal() && undoing.started_at.is_some();
@@ -83,16 +87,16 @@ fn undone_step(step: &Step, undo: &Job) -> Option<Trigger> {
 }
 
 /// Member of an undo step's output that contains the reason for keeping the effect.
-const LEFT: &str = "left";
+const KEPT_REASON_KEY: &str = "left";
 
 /// Creates the output of an undo step that kept the effect for this reason.
 #[must_use]
-pub fn left_output(why: &str) -> Value {
-    json!({ LEFT: why })
+pub fn kept_output(why: &str) -> Value {
+    json!({ KEPT_REASON_KEY: why })
 }
 
 /// Returns the reason for keeping the effect from the output of an undo step; `None` if the effect was removed.
 #[must_use]
-pub fn left_by(output: &Value) -> Option<&str> {
-    output.get(LEFT)?.as_str()
+pub fn kept_reason(output: &Value) -> Option<&str> {
+    output.get(KEPT_REASON_KEY)?.as_str()
 }

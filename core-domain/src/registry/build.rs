@@ -131,7 +131,7 @@ update_command! {
 
 /// The outcome that a job reports for its build.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BuildEnd {
+pub enum BuildOutcome {
     /// The build succeeded.
     Success {
         /// The id of the deployment at the provider. `None` keeps the recorded id.
@@ -143,7 +143,7 @@ pub enum BuildEnd {
     Failed,
 }
 
-impl BuildEnd {
+impl BuildOutcome {
     /// Returns the outcome for the build of a deployment that has ended.
     #[must_use]
     pub fn of(deployment: &Deployment) -> Self {
@@ -173,7 +173,7 @@ impl Build {
 
     /// Returns the build after an update. A time in `command` overrides the time that follows from the status.
     #[must_use]
-    pub fn updated(mut self, command: UpdateBuild, now: Timestamp) -> Self {
+    pub fn apply_update(mut self, command: UpdateBuild, now: Timestamp) -> Self {
         if let Some(UnixSeconds(at)) = command.triggered_at {
             self.triggered_at = at;
         }
@@ -193,12 +193,12 @@ impl Build {
     /// Returns the build after its job has ended. A successful build stays unchanged, because later work of the job is
     /// not part of the build.
     #[must_use]
-    pub fn ended(mut self, end: BuildEnd, now: Timestamp) -> Self {
+    pub fn with_outcome(mut self, end: BuildOutcome, now: Timestamp) -> Self {
         if self.build_status == BuildStatus::Success {
             return self;
         }
         match end {
-            BuildEnd::Success {
+            BuildOutcome::Success {
                 cf_deployment_id,
                 build_url,
             } => {
@@ -208,7 +208,7 @@ impl Build {
                 self.completed_at = None;
                 self.with_status(BuildStatus::Success, now)
             }
-            BuildEnd::Failed => self.with_status(BuildStatus::Failed, now),
+            BuildOutcome::Failed => self.with_status(BuildStatus::Failed, now),
         }
     }
 }

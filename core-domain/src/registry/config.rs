@@ -48,7 +48,7 @@ pub struct PlatformConfig {
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub version: i64,
     /// When this version was set, in Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub updated_at: Timestamp,
 }
@@ -167,7 +167,7 @@ pub struct ConfigVersion {
     /// The kind of the caller, as in the audit log.
     pub actor_type: String,
     /// When the value was set, in Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
 }

@@ -8,8 +8,8 @@ use super::{DnsRecordType, Hostname, MissingRecord, ProviderName, hostname};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::few;
 use crate::kernel::{
-    CustomDomainId, DnsRecordId, Error, IllegalMove, JobId, Machine, PlatformId, Result, Timestamp,
-    UnixSeconds, record, state_machine, text_enum, update_command,
+    CustomDomainId, DnsRecordId, Error, IllegalTransition, JobId, Machine, PlatformId, Result,
+    Timestamp, UnixSeconds, record, state_machine, text_enum, update_command,
 };
 
 /// A hostname of a tenant that leads to a DNS record of the platform.
@@ -133,7 +133,7 @@ pub enum CustomDomainQuery {
     /// The domains with a hostname, including deleted ones, newest first.
     Named(Hostname),
     /// The active domains, oldest first.
-    Served,
+    ActiveOldestFirst,
 }
 
 /// Request body that adds a custom domain and queues the job that verifies it and has it served.
@@ -248,7 +248,7 @@ text_enum! {
 impl SslStatus {
     /// Returns whether the status requires that the ownership was proved. Only operators can set such a status.
     #[must_use]
-    pub const fn follows_proof(self) -> bool {
+    pub const fn requires_proof(self) -> bool {
         !matches!(self, Self::PendingValidation | Self::Failed)
     }
 }
@@ -274,7 +274,11 @@ impl CustomDomain {
     ///
     /// # Errors
     /// [`IllegalMove`] if the event is not allowed in the current status.
-    pub fn after(mut self, event: CustomDomainEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn after(
+        mut self,
+        event: CustomDomainEvent,
+        now: Timestamp,
+    ) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         self.verified_at = (self.status == CustomDomainStatus::Active).then_some(now);
         self.proof_missing_since = None;
@@ -300,11 +304,11 @@ impl CustomDomain {
     ///
     /// # Errors
     /// [`IllegalMove`] if the domain is not to be verified.
-    pub fn checked(
+    pub fn after_look_up(
         mut self,
         missing: &[MissingRecord],
         now: Timestamp,
-    ) -> Result<(Self, Option<CustomDomainEvent>), IllegalMove> {
+    ) -> Result<(Self, Option<CustomDomainEvent>), IllegalTransition> {
         self.checked_since.get_or_insert(now);
         let event = match self.status {
             _ if missing.is_empty() => CustomDomainEvent::Activate,
@@ -322,7 +326,7 @@ impl CustomDomain {
     /// Returns the domain after all its DNS records were found, while its certificate is pending. It becomes active
     /// together with the certificate.
     #[must_use]
-    pub fn proved(mut self, now: Timestamp) -> Self {
+    pub fn after_proof(mut self, now: Timestamp) -> Self {
         self.checked_since.get_or_insert(now);
         if let Ok(status) = CustomDomainEvent::Check.next(self.status) {
             self.status = status;
@@ -336,7 +340,7 @@ impl CustomDomain {
 
     /// Returns the active domain after another look-up of its proof.
     #[must_use]
-    pub fn proof_looked_up(mut self, is_there: bool, now: Timestamp) -> Self {
+    pub fn after_proof_look_up(mut self, is_there: bool, now: Timestamp) -> Self {
         self.proof_missing_since = hostname::missing_since(self.proof_missing_since, is_there, now);
         self
     }
@@ -345,7 +349,7 @@ impl CustomDomain {
     ///
     /// # Errors
     /// [`IllegalMove`] if the domain is already failed or deleted.
-    pub fn lost(self, random: &str, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn after_loss(self, random: &str, now: Timestamp) -> Result<Self, IllegalTransition> {
         let mut lost = self.after(CustomDomainEvent::Fail, now)?;
         lost.proof = hostname::proof_text(random);
         lost.missing_records = lost.required_records().to_vec();
@@ -379,8 +383,8 @@ impl CustomDomain {
 
     /// Returns whether DNS records have been missing for seven days, so that the verification fails.
     #[must_use]
-    pub fn is_given_up(&self, now: Timestamp) -> bool {
-        hostname::is_given_up(self.checked_since, now)
+    pub fn has_timed_out(&self, now: Timestamp) -> bool {
+        hostname::has_timed_out(self.checked_since, now)
     }
 
     /// Returns when the DNS records are looked up again after some were missing. The pauses double from 30 seconds to
@@ -393,7 +397,7 @@ impl CustomDomain {
     /// Returns when the DNS records are looked up again after a look-up failed, with the pauses of
     /// [`CustomDomain::next_check`].
     #[must_use]
-    pub fn next_try(&self, now: Timestamp) -> Timestamp {
+    pub fn next_check_after_error(&self, now: Timestamp) -> Timestamp {
         // Before the first look-up, the last change of the domain is the one that made it `pending`.
         next_look_up(self.checked_since.unwrap_or(self.updated_at), now)
     }
@@ -406,7 +410,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::kernel::assert_only_table_moves;
-    use crate::kernel::strategy::some;
+    use crate::kernel::strategy::fixed_sample;
 
     use super::*;
 
@@ -424,7 +428,7 @@ mod tests {
         let mut now = Timestamp::from_seconds(1_000_000);
         let domain = CustomDomain {
             checked_since: Some(now),
-            ..some::<CustomDomain>(1).remove(0)
+            ..fixed_sample::<CustomDomain>(1).remove(0)
         };
         let mut pauses = Vec::new();
         for _ in 0..10 {
@@ -433,7 +437,7 @@ mod tests {
             now = next;
         }
         assert_eq!(pauses, [30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]);
-        assert!(!domain.is_given_up(now));
-        assert!(domain.is_given_up(now.plus(Duration::from_secs(7 * 24 * 60 * 60))));
+        assert!(!domain.has_timed_out(now));
+        assert!(domain.has_timed_out(now.plus(Duration::from_secs(7 * 24 * 60 * 60))));
     }
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::opt_count;
 use crate::kernel::{
-    DeploymentId, IllegalMove, JobId, Line, Machine, PlatformId, TextError, Timestamp, UnixSeconds,
-    record, state_machine, text, text_enum, update_command,
+    DeploymentId, IllegalTransition, JobId, Line, Machine, PlatformId, TextError, Timestamp,
+    UnixSeconds, record, state_machine, text, text_enum, update_command,
 };
 
 /// The regular expression that the name of a branch matches.
@@ -73,19 +73,19 @@ pub struct Deployment {
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_count()"))]
     pub total_bytes: Option<i64>,
     /// When the work on the deployment began, in Unix seconds. `null` while it is queued.
-    #[serde(serialize_with = "UnixSeconds::show_optional")]
+    #[serde(serialize_with = "UnixSeconds::serialize_optional_seconds")]
     #[schemars(with = "Option<UnixSeconds>")]
     pub started_at: Option<Timestamp>,
     /// When the deployment ended, in Unix seconds. `null` until then.
-    #[serde(serialize_with = "UnixSeconds::show_optional")]
+    #[serde(serialize_with = "UnixSeconds::serialize_optional_seconds")]
     #[schemars(with = "Option<UnixSeconds>")]
     pub completed_at: Option<Timestamp>,
     /// When the deployment was requested, in Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
     /// When the record was last changed, in Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub updated_at: Timestamp,
     /// SHA-256 digest of the upload, in hexadecimal. `None` for a deployment that another program performs.
@@ -166,7 +166,7 @@ pub enum DeploymentQuery {
         /// The branch of the deployments.
         branch: Branch,
         /// The earliest last change of an included deployment without a job.
-        moved_since: Timestamp,
+        changed_since: Timestamp,
     },
     /// The deployments of a branch with the same content.
     WithContent {
@@ -176,7 +176,7 @@ pub enum DeploymentQuery {
         content_hash: String,
     },
     /// The deployments whose upload is stored: a job works on them, or they failed recently.
-    HoldingUploads {
+    WithStoredUpload {
         /// The earliest failure after which an upload is still stored.
         failed_since: Timestamp,
     },
@@ -311,7 +311,7 @@ impl Deployment {
         &self,
         change: &DeploymentChange,
         now: Timestamp,
-    ) -> Result<(Self, Option<DeploymentEvent>), IllegalMove> {
+    ) -> Result<(Self, Option<DeploymentEvent>), IllegalTransition> {
         let status = change.status.unwrap_or(self.status);
         let event = DeploymentEvent::between(self.status, status)?;
         let mut next = self.clone();
@@ -322,7 +322,7 @@ impl Deployment {
         }
         if self.status.is_terminal() {
             let in_flight = DeploymentStatus::IN_FLIGHT.iter().copied();
-            return Err(IllegalMove::new(self.status, in_flight));
+            return Err(IllegalTransition::new(self.status, in_flight));
         }
         if status != Queued {
             next.started_at = next.started_at.or(Some(now));
@@ -352,7 +352,7 @@ mod tests {
         }
     }
 
-    fn asked_for() -> Deployment {
+    fn queued_deployment() -> Deployment {
         let command = CreateDeployment {
             idempotency_key: Line::parse("k").unwrap(),
             user_id: Line::parse("ada").unwrap(),
@@ -383,7 +383,7 @@ mod tests {
         fn a_deployment_only_moves_forward_and_never_changes_after_its_end(
             wishes in prop::collection::vec((prop::option::of(prop::sample::select(DeploymentStatus::ALL)), prop::option::of("[a-z]{3}")), 1..30),
         ) {
-            let mut deployment = asked_for();
+            let mut deployment = queued_deployment();
             for (second, (status, url)) in wishes.into_iter().enumerate() {
                 let now = Timestamp::from_seconds(i64::try_from(second).unwrap() + 1);
                 let url = url.map_or(Patch::Keep, Patch::Set);

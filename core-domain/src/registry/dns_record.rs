@@ -8,8 +8,8 @@ use super::{Hostname, MissingRecord};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::few;
 use crate::kernel::{
-    DnsRecordId, Environment, IllegalMove, JobId, Line, Machine, PlatformId, ResourceId, StackId,
-    Timestamp, record, state_machine, text_enum,
+    DnsRecordId, Environment, IllegalTransition, JobId, Line, Machine, PlatformId, ResourceId,
+    StackId, Timestamp, record, state_machine, text_enum,
 };
 
 text_enum! {
@@ -187,7 +187,7 @@ impl DnsRecord {
     ///
     /// # Errors
     /// [`IllegalMove`] if the event is not allowed in the current status.
-    pub fn after(mut self, event: DnsRecordEvent) -> Result<Self, IllegalMove> {
+    pub fn after(mut self, event: DnsRecordEvent) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         self.proof_missing_since = None;
         match event {
@@ -205,7 +205,7 @@ impl DnsRecord {
     ///
     /// # Errors
     /// [`IllegalMove`] if the record is neither active nor pending.
-    pub fn lost(mut self, random: &str) -> Result<Self, IllegalMove> {
+    pub fn lost(mut self, random: &str) -> Result<Self, IllegalTransition> {
         self.is_vouched = false;
         self.proof = hostname::proof_text(random);
         let mut lost = self.after(DnsRecordEvent::Fail)?;
@@ -250,7 +250,7 @@ impl DnsRecord {
     /// Returns whether the proof has been missing for seven days, so that the record fails.
     #[must_use]
     pub fn is_given_up(&self, now: Timestamp) -> bool {
-        hostname::is_given_up(self.checked_since, now)
+        hostname::has_timed_out(self.checked_since, now)
     }
 
     /// Returns when the proof is looked up again. The pauses double from 30 seconds to one hour.

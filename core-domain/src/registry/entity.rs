@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
 use crate::kernel::{
-    Code, EntityId, Error, IllegalMove, Machine, Name, PlatformId, Slug, Timestamp, record,
+    Code, EntityId, Error, IllegalTransition, Machine, Name, PlatformId, Slug, Timestamp, record,
     state_machine, text_enum, update_command,
 };
 
@@ -233,7 +233,7 @@ impl Entity {
     ///
     /// # Errors
     /// [`IllegalMove`] if the event is not allowed in the current status.
-    pub fn after(mut self, event: EntityEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn after(mut self, event: EntityEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         if self.status == EntityStatus::Deleted {
             self.deleted_at = Some(now);

@@ -6,13 +6,13 @@ use sha2::{Digest, Sha256};
 
 use super::feature_worker_name;
 use crate::kernel::{
-    EntityId, Environment, FeatureActivationId, IllegalMove, JobId, JsonText, Line, Machine,
+    EntityId, Environment, FeatureActivationId, IllegalTransition, JobId, JsonText, Line, Machine,
     PlatformId, READABLE_LINE, READABLE_SEGMENT, Slug, StackId, TextError, Timestamp, hex, record,
     state_machine, text, text_enum,
 };
 
 /// Ids that would collide with path segments of the feature routes.
-const RESERVED: [&str; 2] = ["activate", "deactivate"];
+const RESERVED_IDS: [&str; 2] = ["activate", "deactivate"];
 
 text! {
     /// The id of a feature, which is also the name of its package. It has 1 to 100 characters on one line, and is not
@@ -24,7 +24,7 @@ text! {
 
 fn feature_id(text: &str) -> Result<String, TextError> {
     let line = Line::<1, 100>::parse(text)?;
-    if RESERVED.contains(&line.as_str()) {
+    if RESERVED_IDS.contains(&line.as_str()) {
         return Err(TextError::Malformed);
     }
     Ok(line.as_str().to_owned())
@@ -199,7 +199,11 @@ impl FeatureActivation {
     ///
     /// # Errors
     /// [`IllegalMove`] if the event is not allowed in the current status.
-    pub fn after(mut self, event: FeatureEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn apply_event(
+        mut self,
+        event: FeatureEvent,
+        now: Timestamp,
+    ) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         match self.status {
             FeatureStatus::Pending => {

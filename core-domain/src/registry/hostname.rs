@@ -94,8 +94,8 @@ pub(super) const MAX_NAME_LENGTH: usize = 253;
 const VERIFICATION_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Minimum and maximum pause between two look-ups.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(30);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
+const MIN_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(60 * 60);
 
 text_enum! {
     /// The type of a required DNS record.
@@ -143,12 +143,12 @@ pub(super) fn proof_record(hostname: &Hostname, proof: &str) -> MissingRecord {
 /// Returns the time of the next look-up. `since` is the time of the first look-up. The pause is the time since then
 /// plus 30 seconds, at most one hour. Pauses therefore double.
 pub(super) fn next_look_up(since: Timestamp, now: Timestamp) -> Timestamp {
-    now.plus((now.since(since) + SHORTEST_PAUSE).min(LONGEST_PAUSE))
+    now.plus((now.since(since) + MIN_PAUSE).min(MAX_PAUSE))
 }
 
 /// Returns whether DNS records have been missing for seven days, so that the verification fails. `since` is the time of
 /// the first look-up.
-pub(super) fn is_given_up(since: Option<Timestamp>, now: Timestamp) -> bool {
+pub(super) fn has_timed_out(since: Option<Timestamp>, now: Timestamp) -> bool {
     since.is_some_and(|since| now.since(since) >= VERIFICATION_TIMEOUT)
 }
 

@@ -19,7 +19,7 @@ mod resource_name;
 mod secret;
 mod workspace_stack;
 
-pub use build::{Build, BuildEnd, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
+pub use build::{Build, BuildOutcome, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
 pub use config::{
     ConfigDiff, ConfigKey, ConfigVersion, ConfigVersionNumber, ConfigVersionQuery, DiffVersions,
     MAX_FREE_FORM_BYTES, PlatformConfig, PlatformConfigQuery, RollBackConfig, SetConfig,
@@ -50,7 +50,7 @@ pub use onboarding::{
 };
 pub use platform::{
     AccountName, CreatePlatform, LifecycleQuery, LifecycleRecord, Platform, PlatformEvent,
-    PlatformOwner, PlatformQuery, PlatformRefusal, PlatformStatus, RESTORABLE_FOR, SettableStatus,
+    PlatformOwner, PlatformQuery, PlatformRefusal, PlatformStatus, RESTORE_PERIOD, SettableStatus,
     Tier, UpdatePlatform,
 };
 pub use resource::{
@@ -58,8 +58,8 @@ pub use resource::{
     ResourceType, UpdateResource,
 };
 pub use resource_name::{
-    AUTH, DEFAULT_RESOURCES, NameHolder, auth_worker_name, bears_platform, environment_in,
-    feature_worker_name, is_provider_name, name_holder, purpose_of, resource_name,
+    AUTH, DEFAULT_RESOURCES, NameOwner, auth_worker_name, environment_in, feature_worker_name,
+    is_name_of_platform, is_provider_name, name_holder, purpose_of, resource_name,
     stack_resource_name,
 };
 pub use secret::{

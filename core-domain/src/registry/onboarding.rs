@@ -118,7 +118,7 @@ impl Onboarding {
     /// Returns the id by which the caller knows the onboarding: the requested id if there is one, otherwise the
     /// assigned id.
     #[must_use]
-    pub fn shown_id(&self) -> &OnboardingId {
+    pub fn public_id(&self) -> &OnboardingId {
         self.requested_id.as_ref().unwrap_or(&self.id)
     }
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json;
 use crate::kernel::{
-    Code, Error, IllegalMove, LifecycleId, Line, Machine, Name, OrganizationId, PlatformId, Reason,
-    Slug, Timestamp, UserId, record, state_machine, text_enum, update_command,
+    Code, Error, IllegalTransition, LifecycleId, Line, Machine, Name, OrganizationId, PlatformId,
+    Reason, Slug, Timestamp, UserId, record, state_machine, text_enum, update_command,
 };
 
 text_enum! {
@@ -152,7 +152,7 @@ pub enum PlatformQuery {
     /// The platform with this id, unless it is deleted.
     WithId(PlatformId),
     /// The platforms of an organization, including deleted ones.
-    BelongingTo(OrganizationId),
+    OfIncludingDeleted(OrganizationId),
     /// The platform with this slug that is not deleted.
     WithSlug(Slug),
 }
@@ -247,7 +247,7 @@ state_machine! {
 }
 
 /// The time after a deletion during which a platform can be restored.
-pub const RESTORABLE_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub const RESTORE_PERIOD: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 impl SettableStatus {
     /// Returns the status and the event that sets it.
@@ -265,7 +265,7 @@ impl SettableStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlatformRefusal {
     /// The event is not allowed in the current status.
-    Status(IllegalMove),
+    Status(IllegalTransition),
     /// The platform is being removed permanently.
     Purging,
     /// The platform was deleted more than 30 days ago.
@@ -303,18 +303,18 @@ impl Platform {
             return Err(PlatformRefusal::Purging);
         }
         let status = event.next(self.status).map_err(PlatformRefusal::Status)?;
-        let too_late = |deleted: Timestamp| now.since(deleted) > RESTORABLE_FOR;
+        let too_late = |deleted: Timestamp| now.since(deleted) > RESTORE_PERIOD;
         if event == PlatformEvent::Restore && self.deleted_at.is_some_and(too_late) {
             return Err(PlatformRefusal::TooLate);
         }
         self.status = status;
         self.purging = event == PlatformEvent::HardDelete;
-        self.mark(reason.cloned(), now);
+        self.update_dates_and_reasons(reason.cloned(), now);
         Ok(self)
     }
 
     /// Updates dates and reasons to match the new status.
-    fn mark(&mut self, reason: Option<Reason>, now: Timestamp) {
+    fn update_dates_and_reasons(&mut self, reason: Option<Reason>, now: Timestamp) {
         if self.status != Deleted {
             self.deleted_at = None;
         }
@@ -404,7 +404,7 @@ mod tests {
         let deleted = created(start)
             .after(PlatformEvent::Delete, None, start)
             .unwrap();
-        let last = start.plus(RESTORABLE_FOR);
+        let last = start.plus(RESTORE_PERIOD);
         let restore = |at| deleted.clone().after(PlatformEvent::Restore, None, at);
         assert_eq!(restore(last).unwrap().status, Active);
         let late = restore(last.plus(Duration::from_millis(1)));
@@ -428,10 +428,10 @@ mod tests {
             for (event, days) in events {
                 now = now.plus(Duration::from_secs(days * 86_400));
                 let reason = Reason::parse("because").unwrap();
-                let row = event.of_event();
+                let row = event.transition();
                 let outcome = platform.clone().after(event, Some(&reason), now);
                 let late = event == PlatformEvent::Restore
-                    && platform.deleted_at.is_some_and(|at| now.since(at) > RESTORABLE_FOR);
+                    && platform.deleted_at.is_some_and(|at| now.since(at) > RESTORE_PERIOD);
                 let possible = !platform.purging && row.from.contains(&platform.status) && !late;
                 prop_assert_eq!(outcome.is_ok(), possible);
                 let Ok(next) = outcome else { continue };

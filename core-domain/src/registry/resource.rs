@@ -7,9 +7,9 @@ use super::{AccountName, MAX_FREE_FORM_BYTES, Platform};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json_text;
 use crate::kernel::{
-    BoundedJson, EntityId, Environment, FeatureActivationId, IllegalMove, JobId, JsonText, Line,
-    Machine, Patch, PlatformId, ResourceId, StackId, Timestamp, record, state_machine, text_enum,
-    update_command,
+    BoundedJson, EntityId, Environment, FeatureActivationId, IllegalTransition, JobId, JsonText,
+    Line, Machine, Patch, PlatformId, ResourceId, StackId, Timestamp, record, state_machine,
+    text_enum, update_command,
 };
 
 text_enum! {
@@ -272,7 +272,10 @@ impl ResourceEvent {
     ///
     /// # Errors
     /// [`IllegalMove`] with the statuses from which the requested one can be reached.
-    pub fn said(from: ResourceStatus, to: ResourceStatus) -> Result<Option<Self>, IllegalMove> {
+    pub fn between_for_caller(
+        from: ResourceStatus,
+        to: ResourceStatus,
+    ) -> Result<Option<Self>, IllegalTransition> {
         if from != to && to == ResourceStatus::Failed {
             return Self::Fail.next(from).map(|_| Some(Self::Fail));
         }
@@ -285,7 +288,11 @@ impl Resource {
     ///
     /// # Errors
     /// [`IllegalMove`] if the event is not allowed in the current status.
-    pub fn after(mut self, event: ResourceEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn after(
+        mut self,
+        event: ResourceEvent,
+        now: Timestamp,
+    ) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         if self.status == ResourceStatus::Deleted {
             self.deleted_at = Some(now);
@@ -297,7 +304,7 @@ impl Resource {
     ///
     /// # Errors
     /// [`IllegalMove`] if the resource is deleted.
-    pub fn observed(self, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn mark_present(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         match self.status {
             ResourceStatus::Active => Ok(self),
             ResourceStatus::Provisioning => self.after(ResourceEvent::Activate, now),
@@ -312,7 +319,7 @@ impl Resource {
     ///
     /// # Errors
     /// [`IllegalMove`] if the resource is active or deleted.
-    pub fn begun(self, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn begin_provisioning(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         match self.status {
             ResourceStatus::Provisioning => Ok(self),
             _ => self.after(ResourceEvent::Provision, now),
@@ -323,10 +330,12 @@ impl Resource {
     ///
     /// # Errors
     /// [`IllegalMove`] if the resource is active or deleted.
-    pub fn not_made(self, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn fail_provisioning(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         match self.status {
             ResourceStatus::Failed => Ok(self),
-            _ => self.begun(now)?.after(ResourceEvent::Fail, now),
+            _ => self
+                .begin_provisioning(now)?
+                .after(ResourceEvent::Fail, now),
         }
     }
 }

@@ -16,7 +16,7 @@ pub const DEFAULT_RESOURCES: [(ResourceType, &str); 6] = [
 ];
 
 /// Maximum number of characters of the slug in a name.
-const SLUG_PART: usize = 24;
+const MAX_SLUG_CHARS: usize = 24;
 
 /// Maximum number of characters of the slug, and of the object's own name, in the name of a stack's object.
 const STACK_SLUG_PART: usize = 16;
@@ -59,7 +59,7 @@ pub fn auth_worker_name(platform: &PlatformId, slug: &Slug, environment: Environ
 
 fn name_for(platform: &PlatformId, slug: &Slug, environment: Environment, purpose: &str) -> String {
     let digest = digest_of(platform);
-    let slug = spelled(slug.as_str(), SLUG_PART);
+    let slug = to_name_part(slug.as_str(), MAX_SLUG_CHARS);
     format!("{slug}-{digest}-{environment}-{purpose}")
 }
 
@@ -71,14 +71,14 @@ fn digest_of(platform: &PlatformId) -> String {
 /// Returns whether a name was derived for this platform. An object with such a name belongs to the platform, where a
 /// provider does not store the owner. Callers cannot choose the digits of a platform.
 #[must_use]
-pub fn bears_platform(name: &str, platform: &PlatformId) -> bool {
+pub fn is_name_of_platform(name: &str, platform: &PlatformId) -> bool {
     let digest = digest_of(platform);
     is_provider_name(name) && name.split('-').skip(1).any(|part| part == digest)
 }
 
 /// The owner for which the name of an object at the provider was derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameHolder {
+pub enum NameOwner {
     /// The platform: one of [`DEFAULT_RESOURCES`] in an environment, or the auth worker.
     Platform,
     /// A workspace stack of the platform.
@@ -94,21 +94,21 @@ pub enum NameHolder {
 ///
 /// Only the last digits before an environment count. A slug that imitates the name of another platform has no effect.
 #[must_use]
-pub fn name_holder(name: &str, platform: &PlatformId) -> Option<NameHolder> {
+pub fn name_holder(name: &str, platform: &PlatformId) -> Option<NameOwner> {
     let (digits, purpose) = match derived(name)? {
-        Derived::Feature { .. } => return Some(NameHolder::Feature),
-        Derived::Platform {
+        DerivedName::Feature { .. } => return Some(NameOwner::Feature),
+        DerivedName::Platform {
             digits, purpose, ..
         } => (digits, purpose),
     };
     if digits != digest_of(platform) {
-        return Some(NameHolder::OtherPlatform);
+        return Some(NameOwner::OtherPlatform);
     }
     let is_own = purpose == AUTH || DEFAULT_RESOURCES.iter().any(|(_, p)| *p == purpose);
     Some(if is_own {
-        NameHolder::Platform
+        NameOwner::Platform
     } else {
-        NameHolder::Stack
+        NameOwner::Stack
     })
 }
 
@@ -116,14 +116,14 @@ pub fn name_holder(name: &str, platform: &PlatformId) -> Option<NameHolder> {
 #[must_use]
 pub fn environment_in(name: &str) -> Option<Environment> {
     match derived(name)? {
-        Derived::Feature { environment } | Derived::Platform { environment, .. } => {
+        DerivedName::Feature { environment } | DerivedName::Platform { environment, .. } => {
             Some(environment)
         }
     }
 }
 
 /// The parts of a name that a job derived for an object at the provider.
-enum Derived<'n> {
+enum DerivedName<'n> {
     Platform {
         digits: &'n str,
         environment: Environment,
@@ -136,7 +136,7 @@ enum Derived<'n> {
     },
 }
 
-fn derived(name: &str) -> Option<Derived<'_>> {
+fn derived(name: &str) -> Option<DerivedName<'_>> {
     let dashes: Vec<usize> = name.match_indices('-').map(|(at, _)| at).collect();
     let part = |at: usize| {
         let end = dashes.get(at + 1).copied().unwrap_or(name.len());
@@ -154,14 +154,14 @@ fn derived(name: &str) -> Option<Derived<'_>> {
         let rest = dashes.get(at + 1).map(|dash| &name[dash + 1..]);
         match rest {
             Some(purpose) if is_digest(digits, PLATFORM_DIGITS) && !purpose.is_empty() => {
-                return Some(Derived::Platform {
+                return Some(DerivedName::Platform {
                     digits,
                     environment,
                     purpose,
                 });
             }
             None if is_digest(digits, FEATURE_DIGITS) => {
-                return Some(Derived::Feature { environment });
+                return Some(DerivedName::Feature { environment });
             }
             _ => {}
         }
@@ -187,7 +187,7 @@ pub fn feature_worker_name(
 ) -> String {
     // None of the three contains a line break.
     let digest = Sha256::digest(format!("{platform}\n{entity}\n{feature}"));
-    let slug = spelled(slug.as_str(), SLUG_PART);
+    let slug = to_name_part(slug.as_str(), MAX_SLUG_CHARS);
     let digest = hex(&digest[..FEATURE_DIGITS / 2]);
     format!("{slug}-{digest}-{environment}")
 }
@@ -206,15 +206,15 @@ pub fn stack_resource_name(
     stack: &StackId,
     (name, key): (&str, &str),
 ) -> String {
-    let slug = spelled(slug.as_str(), STACK_SLUG_PART);
-    let (digest, name) = (digest_of(platform), spelled(name, STACK_NAME_PART));
+    let slug = to_name_part(slug.as_str(), STACK_SLUG_PART);
+    let (digest, name) = (digest_of(platform), to_name_part(name, STACK_NAME_PART));
     let of_stack = hex(&Sha256::digest(format!("{stack}\n{key}"))[..8]);
     format!("{slug}-{digest}-{environment}-{name}-{of_stack}")
 }
 
 /// Returns the text in a form that fits into a name. It starts with a letter, has no two dashes in a row and none at
 /// the end, and has at most `length` characters.
-fn spelled(text: &str, length: usize) -> String {
+fn to_name_part(text: &str, length: usize) -> String {
     let mut spelled = String::new();
     if !text.starts_with(|c: char| c.is_ascii_lowercase()) {
         spelled.push('p');
@@ -325,7 +325,7 @@ mod tests {
             let (platform, slug) = (PlatformId::parse("p1").unwrap(), Slug::parse(&slug).unwrap());
             let of = |stack, key| stack_resource_name(&platform, &slug, environment, &StackId::parse(stack).unwrap(), (&name, key));
             let names = [of("s1", "a"), of("s1", "b"), of("s2", "a")];
-            prop_assert!(names.iter().all(|name| is_provider_name(name) && bears_platform(name, &platform)), "{:?}", names);
+            prop_assert!(names.iter().all(|name| is_provider_name(name) && is_name_of_platform(name, &platform)), "{:?}", names);
             prop_assert!(names[0] != names[1] && names[0] != names[2]);
         }
 
@@ -339,15 +339,15 @@ mod tests {
             let (entity, feature) = (EntityId::parse("e1").unwrap(), FeatureId::parse(&name).unwrap());
             let of_stack = stack_resource_name(&own, &slug, environment, &StackId::parse("s1").unwrap(), (&name, "key"));
             for (derived, holder) in [
-                (resource_name(&own, &slug, environment, resource_type.0), NameHolder::Platform),
-                (auth_worker_name(&own, &slug, environment), NameHolder::Platform),
-                (of_stack, NameHolder::Stack),
+                (resource_name(&own, &slug, environment, resource_type.0), NameOwner::Platform),
+                (auth_worker_name(&own, &slug, environment), NameOwner::Platform),
+                (of_stack, NameOwner::Stack),
             ] {
                 prop_assert_eq!(name_holder(&derived, &own), Some(holder), "{}", derived);
-                prop_assert_eq!(name_holder(&derived, &other), Some(NameHolder::OtherPlatform), "{}", derived);
+                prop_assert_eq!(name_holder(&derived, &other), Some(NameOwner::OtherPlatform), "{}", derived);
             }
             let of_feature = feature_worker_name(&own, &slug, &entity, &feature, environment);
-            prop_assert_eq!(name_holder(&of_feature, &own), Some(NameHolder::Feature), "{}", of_feature);
+            prop_assert_eq!(name_holder(&of_feature, &own), Some(NameOwner::Feature), "{}", of_feature);
         }
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::{
-    EntityId, Environment, IllegalMove, JobId, Line, Machine, Name, PlatformId, StackId,
+    EntityId, Environment, IllegalTransition, JobId, Line, Machine, Name, PlatformId, StackId,
     TemplateId, Timestamp, VersionId, record, state_machine, text_enum,
 };
 
@@ -91,7 +91,7 @@ impl WorkspaceStack {
 
     /// Creates a pending stack of the platform, which a job activates.
     #[must_use]
-    pub fn activated(
+    pub fn create_pending(
         id: StackId,
         platform_id: &PlatformId,
         (tenant_id, name): (EntityId, Name),
@@ -117,7 +117,7 @@ impl WorkspaceStack {
     ///
     /// # Errors
     /// [`IllegalMove`] if the event is not allowed in the current status.
-    pub fn after(mut self, event: WorkspaceStackEvent) -> Result<Self, IllegalMove> {
+    pub fn after(mut self, event: WorkspaceStackEvent) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         if event == WorkspaceStackEvent::End {
             self.provision_job_id = None;
@@ -127,7 +127,7 @@ impl WorkspaceStack {
 
     /// Returns whether apps can be created in the stack: it is pending or active.
     #[must_use]
-    pub const fn takes_apps(&self) -> bool {
+    pub const fn accepts_apps(&self) -> bool {
         matches!(
             self.status,
             WorkspaceStackStatus::Pending | WorkspaceStackStatus::Active

@@ -99,7 +99,7 @@ pub struct AuditQuery {
     pub order: AuditOrder,
     /// `true` to skip entries that cannot be decoded, so that readers still receive the others. A verification of the
     /// log reports such entries.
-    pub leaves_out_damaged: bool,
+    pub skip_damaged: bool,
 }
 
 /// The order of audit entries.
@@ -114,7 +114,7 @@ pub enum AuditOrder {
 
 /// Returns the first segment of an action: the type of the affected record.
 #[must_use]
-pub fn segment_of(action: &str) -> &str {
+pub fn first_segment(action: &str) -> &str {
     action.split('.').next().unwrap_or(action)
 }
 
@@ -148,7 +148,7 @@ impl From<PlatformAuditFilter> for AuditQuery {
         Self {
             action: filter.action.map(|action| action.to_string()),
             entity: filter.entity.map(|entity| entity.to_string()),
-            leaves_out_damaged: true,
+            skip_damaged: true,
             ..Self::default()
         }
     }
@@ -162,7 +162,7 @@ impl From<AuditFilter> for AuditQuery {
             event_type: filter.event_type.map(|event| event.to_string()),
             from: filter.from,
             to: filter.to,
-            leaves_out_damaged: true,
+            skip_damaged: true,
             ..Self::default()
         }
     }

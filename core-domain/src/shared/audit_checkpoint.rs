@@ -19,10 +19,10 @@ use crate::kernel::{
 use super::{AuditChain, AuditHead};
 
 /// Maximum number of entries of a chain between two checkpoints.
-pub const CHECKPOINT_EVERY: i64 = 1_000;
+pub const MAX_UNCHECKED_ENTRIES: i64 = 1_000;
 
 /// Maximum time until an entry is covered by a checkpoint.
-pub const CHECKPOINT_AFTER: std::time::Duration = std::time::Duration::from_secs(60 * 60);
+pub const MAX_UNCHECKED_TIME: std::time::Duration = std::time::Duration::from_secs(60 * 60);
 
 /// The `typ` in the header of a checkpoint's signature.
 const TYPE: &str = "core-audit-checkpoint+jwt";
@@ -129,7 +129,7 @@ impl AuditCheckpoint {
             signed_at: now,
             jws: String::new(),
         };
-        checkpoint.signed(key, None)
+        checkpoint.with_signature(key, None)
     }
 
     /// Creates a signed checkpoint of the feed at a position.
@@ -150,13 +150,17 @@ impl AuditCheckpoint {
             signed_at: now,
             jws: String::new(),
         };
-        checkpoint.signed(key, Some(statement))
+        checkpoint.with_signature(key, Some(statement))
     }
 
-    fn signed(mut self, key: &Ed25519Private, statement: Option<InstallationStatement>) -> Self {
+    fn with_signature(
+        mut self,
+        key: &Ed25519Private,
+        statement: Option<InstallationStatement>,
+    ) -> Self {
         // A struct of texts and numbers can always be encoded as JSON.
         let claims = serde_json::to_vec(&self.claims(statement)).unwrap_or_default();
-        self.jws = key.signed(TYPE, &key.public().thumbprint(), &claims);
+        self.jws = key.sign(TYPE, &key.public().thumbprint(), &claims);
         self
     }
 

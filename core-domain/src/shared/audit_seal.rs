@@ -185,7 +185,7 @@ impl AuditHead {
     ) -> AuditSeal {
         let hash = link_hash(&self.hash, entry);
         let previous_hash = std::mem::replace(&mut self.hash, hash);
-        self.grow(entry);
+        self.count_link(entry);
         self.unchecked_since.get_or_insert(now);
         AuditSeal {
             entry_id: id.clone(),
@@ -200,13 +200,13 @@ impl AuditHead {
     }
 
     /// Updates the counters for one more link.
-    pub fn grow(&mut self, entry: Option<&AuditEntry>) {
+    pub fn count_link(&mut self, entry: Option<&AuditEntry>) {
         self.seq += 1;
         self.changes += i64::from(entry.is_some_and(|entry| entry.stream == AuditStream::Changes));
     }
 
     /// Records that a checkpoint of the current end of the chain was created.
-    pub const fn checked(&mut self) {
+    pub const fn mark_checkpointed(&mut self) {
         self.checkpoint_seq = self.seq;
         self.unchecked_since = None;
     }

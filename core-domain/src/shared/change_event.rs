@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AuditEntry, segment_of};
+use super::{AuditEntry, first_segment};
 use crate::kernel::{JsonText, PlatformId, Timestamp};
 
 /// A change event of the feed `GET /api/v1/events` and of webhooks. It is a sealed audit entry of a change, without
@@ -57,6 +57,6 @@ impl ChangeEvent {
     /// `platform.suspended`).
     #[must_use]
     pub fn is_of_type(&self, wanted: &str) -> bool {
-        self.event_type == wanted || segment_of(&self.event_type) == wanted
+        self.event_type == wanted || first_segment(&self.event_type) == wanted
     }
 }

@@ -7,12 +7,12 @@ use crate::kernel::strategy::{count, few};
 use crate::kernel::{Timestamp, record};
 
 /// Time after which a stored response expires.
-pub const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+pub const RESPONSE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The stored response to a request with an `Idempotency-Key`.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
-pub struct IdempotencyKey {
+pub struct StoredResponse {
     /// Hash of the caller (type and id), the service and the client's key.
     #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[0-9a-f]{64}"))]
     pub id: String,
@@ -35,7 +35,7 @@ pub struct IdempotencyKey {
 }
 
 record! {
-    IdempotencyKey as "idempotency key" by id, asked IdempotencyQuery;
+    StoredResponse as "idempotency key" by id, asked IdempotencyQuery;
 }
 
 /// Queries for idempotency keys.

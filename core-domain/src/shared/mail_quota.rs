@@ -97,7 +97,7 @@ impl MailQuota {
     ///
     /// # Errors
     /// If limits would be exceeded, the one with the longest wait.
-    pub fn take(&self, rates: &[MailRate], now: Timestamp) -> Result<Self, ExceededRate> {
+    pub fn add_mail(&self, rates: &[MailRate], now: Timestamp) -> Result<Self, ExceededRate> {
         let exceeded = rates.iter().filter_map(|rate| {
             let retry_after = self.wait(*rate, now)?;
             Some(ExceededRate {
@@ -165,7 +165,7 @@ mod tests {
                     u32::try_from(counted.count()).unwrap() < rate.max
                 };
                 let is_allowed = rates.into_iter().all(within);
-                match quota.take(&rates, now) {
+                match quota.add_mail(&rates, now) {
                     Ok(next) => {
                         prop_assert!(is_allowed);
                         sent.push(now);
@@ -176,7 +176,7 @@ mod tests {
                         prop_assert!(!is_allowed && wait > Duration::ZERO);
                         prop_assert!(rates.contains(&rate) && !within(rate));
                         if per_hour > 0 && per_day > 0 {
-                            prop_assert!(quota.take(&rates, now.plus(wait)).is_ok());
+                            prop_assert!(quota.add_mail(&rates, now.plus(wait)).is_ok());
                         }
                     }
                 }
@@ -188,19 +188,19 @@ mod tests {
     fn pause_starts_at_the_last_mail_and_a_zero_pause_allows_everything() {
         let pause = [MailRate::pause(Duration::from_secs(300))];
         let quota = MailQuota::new("id".to_owned(), START);
-        let quota = quota.take(&pause, START).unwrap();
+        let quota = quota.add_mail(&pause, START).unwrap();
         let later = START.plus(Duration::from_secs(100));
-        let exceeded = quota.take(&pause, later).unwrap_err();
+        let exceeded = quota.add_mail(&pause, later).unwrap_err();
         assert_eq!(exceeded.retry_after, Duration::from_secs(200));
         assert_eq!(exceeded.rate, pause[0]);
         assert!(
             quota
-                .take(&pause, START.plus(Duration::from_secs(300)))
+                .add_mail(&pause, START.plus(Duration::from_secs(300)))
                 .is_ok()
         );
         assert!(
             quota
-                .take(&[MailRate::pause(Duration::ZERO)], later)
+                .add_mail(&[MailRate::pause(Duration::ZERO)], later)
                 .is_ok()
         );
     }

@@ -22,7 +22,7 @@ const MAX_ITEMS: usize = 50;
 const MAX_ISSUES: usize = 50;
 
 /// Maximum length of the name of a binding or variable, in characters.
-const MAX_IDENTIFIER: usize = 64;
+const MAX_IDENTIFIER_CHARS: usize = 64;
 
 /// Maximum length of a module path, maximum number of variables, and maximum size of a variable in bytes. Every
 /// provider accepts these values.
@@ -141,9 +141,9 @@ impl StackDefinition {
         };
         let mut issues = Vec::new();
         let definition = Self {
-            resources: items(object, "resources", &mut issues),
-            features: items(object, "features", &mut issues),
-            apps: items(object, "apps", &mut issues),
+            resources: parse_items(object, "resources", &mut issues),
+            features: parse_items(object, "features", &mut issues),
+            apps: parse_items(object, "apps", &mut issues),
         };
         if issues.is_empty() {
             issues = issues_of(&definition);
@@ -157,7 +157,7 @@ impl StackDefinition {
 }
 
 /// Parses the items of a list. Items that cannot be parsed are omitted and reported as issues.
-fn items<T: DeserializeOwned>(
+fn parse_items<T: DeserializeOwned>(
     object: &Map<String, Value>,
     key: &str,
     issues: &mut Vec<Issue>,
@@ -200,7 +200,7 @@ impl StackDefinition {
         };
         let stores = of_kind(ResourceType::is_store).map(|store| self.part(store));
         let databases = self
-            .all_of_apps()
+            .all_app_parts()
             .filter(|part| part.id.resource_type.is_store());
         let (mut workers, in_circles) = in_order(&self.workers());
         workers.extend(in_circles);
@@ -213,13 +213,13 @@ impl StackDefinition {
     /// Returns the workers and pages of apps, in the order of their creation.
     #[must_use]
     pub fn parts_of_apps(&self) -> Vec<StackPart> {
-        let parts = self.all_of_apps();
+        let parts = self.all_app_parts();
         parts
             .filter(|part| !part.id.resource_type.is_store())
             .collect()
     }
 
-    fn all_of_apps(&self) -> impl Iterator<Item = StackPart> {
+    fn all_app_parts(&self) -> impl Iterator<Item = StackPart> {
         let apps = self.apps.iter();
         apps.flat_map(|app| parts_of_app(&app.name, app.app_type, app.with_database))
     }
@@ -310,7 +310,7 @@ fn issues_of(definition: &StackDefinition) -> Vec<Issue> {
         }
     }
     if issues.is_empty() {
-        check_circles(definition, &mut issues);
+        check_cycles(definition, &mut issues);
     }
     issues
 }
@@ -455,7 +455,7 @@ fn check_identifiers(
 fn is_identifier(name: &str) -> bool {
     let good = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.len() <= MAX_IDENTIFIER
+        && name.len() <= MAX_IDENTIFIER_CHARS
         && name.bytes().all(good)
 }
 
@@ -492,7 +492,7 @@ fn target(
     Some((database.id.resource_type, None))
 }
 
-fn check_circles(definition: &StackDefinition, issues: &mut Vec<Issue>) {
+fn check_cycles(definition: &StackDefinition, issues: &mut Vec<Issue>) {
     let workers = definition.workers();
     let (_, in_circles) = in_order(&workers);
     for (at, resource) in definition.resources.iter().enumerate() {

@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    fn made_of(app_type: AppType, with_database: bool) -> Vec<String> {
+    fn describe_parts(app_type: AppType, with_database: bool) -> Vec<String> {
         let app = AppName::parse("shop").unwrap();
         let told = |part: StackPart| {
             let bindings = part.bindings.iter();
@@ -189,12 +189,15 @@ mod tests {
     #[test]
     fn an_app_is_a_site_or_a_service_or_both_and_the_database_is_bound_to_one_of_them() {
         use AppType::{App, Fullstack, Service};
-        assert_eq!(made_of(App, false), ["pages:shop"]);
-        assert_eq!(made_of(App, true), ["d1:shop-db", "pages:shop DB=shop-db"]);
-        assert_eq!(made_of(Service, false), ["worker:shop-svc"]);
+        assert_eq!(describe_parts(App, false), ["pages:shop"]);
+        assert_eq!(
+            describe_parts(App, true),
+            ["d1:shop-db", "pages:shop DB=shop-db"]
+        );
+        assert_eq!(describe_parts(Service, false), ["worker:shop-svc"]);
         let service = "worker:shop-svc DB=shop-db";
-        assert_eq!(made_of(Service, true), ["d1:shop-db", service]);
+        assert_eq!(describe_parts(Service, true), ["d1:shop-db", service]);
         let all = ["d1:shop-db", service, "pages:shop API=shop-svc"];
-        assert_eq!(made_of(Fullstack, true), all);
+        assert_eq!(describe_parts(Fullstack, true), all);
     }
 }

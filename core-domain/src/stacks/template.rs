@@ -67,11 +67,11 @@ pub struct StackTemplate {
     /// The status of the template.
     pub status: TemplateStatus,
     /// When the template was created, in Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
     /// When the template was last changed, in Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub updated_at: Timestamp,
 }

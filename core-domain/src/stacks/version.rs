@@ -55,11 +55,11 @@ pub struct StackVersion {
     /// The status of the version.
     pub status: VersionStatus,
     /// When the version was published, in Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub published_at: Timestamp,
     /// When the record was created, in Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::port::{
     CreateResource, HostnameState, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
-    Provisioned, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
+    ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
     SiteDeployment, SiteState, SiteUpload,
 };
 use crate::registry::{ResourceType, SslStatus};
@@ -31,7 +31,7 @@ struct State {
     deployments: Vec<(String, String)>,
     /// The state of all deployments; `None` if the provider has lost them.
     sites: Option<SiteState>,
-    /// Whether every change fails.
+    /// If `true`, every change fails.
     refuses: bool,
 }
 
@@ -73,12 +73,12 @@ impl MemoryInfrastructure {
 
     /// Makes every creation, removal and deployment fail from now on if `refuses` is `true`, or succeed again if it is
     /// `false`.
-    pub fn refuse(&self, refuses: bool) {
+    pub fn set_failing(&self, refuses: bool) {
         self.state().refuses = refuses;
     }
 
     /// Sets the state of all deployed sites; `None` if the provider does not know them.
-    pub fn sites_are(&self, state: Option<SiteState>) {
+    pub fn set_site_state(&self, state: Option<SiteState>) {
         self.state().sites = state;
     }
 
@@ -89,7 +89,7 @@ impl MemoryInfrastructure {
     }
 
     /// Sets the state of all hostnames of customers.
-    pub fn hostnames_are(&self, state: HostnameState) {
+    pub fn set_hostname_state(&self, state: HostnameState) {
         self.state().hostname_state = state;
     }
 
@@ -106,8 +106,8 @@ impl MemoryInfrastructure {
     }
 }
 
-fn provisioned(name: &str, owner: &str) -> Provisioned {
-    Provisioned {
+fn provisioned(name: &str, owner: &str) -> ProviderObject {
+    ProviderObject {
         id: format!("id-of-{name}"),
         url: Some(format!("http://{name}.test")),
         owner: Some(owner.to_owned()),
@@ -144,13 +144,16 @@ fn deployed(project: &str, key: &str) -> SiteDeployment {
 
 #[async_trait]
 impl Infrastructure for MemoryInfrastructure {
-    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+    async fn observe(
+        &self,
+        resource: &ResourceRef,
+    ) -> Result<Option<ProviderObject>, ProviderError> {
         let state = self.state();
         let known = state.objects.get(&resource.name);
         Ok(known.map(|object| provisioned(&resource.name, &object.owner)))
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
         let mut state = self.change()?;
         let name = request.resource.name.clone();
         let object = state.objects.entry(name.clone());
@@ -179,7 +182,7 @@ impl Infrastructure for MemoryInfrastructure {
         }
     }
 
-    async fn owned(
+    async fn list_owned(
         &self,
         owner: &str,
         resource_type: ResourceType,
@@ -222,7 +225,7 @@ impl Infrastructure for MemoryInfrastructure {
         Ok(object.map_or_else(Vec::new, |object| object.secrets.iter().cloned().collect()))
     }
 
-    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+    async fn get_route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
         let state = self.state();
         let target = state.routes.get(hostname);
         Ok(target.map(|target| route(hostname, target)))
@@ -264,7 +267,7 @@ impl Infrastructure for MemoryInfrastructure {
         }
     }
 
-    async fn served_hostname(
+    async fn get_served_hostname(
         &self,
         hostname: &str,
         owner: &str,

@@ -16,7 +16,7 @@ pub mod strategies {
     //! Strategies for proptest (feature `proptest`). Every record and every validated value implements `Arbitrary`:
     //! `any::<Entity>()`. For a command use [`from_schema`].
 
-    pub use crate::kernel::strategy::{from_schema, json, json_of, some};
+    pub use crate::kernel::strategy::{fixed_sample, from_schema, json, json_of};
 }
 
 pub use authenticator::totp_secret_of;

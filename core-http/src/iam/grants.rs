@@ -3,8 +3,8 @@
 use core_domain::access::{MembershipScope, OrganizationRef, Requirement, authorize_grant};
 use core_domain::iam::{Decision, GrantPermission};
 use core_domain::kernel::{
-    Code, Context, Error, Grant, GrantId, Issue, ListQuery, OrganizationId, PermissionPattern,
-    Result, Timestamp, UnixSeconds, UserId, grant,
+    Code, Context, Error, GrantId, Issue, ListQuery, OrganizationId, PermissionPattern,
+    PermissionType, Result, Timestamp, UnixSeconds, UserId, grant,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::permission_grant::{self as grants, MemberGrant};
@@ -79,7 +79,9 @@ impl<Q> OnOrganization for Input<(), Q, GrantPermission> {
     }
 }
 
-impl<G: Grant, Q: Sync, B: Sync> OpenScope<Input<(GrantId,), Q, B>> for MembershipScope<G> {
+impl<G: PermissionType, Q: Sync, B: Sync> OpenScope<Input<(GrantId,), Q, B>>
+    for MembershipScope<G>
+{
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(

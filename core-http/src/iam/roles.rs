@@ -84,7 +84,7 @@ impl RoleView {
             built_in: Role::BUILT_IN.contains(&role.role),
             role: role.role,
             permissions: role.permissions,
-            mapped: role.mapped,
+            mapped: role.is_mapped,
         }
     }
 }

@@ -76,13 +76,13 @@ fn waits(queued: Moments, started: &Moments) -> Vec<f64> {
 struct WakeWorker(WorkerWake);
 
 impl CommitListener for WakeWorker {
-    fn committed(&self, effects: &Effects) {
+    fn on_committed(&self, effects: &Effects) {
         if has_job(effects) {
             self.0.wake();
         }
     }
 
-    fn committing(&self, effects: &Effects) {
+    fn on_committing(&self, effects: &Effects) {
         if has_job(effects) {
             self.0.wake_before_commit();
         }

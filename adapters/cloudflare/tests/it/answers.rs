@@ -239,7 +239,7 @@ fn account_check_names_the_invalid_setting_and_hides_the_token() {
     let good = || CloudflareAccount {
         token: Secret::new("t0ken"),
         account_id: "023e105f4ecef8ad9ca31a8372d0c353".to_owned(),
-        base_url: core_cloudflare::API.to_owned(),
+        base_url: core_cloudflare::API_BASE_URL.to_owned(),
     };
     good().check().unwrap();
     assert!(!format!("{:?}", good()).contains("t0ken"));

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::RatePolicy;
 use crate::gateway::address::client_network;
-use crate::gateway::path::normal_path;
+use crate::gateway::path::normalize_path;
 
 /// The subject for which the requests of a client are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl RateKey {
             RateSubject::Everything => digest.update([0]),
             RateSubject::Path(path) => {
                 digest.update([1]);
-                digest.update(normal_path(path));
+                digest.update(normalize_path(path));
             }
             RateSubject::Endpoint { service, endpoint } => {
                 digest.update([2]);

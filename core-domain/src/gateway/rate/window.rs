@@ -14,7 +14,7 @@ use crate::kernel::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Whether the request is allowed.
-    pub allowed: bool,
+    pub is_allowed: bool,
     /// Number of further requests that the window allows.
     pub remaining: u32,
     /// The time until the window ends in whole seconds, rounded up. At least 1.
@@ -76,10 +76,10 @@ impl Windows {
     }
 
     /// Counts a request. A refused request is not counted and does not extend the window.
-    pub fn take(&mut self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
+    pub fn count(&mut self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
         let known = self.young.get(&key).copied();
         let known = known.or_else(|| self.old.remove(&key));
-        let mut window = current(known, policy, now);
+        let mut window = current_window(known, policy, now);
         let allowed = window.used < policy.quota();
         if allowed {
             window.used += 1;
@@ -93,7 +93,7 @@ impl Windows {
     #[must_use]
     pub fn peek(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
         let known = self.young.get(key).or_else(|| self.old.get(key)).copied();
-        let window = current(known, policy, now);
+        let window = current_window(known, policy, now);
         usage(&window, window.used < policy.quota(), policy, now)
     }
 
@@ -108,7 +108,7 @@ impl Windows {
     }
 
     /// Takes back a counted request. Returns whether the window of the key has not ended and had a counted request.
-    pub fn give_back(&mut self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
+    pub fn uncount(&mut self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
         let window = self.young.get_mut(key).or_else(|| self.old.get_mut(key));
         let open = |window: &&mut Window| now.since(window.began) < policy.window();
         let Some(window) = window.filter(open) else {
@@ -131,7 +131,7 @@ impl Windows {
 fn usage(window: &Window, allowed: bool, policy: &RatePolicy, now: Timestamp) -> Usage {
     let left = policy.window().saturating_sub(now.since(window.began));
     Usage {
-        allowed,
+        is_allowed: allowed,
         remaining: policy.quota().saturating_sub(window.used),
         reset_after: u64::try_from(left.as_millis().div_ceil(1_000))
             .unwrap_or(u64::MAX)
@@ -140,7 +140,7 @@ fn usage(window: &Window, allowed: bool, policy: &RatePolicy, now: Timestamp) ->
 }
 
 /// Returns the window that a request belongs to. If the clock was set back, the window starts now but keeps its count.
-fn current(known: Option<Window>, policy: &RatePolicy, now: Timestamp) -> Window {
+fn current_window(known: Option<Window>, policy: &RatePolicy, now: Timestamp) -> Window {
     match known {
         Some(window) if window.began > now => Window {
             began: now,
@@ -178,26 +178,26 @@ mod tests {
     fn no_more_than_the_quota_is_allowed_until_the_window_ends() {
         let mut windows = Windows::new(10);
         let policy = policy(2);
-        let first = windows.take(key("/a"), &policy, at(0));
+        let first = windows.count(key("/a"), &policy, at(0));
         assert_eq!(
             first,
             Usage {
-                allowed: true,
+                is_allowed: true,
                 remaining: 1,
                 reset_after: 60
             }
         );
-        assert!(windows.take(key("/a"), &policy, at(59_000)).allowed);
-        let third = windows.take(key("/a"), &policy, at(59_001));
+        assert!(windows.count(key("/a"), &policy, at(59_000)).is_allowed);
+        let third = windows.count(key("/a"), &policy, at(59_001));
         assert_eq!(
             third,
             Usage {
-                allowed: false,
+                is_allowed: false,
                 remaining: 0,
                 reset_after: 1
             }
         );
-        assert!(windows.take(key("/a"), &policy, at(60_000)).allowed);
+        assert!(windows.count(key("/a"), &policy, at(60_000)).is_allowed);
     }
 
     #[test]
@@ -205,14 +205,14 @@ mod tests {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         for _ in 0..5 {
-            assert!(windows.take(key("/a"), &policy, at(0)).allowed);
-            assert!(windows.give_back(&key("/a"), &policy, at(0)));
-            assert!(!windows.give_back(&key("/a"), &policy, at(0)));
+            assert!(windows.count(key("/a"), &policy, at(0)).is_allowed);
+            assert!(windows.uncount(&key("/a"), &policy, at(0)));
+            assert!(!windows.uncount(&key("/a"), &policy, at(0)));
         }
-        assert!(windows.take(key("/a"), &policy, at(0)).allowed);
-        assert!(!windows.give_back(&key("/b"), &policy, at(0)));
-        assert!(!windows.take(key("/a"), &policy, at(0)).allowed);
-        assert!(!windows.give_back(&key("/a"), &policy, at(60_000)));
+        assert!(windows.count(key("/a"), &policy, at(0)).is_allowed);
+        assert!(!windows.uncount(&key("/b"), &policy, at(0)));
+        assert!(!windows.count(key("/a"), &policy, at(0)).is_allowed);
+        assert!(!windows.uncount(&key("/a"), &policy, at(60_000)));
     }
 
     #[test]
@@ -220,18 +220,18 @@ mod tests {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         for millis in 0..60_000 / 500 {
-            windows.take(key("/a"), &policy, at(millis * 500));
+            windows.count(key("/a"), &policy, at(millis * 500));
         }
-        assert!(windows.take(key("/a"), &policy, at(60_000)).allowed);
+        assert!(windows.count(key("/a"), &policy, at(60_000)).is_allowed);
     }
 
     #[test]
     fn a_window_in_the_future_starts_now_after_the_clock_was_set_back() {
         let mut windows = Windows::new(10);
         let policy = policy(1);
-        windows.take(key("/a"), &policy, at(3_600_000));
-        assert!(!windows.take(key("/a"), &policy, at(0)).allowed);
-        assert!(windows.take(key("/a"), &policy, at(60_000)).allowed);
+        windows.count(key("/a"), &policy, at(3_600_000));
+        assert!(!windows.count(key("/a"), &policy, at(0)).is_allowed);
+        assert!(windows.count(key("/a"), &policy, at(60_000)).is_allowed);
     }
 
     #[test]
@@ -243,9 +243,9 @@ mod tests {
             let mut bytes = [0_u8; 16];
             bytes[..8].copy_from_slice(&n.to_le_bytes());
             bytes[15] = 1;
-            windows.take(RateKey::from_bytes(bytes), &policy, at(0));
+            windows.count(RateKey::from_bytes(bytes), &policy, at(0));
             if n % 100 == 0 {
-                allowed += u32::from(windows.take(key("/busy"), &policy, at(0)).allowed);
+                allowed += u32::from(windows.count(key("/busy"), &policy, at(0)).is_allowed);
             }
         }
         assert!(windows.len() <= 1_000);
@@ -256,7 +256,7 @@ mod tests {
     fn the_headers_are_structured_fields() {
         let plan = RatePlan::default();
         let policy = plan.policy(RateKind::Default);
-        let usage = Windows::new(10).take(key("/a"), policy, at(0));
+        let usage = Windows::new(10).count(key("/a"), policy, at(0));
         assert_eq!(policy.to_header(), "\"default\";q=100;w=60");
         assert_eq!(usage.to_header(policy), "\"default\";r=99;t=60");
     }
@@ -266,23 +266,23 @@ mod tests {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         for _ in 0..3 {
-            assert!(windows.peek(&key("/a"), &policy, at(0)).allowed);
+            assert!(windows.peek(&key("/a"), &policy, at(0)).is_allowed);
         }
         assert!(windows.is_empty());
-        windows.take(key("/a"), &policy, at(0));
+        windows.count(key("/a"), &policy, at(0));
         let usage = windows.peek(&key("/a"), &policy, at(10_000));
-        assert_eq!((usage.allowed, usage.reset_after), (false, 50));
-        assert!(windows.peek(&key("/a"), &policy, at(60_000)).allowed);
+        assert_eq!((usage.is_allowed, usage.reset_after), (false, 50));
+        assert!(windows.peek(&key("/a"), &policy, at(60_000)).is_allowed);
     }
 
     #[test]
     fn an_exhausted_key_is_refused_until_the_reported_time_has_passed() {
         let mut windows = Windows::new(10);
         let policy = policy(3);
-        windows.take(key("/a"), &policy, at(0));
+        windows.count(key("/a"), &policy, at(0));
         windows.exhaust(key("/a"), &policy, Duration::from_secs(5), at(30_000));
-        assert!(!windows.peek(&key("/a"), &policy, at(34_999)).allowed);
-        assert!(windows.peek(&key("/a"), &policy, at(35_000)).allowed);
+        assert!(!windows.peek(&key("/a"), &policy, at(34_999)).is_allowed);
+        assert!(windows.peek(&key("/a"), &policy, at(35_000)).is_allowed);
     }
 
     proptest! {
@@ -297,12 +297,12 @@ mod tests {
             let mut allowed_since_reset = 0_u32;
             for step in steps {
                 now = (now + step).max(0);
-                let usage = windows.take(key("/a"), &policy, at(now));
+                let usage = windows.count(key("/a"), &policy, at(now));
                 prop_assert!((1..=60).contains(&usage.reset_after));
-                if usage.allowed && usage.remaining + 1 == quota {
+                if usage.is_allowed && usage.remaining + 1 == quota {
                     allowed_since_reset = 0;
                 }
-                allowed_since_reset += u32::from(usage.allowed);
+                allowed_since_reset += u32::from(usage.is_allowed);
                 prop_assert!(allowed_since_reset <= quota);
                 prop_assert_eq!(usage.remaining, quota - allowed_since_reset.min(quota));
             }
@@ -313,11 +313,11 @@ mod tests {
             let policy = policy(3);
             let mut windows = Windows::new(10);
             for _ in 0..spent {
-                windows.take(key("/a"), &policy, at(0));
+                windows.count(key("/a"), &policy, at(0));
             }
-            let usage = windows.take(key("/a"), &policy, at(wait_ms));
+            let usage = windows.count(key("/a"), &policy, at(wait_ms));
             let retry_at = wait_ms + i64::try_from(usage.reset_after).unwrap() * 1_000;
-            prop_assert!(windows.take(key("/a"), &policy, at(retry_at)).allowed);
+            prop_assert!(windows.count(key("/a"), &policy, at(retry_at)).is_allowed);
         }
     }
 }

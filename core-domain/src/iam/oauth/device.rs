@@ -15,16 +15,16 @@ use crate::kernel::{
 };
 
 /// Time for which the codes are valid.
-const LIFETIME: Duration = Duration::from_secs(600);
+const DEVICE_CODE_LIFETIME: Duration = Duration::from_secs(600);
 
 /// Initial minimum time between two polls, in seconds.
-const INTERVAL: i64 = 5;
+const DEFAULT_POLL_INTERVAL_SECONDS: i64 = 5;
 
 /// Increase of the interval after each poll that comes too early, in seconds.
-const SLOW_DOWN: i64 = 5;
+const SLOW_DOWN_SECONDS: i64 = 5;
 
 /// Tolerance for polls that arrive slightly early because of the network.
-const JITTER: Duration = Duration::from_millis(500);
+const POLL_TOLERANCE: Duration = Duration::from_millis(500);
 
 text_enum! {
     /// The status of a device authorization.
@@ -151,14 +151,14 @@ pub enum DevicePoll {
 impl DeviceAuthorization {
     /// Returns the time at which the codes of an authorization that starts now expire.
     #[must_use]
-    pub fn end(now: Timestamp) -> Timestamp {
-        now.plus(LIFETIME)
+    pub fn expiry(now: Timestamp) -> Timestamp {
+        now.plus(DEVICE_CODE_LIFETIME)
     }
 
     /// Returns the initial minimum time between two polls, in seconds.
     #[must_use]
     pub const fn first_interval() -> i64 {
-        INTERVAL
+        DEFAULT_POLL_INTERVAL_SECONDS
     }
 
     /// Returns whether the codes have expired at the given time.
@@ -184,14 +184,14 @@ impl DeviceAuthorization {
         let interval = Duration::from_secs(u64::try_from(self.interval).unwrap_or(0));
         // If the clock was set back, the time of the last poll is unusable.
         let last = self.polled_at.filter(|last| *last <= now);
-        last.is_some_and(|last| now.since(last) + JITTER < interval)
+        last.is_some_and(|last| now.since(last) + POLL_TOLERANCE < interval)
     }
 
     /// Returns the authorization after a poll that did not change its status.
     #[must_use]
-    pub fn polled(&self, now: Timestamp) -> Self {
+    pub fn after_poll(&self, now: Timestamp) -> Self {
         let more = if self.poll(now) == DevicePoll::TooFast {
-            SLOW_DOWN
+            SLOW_DOWN_SECONDS
         } else {
             0
         };
@@ -207,7 +207,7 @@ impl DeviceAuthorization {
 const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 
 /// Number of letters on each side of the dash.
-const HALF: usize = 4;
+const HALF_LENGTH: usize = 4;
 
 /// A user code of the form `XXXX-XXXX`.
 #[derive(Clone, PartialEq, Eq, Hash, serde::Serialize)]
@@ -225,29 +225,29 @@ impl UserCode {
     /// Generates a new code with uniformly random letters.
     #[must_use]
     pub fn generate(entropy: &dyn Entropy) -> Self {
-        let mut letters = Vec::with_capacity(2 * HALF);
+        let mut letters = Vec::with_capacity(2 * HALF_LENGTH);
         let mut buffer = [0_u8; 16];
-        while letters.len() < 2 * HALF {
+        while letters.len() < 2 * HALF_LENGTH {
             entropy.fill(&mut buffer);
             // Only bytes below 240 (12 times 20) are used. Larger bytes would make the first letters more likely.
             let fair = buffer.iter().filter(|b| **b < 240);
             letters.extend(fair.map(|b| char::from(LETTERS[usize::from(b % 20)])));
         }
-        letters.truncate(2 * HALF);
+        letters.truncate(2 * HALF_LENGTH);
         Self::of(&letters)
     }
 
     /// Parses a code as a person types it. Ignores case, white space and dashes.
     #[must_use]
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let written = text.chars().filter(|c| !c.is_whitespace() && *c != '-');
         let letters: Vec<char> = written.map(|c| c.to_ascii_uppercase()).take(9).collect();
         let known = |c: &char| u8::try_from(*c).is_ok_and(|byte| LETTERS.contains(&byte));
-        (letters.len() == 2 * HALF && letters.iter().all(known)).then(|| Self::of(&letters))
+        (letters.len() == 2 * HALF_LENGTH && letters.iter().all(known)).then(|| Self::of(&letters))
     }
 
     fn of(letters: &[char]) -> Self {
-        let (first, second) = letters.split_at(HALF.min(letters.len()));
+        let (first, second) = letters.split_at(HALF_LENGTH.min(letters.len()));
         let halves = [first, second].map(|half| half.iter().collect::<String>());
         Self(halves.join("-"))
     }
@@ -259,7 +259,7 @@ impl TextValue for UserCode {
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        Self::read(text).filter(|code| code.0 == text)
+        Self::parse(text).filter(|code| code.0 == text)
     }
 }
 
@@ -274,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    fn begun(now: Timestamp) -> DeviceAuthorization {
+    fn new_authorization(now: Timestamp) -> DeviceAuthorization {
         let entropy = SeededEntropy::new(1);
         DeviceAuthorization {
             id: DeviceAuthorizationId::generate(now, &entropy),
@@ -290,7 +290,7 @@ mod tests {
             user_agent: None,
             created_at: now,
             updated_at: now,
-            expires_at: DeviceAuthorization::end(now),
+            expires_at: DeviceAuthorization::expiry(now),
         }
     }
 
@@ -307,13 +307,13 @@ mod tests {
             pauses in prop::collection::vec(0_u64..40_000, 1..40)
         ) {
             let mut now = Timestamp::from_seconds(1_800_000_000);
-            let mut device = begun(now);
+            let mut device = new_authorization(now);
             let end = device.expires_at;
             let mut early = 0;
             for (n, millis) in pauses.into_iter().enumerate() {
                 let pause = Duration::from_millis(millis);
                 now = now.plus(pause);
-                let wait = Duration::from_secs(5 + 5 * early) - JITTER;
+                let wait = Duration::from_secs(5 + 5 * early) - POLL_TOLERANCE;
                 let told = device.poll(now);
                 let expected = if now >= end {
                     DevicePoll::Expired
@@ -324,7 +324,7 @@ mod tests {
                 };
                 prop_assert_eq!(told, expected);
                 early += u64::from(told == DevicePoll::TooFast);
-                device = device.polled(now);
+                device = device.after_poll(now);
                 prop_assert_eq!(device.interval, i64::try_from(5 + 5 * early).unwrap());
             }
         }
@@ -336,7 +336,7 @@ mod tests {
         let in_status = |status| DeviceAuthorization {
             status,
             polled_at: Some(now),
-            ..begun(now)
+            ..new_authorization(now)
         };
         for (status, early, late) in [
             (
@@ -361,7 +361,7 @@ mod tests {
             ),
         ] {
             assert_eq!(in_status(status).poll(now), early);
-            assert_eq!(in_status(status).poll(now.plus(LIFETIME)), late);
+            assert_eq!(in_status(status).poll(now.plus(DEVICE_CODE_LIFETIME)), late);
         }
         let back = now.minus(Duration::from_secs(3_600));
         assert_eq!(
@@ -377,12 +377,12 @@ mod tests {
             prop_assert_eq!(UserCode::from_text(code.as_text()), Some(code.clone()));
             let spread: String = code.as_text().chars().map(|c| format!("{c}{spaces}")).collect();
             let written = if lower { spread.to_lowercase() } else { spread };
-            prop_assert_eq!(UserCode::read(&written), Some(code));
+            prop_assert_eq!(UserCode::parse(&written), Some(code));
         }
 
         #[test]
         fn parsing_a_user_code_never_panics(text in ".{0,20}") {
-            let _ = UserCode::read(&text);
+            let _ = UserCode::parse(&text);
         }
     }
 
@@ -396,7 +396,7 @@ mod tests {
             "BCDF-GHJ0",
             "BCDFĞGHJK",
         ] {
-            assert_eq!(UserCode::read(text), None, "{text}");
+            assert_eq!(UserCode::parse(text), None, "{text}");
         }
     }
 }

@@ -8,7 +8,7 @@ pub use device::{
     DeviceStatus, UserCode,
 };
 pub use token::{
-    ACCESS_TOKEN_LIFETIME, ACCESS_TOKEN_PREFIX, AccessToken, AccessTokenQuery, FAMILY_LIFETIME,
-    GrantType, OAuthClient, REFRESH_TOKEN_LIFETIME, REFRESH_TOKEN_PREFIX, RefreshDecision,
+    ACCESS_TOKEN_LIFETIME, ACCESS_TOKEN_PREFIX, AccessToken, AccessTokenQuery, MAX_FAMILY_LIFETIME,
+    OAuthClient, OAuthGrantType, REFRESH_TOKEN_LIFETIME, REFRESH_TOKEN_PREFIX, RefreshDecision,
     RefreshToken, RefreshTokenQuery, is_access_token,
 };

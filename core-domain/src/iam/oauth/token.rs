@@ -16,7 +16,7 @@ text_enum! {
 
 text_enum! {
     /// The kind of credential that a client exchanges for tokens.
-    pub enum GrantType {
+    pub enum OAuthGrantType {
         /// The device code of an authorization that a person has approved.
         DeviceCode = "urn:ietf:params:oauth:grant-type:device_code",
         /// The refresh token from the last exchange.
@@ -33,7 +33,7 @@ pub const ACCESS_TOKEN_LIFETIME: Duration = Duration::from_secs(900);
 pub const REFRESH_TOKEN_LIFETIME: Duration = DAY.saturating_mul(30);
 
 /// Maximum lifetime of a family of refresh tokens after the sign-in: 90 days, independent of its use.
-pub const FAMILY_LIFETIME: Duration = DAY.saturating_mul(90);
+pub const MAX_FAMILY_LIFETIME: Duration = DAY.saturating_mul(90);
 
 /// A token with which a program acts for the user of a session. It is valid only as long as the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ pub enum RefreshDecision {
 impl RefreshToken {
     /// Decides the action for this token. `successor` is the token that replaced it, if any.
     #[must_use]
-    pub fn shown(&self, successor: Option<&Self>, now: Timestamp) -> RefreshDecision {
+    pub fn decide_refresh(&self, successor: Option<&Self>, now: Timestamp) -> RefreshDecision {
         if now >= self.expires_at {
             return RefreshDecision::Expired;
         }
@@ -147,7 +147,7 @@ impl RefreshToken {
 
     /// Returns the token after its exchange.
     #[must_use]
-    pub fn rotated(&self, now: Timestamp, successor: TokenHash, sealed: String) -> Self {
+    pub fn with_successor(&self, now: Timestamp, successor: TokenHash, sealed: String) -> Self {
         Self {
             rotated_at: Some(now),
             successor_hash: Some(successor),
@@ -161,7 +161,7 @@ impl RefreshToken {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::iam::{FAMILY_LIFETIME, REFRESH_TOKEN_LIFETIME};
+    use crate::iam::{MAX_FAMILY_LIFETIME, REFRESH_TOKEN_LIFETIME};
 
     use super::*;
 
@@ -190,7 +190,7 @@ mod tests {
             created_at: now,
             expires_at: now
                 .plus(REFRESH_TOKEN_LIFETIME)
-                .min(start().plus(FAMILY_LIFETIME)),
+                .min(start().plus(MAX_FAMILY_LIFETIME)),
         }
     }
 
@@ -206,11 +206,12 @@ mod tests {
             let token = self.tokens.get(number).filter(|_| !self.revoked)?.clone();
             let find = |hash| self.tokens.iter().position(|t| Some(&t.token_hash) == hash);
             let successor = find(token.successor_hash.as_ref());
-            match token.shown(successor.map(|at| &self.tokens[at]), now) {
+            match token.decide_refresh(successor.map(|at| &self.tokens[at]), now) {
                 RefreshDecision::Rotate => {
                     let next = super::tests::token(self.tokens.len(), now);
                     let sealed = String::new();
-                    self.tokens[number] = token.rotated(now, next.token_hash.clone(), sealed);
+                    self.tokens[number] =
+                        token.with_successor(now, next.token_hash.clone(), sealed);
                     self.tokens.push(next);
                     Some(self.tokens.len() - 1)
                 }
@@ -225,12 +226,12 @@ mod tests {
     }
 
     /// A simple model of the rules. The state of a family is only its number of tokens and when each was issued.
-    struct Naive {
+    struct FamilyModel {
         issued: Vec<u64>,
         ended: bool,
     }
 
-    impl Naive {
+    impl FamilyModel {
         fn show(&mut self, number: usize, seconds: u64) -> Option<usize> {
             let last = self.issued.len() - 1;
             let over = |issued: u64| seconds >= issued + 30 * 86_400 || seconds >= 90 * 86_400;
@@ -257,7 +258,7 @@ mod tests {
                 (0_usize..3, prop_oneof![0_u64..30, 0_u64..3_000_000]), 1..60),
         ) {
             let mut family = Family { tokens: vec![token(0, start())], revoked: false };
-            let mut naive = Naive { issued: vec![0], ended: false };
+            let mut naive = FamilyModel { issued: vec![0], ended: false };
             let mut seconds = 0;
             for (back, pause) in shown {
                 seconds += pause;

@@ -14,13 +14,13 @@ use crate::kernel::strategy::few;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json_text;
 use crate::kernel::{
-    Entropy, IllegalMove, JsonText, Machine, PlatformId, Timestamp, WebhookDeliveryId, WebhookId,
-    random_up_to, record, retry_after, state_machine, text_enum,
+    Entropy, IllegalTransition, JsonText, Machine, PlatformId, Timestamp, WebhookDeliveryId,
+    WebhookId, random_up_to, record, retry_after, state_machine, text_enum,
 };
 use crate::shared::ChangeEvent;
 
 /// Maximum number of stored attempts of a message. Older ones are removed.
-const REMEMBERED: usize = 20;
+const MAX_LOGGED_ATTEMPTS: usize = 20;
 
 text_enum! {
     /// The status of a message to a webhook.
@@ -211,7 +211,7 @@ impl WebhookDelivery {
 
     /// Returns the message with another time for its next attempt.
     #[must_use]
-    pub fn put_off(self, until: Timestamp, now: Timestamp) -> Self {
+    pub fn postponed(self, until: Timestamp, now: Timestamp) -> Self {
         Self {
             next_attempt_at: Some(until),
             updated_at: now,
@@ -223,7 +223,7 @@ impl WebhookDelivery {
     ///
     /// # Errors
     /// [`IllegalMove`] if the message has already ended.
-    pub fn given_up(self, why: &str, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn into_failed(self, why: &str, now: Timestamp) -> Result<Self, IllegalTransition> {
         Ok(Self {
             status: WebhookDeliveryEvent::Fail.next(self.status)?,
             next_attempt_at: None,
@@ -238,19 +238,19 @@ impl WebhookDelivery {
     ///
     /// # Errors
     /// [`IllegalMove`] if the message has already ended.
-    pub fn after(
+    pub fn after_attempt(
         mut self,
         outcome: &WebhookOutcome,
         now: Timestamp,
         entropy: &dyn Entropy,
-    ) -> Result<Self, IllegalMove> {
+    ) -> Result<Self, IllegalTransition> {
         let taken = WebhookDeliveryEvent::Succeed.next(self.status)?;
         let attempt = &outcome.attempt;
         self.last_status = attempt.status;
         self.last_error.clone_from(&attempt.error);
         self.attempt_log.push(attempt.clone());
         self.attempt_log
-            .drain(..self.attempt_log.len().saturating_sub(REMEMBERED));
+            .drain(..self.attempt_log.len().saturating_sub(MAX_LOGGED_ATTEMPTS));
         self.updated_at = now;
         self.next_attempt_at = None;
         if outcome.is_success() {
@@ -272,7 +272,7 @@ impl WebhookDelivery {
     ///
     /// # Errors
     /// [`IllegalMove`] if the message has not ended.
-    pub fn replayed(self, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn into_replayed(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         Ok(Self {
             status: WebhookDeliveryEvent::Replay.next(self.status)?,
             attempts: 0,
@@ -284,7 +284,7 @@ impl WebhookDelivery {
 }
 
 /// Maximum size of a message, in bytes.
-pub const LONGEST_MESSAGE: usize = 256 * 1024;
+pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
 #[derive(Serialize)]
 struct Message<'e, D> {
@@ -301,7 +301,7 @@ struct Message<'e, D> {
 #[must_use]
 pub fn change_message(event: &ChangeEvent) -> JsonText {
     let whole = message(&event.event_type, event.created_at, event, false);
-    if whole.as_str().len() <= LONGEST_MESSAGE {
+    if whole.as_str().len() <= MAX_MESSAGE_BYTES {
         return whole;
     }
     let bare = ChangeEvent {
@@ -333,7 +333,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
 /// Delays in seconds after the first, second and further attempts. The last attempt follows the last delay.
-const PAUSES: [u64; 9] = [
+const RETRY_DELAYS: [u64; 9] = [
     5,
     5 * MINUTE,
     30 * MINUTE,
@@ -346,7 +346,7 @@ const PAUSES: [u64; 9] = [
 ];
 
 /// Maximum delay that a receiver can request.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(HOUR);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(HOUR);
 
 /// Returns the time of the attempt that follows this many; `None` if no attempt follows. Up to a tenth of the delay is
 /// added as jitter, so that messages that failed together are not retried together. `retry_after` of the receiver is a
@@ -357,10 +357,10 @@ pub(super) fn next_attempt(
     retry_after: Duration,
     entropy: &dyn Entropy,
 ) -> Option<Timestamp> {
-    let pause = PAUSES.get(usize::try_from(attempts).ok()?.checked_sub(1)?)?;
+    let pause = RETRY_DELAYS.get(usize::try_from(attempts).ok()?.checked_sub(1)?)?;
     let jitter = random_up_to(entropy, pause * 100);
     let ours = now.plus(Duration::from_millis(pause * 1_000 + jitter));
-    Some(ours.max(now.plus(retry_after.min(LONGEST_RETRY_AFTER))))
+    Some(ours.max(now.plus(retry_after.min(MAX_RETRY_AFTER))))
 }
 
 #[cfg(test)]
@@ -368,7 +368,7 @@ mod tests {
     use WebhookDeliveryStatus::{Failed, Pending, Succeeded};
     use proptest::prelude::*;
 
-    use crate::kernel::strategy::some;
+    use crate::kernel::strategy::fixed_sample;
     use crate::kernel::{assert_only_table_moves, retry_after};
     use crate::shared::AuditEntry;
     use crate::testing::SeededEntropy;
@@ -400,17 +400,17 @@ mod tests {
         fn message_is_due_exactly_while_pending_and_keeps_the_last_twenty_attempts(
             statuses in prop::collection::vec(prop::option::of(100_u16..600), 1..60),
         ) {
-            let (webhook, entropy) = (some::<Webhook>(1).remove(0), SeededEntropy::new(1));
+            let (webhook, entropy) = (fixed_sample::<Webhook>(1).remove(0), SeededEntropy::new(1));
             let id = WebhookDeliveryId::parse("d1").unwrap();
             let message = ("a.b", JsonText::of("x"));
             let mut delivery = WebhookDelivery::queue(id, &webhook, None, message, Timestamp::EPOCH);
             for status in statuses {
                 if delivery.status != Pending {
-                    prop_assert!(delivery.clone().after(&outcome(status), Timestamp::EPOCH, &entropy).is_err());
-                    delivery = delivery.replayed(Timestamp::EPOCH).unwrap();
+                    prop_assert!(delivery.clone().after_attempt(&outcome(status), Timestamp::EPOCH, &entropy).is_err());
+                    delivery = delivery.into_replayed(Timestamp::EPOCH).unwrap();
                 }
                 delivery.attempts += 1;
-                delivery = delivery.after(&outcome(status), Timestamp::EPOCH, &entropy).unwrap();
+                delivery = delivery.after_attempt(&outcome(status), Timestamp::EPOCH, &entropy).unwrap();
                 let wanted = match status {
                     Some(200..=299) => Succeeded,
                     Some(410) => Failed,
@@ -420,13 +420,13 @@ mod tests {
                 prop_assert_eq!(delivery.status, wanted);
                 prop_assert_eq!(delivery.next_attempt_at.is_some(), wanted == Pending);
                 prop_assert_eq!(delivery.last_status, status);
-                prop_assert!(delivery.attempt_log.len() <= REMEMBERED);
+                prop_assert!(delivery.attempt_log.len() <= MAX_LOGGED_ATTEMPTS);
             }
         }
     }
 
     fn event(after: usize) -> ChangeEvent {
-        let mut entry = some::<AuditEntry>(1).remove(0);
+        let mut entry = fixed_sample::<AuditEntry>(1).remove(0);
         entry.before = Some(JsonText::of("old"));
         entry.after = Some(JsonText::of(&"x".repeat(after)));
         ChangeEvent::of(7, &entry)
@@ -442,7 +442,7 @@ mod tests {
             (&message["data"]["type"], &message["data"]["createdAt"])
         );
         assert!(message.get("truncated").is_none());
-        let large = event(LONGEST_MESSAGE);
+        let large = event(MAX_MESSAGE_BYTES);
         let message = change_message(&large);
         assert!(message.as_str().len() < 4_096);
         let message = message.value();
@@ -456,7 +456,7 @@ mod tests {
         fn delay_is_the_listed_one_plus_at_most_a_tenth(seed: u64, attempts in 1_usize..10) {
             let (now, entropy) = (Timestamp::from_seconds(1_000), SeededEntropy::new(seed));
             let at = next_attempt(attempts.try_into().unwrap(), now, Duration::ZERO, &entropy).unwrap();
-            let pause = Duration::from_secs(PAUSES[attempts - 1]);
+            let pause = Duration::from_secs(RETRY_DELAYS[attempts - 1]);
             prop_assert!(at >= now.plus(pause) && at <= now.plus(pause * 11 / 10));
         }
     }
@@ -474,7 +474,10 @@ mod tests {
         for attempts in [0, 10, 11, -1, i64::MAX] {
             assert_eq!(next(attempts), None, "{attempts}");
         }
-        assert_eq!(PAUSES.iter().sum::<u64>(), 75 * HOUR + 35 * MINUTE + 5);
+        assert_eq!(
+            RETRY_DELAYS.iter().sum::<u64>(),
+            75 * HOUR + 35 * MINUTE + 5
+        );
     }
 
     #[test]

@@ -6,8 +6,9 @@ mod record;
 mod url;
 
 pub use delivery::{
-    LONGEST_MESSAGE, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent, WebhookDeliveryFilter,
-    WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookOutcome, change_message, test_message,
+    MAX_MESSAGE_BYTES, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent,
+    WebhookDeliveryFilter, WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookOutcome,
+    change_message, test_message,
 };
 pub use record::{
     CreateWebhook, MAX_SECRETS, SealedWebhookSecret, UpdateWebhook, Webhook, WebhookEvent,

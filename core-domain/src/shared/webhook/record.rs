@@ -25,7 +25,7 @@ use crate::shared::ChangeEvent;
 pub const MAX_SECRETS: usize = 5;
 
 /// Time for which a secret remains in use after it was replaced.
-const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
+const SECRET_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Time without a successful attempt after which a webhook is disabled.
 const DISABLED_AFTER: Duration = Duration::from_secs(5 * 24 * 60 * 60);
@@ -226,7 +226,7 @@ impl Webhook {
 
     /// Returns whether the webhook receives this event.
     #[must_use]
-    pub fn wants(&self, event: &ChangeEvent) -> bool {
+    pub fn receives(&self, event: &ChangeEvent) -> bool {
         let reaches = self.platform_id.is_none() || self.platform_id == event.platform_id;
         let wants =
             |wanted: &WebhookEventType| wanted.as_str() == "*" || event.is_of_type(wanted.as_str());
@@ -246,7 +246,7 @@ impl Webhook {
     /// Returns the webhook with a new encrypted secret. The replaced one remains in use for 24 hours. `None` if
     /// [`MAX_SECRETS`] secrets are in use.
     #[must_use]
-    pub fn rotated(mut self, sealed: String, now: Timestamp) -> Option<Self> {
+    pub fn with_new_secret(mut self, sealed: String, now: Timestamp) -> Option<Self> {
         self.secrets
             .retain(|secret| secret.until.is_none_or(|until| now < until));
         if self.secrets.len() >= MAX_SECRETS {
@@ -257,7 +257,7 @@ impl Webhook {
             .iter_mut()
             .filter(|secret| secret.until.is_none())
         {
-            replaced.until = Some(now.plus(OVERLAP));
+            replaced.until = Some(now.plus(SECRET_OVERLAP));
         }
         self.secrets.insert(
             0,
@@ -276,7 +276,7 @@ impl Webhook {
         match status {
             WebhookStatus::Enabled => Self {
                 disabled_reason: None,
-                ..moved.delivered()
+                ..moved.after_success()
             },
             WebhookStatus::Disabled => moved,
         }
@@ -284,7 +284,7 @@ impl Webhook {
 
     /// Returns the webhook after a successful attempt.
     #[must_use]
-    pub fn delivered(self) -> Self {
+    pub fn after_success(self) -> Self {
         Self {
             consecutive_failures: 0,
             failing_since: None,
@@ -295,7 +295,7 @@ impl Webhook {
     /// Returns the webhook after a failed attempt. It is disabled if no attempt succeeded for five days, or if the
     /// receiver responded with 410.
     #[must_use]
-    pub fn failed(self, now: Timestamp, gone: bool) -> Self {
+    pub fn after_failure(self, now: Timestamp, gone: bool) -> Self {
         let since = self.failing_since.unwrap_or(now);
         let failed = Self {
             consecutive_failures: self.consecutive_failures.saturating_add(1),
@@ -322,7 +322,7 @@ impl Webhook {
 const PREFIX: &str = "whsec_";
 
 /// Number of bytes of a generated secret. Other secrets may have 24 to 64.
-const BYTES: usize = 32;
+const SECRET_BYTES: usize = 32;
 
 /// A secret for signing messages, which receivers use to verify them: `whsec_` and the base64 of its bytes.
 #[derive(Clone, PartialEq, Eq)]
@@ -339,7 +339,7 @@ impl WebhookSecret {
     /// Generates a random secret.
     #[must_use]
     pub fn generate(entropy: &dyn Entropy) -> Self {
-        let mut bytes = [0; BYTES];
+        let mut bytes = [0; SECRET_BYTES];
         entropy.fill(&mut bytes);
         Self(format!("{PREFIX}{}", STANDARD.encode(bytes)))
     }
@@ -347,7 +347,7 @@ impl WebhookSecret {
     /// Parses the text form. `None` if it is not `whsec_` and the base64 of 24 to 64 bytes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let bytes = bytes(text)?;
+        let bytes = decode_secret(text)?;
         (24..=64)
             .contains(&bytes.len())
             .then(|| Self(text.to_owned()))
@@ -363,7 +363,7 @@ impl WebhookSecret {
     /// attempt in Unix seconds and the body, joined with dots.
     #[must_use]
     pub fn sign(&self, id: &str, at: Timestamp, body: &str) -> String {
-        let key = bytes(&self.0).unwrap_or_default();
+        let key = decode_secret(&self.0).unwrap_or_default();
         // HMAC accepts keys of any length.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&key) else {
             return String::new();
@@ -375,7 +375,7 @@ impl WebhookSecret {
     }
 }
 
-fn bytes(text: &str) -> Option<Vec<u8>> {
+fn decode_secret(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text.strip_prefix(PREFIX)?).ok()
 }
 
@@ -384,7 +384,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::kernel::assert_only_table_moves;
-    use crate::kernel::strategy::some;
+    use crate::kernel::strategy::fixed_sample;
     use crate::shared::AuditEntry;
     use crate::testing::SeededEntropy;
 
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn enabled_webhook_receives_only_the_requested_events_of_its_platform() {
-        let mut event = ChangeEvent::of(1, &some::<AuditEntry>(1)[0]);
+        let mut event = ChangeEvent::of(1, &fixed_sample::<AuditEntry>(1)[0]);
         event.event_type = "platform.suspended".to_owned();
         event.platform_id = PlatformId::parse("p1");
         for (types, wants) in [
@@ -423,25 +423,32 @@ mod tests {
             (&["suspended"], false),
         ] {
             let mut webhook = webhook(types);
-            assert_eq!(webhook.wants(&event), wants, "{types:?}");
+            assert_eq!(webhook.receives(&event), wants, "{types:?}");
             webhook.platform_id = PlatformId::parse("p2");
-            assert!(!webhook.wants(&event));
+            assert!(!webhook.receives(&event));
             webhook.platform_id = None;
-            assert_eq!(webhook.wants(&event), wants);
-            assert!(!webhook.with_status(WebhookStatus::Disabled).wants(&event));
+            assert_eq!(webhook.receives(&event), wants);
+            assert!(
+                !webhook
+                    .with_status(WebhookStatus::Disabled)
+                    .receives(&event)
+            );
         }
     }
 
     #[test]
     fn replaced_secrets_sign_for_one_day_and_at_most_five_are_in_use() {
         let at = |hours: u64| Timestamp::EPOCH.plus(Duration::from_secs(hours * 3_600));
-        let rotated = webhook(&["*"]).rotated("second".to_owned(), at(1)).unwrap();
+        let rotated = webhook(&["*"])
+            .with_new_secret("second".to_owned(), at(1))
+            .unwrap();
         assert_eq!(
             rotated.secrets_at(at(24)).collect::<Vec<_>>(),
             ["second", "first"]
         );
         assert_eq!(rotated.secrets_at(at(25)).collect::<Vec<_>>(), ["second"]);
-        let again = |webhook: Webhook, hours| webhook.rotated(format!("at {hours}"), at(hours));
+        let again =
+            |webhook: Webhook, hours| webhook.with_new_secret(format!("at {hours}"), at(hours));
         let full = (2..5).fold(rotated, |webhook, hours| again(webhook, hours).unwrap());
         assert_eq!(again(full.clone(), 24), None);
         assert_eq!(again(full, 25).unwrap().secrets.len(), 5);
@@ -450,20 +457,25 @@ mod tests {
     #[test]
     fn webhook_is_disabled_after_five_days_of_failures_or_at_once_on_410() {
         let day = |days: u64| Timestamp::EPOCH.plus(Duration::from_secs(days * 24 * 3_600));
-        let failing = webhook(&["*"]).failed(day(1), false).failed(day(5), false);
+        let failing = webhook(&["*"])
+            .after_failure(day(1), false)
+            .after_failure(day(5), false);
         assert_eq!(
             (failing.status, failing.consecutive_failures),
             (WebhookStatus::Enabled, 2)
         );
-        let taken = failing.clone().delivered().failed(day(6), false);
+        let taken = failing.clone().after_success().after_failure(day(6), false);
         assert_eq!(
             (taken.status, taken.failing_since),
             (WebhookStatus::Enabled, Some(day(6)))
         );
-        let disabled = failing.clone().failed(day(6), false);
+        let disabled = failing.clone().after_failure(day(6), false);
         assert_eq!(disabled.status, WebhookStatus::Disabled);
         assert!(disabled.disabled_reason.is_some());
-        assert_eq!(failing.failed(day(5), true).status, WebhookStatus::Disabled);
+        assert_eq!(
+            failing.after_failure(day(5), true).status,
+            WebhookStatus::Disabled
+        );
         let enabled = disabled.with_status(WebhookStatus::Enabled);
         assert_eq!(
             (enabled.disabled_reason, enabled.consecutive_failures),

@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::{Ipv4Net, Ipv6Net};
+
 use crate::kernel::{Error, Result, TextError, text};
 
 /// Maximum length of a URL in characters.
-const LONGEST: usize = 2048;
+const MAX_URL_CHARS: usize = 2048;
 
 /// The pattern of a URL. The host is a name whose last label starts with a letter, or an IP address. There is no user,
 /// no fragment and no port 0.
@@ -14,7 +16,7 @@ const PATTERN: &str = r#"^https?://(([A-Za-z0-9_-]{1,63}\.)*[A-Za-z][A-Za-z0-9-]
 text! {
     /// The URL of a webhook: `http` or `https`, without user and fragment, at most 2,048 characters.
     WebhookUrl, url, {
-        "type": "string", "minLength": 8, "maxLength": LONGEST, "format": "uri", "pattern": PATTERN,
+        "type": "string", "minLength": 8, "maxLength": MAX_URL_CHARS, "format": "uri", "pattern": PATTERN,
         "examples": ["https://hooks.example.org/core"],
     }
 }
@@ -22,7 +24,7 @@ text! {
 fn url(text: &str) -> Result<String, TextError> {
     match text.len() {
         ..8 => Err(TextError::TooShort),
-        length if length > LONGEST => Err(TextError::TooLong),
+        length if length > MAX_URL_CHARS => Err(TextError::TooLong),
         _ => {
             let known = parts(text).map(|_| text.to_owned());
             known.ok_or(TextError::Malformed)
@@ -176,83 +178,71 @@ fn is_local_name(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Non-public IPv4 ranges, by their first address and the length of their prefix in bits.
-const NOT_PUBLIC_V4: [([u8; 4], u32); 15] = [
-    ([0, 0, 0, 0], 8),       // this network; unspecified
-    ([10, 0, 0, 0], 8),      // private
-    ([100, 64, 0, 0], 10),   // behind a carrier's NAT
-    ([127, 0, 0, 0], 8),     // loopback
-    ([169, 254, 0, 0], 16),  // link-local, where clouds keep credentials
-    ([172, 16, 0, 0], 12),   // private
-    ([192, 0, 0, 0], 24),    // protocol assignments
-    ([192, 0, 2, 0], 24),    // documentation
-    ([192, 88, 99, 0], 24),  // 6to4 relays
-    ([192, 168, 0, 0], 16),  // private
-    ([198, 18, 0, 0], 15),   // benchmarks
-    ([198, 51, 100, 0], 24), // documentation
-    ([203, 0, 113, 0], 24),  // documentation
-    ([224, 0, 0, 0], 4),     // multicast
-    ([240, 0, 0, 0], 4),     // reserved; broadcast
+/// Non-public IPv4 ranges.
+const NOT_PUBLIC_V4: [Ipv4Net; 15] = [
+    v4([0, 0, 0, 0], 8),       // this network; unspecified
+    v4([10, 0, 0, 0], 8),      // private
+    v4([100, 64, 0, 0], 10),   // behind a carrier's NAT
+    v4([127, 0, 0, 0], 8),     // loopback
+    v4([169, 254, 0, 0], 16),  // link-local, where clouds keep credentials
+    v4([172, 16, 0, 0], 12),   // private
+    v4([192, 0, 0, 0], 24),    // protocol assignments
+    v4([192, 0, 2, 0], 24),    // documentation
+    v4([192, 88, 99, 0], 24),  // 6to4 relays
+    v4([192, 168, 0, 0], 16),  // private
+    v4([198, 18, 0, 0], 15),   // benchmarks
+    v4([198, 51, 100, 0], 24), // documentation
+    v4([203, 0, 113, 0], 24),  // documentation
+    v4([224, 0, 0, 0], 4),     // multicast
+    v4([240, 0, 0, 0], 4),     // reserved; broadcast
 ];
 
 /// The range that contains all public IPv6 addresses.
-const GLOBAL_UNICAST: ([u16; 2], u32) = ([0x2000, 0], 3);
+const GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0], 3);
 
-/// Non-public ranges within [`GLOBAL_UNICAST`], by their first two groups and the length of their prefix in bits.
-const NOT_PUBLIC_V6: [([u16; 2], u32); 4] = [
-    ([0x2001, 0], 23),     // protocol assignments, Teredo among them
-    ([0x2001, 0xdb8], 32), // documentation
-    ([0x2002, 0], 16),     // 6to4
-    ([0x3fff, 0], 20),     // documentation
+/// Non-public ranges within [`GLOBAL_UNICAST`].
+const NOT_PUBLIC_V6: [Ipv6Net; 4] = [
+    v6([0x2001, 0], 23),     // protocol assignments, Teredo among them
+    v6([0x2001, 0xdb8], 32), // documentation
+    v6([0x2002, 0], 16),     // 6to4
+    v6([0x3fff, 0], 20),     // documentation
 ];
 
 /// The well-known prefix of NAT64. The last 32 bits of such an address are an IPv4 address.
-const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
+const NAT64: Ipv6Net = v6([0x64, 0xff9b], 96);
+
+const fn v4([a, b, c, d]: [u8; 4], prefix: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix)
+}
+
+const fn v6([first, second]: [u16; 2], prefix: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0), prefix)
+}
 
 /// Returns whether an address belongs to the public internet. Addresses of this machine, of private networks and of
 /// multicast groups do not. An IPv6 address that embeds an IPv4 address is judged by the latter.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
+    let is_public_v4 = |address| !NOT_PUBLIC_V4.iter().any(|range| range.contains(&address));
     match address {
         IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => {
-            embedded_v4(address).map_or_else(|| is_public_v6(address), is_public_v4)
-        }
+        IpAddr::V6(address) => match embedded_v4(address) {
+            Some(embedded) => is_public_v4(embedded),
+            None => {
+                GLOBAL_UNICAST.contains(&address)
+                    && !NOT_PUBLIC_V6.iter().any(|range| range.contains(&address))
+            }
+        },
     }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let within = |(first, length): &([u8; 4], u32)| {
-        shares_prefix(address.to_bits(), u32::from_be_bytes(*first), *length)
-    };
-    !NOT_PUBLIC_V4.iter().any(within)
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    // No prefix is longer than 32 bits, so the first two groups are sufficient.
-    let [first, second, ..] = address.segments();
-    let within = |(range, length): &([u16; 2], u32)| {
-        shares_prefix(joined(first, second), joined(range[0], range[1]), *length)
-    };
-    within(&GLOBAL_UNICAST) && !NOT_PUBLIC_V6.iter().any(within)
 }
 
 /// Returns the IPv4 address that is embedded in a mapped or NAT64 address.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, high, low] = address.segments();
-    if [a, b, c, d, e, f] == NAT64 {
-        return Some(Ipv4Addr::from_bits(joined(high, low)));
+    if NAT64.contains(&address) {
+        let [.., a, b, c, d] = address.octets();
+        return Some(Ipv4Addr::new(a, b, c, d));
     }
     address.to_ipv4_mapped()
-}
-
-fn joined(high: u16, low: u16) -> u32 {
-    u32::from(high) << 16 | u32::from(low)
-}
-
-/// Returns whether the first `length` bits are equal. `length` must be from 1 to 32.
-fn shares_prefix(one: u32, other: u32, length: u32) -> bool {
-    (one ^ other) >> (32 - length) == 0
 }
 
 #[cfg(test)]

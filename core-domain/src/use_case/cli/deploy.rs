@@ -9,7 +9,7 @@ use serde_json::json;
 use super::uploads::ensure_room;
 use crate::access::{PlatformAccess, PlatformScope, PlatformWriter};
 use crate::kernel::{
-    Code, Context, DeploymentId, Environment, Error, IllegalMove, PlatformId, PlatformOwned,
+    Code, Context, DeploymentId, Environment, Error, IllegalTransition, PlatformId, PlatformOwned,
     Result, Stored, grant,
 };
 use crate::port::{SiteArchives, SiteStorage, UnitOfWork};
@@ -22,7 +22,7 @@ use crate::use_case::provisioning::{JobInput, enqueue};
 use crate::use_case::registry::{HasTarget, Target, build, deployment};
 
 /// The time within which a request without a key, with the same content and branch, repeats the earlier deployment.
-const REPEATED_WITHIN: Duration = Duration::from_secs(10 * 60);
+const REPLAY_WINDOW: Duration = Duration::from_secs(10 * 60);
 
 /// A request to deploy a site. The upload is already stored, see [`blob_key`](super::blob_key).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub fn ensure_ready_to_deploy(scope: &PlatformScope<grant::DeploymentCreate>) ->
     if open.contains(&status) {
         return Ok(());
     }
-    Err(IllegalMove::new(status, open).into())
+    Err(IllegalTransition::new(status, open).into())
 }
 
 /// Refuses a site that would exceed the platform's storage limit. Call it before the upload is stored. Repetitions of
@@ -159,13 +159,13 @@ async fn replay_or_conflict(
         idempotency_key: key,
         user_id: wanted.user_id.clone(),
     });
-    let earlier = deployment::earlier(
+    let earlier = deployment::find_earlier(
         scope,
         uow,
         &wanted.branch,
         key,
         &wanted.content_hash,
-        REPEATED_WITHIN,
+        REPLAY_WINDOW,
     )
     .await?;
     if let Some(known) = earlier.with_key {

@@ -14,7 +14,7 @@ use crate::port::{
     ArchiveError, BlobError, Mode, SiteArchives, SiteDeployment, SiteState, SiteUpload, UnitOfWork,
 };
 use crate::provisioning::FailureKind;
-use crate::registry::{BuildEnd, Deployment, DeploymentChange, DeploymentStatus, ResourceType};
+use crate::registry::{BuildOutcome, Deployment, DeploymentChange, DeploymentStatus, ResourceType};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError, Steps,
     enqueue_child,
@@ -37,15 +37,19 @@ impl JobKind for DeploySite {
     /// Creates the pages project, uploads the site, waits until it is served, and removes the upload.
     fn steps() -> Steps<Self> {
         Steps::new()
-            .then(Project(MakeResource(ResourceType::Pages)))
-            .then(Upload)
-            .then(Activate)
-            .then(Cleanup)
+            .step(Project(MakeResource(ResourceType::Pages)))
+            .step(Upload)
+            .step(Activate)
+            .step(Cleanup)
     }
 
     /// Ends the deployment and removes the upload if an operator declared the job complete. Otherwise the steps have
     /// done so.
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         if !cx.job.forced {
             return Ok(());
         }
@@ -59,7 +63,7 @@ impl JobKind for DeploySite {
 
     /// Ends the deployment. Keeps the upload for a retry by an operator, unless the job was cancelled or the deployment
     /// had already ended.
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let called_off = cx.job.failure_kind == Some(FailureKind::Cancelled);
         let status = if called_off {
             DeploymentStatus::Canceled
@@ -83,7 +87,7 @@ impl JobKind for DeploySite {
 
     /// Creates a new deployment of the same site if the current one failed or was canceled, because ended deployments
     /// never change. If the current one is served, the job only has to remove the upload.
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Err(deployment::missing());
         };
@@ -96,14 +100,14 @@ impl JobKind for DeploySite {
             return Ok(());
         }
         build::resume(cx, &platform, uow, &cx.job.id).await?;
-        let again = repeated(cx, uow, &ended).await?;
+        let again = new_attempt(cx, uow, &ended).await?;
         deployment::create(cx, &platform, uow, again).await?;
         Ok(())
     }
 }
 
 /// Returns a new deployment with the content of an earlier one.
-async fn repeated(
+async fn new_attempt(
     cx: &JobContext<'_, DeploySite>,
     uow: &mut dyn UnitOfWork,
     ended: &Stored<Deployment>,
@@ -144,7 +148,7 @@ async fn end(
     } else {
         deployment::apply_change(cx, &platform, uow, &found.id, change).await?
     };
-    build::end(cx, &platform, uow, &cx.job.id, BuildEnd::of(&ended)).await?;
+    build::end(cx, &platform, uow, &cx.job.id, BuildOutcome::of(&ended)).await?;
     Ok(ended_before)
 }
 
@@ -163,12 +167,12 @@ async fn clean_up(cx: &JobContext<'_, DeploySite>, uow: &mut dyn UnitOfWork) -> 
 struct CleanUpUpload;
 
 impl JobKind for CleanUpUpload {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "deploy.cleanup";
     type Input = DeployInput;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(Cleanup)
+        Steps::new().step(Cleanup)
     }
 }
 
@@ -194,7 +198,7 @@ impl JobStep<DeploySite> for Project {
     ) -> Result<Observation<MadeResource>, StepError> {
         let deployment = current(cx).await?;
         if deployment.status.is_terminal() {
-            return Err(called_off());
+            return Err(deployment_canceled());
         }
         self.0.observe(cx).await
     }
@@ -221,12 +225,12 @@ impl JobStep<DeploySite> for Project {
 /// The deployment at the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AtProvider {
+pub(super) struct ProviderDeployment {
     cf_deployment_id: String,
     url: String,
 }
 
-impl From<SiteDeployment> for AtProvider {
+impl From<SiteDeployment> for ProviderDeployment {
     fn from(found: SiteDeployment) -> Self {
         Self {
             cf_deployment_id: found.id,
@@ -241,7 +245,7 @@ pub(super) struct Upload;
 
 #[async_trait]
 impl JobStep<DeploySite> for Upload {
-    type Output = AtProvider;
+    type Output = ProviderDeployment;
 
     fn name(&self) -> &'static str {
         "upload"
@@ -250,7 +254,7 @@ impl JobStep<DeploySite> for Upload {
     async fn observe(
         &self,
         cx: &StepContext<'_, DeploySite>,
-    ) -> Result<Observation<AtProvider>, StepError> {
+    ) -> Result<Observation<ProviderDeployment>, StepError> {
         let deployment = current(cx).await?;
         let found = at_provider(cx, &deployment).await?;
         Ok(found.map_or(Observation::Absent, |found| {
@@ -258,7 +262,10 @@ impl JobStep<DeploySite> for Upload {
         }))
     }
 
-    async fn apply(&self, cx: &StepContext<'_, DeploySite>) -> Result<AtProvider, StepError> {
+    async fn apply(
+        &self,
+        cx: &StepContext<'_, DeploySite>,
+    ) -> Result<ProviderDeployment, StepError> {
         let deployment = current(cx).await?;
         let upload = cx.blobs.open(&blob_key(&cx.input.deployment_id)).await?;
         let site = cx.kind.archives.open(upload).await.map_err(not_a_site)?;
@@ -276,7 +283,7 @@ impl JobStep<DeploySite> for Upload {
         &self,
         cx: &JobContext<'_, DeploySite>,
         uow: &mut dyn UnitOfWork,
-        output: &AtProvider,
+        output: &ProviderDeployment,
     ) -> Result<()> {
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Deploying),
@@ -306,7 +313,7 @@ pub(super) struct Activate;
 
 #[async_trait]
 impl JobStep<DeploySite> for Activate {
-    type Output = AtProvider;
+    type Output = ProviderDeployment;
 
     fn name(&self) -> &'static str {
         "activate"
@@ -315,7 +322,7 @@ impl JobStep<DeploySite> for Activate {
     async fn observe(
         &self,
         cx: &StepContext<'_, DeploySite>,
-    ) -> Result<Observation<AtProvider>, StepError> {
+    ) -> Result<Observation<ProviderDeployment>, StepError> {
         let deployment = current(cx).await?;
         let Some(found) = at_provider(cx, &deployment).await? else {
             return Ok(Observation::Absent);
@@ -323,11 +330,14 @@ impl JobStep<DeploySite> for Activate {
         match &found.state {
             SiteState::Active => Ok(Observation::Present(found.into())),
             SiteState::Failed(why) => Err(StepError::permanent("DEPLOYMENT_FAILED", why)),
-            SiteState::Deploying => Err(look_again(cx, &deployment).await?),
+            SiteState::Deploying => Err(retry_or_time_out(cx, &deployment).await?),
         }
     }
 
-    async fn apply(&self, _cx: &StepContext<'_, DeploySite>) -> Result<AtProvider, StepError> {
+    async fn apply(
+        &self,
+        _cx: &StepContext<'_, DeploySite>,
+    ) -> Result<ProviderDeployment, StepError> {
         Err(StepError::permanent(
             "DEPLOYMENT_LOST",
             "the provider no longer has the deployment",
@@ -338,7 +348,7 @@ impl JobStep<DeploySite> for Activate {
         &self,
         cx: &JobContext<'_, DeploySite>,
         uow: &mut dyn UnitOfWork,
-        output: &AtProvider,
+        output: &ProviderDeployment,
     ) -> Result<()> {
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Active),
@@ -352,7 +362,7 @@ impl JobStep<DeploySite> for Activate {
 
 /// Returns the error that repeats the step after a short pause, or a permanent one if the provider took more than 15
 /// minutes.
-async fn look_again(
+async fn retry_or_time_out(
     cx: &StepContext<'_, DeploySite>,
     deployment: &Deployment,
 ) -> Result<StepError, StepError> {
@@ -365,7 +375,7 @@ async fn look_again(
     Ok(StepError::Wait {
         until: now.plus(POLL),
         reason: "the provider to serve the site".to_owned(),
-        found: None,
+        output: None,
     })
 }
 
@@ -375,7 +385,7 @@ pub(super) struct Cleanup;
 
 #[async_trait]
 impl<K: JobKind<Input = DeployInput>> JobStep<K> for Cleanup {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {
@@ -395,12 +405,12 @@ impl<K: JobKind<Input = DeployInput>> JobStep<K> for Cleanup {
 async fn current(cx: &StepContext<'_, DeploySite>) -> Result<Stored<Deployment>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = cx.platform(uow.as_mut()).await?;
-    let platform = platform.ok_or_else(called_off)?;
+    let platform = platform.ok_or_else(deployment_canceled)?;
     let found = deployment::of_job(&platform, uow.as_mut(), &cx.job.id).await?;
-    found.ok_or_else(called_off)
+    found.ok_or_else(deployment_canceled)
 }
 
-fn called_off() -> StepError {
+fn deployment_canceled() -> StepError {
     StepError::Precondition("the deployment was canceled".to_owned())
 }
 
@@ -427,6 +437,6 @@ async fn change_current(
     if !changed.status.is_terminal() {
         return Ok(());
     }
-    let end = BuildEnd::of(&changed);
+    let end = BuildOutcome::of(&changed);
     build::end(cx, &platform, uow, &cx.job.id, end).await
 }

@@ -10,7 +10,7 @@ use crate::registry::{Deployment, DeploymentQuery, DeploymentStatus};
 use crate::use_case::registry::deployment;
 
 /// The time for which the upload of a failed deployment is stored, so that an operator can retry it.
-pub(super) const KEPT_AFTER_FAILURE: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(super) const FAILED_UPLOAD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Returns the keys of uploads that no job needs, from a list of blob keys. Their deployments have ended, or were never
 /// created because a process died between storing the upload and the commit. Pass only blobs that are so old that no
@@ -41,7 +41,7 @@ async fn is_needed(uow: &mut dyn UnitOfWork, deployment: &DeploymentId) -> Resul
         return Ok(!found.status.is_terminal());
     }
     let age = uow.now().await?.since(found.updated_at);
-    Ok(age < KEPT_AFTER_FAILURE)
+    Ok(age < FAILED_UPLOAD_RETENTION)
 }
 
 /// Refuses a site that would exceed the platform's storage limit, together with stored sites and pending uploads.
@@ -59,8 +59,8 @@ pub(super) async fn ensure_room(
         return Ok(());
     }
     let mut bytes = storage.stored_bytes.saturating_add(storage.new_bytes);
-    let failed_since = uow.now().await?.minus(KEPT_AFTER_FAILURE);
-    let mut waiting = Batches::<Deployment>::of(DeploymentQuery::HoldingUploads { failed_since });
+    let failed_since = uow.now().await?.minus(FAILED_UPLOAD_RETENTION);
+    let mut waiting = Batches::<Deployment>::of(DeploymentQuery::WithStoredUpload { failed_since });
     while let Some(batch) = waiting.next(scope.records(uow)).await? {
         let sizes = batch.iter().filter_map(|deployment| deployment.total_bytes);
         for size in sizes {

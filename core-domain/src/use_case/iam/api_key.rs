@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::session::grants_end;
+use super::session::first_grant_expiry;
 use crate::access::{
     ApiKeyScope, Batches, Covers, MembershipScope, NewApiKeyScope, PersonScope, all_unowned,
     api_key_context, audited, ensure_fresh, ensure_room, unaudited, unowned,
 };
 use crate::iam::{
     ApiKey, ApiKeyEvent, ApiKeyOwner, ApiKeyQuery, ApiKeyRefusal, ApiKeySecret, ApiKeyStatus,
-    DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix, LONGEST_LIFETIME, MAX_REQUESTS_PER_MINUTE,
-    Organization, SHORTEST_LIFETIME, key_membership, organization_key_patterns,
+    DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix, MAX_API_KEY_LIFETIME, MAX_REQUESTS_PER_MINUTE,
+    MIN_API_KEY_LIFETIME, Organization, key_membership, organization_key_patterns,
 };
 use crate::kernel::{
     ApiKeyId, Caller, Code, Context, Effect, Error, Line, Machine, Membership, OrganizationId,
@@ -55,9 +55,9 @@ pub(in crate::use_case::iam) async fn remove_of_user(
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn remove_forgotten(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
+pub async fn remove_ended(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let (mut removed, mut rest) = (0, limit);
-    for forgotten in ApiKeyQuery::all_forgotten(uow.now().await?) {
+    for forgotten in ApiKeyQuery::all_ended(uow.now().await?) {
         if rest > 0 {
             let slice = remove_first::<ApiKey>(uow, &forgotten, rest).await?;
             rest = rest.saturating_sub(u32::try_from(slice).unwrap_or(rest));
@@ -130,7 +130,7 @@ pub async fn update(
             ApiKeyStatus::Disabled
         };
         if let Some(event) = ApiKeyEvent::between(next.status, wanted)? {
-            action = event.of_event().action;
+            action = event.transition().action;
             next.status = wanted;
         }
     }
@@ -198,7 +198,7 @@ async fn revoke(
 ) -> Result<()> {
     let mut next = key.edit();
     next.status = ApiKeyEvent::Revoke.next(next.status)?;
-    let action = ApiKeyEvent::Revoke.of_event().action;
+    let action = ApiKeyEvent::Revoke.transition().action;
     let stored = audited::replace(cx, scope, uow, key, next, action).await?;
     uow.effects().add(Effect::ApiKeyChanged(stored.id.clone()));
     Ok(())
@@ -287,7 +287,7 @@ pub async fn create(
         created_at: now,
         updated_at: now,
     };
-    ensure_held(scope, &key)?;
+    ensure_creator_has_scopes(scope, &key)?;
     ensure_room_for_key(cx, uow, &owner, now).await?;
     let key = audited::insert(cx, scope, uow, key, "api_key.created").await?;
     Ok(IssuedApiKey { key, secret })
@@ -309,11 +309,11 @@ fn sorted(mut scopes: Vec<PermissionPattern>) -> Vec<PermissionPattern> {
 
 fn end_of(life: i64, now: Timestamp) -> Result<Timestamp> {
     let life = Duration::from_secs(u64::try_from(life).unwrap_or(0));
-    if life < SHORTEST_LIFETIME {
+    if life < MIN_API_KEY_LIFETIME {
         let message = "The expiresIn is smaller than the predefined minimum value.";
         return Err(Error::refused(Code::ExpiresInTooSmall, message));
     }
-    if life > LONGEST_LIFETIME {
+    if life > MAX_API_KEY_LIFETIME {
         let message = "The expiresIn is larger than the predefined maximum value.";
         return Err(Error::refused(Code::ExpiresInTooLarge, message));
     }
@@ -322,12 +322,12 @@ fn end_of(life: i64, now: Timestamp) -> Result<Timestamp> {
 
 /// Checks that the creator has every permission of the key. A key of a user never exceeds the user's permissions at the
 /// time of a request, so only its explicit scopes are checked.
-fn ensure_held(scope: &NewApiKeyScope, key: &ApiKey) -> Result<()> {
+fn ensure_creator_has_scopes(scope: &NewApiKeyScope, key: &ApiKey) -> Result<()> {
     let given = match &key.user_id {
         Some(_) => key.scopes.clone().unwrap_or_default(),
         None => organization_key_patterns(key),
     };
-    if given.iter().all(|pattern| scope.holds(pattern)) {
+    if given.iter().all(|pattern| scope.has_permissions(pattern)) {
         Ok(())
     } else {
         Err(Error::Forbidden)
@@ -341,7 +341,7 @@ async fn ensure_room_for_key(
     owner: &ApiKeyOwner,
     now: Timestamp,
 ) -> Result<()> {
-    let forgotten = ApiKeyQuery::forgotten(owner, now);
+    let forgotten = ApiKeyQuery::ended_of_owner(owner, now);
     unowned::<ApiKey>(uow).remove_all(&forgotten).await?;
     let of_owner = ApiKeyQuery::of_owner(owner);
     let limit = cx.limits.api_keys_per_owner;
@@ -353,7 +353,10 @@ async fn ensure_room_for_key(
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn own(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<ApiKey>>> {
+pub async fn list_own(
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Vec<Stored<ApiKey>>> {
     let own = ApiKeyQuery::OfUser(scope.user_id().clone());
     all_unowned::<ApiKey>(uow, own).await
 }
@@ -362,7 +365,7 @@ pub async fn own(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Vec<St
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn of_organization(
+pub async fn list_of_organization(
     scope: &MembershipScope<grant::ApiKeyRead>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<ApiKey>>> {
@@ -378,7 +381,7 @@ pub struct ApiKeyDetails {
     /// The roles and permissions of the key in its organization at the time of the look-up; `None` for a personal key.
     pub membership: Option<Membership>,
     /// Whether the key's platform is suspended.
-    pub suspended: bool,
+    pub is_suspended: bool,
     /// The time until which these details stay valid if no record changes: the end of the secret, or of a grant of the
     /// owner. `None` if they have no such end.
     pub valid_until: Option<Timestamp>,
@@ -416,7 +419,7 @@ pub async fn details_by_secret(
     };
     let now = uow.now().await?;
     let ends = context.key.check(&hash, now);
-    Ok(ends.and_then(|ends| accepted(context, ends, now)))
+    Ok(ends.and_then(|ends| details_of_context(context, ends, now)))
 }
 
 /// Like [`details_by_secret`], by the id of a key that was accepted before. Returns `None` if it would not be accepted
@@ -437,10 +440,12 @@ pub async fn details_by_id(
     };
     let now = uow.now().await?;
     let ends = context.key.check(hash, now);
-    Ok(ends.and_then(|ends| accepted(context, ends, now)).ok())
+    Ok(ends
+        .and_then(|ends| details_of_context(context, ends, now))
+        .ok())
 }
 
-fn accepted(
+fn details_of_context(
     context: ApiKeyContext,
     ends: Option<Timestamp>,
     now: Timestamp,
@@ -462,12 +467,12 @@ fn accepted(
         (None, _) if owner.is_some() => None,
         _ => return Err(ApiKeyRefusal::Revoked),
     };
-    let ends = ends.into_iter().chain(grants_end(member, now));
+    let ends = ends.into_iter().chain(first_grant_expiry(member, now));
     Ok(ApiKeyDetails {
         membership,
-        suspended: context.suspension.is_some(),
+        is_suspended: context.suspension.is_some(),
         valid_until: ends.min(),
-        use_is_due: context.key.use_is_due(now),
+        use_is_due: context.key.is_use_update_due(now),
         key: context.key,
     })
 }
@@ -476,12 +481,12 @@ fn accepted(
 ///
 /// # Errors
 /// `CONFLICT` if a concurrent request changed the key.
-pub async fn note_use(uow: &mut dyn UnitOfWork, id: &ApiKeyId) -> Result<()> {
+pub async fn record_use(uow: &mut dyn UnitOfWork, id: &ApiKeyId) -> Result<()> {
     let Some(key) = unowned::<ApiKey>(uow).find(id).await? else {
         return Ok(());
     };
     let now = uow.now().await?;
-    if key.use_is_due(now) {
+    if key.is_use_update_due(now) {
         let mut next = key.edit();
         next.last_used_at = Some(now);
         unaudited::replace(uow, &key, next).await?;

@@ -40,7 +40,7 @@ pub async fn list(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<OwnAc
         sessions: session::list(scope, uow).await?,
         approved_devices: oauth::list_approved(scope, uow).await?,
         trusted_devices: session::list_trusted_devices(scope, uow).await?,
-        api_keys: api_key::own(scope, uow).await?,
+        api_keys: api_key::list_own(scope, uow).await?,
         passkeys: passkey::list(scope, uow).await?,
         has_authenticator: EnrolledFactors::of(uow, scope.user_id()).await?.totp,
     })
@@ -77,7 +77,7 @@ pub enum AccessSelection {
 /// # Errors
 /// - `UNAUTHORIZED` if the session of the caller has ended.
 /// - `STEP_UP_REQUIRED` without a fresh proof of the caller's identity.
-pub async fn end(
+pub async fn end_access(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -85,7 +85,7 @@ pub async fn end(
     notices: Notices<'_>,
 ) -> Result<()> {
     ensure_fresh(cx, uow).await?;
-    let cx = &cx.consequence();
+    let cx = &cx.without_conditions();
     let person = &authorize_person(cx)?;
     let items = match selection {
         AccessSelection::Items(items) => items.clone(),
@@ -107,7 +107,7 @@ async fn keys_and_passkeys(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<AccessItem>> {
-    let keys = api_key::own(scope, uow).await?;
+    let keys = api_key::list_own(scope, uow).await?;
     let keys = keys.iter().map(|key| AccessItem::ApiKey(key.id.clone()));
     let passkeys = passkey::list(scope, uow).await?;
     let passkeys = passkeys.iter();
@@ -126,7 +126,9 @@ async fn end_item(
     match item {
         AccessItem::Session(id) => session::revoke(cx, person, uow, id).await,
         AccessItem::ApprovedDevice(id) => oauth::revoke_approval(cx, person, uow, id).await,
-        AccessItem::TrustedDevice(since) => session::distrust_device(cx, person, uow, *since).await,
+        AccessItem::TrustedDevice(since) => {
+            session::remove_trusted_device(cx, person, uow, *since).await
+        }
         AccessItem::ApiKey(id) => {
             let key = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, id).await?;
             api_key::delete(cx, &key, uow).await

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::eviction::evict;
 use super::session;
 use super::session::SignedIn;
-use super::two_factor::Verified;
+use super::two_factor::Verification;
 use super::user::{ensure_confirmed, person_of_session};
 use super::verification::Notice;
 use super::verification::Notices;
@@ -15,21 +15,21 @@ use crate::access::{
 };
 use crate::iam::{
     MAX_PASSKEY_REGISTRATIONS, PASSKEY_CHALLENGE_LIFETIME, Passkey, PasskeyChallenge,
-    PasskeyChallengeQuery, PasskeyDevice, PasskeyQuery, ProofMethod, Session, TokenHash, User,
+    PasskeyChallengeQuery, PasskeyDeviceType, PasskeyQuery, ProofMethod, Session, TokenHash, User,
 };
 use crate::kernel::{
     Code, Context, Error, JsonText, Line, PasskeyId, Result, StoreError, Stored, TOKEN_LENGTH,
     UserId, secret_token,
 };
 use crate::port::{
-    NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, ShownPasskey, UnitOfWork,
+    NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, PresentedPasskey, UnitOfWork,
     UsedPasskey,
 };
 use crate::use_case::shared::remove_first;
 
 /// A started WebAuthn ceremony.
 #[derive(Clone, PartialEq)]
-pub struct Begun {
+pub struct StartedCeremony {
     /// The options for the browser's WebAuthn call.
     pub options: Value,
     /// The token of the challenge, which is returned only once.
@@ -37,7 +37,7 @@ pub struct Begun {
 }
 
 // The `Debug` output hides the token, so that it does not appear in logs.
-impl std::fmt::Debug for Begun {
+impl std::fmt::Debug for StartedCeremony {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Begun")
             .field("options", &self.options)
@@ -52,7 +52,7 @@ async fn store_challenge(
     uow: &mut dyn UnitOfWork,
     user_id: Option<UserId>,
     ceremony: PasskeyCeremony,
-) -> Result<Begun> {
+) -> Result<StartedCeremony> {
     if let Some(user) = &user_id {
         evict_registrations(uow, user).await?;
     }
@@ -66,7 +66,7 @@ async fn store_challenge(
         expires_at: now.plus(PASSKEY_CHALLENGE_LIFETIME),
     };
     unaudited::insert(uow, challenge).await?;
-    Ok(Begun {
+    Ok(StartedCeremony {
         options: ceremony.options,
         token,
     })
@@ -104,7 +104,7 @@ async fn consume_challenge(
 }
 
 /// Converts a failure of the passkey library to an internal error.
-fn internal(error: &PasskeyError) -> Error {
+fn internal_error(error: &PasskeyError) -> Error {
     let mut text = error.to_string();
     if let Some(cause) = std::error::Error::source(error) {
         text = format!("{text}: {cause}");
@@ -183,7 +183,7 @@ pub async fn remove(
     let seen = find_own(scope, uow, id).await?;
     audited::remove(cx, scope, uow, &seen, "passkey.removed").await?;
     let owner = unowned::<User>(uow).get(scope.user_id()).await?;
-    notices.tell(cx, uow, &owner, Notice::PasskeyRemoved).await
+    notices.send(cx, uow, &owner, Notice::PasskeyRemoved).await
 }
 
 /// The response of an authenticator to a registration.
@@ -217,7 +217,7 @@ pub async fn begin_registration(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     passkeys: &dyn Passkeys,
-) -> Result<Begun> {
+) -> Result<StartedCeremony> {
     ensure_fresh(cx, uow).await?;
     let user = person_of_session(scope, uow).await?;
     ensure_confirmed(&user)?;
@@ -232,7 +232,7 @@ pub async fn begin_registration(
         display_name: name.unwrap_or(email),
     };
     let ceremony = passkeys.begin_registration(&shown, &known);
-    let ceremony = ceremony.map_err(|error| internal(&error))?;
+    let ceremony = ceremony.map_err(|error| internal_error(&error))?;
     store_challenge(cx, uow, Some(user.id.clone()), ceremony).await
 }
 
@@ -259,16 +259,18 @@ pub async fn complete_registration(
     passkeys: &dyn Passkeys,
     notices: Notices<'_>,
     input: &Registration<'_>,
-) -> Result<Verified<Stored<Passkey>>> {
+) -> Result<Verification<Stored<Passkey>>> {
     ensure_fresh(cx, uow).await?;
     let user = person_of_session(scope, uow).await?;
     ensure_confirmed(&user)?;
     let state = consume_challenge(uow, input.token, Some(&user.id)).await?;
     let made = match passkeys.complete_registration(&state, input.response) {
         Ok(made) => made,
-        Err(error @ PasskeyError::Failed(_)) => return Err(internal(&error)),
+        Err(error @ PasskeyError::Failed(_)) => return Err(internal_error(&error)),
         Err(_) => {
-            return Ok(Verified::Refused(refused(cx, uow, &user).await?));
+            return Ok(Verification::Refused(
+                record_failed_registration(cx, uow, &user).await?,
+            ));
         }
     };
     ensure_room_for_passkey(cx, &of_user(uow, &user.id).await?)?;
@@ -278,33 +280,44 @@ pub async fn complete_registration(
         .await?
         .is_some()
     {
-        return Ok(Verified::Refused(previously_registered()));
+        return Ok(Verification::Refused(previously_registered()));
     }
     let passkey = passkey(cx, uow, &user, made, input.name.clone()).await?;
-    let kept = audited::insert(&cx.consequence(), scope, uow, passkey, "passkey.added").await;
+    let kept = audited::insert(
+        &cx.without_conditions(),
+        scope,
+        uow,
+        passkey,
+        "passkey.added",
+    )
+    .await;
     let kept = kept.map_err(|error| match error {
         // A concurrent request registered the same passkey.
         Error::Store(StoreError::Conflict { .. }) => previously_registered(),
         error => error,
     })?;
     // The authenticator has just verified the person.
-    session::note_proof(scope, uow, ProofMethod::Passkey).await?;
-    notices.tell(cx, uow, &user, Notice::PasskeyAdded).await?;
-    Ok(Verified::Accepted(kept))
+    session::record_proof(scope, uow, ProofMethod::Passkey).await?;
+    notices.send(cx, uow, &user, Notice::PasskeyAdded).await?;
+    Ok(Verification::Accepted(kept))
 }
 
 fn previously_registered() -> Error {
     Error::refused(Code::PreviouslyRegistered, "Previously registered")
 }
 
-async fn refused(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> Result<Error> {
+async fn record_failed_registration(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: &User,
+) -> Result<Error> {
     let event = AuditEvent {
         action: "passkey.registration_failed",
         entity_id: user.id.to_string(),
         details: Some(json!({ "reason": "refused" })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     let message = "Failed to verify registration";
     Ok(Error::refused(Code::FailedToVerifyRegistration, message))
 }
@@ -325,9 +338,9 @@ async fn passkey(
         credential: made.credential,
         counter: i64::from(made.counter),
         device_type: if made.backup_eligible {
-            PasskeyDevice::MultiDevice
+            PasskeyDeviceType::MultiDevice
         } else {
-            PasskeyDevice::SingleDevice
+            PasskeyDeviceType::SingleDevice
         },
         backed_up: made.backed_up,
         transports: made.transports.join(","),
@@ -342,7 +355,7 @@ const METHOD: ProofMethod = ProofMethod::Passkey;
 
 /// The response of an authenticator to an authentication.
 #[derive(Clone, Copy)]
-pub struct Showing<'a> {
+pub struct PasskeyAssertion<'a> {
     /// The token of the challenge.
     pub token: &'a str,
     /// The response, as the browser sent it.
@@ -352,7 +365,7 @@ pub struct Showing<'a> {
 }
 
 // The `Debug` output hides the token, so that it does not appear in logs.
-impl std::fmt::Debug for Showing<'_> {
+impl std::fmt::Debug for PasskeyAssertion<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Showing")
             .field("session", &self.session)
@@ -362,7 +375,7 @@ impl std::fmt::Debug for Showing<'_> {
 
 /// The outcome of a successful passkey authentication.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shown {
+pub enum PasskeyOutcome {
     /// A new session was created.
     SignedIn(SignedIn),
     /// The session of the request continues, with a fresh proof of its user's identity.
@@ -383,9 +396,9 @@ pub async fn begin_authentication(
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
     passkeys: &dyn Passkeys,
-) -> Result<Begun> {
+) -> Result<StartedCeremony> {
     let ceremony = passkeys.begin_authentication();
-    let ceremony = ceremony.map_err(|error| internal(&error))?;
+    let ceremony = ceremony.map_err(|error| internal_error(&error))?;
     store_challenge(cx, uow, None, ceremony).await
 }
 
@@ -400,26 +413,26 @@ pub async fn complete_authentication(
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
     passkeys: &dyn Passkeys,
-    input: Showing<'_>,
-) -> Result<Verified<Shown>> {
+    input: PasskeyAssertion<'_>,
+) -> Result<Verification<PasskeyOutcome>> {
     let state = consume_challenge(uow, input.token, None).await?;
     let Some(seen) = find(uow, passkeys, input.response).await? else {
-        failed(cx, uow, None, "passkey.failed", "unknown").await?;
+        record_failed_authentication(cx, uow, None, "passkey.failed", "unknown").await?;
         let unknown = Error::refused(Code::PasskeyNotFound, "Passkey not found");
-        return Ok(Verified::Refused(unknown));
+        return Ok(Verification::Refused(unknown));
     };
-    let shown = ShownPasskey {
+    let shown = PresentedPasskey {
         user_id: &seen.user_id,
         credential: &seen.credential,
     };
     let (action, reason) = match passkeys.complete_authentication(&state, input.response, &shown) {
         Ok(used) => return accept(cx, scope, uow, &seen, used, input.session).await,
-        Err(error @ PasskeyError::Failed(_)) => return Err(internal(&error)),
-        Err(PasskeyError::CounterWentBack) => ("passkey.counter_went_back", "counter"),
+        Err(error @ PasskeyError::Failed(_)) => return Err(internal_error(&error)),
+        Err(PasskeyError::CounterNotIncreased) => ("passkey.counter_went_back", "counter"),
         Err(_) => ("passkey.failed", "refused"),
     };
-    let refused = failed(cx, uow, Some(&seen), action, reason).await?;
-    Ok(Verified::Refused(refused))
+    let refused = record_failed_authentication(cx, uow, Some(&seen), action, reason).await?;
+    Ok(Verification::Refused(refused))
 }
 
 async fn find(
@@ -441,24 +454,28 @@ async fn accept(
     seen: &Stored<Passkey>,
     used: UsedPasskey,
     session: Option<&SessionScope>,
-) -> Result<Verified<Shown>> {
+) -> Result<Verification<PasskeyOutcome>> {
     let user = unowned::<User>(uow).find(&seen.user_id).await?;
     let Some(user) = user else {
-        let refused = failed(cx, uow, Some(seen), "passkey.failed", "no user").await?;
-        return Ok(Verified::Refused(refused));
+        let refused =
+            record_failed_authentication(cx, uow, Some(seen), "passkey.failed", "no user").await?;
+        return Ok(Verification::Refused(refused));
     };
     if let Err(banned) = session::ensure_not_banned(&user) {
-        failed(cx, uow, Some(seen), "passkey.failed", "banned").await?;
-        return Ok(Verified::Refused(banned));
+        record_failed_authentication(cx, uow, Some(seen), "passkey.failed", "banned").await?;
+        return Ok(Verification::Refused(banned));
     }
-    keep_use(&session::as_user(cx, &user), scope, uow, seen, used).await?;
+    update_after_use(&session::as_user(cx, &user), scope, uow, seen, used).await?;
     if let Some(own) = own_session(uow, &user, session).await? {
         session::reauthenticate(cx, own, uow, METHOD).await?;
         let session = unowned::<Session>(uow).get(own.session_id()).await?;
-        return Ok(Verified::Accepted(Shown::Reauthenticated { user, session }));
+        return Ok(Verification::Accepted(PasskeyOutcome::Reauthenticated {
+            user,
+            session,
+        }));
     }
     let now = uow.now().await?;
-    let signed_in = session::begin(cx, uow, user, true, Some(now)).await?;
+    let signed_in = session::create(cx, uow, user, true, Some(now)).await?;
     let event = AuditEvent {
         action: "user.signed_in",
         entity_id: signed_in.user.id.to_string(),
@@ -469,8 +486,8 @@ async fn accept(
         })),
         ..AuditEvent::default()
     };
-    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
-    Ok(Verified::Accepted(Shown::SignedIn(signed_in)))
+    audited::record_event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    Ok(Verification::Accepted(PasskeyOutcome::SignedIn(signed_in)))
 }
 
 /// Returns the session of the request if it belongs to this user.
@@ -487,7 +504,7 @@ async fn own_session<'s>(
     Ok(Some(scope).filter(|_| is_own))
 }
 
-async fn keep_use(
+async fn update_after_use(
     cx: &Context,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -499,13 +516,21 @@ async fn keep_use(
     next.counter = i64::from(used.counter);
     next.backed_up = used.backed_up;
     next.last_used_at = Some(uow.now().await?);
-    audited::replace(&cx.consequence(), scope, uow, seen, next, "passkey.used").await?;
+    audited::replace(
+        &cx.without_conditions(),
+        scope,
+        uow,
+        seen,
+        next,
+        "passkey.used",
+    )
+    .await?;
     Ok(())
 }
 
 /// Records a failed authentication and returns the same error for every reason. The audit entry does not name the owner
 /// as actor, because a refused passkey does not authenticate them.
-async fn failed(
+async fn record_failed_authentication(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     seen: Option<&Stored<Passkey>>,
@@ -519,7 +544,7 @@ async fn failed(
         details: Some(details),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     let message = "Authentication failed";
     Ok(Error::refused(Code::AuthenticationFailed, message))
 }

@@ -9,7 +9,7 @@ use crate::iam::{
     Decision, GrantPermission, Member, MemberQuery, PermissionGrant, decide, membership,
 };
 use crate::kernel::{
-    Caller, Code, Context, Effect, Error, GrantId, Page, PageRequest, PermissionPattern, Record,
+    Caller, Code, Context, Effect, Error, GrantId, Page, PageQuery, PermissionPattern, Record,
     Result, Role, Stored, UserId, grant,
 };
 use crate::port::UnitOfWork;
@@ -30,7 +30,7 @@ pub struct MemberGrant {
 pub async fn list(
     scope: &MembershipScope<grant::GrantRead>,
     uow: &mut dyn UnitOfWork,
-    page: &PageRequest,
+    page: &PageQuery,
 ) -> Result<Page<Vec<MemberGrant>>> {
     let with_grants = MemberQuery::WithGrants(scope.organization().id.clone());
     let members = unowned::<Member>(uow).page(&with_grants, page).await?;
@@ -89,7 +89,7 @@ pub async fn create(
         grant.permission == command.permission && grant.granted == command.granted
     };
     next.grants
-        .retain(|grant| grant.counts(now) || !same(grant));
+        .retain(|grant| grant.is_active(now) || !same(grant));
     if next.grants.iter().any(same) {
         let message = "The member already has this grant.";
         return Err(Error::refused(Code::Conflict, message));
@@ -97,7 +97,7 @@ pub async fn create(
     let count = u64::try_from(next.grants.len()).unwrap_or(u64::MAX);
     let message = "The member already has the maximum number of grants. Remove one first.";
     ensure_below(count, cx.limits.grants_per_member, message)?;
-    let id = GrantId::of_member(&seen.id, now, cx.entropy.as_ref());
+    let id = GrantId::generate_for_member(&seen.id, now, cx.entropy.as_ref());
     let grant = PermissionGrant {
         id: id.ok_or_else(|| Error::Internal("the id of a grant is too long".to_owned()))?,
         permission: command.permission,
@@ -200,7 +200,7 @@ async fn store(
             "grant": grant,
         })),
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     let changed = Effect::UserAccessChanged(seen.user_id.clone());
     uow.effects().add(changed);
     Ok(stored)

@@ -15,14 +15,14 @@ pub struct MappedRole {
     /// The permission patterns of the role.
     pub permissions: Vec<String>,
     /// Whether the organization maps the role. Otherwise the built-in permissions apply.
-    pub mapped: bool,
+    pub is_mapped: bool,
 }
 
 impl MappedRole {
     fn of(role: Role, mappings: &RoleMappings) -> Self {
         Self {
             permissions: mappings.patterns_of(&role),
-            mapped: mappings.get(&role).is_some(),
+            is_mapped: mappings.get(&role).is_some(),
             role,
         }
     }
@@ -124,7 +124,7 @@ async fn store(
         entity_id: format!("{}/{role}", seen.id),
         details: Some(change),
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     let changed = Effect::OrganizationAccessChanged(seen.id.clone());
     uow.effects().add(changed);
     Ok(())

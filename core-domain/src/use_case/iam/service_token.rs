@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::access::{AuditEvent, ServiceScope, SystemScope, audited, unaudited, unowned};
 use crate::iam::{
     Ed25519Private, SERVICE_TOKEN_LIFETIME, ServiceClaims, SigningKey, SigningKeyQuery,
-    SuiteService, UnverifiedToken, keys_to_sign_with, next_key_begins, published_keys,
-    retired_keys, sign_service_token,
+    SuiteService, UnverifiedToken, next_key_activation, published_keys, retired_keys,
+    sign_service_token, signing_candidates,
 };
 use crate::kernel::{
     Caller, Cipher, Context, Error, Result, SessionId, StoreError, Stored, Timestamp, new_uuid,
@@ -87,7 +87,7 @@ pub async fn issue(
         details: Some(details),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     Ok(IssuedServiceToken {
         token: sign_service_token(&key, &claims),
         expires_at,
@@ -95,12 +95,12 @@ pub async fn issue(
 }
 
 /// Upper bound for the number of keys. Retired keys are removed daily, and a new key is created every 30 days.
-const MOST_KEYS: u32 = 100;
+const MAX_KEYS: u32 = 100;
 
 /// Returns all keys, oldest first.
-async fn all(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
+async fn list_keys(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
     let all = unowned::<SigningKey>(uow)
-        .list(&SigningKeyQuery::All, MOST_KEYS)
+        .list(&SigningKeyQuery::All, MAX_KEYS)
         .await?;
     Ok(all)
 }
@@ -109,8 +109,8 @@ async fn all(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn published(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
-    let (keys, now) = (all(uow).await?, uow.now().await?);
+pub async fn list_published_keys(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
+    let (keys, now) = (list_keys(uow).await?, uow.now().await?);
     Ok(published_stored(&keys, now))
 }
 
@@ -130,17 +130,21 @@ fn plain(keys: &[Stored<SigningKey>]) -> Vec<&SigningKey> {
 /// # Errors
 /// Only those of the store.
 pub async fn next_key_is_due(uow: &mut dyn UnitOfWork) -> Result<bool> {
-    let (keys, now) = (all(uow).await?, uow.now().await?);
-    Ok(next_key_begins(&plain(&keys), now).is_some())
+    let (keys, now) = (list_keys(uow).await?, uow.now().await?);
+    Ok(next_key_activation(&plain(&keys), now).is_some())
 }
 
 /// Creates the next key if it is due.
 ///
 /// # Errors
 /// [`StoreError::Retry`] if another node created it at the same time. A repeated call finds that key.
-pub async fn make_next_key(cx: &Context, uow: &mut dyn UnitOfWork, cipher: &Cipher) -> Result<()> {
-    let (keys, now) = (all(uow).await?, uow.now().await?);
-    let Some(active_from) = next_key_begins(&plain(&keys), now) else {
+pub async fn create_next_key(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+) -> Result<()> {
+    let (keys, now) = (list_keys(uow).await?, uow.now().await?);
+    let Some(active_from) = next_key_activation(&plain(&keys), now) else {
         return Ok(());
     };
     insert(cx, uow, cipher, &keys, active_from).await?;
@@ -166,7 +170,7 @@ async fn insert(
         active_from,
         created_at: uow.now().await?,
     };
-    let (cx, scope) = (&by_the_suite(cx), &SystemScope::new());
+    let (cx, scope) = (&system_context(cx), &SystemScope::new());
     match audited::insert(cx, scope, uow, key, "signing_key.created").await {
         Ok(_) => Ok(private),
         Err(Error::Store(StoreError::Conflict { .. })) => Err(Error::Store(StoreError::Retry(
@@ -177,10 +181,10 @@ async fn insert(
 }
 
 /// Returns a context with the system as its caller, for the audit log: the keys belong to no request.
-fn by_the_suite(cx: &Context) -> Context {
+fn system_context(cx: &Context) -> Context {
     Context {
         caller: Arc::new(Caller::System),
-        ..cx.consequence()
+        ..cx.without_conditions()
     }
 }
 
@@ -191,13 +195,13 @@ async fn signing_key(
     uow: &mut dyn UnitOfWork,
     cipher: &Cipher,
 ) -> Result<Ed25519Private> {
-    make_next_key(cx, uow, cipher).await?;
-    let (keys, now) = (all(uow).await?, uow.now().await?);
+    create_next_key(cx, uow, cipher).await?;
+    let (keys, now) = (list_keys(uow).await?, uow.now().await?);
     let readable = |key: &SigningKey| {
         let text = cipher.open(&key.kid, &key.sealed_private_key).ok()?;
-        Ed25519Private::read(&text)
+        Ed25519Private::from_base64url(&text)
     };
-    let readable = keys_to_sign_with(&plain(&keys), now)
+    let readable = signing_candidates(&plain(&keys), now)
         .into_iter()
         .find_map(|key| readable(key));
     match readable {
@@ -211,16 +215,12 @@ async fn signing_key(
 ///
 /// # Errors
 /// Those of [`make_next_key`].
-pub async fn look_after_keys(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    cipher: &Cipher,
-) -> Result<u64> {
-    if all(uow).await?.is_empty() {
+pub async fn rotate_keys(cx: &Context, uow: &mut dyn UnitOfWork, cipher: &Cipher) -> Result<u64> {
+    if list_keys(uow).await?.is_empty() {
         return Ok(0);
     }
-    make_next_key(cx, uow, cipher).await?;
-    let (keys, now) = (all(uow).await?, uow.now().await?);
+    create_next_key(cx, uow, cipher).await?;
+    let (keys, now) = (list_keys(uow).await?, uow.now().await?);
     let retired = retired_keys(&plain(&keys), now).len();
     for key in &keys[..retired] {
         unaudited::remove(uow, key).await?;
@@ -242,13 +242,13 @@ pub async fn verify(
     let Ok(token) = UnverifiedToken::parse(token) else {
         return Ok(None);
     };
-    let keys = published(uow).await?;
+    let keys = list_published_keys(uow).await?;
     let named = keys
         .iter()
         .find(|key| Some(key.kid.as_str()) == token.kid());
     let Some(public) = named.and_then(|key| key.public()) else {
         return Ok(None);
     };
-    let claims = token.verified(&public, issuer, audience, uow.now().await?);
+    let claims = token.verify(&public, issuer, audience, uow.now().await?);
     Ok(claims.ok())
 }

@@ -58,7 +58,7 @@ pub(in crate::use_case) async fn set_flag(
 }
 
 /// Like [`set_flag`], with an audit entry of its own.
-pub(in crate::use_case) async fn set(
+pub(in crate::use_case) async fn set_suspended(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -79,5 +79,5 @@ pub(in crate::use_case) async fn set(
         entity_id: scope.id().to_string(),
         details: Some(json!({ "suspended": suspended, "reason": reason })),
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

@@ -78,7 +78,7 @@ pub async fn set_up(
         created_at: now,
         updated_at: now,
     };
-    let cx = &cx.consequence();
+    let cx = &cx.without_conditions();
     match &seen {
         Some(seen) => audited::replace(cx, scope, uow, seen, next, "two_factor.set_up").await?,
         None => audited::insert(cx, scope, uow, next, "two_factor.set_up").await?,
@@ -126,7 +126,7 @@ async fn find_own(
 /// # Errors
 /// - `INVALID_PASSWORD` and `STEP_UP_REQUIRED` for the reasons in [`set_up`].
 /// - `TWO_FACTOR_NOT_ENABLED` if the person has no second factor.
-pub async fn show_uri(
+pub async fn get_uri(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -144,10 +144,10 @@ pub async fn show_uri(
         entity_id: user.id.to_string(),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     if found.is_confirmed() {
         notices
-            .tell(cx, uow, &user, Notice::TwoFactorSecretShown)
+            .send(cx, uow, &user, Notice::TwoFactorSecretShown)
             .await?;
     }
     Ok(secret.uri(issuer, user.email.as_str()))
@@ -169,11 +169,14 @@ pub async fn renew_recovery_codes(
     let codes = new_recovery_codes(cx.entropy.as_ref());
     let mut next = seen.edit();
     next.recovery_codes = recovery_hashes(&user.id, &codes);
-    let (cx, action) = (&cx.consequence(), "two_factor.recovery_codes_renewed");
+    let (cx, action) = (
+        &cx.without_conditions(),
+        "two_factor.recovery_codes_renewed",
+    );
     audited::replace(cx, scope, uow, &seen, next, action).await?;
     if seen.is_confirmed() {
         notices
-            .tell(cx, uow, &user, Notice::RecoveryCodesRenewed)
+            .send(cx, uow, &user, Notice::RecoveryCodesRenewed)
             .await?;
     }
     Ok(codes)
@@ -192,18 +195,25 @@ pub async fn disable(
     notices: Notices<'_>,
 ) -> Result<()> {
     let (user, seen) = find_own(cx, scope, uow, checked).await?;
-    audited::remove(&cx.consequence(), scope, uow, &seen, "two_factor.disabled").await?;
-    session::trust_no_device(uow, &user.id).await?;
+    audited::remove(
+        &cx.without_conditions(),
+        scope,
+        uow,
+        &seen,
+        "two_factor.disabled",
+    )
+    .await?;
+    session::remove_trusted_devices(uow, &user.id).await?;
     if !seen.is_confirmed() {
         return Ok(());
     }
     let disabled = Notice::TwoFactorDisabled;
-    notices.tell(cx, uow, &user, disabled).await
+    notices.send(cx, uow, &user, disabled).await
 }
 
 /// A code that a person presents as a second factor.
 #[derive(Clone, Copy)]
-pub enum Proof<'a> {
+pub enum SecondFactorCode<'a> {
     /// A code of their authenticator app.
     Totp(&'a str),
     /// A recovery code, which can be used once.
@@ -211,13 +221,13 @@ pub enum Proof<'a> {
 }
 
 // The `Debug` output hides the codes, so that they do not appear in logs.
-impl std::fmt::Debug for Proof<'_> {
+impl std::fmt::Debug for SecondFactorCode<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Proof({})", self.method().as_str())
     }
 }
 
-impl Proof<'_> {
+impl SecondFactorCode<'_> {
     const fn method(self) -> ProofMethod {
         match self {
             Self::Totp(_) => ProofMethod::Totp,
@@ -225,14 +235,14 @@ impl Proof<'_> {
         }
     }
 
-    fn wrong(self) -> Error {
+    fn wrong_code_error(self) -> Error {
         match self {
             Self::Totp(_) => Error::refused(Code::InvalidCode, "Invalid code"),
             Self::RecoveryCode(_) => Error::refused(Code::InvalidBackupCode, "Invalid backup code"),
         }
     }
 
-    fn not_enabled(self) -> Error {
+    fn not_enabled_error(self) -> Error {
         match self {
             Self::Totp(_) => Error::refused(Code::TotpNotEnabled, "TOTP not enabled"),
             Self::RecoveryCode(_) => {
@@ -244,14 +254,14 @@ impl Proof<'_> {
 
 /// The outcome of a verification. A refusal is audited, so the unit of work must be committed in both cases.
 #[derive(Debug)]
-pub enum Verified<T> {
+pub enum Verification<T> {
     /// The proof was correct.
     Accepted(T),
     /// The proof was wrong; contains the error for the caller.
     Refused(Error),
 }
 
-impl<T> Verified<T> {
+impl<T> Verification<T> {
     /// Returns the outcome for the caller. Call it after the unit of work is committed.
     ///
     /// # Errors
@@ -294,17 +304,18 @@ pub async fn verify_for_sign_in(
     uow: &mut dyn UnitOfWork,
     notices: Notices<'_>,
     token: &str,
-    proof: Proof<'_>,
+    proof: SecondFactorCode<'_>,
     trust: bool,
-) -> Result<Verified<CompletedSignIn>> {
+) -> Result<Verification<CompletedSignIn>> {
     let challenge = session::find_challenge(uow, token).await?;
     let user = unowned::<User>(uow).find(&challenge.user_id).await?;
-    let user = user.ok_or_else(|| proof.not_enabled())?;
+    let user = user.ok_or_else(|| proof.not_enabled_error())?;
     let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
     let seen = seen.filter(|seen| seen.is_confirmed());
-    let seen = seen.ok_or_else(|| proof.not_enabled())?;
-    if let Verified::Refused(error) = show(cx, uow, notices, &user, &seen, proof).await? {
-        return Ok(Verified::Refused(error));
+    let seen = seen.ok_or_else(|| proof.not_enabled_error())?;
+    if let Verification::Refused(error) = verify_code(cx, uow, notices, &user, &seen, proof).await?
+    {
+        return Ok(Verification::Refused(error));
     }
     let done = session::complete_challenge(cx, uow, &challenge, user, proof.method());
     let signed_in = done.await?;
@@ -312,7 +323,10 @@ pub async fn verify_for_sign_in(
         true => Some(session::trust_device(cx, uow, &signed_in.user).await?),
         false => None,
     };
-    Ok(Verified::Accepted(CompletedSignIn { signed_in, device }))
+    Ok(Verification::Accepted(CompletedSignIn {
+        signed_in,
+        device,
+    }))
 }
 
 /// Verifies a code as a fresh proof of identity of the session's user. The first correct code confirms a second factor
@@ -330,21 +344,22 @@ pub async fn verify_in_session(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     notices: Notices<'_>,
-    proof: Proof<'_>,
-) -> Result<Verified<Stored<User>>> {
+    proof: SecondFactorCode<'_>,
+) -> Result<Verification<Stored<User>>> {
     let user = person_of_session(scope, uow).await?;
     let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
-    let confirms = matches!(proof, Proof::Totp(_));
+    let confirms = matches!(proof, SecondFactorCode::Totp(_));
     let seen = seen.filter(|seen| confirms || seen.is_confirmed());
-    let seen = seen.ok_or_else(|| proof.not_enabled())?;
+    let seen = seen.ok_or_else(|| proof.not_enabled_error())?;
     if !seen.is_confirmed() {
         ensure_may_confirm(cx, uow, &user).await?;
     }
-    if let Verified::Refused(error) = show(cx, uow, notices, &user, &seen, proof).await? {
-        return Ok(Verified::Refused(error));
+    if let Verification::Refused(error) = verify_code(cx, uow, notices, &user, &seen, proof).await?
+    {
+        return Ok(Verification::Refused(error));
     }
     session::reauthenticate(cx, scope, uow, proof.method()).await?;
-    Ok(Verified::Accepted(user))
+    Ok(Verification::Accepted(user))
 }
 
 /// Checks that the user may confirm a second factor. Their address must be verified. If they have another second
@@ -358,14 +373,14 @@ async fn ensure_may_confirm(cx: &Context, uow: &mut dyn UnitOfWork, user: &User)
 }
 
 /// Verifies a code. Marks a correct code as used, and counts a wrong one.
-async fn show(
+async fn verify_code(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     notices: Notices<'_>,
     user: &User,
     seen: &Stored<TwoFactor>,
-    proof: Proof<'_>,
-) -> Result<Verified<()>> {
+    proof: SecondFactorCode<'_>,
+) -> Result<Verification<()>> {
     let now = uow.now().await?;
     if let Some(wait) = seen.locked_for(now) {
         return Err(Error::Refused {
@@ -375,20 +390,20 @@ async fn show(
         });
     }
     let used = match proof {
-        Proof::Totp(code) => {
+        SecondFactorCode::Totp(code) => {
             let secret =
                 TotpSecret::new(notices.cipher.open(user.id.as_str(), &seen.sealed_secret)?);
             let step =
                 TotpCode::parse(code).and_then(|code| secret.step_of(code, now, seen.last_step));
-            step.map(|step| seen.code_used(now, step))
+            step.map(|step| seen.with_used_step(now, step))
         }
-        Proof::RecoveryCode(code) => seen.recovery_code_used(now, code),
+        SecondFactorCode::RecoveryCode(code) => seen.without_recovery_code(now, code),
     };
     let Some(next) = used else {
-        unaudited::replace(uow, seen, seen.failed(now)).await?;
+        unaudited::replace(uow, seen, seen.with_failure(now)).await?;
         let details = json!({ "method": proof.method() });
         record(cx, uow, "two_factor.failed", user, details).await?;
-        return Ok(Verified::Refused(proof.wrong()));
+        return Ok(Verification::Refused(proof.wrong_code_error()));
     };
     let stored = unaudited::replace(uow, seen, next).await?;
     // A user who signs in is authenticated now, and is named as actor in the audit entries.
@@ -401,17 +416,17 @@ async fn show(
     if !seen.is_confirmed() {
         record(cx, uow, "two_factor.enabled", user, json!({})).await?;
         let enabled = Notice::TwoFactorEnabled;
-        notices.tell(cx, uow, user, enabled).await?;
+        notices.send(cx, uow, user, enabled).await?;
     }
-    if matches!(proof, Proof::RecoveryCode(_)) {
+    if matches!(proof, SecondFactorCode::RecoveryCode(_)) {
         let left = stored.recovery_codes.len();
         let details = json!({ "left": left });
         record(cx, uow, "two_factor.recovery_code_used", user, details).await?;
         notices
-            .tell(cx, uow, user, Notice::RecoveryCodeUsed(left))
+            .send(cx, uow, user, Notice::RecoveryCodeUsed(left))
             .await?;
     }
-    Ok(Verified::Accepted(()))
+    Ok(Verification::Accepted(()))
 }
 
 async fn record(
@@ -427,5 +442,5 @@ async fn record(
         details: Some(details),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

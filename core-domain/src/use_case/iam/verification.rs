@@ -9,7 +9,7 @@ use crate::kernel::{
 use crate::port::{Mail, UnitOfWork};
 use crate::shared::MailRate;
 use crate::use_case::shared::{
-    MailPermit, MailSubject, queue_decoy, queue_mail, remove_first, take_mail,
+    MailPermit, MailSubject, check_mail_quotas, queue_decoy, queue_mail, remove_first,
 };
 
 /// The settings for mails with links: how links are built, and how mails are encrypted in the outbox.
@@ -64,7 +64,7 @@ pub(in crate::use_case::iam) async fn send(
     let kind = purpose.as_str();
     let rates = [MailRate::per_hour(cx.limits.mail.links_per_hour)];
     let quota = (MailSubject::Address { kind, email }, &rates[..]);
-    if take_mail(uow, &[quota]).await? != MailPermit::Granted {
+    if check_mail_quotas(uow, &[quota]).await? != MailPermit::Granted {
         return Ok(false);
     }
     let now = uow.now().await?;
@@ -79,7 +79,7 @@ pub(in crate::use_case::iam) async fn send(
         expires_at: now.plus(purpose.lifetime()),
     };
     unaudited::insert(uow, verification).await?;
-    let mail = &with_link(purpose, email, &(links.link)(&token));
+    let mail = &link_mail(purpose, email, &(links.link)(&token));
     match recipient {
         Recipient::Address => queue_mail(cx, uow, links.cipher, mail).await?,
         Recipient::Nobody => queue_decoy(cx, uow, links.cipher, mail).await?,
@@ -129,10 +129,10 @@ pub async fn remove_expired(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64>
 }
 
 /// A mail that contains one link.
-struct Letter<'a> {
+struct LinkMail<'a> {
     subject: &'a str,
     /// The text before the link.
-    why: &'a str,
+    intro: &'a str,
     /// The label of the link.
     button: &'a str,
     /// The text after the link.
@@ -140,31 +140,31 @@ struct Letter<'a> {
 }
 
 /// Composes the mail with the link of a token.
-fn with_link(purpose: VerificationPurpose, to: &Email, link: &str) -> Mail {
+fn link_mail(purpose: VerificationPurpose, to: &Email, link: &str) -> Mail {
     const IGNORE: &str = "If you did not request this, you can ignore this mail.";
     let letter = match purpose {
-        VerificationPurpose::MagicLink => Letter {
+        VerificationPurpose::MagicLink => LinkMail {
             subject: "Your sign-in link",
-            why: "Open this link within 5 minutes to sign in. It works once.",
+            intro: "Open this link within 5 minutes to sign in. It works once.",
             button: "Sign in",
             note: IGNORE,
         },
-        VerificationPurpose::PasswordReset => Letter {
+        VerificationPurpose::PasswordReset => LinkMail {
             subject: "Set a new password",
-            why: "Open this link within an hour to set a new password. It works once.",
+            intro: "Open this link within an hour to set a new password. It works once.",
             button: "Set a new password",
             note: IGNORE,
         },
-        VerificationPurpose::EmailVerification => Letter {
+        VerificationPurpose::EmailVerification => LinkMail {
             subject: "Confirm your e-mail address",
-            why: "Open this link within an hour to confirm that this is your address.",
+            intro: "Open this link within an hour to confirm that this is your address.",
             button: "Confirm the address",
             note: "If you did not sign up, another person used your address. On the page of the link you can take the \
                    account over or delete it.",
         },
-        VerificationPurpose::AlreadyRegistered => Letter {
+        VerificationPurpose::AlreadyRegistered => LinkMail {
             subject: "You already have an account",
-            why: "Someone tried to sign up with this address, which already has an account. If that was you, sign in. If you \
+            intro: "Someone tried to sign up with this address, which already has an account. If that was you, sign in. If you \
                   do not know the password, request a new one on the sign-in page.",
             button: "Sign in",
             note: "If that was not you, you can ignore this mail. Your account was not changed.",
@@ -183,7 +183,7 @@ pub(in crate::use_case::iam) struct InvitationNames<'a> {
 }
 
 /// Composes an invitation mail. Omits names that are not plain text; older records may contain such names.
-pub(in crate::use_case::iam) fn invitation(
+pub(in crate::use_case::iam) fn invitation_mail(
     to: &Email,
     names: InvitationNames<'_>,
     link: &str,
@@ -196,9 +196,9 @@ pub(in crate::use_case::iam) fn invitation(
     let why = format!(
         "{inviter} invites you to join {organization}. The invitation is valid for 48 hours."
     );
-    Letter {
+    LinkMail {
         subject: &subject,
-        why: &why,
+        intro: &why,
         button: "View the invitation",
         note: "If you did not expect this invitation, you can ignore this mail.",
     }
@@ -294,9 +294,9 @@ pub(in crate::use_case::iam) fn notice_mail(notice: Notice, to: &Email, link: &s
             "This address is now confirmed for your account.",
         ),
     };
-    Letter {
+    LinkMail {
         subject,
-        why,
+        intro: why,
         button: "Check your account",
         note: "If that was you, you need not do anything. If it was not, open the link above. The page shows everything \
                that can act for you. End everything that you do not recognise, and set a new password. If you cannot \
@@ -305,11 +305,11 @@ pub(in crate::use_case::iam) fn notice_mail(notice: Notice, to: &Email, link: &s
     .to(to, link)
 }
 
-impl Letter<'_> {
+impl LinkMail<'_> {
     fn to(&self, to: &Email, link: &str) -> Mail {
         let Self {
             subject,
-            why,
+            intro: why,
             button,
             note,
         } = *self;
@@ -362,7 +362,7 @@ impl std::fmt::Debug for Notices<'_> {
 
 impl Notices<'_> {
     /// Queues a notice to the owner of the account.
-    pub(in crate::use_case::iam) async fn tell(
+    pub(in crate::use_case::iam) async fn send(
         self,
         cx: &Context,
         uow: &mut dyn UnitOfWork,
@@ -386,7 +386,7 @@ mod tests {
             organization: "<b>Acme</b>",
             inviter: Some("\"Eve\" & co"),
         };
-        let mail = invitation(&to, names, "https://x.test/?a=1&b=2");
+        let mail = invitation_mail(&to, names, "https://x.test/?a=1&b=2");
         assert!(
             mail.html
                 .contains("&quot;Eve&quot; &amp; co invites you to join &lt;b&gt;Acme")
@@ -403,7 +403,7 @@ mod tests {
             organization: "Win at evil.example/now",
             inviter: Some("https://evil.example"),
         };
-        let mail = invitation(&to, names, "https://x.test/");
+        let mail = invitation_mail(&to, names, "https://x.test/");
         let sentence = "Someone invites you to join an organization.";
         assert!(mail.text.starts_with(sentence), "{}", mail.text);
         assert_eq!(mail.subject, "Invitation to an organization");
@@ -412,7 +412,7 @@ mod tests {
             organization: "Booking.com",
             inviter: Some("www.evil.example/x@example.org"),
         };
-        let mail = invitation(&to, names, "https://x.test/");
+        let mail = invitation_mail(&to, names, "https://x.test/");
         assert!(
             mail.text
                 .starts_with("Someone invites you to join Booking.com.")

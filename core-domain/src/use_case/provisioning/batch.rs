@@ -2,28 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::attempt::Finished;
+use super::attempt::AttemptReport;
 use super::claim::{HeldJob, wide_scopes};
 use super::engine::Worker;
-use super::lane::{Lanes, announce, holds_on};
-use super::report::{LeaseState, Planned, plan};
+use super::lane::{Lanes, holds_on, notify_ready};
+use super::report::{LeaseState, ReportPlan, plan};
 use super::timers;
-use super::transition::{Change, write_settled};
+use super::transition::{JobChange, write_with_settled_lanes};
 use crate::access::unowned;
 use crate::kernel::{Error, JobId, Result, StoreError, Stored};
 use crate::port::{Mode, UnitOfWork, transact_in};
 use crate::provisioning::{Job, JobHold, JobStatus, LaneKey};
 
 /// Maximum number of attempts to write if the outcome of a commit is unknown or the store fails.
-pub(super) const WRITE_TRIES: u32 = 3;
+pub(super) const MAX_WRITE_ATTEMPTS: u32 = 3;
 
 /// The result of [`Worker::commit`].
 #[derive(Debug)]
-pub struct Committed {
+pub struct CommitResult {
     /// The result of each report, in the order of the reports.
-    pub settled: Vec<Result<LeaseState>>,
+    pub results: Vec<Result<LeaseState>>,
     /// The claimed jobs, or the error that prevented the claim.
-    pub taken: Result<Vec<HeldJob>>,
+    pub claimed: Result<Vec<HeldJob>>,
     /// The first error of stopping overdue jobs. Such a job is tried again when its lane is next; the claimed jobs are
     /// not affected.
     pub overdue: Result<()>,
@@ -40,7 +40,7 @@ enum Settlement {
 
 /// The result of one unit of work.
 #[derive(Debug)]
-struct Unit {
+struct UnitResult {
     settled: Vec<Settlement>,
     held: Vec<HeldJob>,
     /// Jobs at the head of their lanes whose deadline has passed.
@@ -49,7 +49,7 @@ struct Unit {
 
 /// The source of the jobs that a unit of work reports on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum JobSource {
     /// The copy of the holder, who wrote the job last. If the job has changed since, its version check fails the unit.
     HeldCopy,
     /// The job is read from the store.
@@ -61,46 +61,46 @@ impl Worker {
     /// fails, it is run again in halves, so that one job cannot block the others. If the outcome of a commit is
     /// unknown, the unit is repeated; the fences make this safe. Reports that cannot be combined with others get units
     /// of their own.
-    pub async fn commit(&self, finished: &[Finished], limit: u32) -> Committed {
+    pub async fn commit(&self, finished: &[AttemptReport], limit: u32) -> CommitResult {
         let unit = match self.try_unit(finished, limit).await {
             Ok(unit) => unit,
             Err(error) if finished.is_empty() => {
-                return Committed {
-                    settled: Vec::new(),
-                    taken: Err(error),
+                return CommitResult {
+                    results: Vec::new(),
+                    claimed: Err(error),
                     overdue: Ok(()),
                 };
             }
-            Err(_) => return Box::pin(self.commit_apart(finished, limit)).await,
+            Err(_) => return Box::pin(self.commit_halves(finished, limit)).await,
         };
         let mut settled = Vec::with_capacity(finished.len());
         for (settlement, finished) in unit.settled.into_iter().zip(finished) {
             settled.push(match settlement {
                 Settlement::Written(state) => Ok(state),
                 Settlement::Refused(error) => Err(error),
-                Settlement::Alone => self.settle(finished).await,
+                Settlement::Alone => self.report_attempt(finished).await,
             });
         }
-        Committed {
-            settled,
-            taken: Ok(unit.held),
+        CommitResult {
+            results: settled,
+            claimed: Ok(unit.held),
             overdue: self.stop_overdue(&unit.overdue).await,
         }
     }
 
     /// Writes the reports in two halves, and a single report in a unit of its own.
-    async fn commit_apart(&self, finished: &[Finished], limit: u32) -> Committed {
+    async fn commit_halves(&self, finished: &[AttemptReport], limit: u32) -> CommitResult {
         if let [one] = finished {
-            let settled = vec![self.settle(one).await];
-            return Committed {
-                settled,
+            let settled = vec![self.report_attempt(one).await];
+            return CommitResult {
+                results: settled,
                 ..self.commit(&[], limit).await
             };
         }
         let (first, second) = finished.split_at(finished.len() / 2);
         let first = self.commit(first, 0).await;
         let mut both = self.commit(second, limit).await;
-        both.settled.splice(..0, first.settled);
+        both.results.splice(..0, first.results);
         both
     }
 
@@ -113,30 +113,35 @@ impl Worker {
         Ok(())
     }
 
-    async fn try_unit(&self, finished: &[Finished], limit: u32) -> Result<Unit> {
+    async fn try_unit(&self, finished: &[AttemptReport], limit: u32) -> Result<UnitResult> {
         if finished.is_empty() {
             return transact_in(Mode::ReadCommitted, self.store.as_ref(), |uow, _| {
-                Box::pin(self.unit(uow, finished, limit, Source::HeldCopy))
+                Box::pin(self.unit(uow, finished, limit, JobSource::HeldCopy))
             })
             .await;
         }
-        let first = self.run_unit(finished, limit, Source::HeldCopy).await;
+        let first = self.run_unit(finished, limit, JobSource::HeldCopy).await;
         if !matches!(first, Err(Error::Store(_))) {
             return first;
         }
         let mut tries = 1;
         loop {
             tries += 1;
-            match self.run_unit(finished, limit, Source::Store).await {
+            match self.run_unit(finished, limit, JobSource::Store).await {
                 Err(Error::Store(StoreError::Unavailable(_) | StoreError::CommitUnknown(_)))
-                    if tries < WRITE_TRIES => {}
+                    if tries < MAX_WRITE_ATTEMPTS => {}
                 outcome => return outcome,
             }
         }
     }
 
     /// Runs the unit of work once. The caller answers a conflict with smaller units instead of a repetition.
-    async fn run_unit(&self, finished: &[Finished], limit: u32, source: Source) -> Result<Unit> {
+    async fn run_unit(
+        &self,
+        finished: &[AttemptReport],
+        limit: u32,
+        source: JobSource,
+    ) -> Result<UnitResult> {
         let mut uow = self.store.begin(Mode::ReadCommitted).await?;
         match self.unit(uow.as_mut(), finished, limit, source).await {
             Ok(unit) => {
@@ -155,10 +160,10 @@ impl Worker {
     async fn unit(
         &self,
         uow: &mut dyn UnitOfWork,
-        finished: &[Finished],
+        finished: &[AttemptReport],
         limit: u32,
-        source: Source,
-    ) -> Result<Unit> {
+        source: JobSource,
+    ) -> Result<UnitResult> {
         let now = uow.now().await?;
         let planned = self.plan_reports(uow, finished, source).await?;
         let (planned, mut lanes) = lock_lanes(uow, planned).await?;
@@ -179,8 +184,8 @@ impl Worker {
         }
         lanes.settle(now);
         changes.extend(found.changes);
-        let written = write_settled(uow, changes, lanes).await?;
-        announce(uow, &written.ready);
+        let written = write_with_settled_lanes(uow, changes, lanes).await?;
+        notify_ready(uow, &written.ready);
         let mut jobs = written.jobs.into_iter();
         let mut reported = jobs.by_ref().take(reported);
         let mut next = || match reported.next() {
@@ -190,7 +195,7 @@ impl Worker {
         let settled = settled
             .into_iter()
             .map(|known| known.unwrap_or_else(&mut next));
-        Ok(Unit {
+        Ok(UnitResult {
             settled: settled.collect(),
             held: jobs.map(HeldJob::new).collect(),
             overdue: found.overdue,
@@ -213,31 +218,31 @@ impl Worker {
     async fn plan_reports(
         &self,
         uow: &mut dyn UnitOfWork,
-        finished: &[Finished],
-        source: Source,
-    ) -> Result<Vec<Result<Change, Settlement>>> {
+        finished: &[AttemptReport],
+        source: JobSource,
+    ) -> Result<Vec<Result<JobChange, Settlement>>> {
         if finished.is_empty() {
             return Ok(Vec::new());
         }
         let now = uow.now().await?;
         let mut jobs = match source {
-            Source::HeldCopy => held_jobs(finished),
-            Source::Store => stored_jobs(uow, finished).await?,
+            JobSource::HeldCopy => held_jobs(finished),
+            JobSource::Store => stored_jobs(uow, finished).await?,
         };
-        let plan_one = |finished: &Finished| {
+        let plan_one = |finished: &AttemptReport| {
             let Some(job) = jobs.remove(&finished.claimed.job_id) else {
                 return Err(Settlement::Written(LeaseState::Lost));
             };
             let (claimed, reports) = (&finished.claimed, &finished.reports);
             match plan(&self.cx, &self.actor, job, claimed, reports, now) {
-                _ if !finished.in_batch => Err(Settlement::Alone),
+                _ if !finished.can_batch => Err(Settlement::Alone),
                 // The failure of a job opens a dead letter.
-                Planned::Change(change) if change.after.status == JobStatus::Failed => {
+                ReportPlan::Change(change) if change.after.status == JobStatus::Failed => {
                     Err(Settlement::Alone)
                 }
-                Planned::Change(change) => Ok(*change),
-                Planned::Known(state) => Err(Settlement::Written(state)),
-                Planned::Refused(refusal) => Err(Settlement::Refused(refusal.into())),
+                ReportPlan::Change(change) => Ok(*change),
+                ReportPlan::NoChange(state) => Err(Settlement::Written(state)),
+                ReportPlan::Refused(refusal) => Err(Settlement::Refused(refusal.into())),
             }
         };
         Ok(finished.iter().map(plan_one).collect())
@@ -248,13 +253,16 @@ impl Worker {
 /// others need not wait.
 async fn lock_lanes(
     uow: &mut dyn UnitOfWork,
-    planned: Vec<Result<Change, Settlement>>,
-) -> Result<(Vec<Result<Change, Settlement>>, Lanes)> {
-    let fenced = planned.iter().flatten().filter(|change| change.fences());
+    planned: Vec<Result<JobChange, Settlement>>,
+) -> Result<(Vec<Result<JobChange, Settlement>>, Lanes)> {
+    let fenced = planned
+        .iter()
+        .flatten()
+        .filter(|change| change.changes_fence());
     let keys: BTreeSet<LaneKey> = fenced.map(|change| change.after.lane.clone()).collect();
     let lanes = Lanes::lock(uow, keys.into_iter().collect()).await?;
-    let with_lane = |change: Change| {
-        if !change.fences() || lanes.has(&change.after.lane) {
+    let with_lane = |change: JobChange| {
+        if !change.changes_fence() || lanes.has(&change.after.lane) {
             Ok(change)
         } else {
             Err(Settlement::Alone)
@@ -264,14 +272,14 @@ async fn lock_lanes(
     Ok((planned.collect(), lanes))
 }
 
-fn held_jobs(finished: &[Finished]) -> BTreeMap<JobId, Stored<Job>> {
-    let job = |one: &Finished| (one.claimed.job_id.clone(), Stored::clone(&one.job));
+fn held_jobs(finished: &[AttemptReport]) -> BTreeMap<JobId, Stored<Job>> {
+    let job = |one: &AttemptReport| (one.claimed.job_id.clone(), Stored::clone(&one.job));
     finished.iter().map(job).collect()
 }
 
 async fn stored_jobs(
     uow: &mut dyn UnitOfWork,
-    finished: &[Finished],
+    finished: &[AttemptReport],
 ) -> Result<BTreeMap<JobId, Stored<Job>>> {
     let ids = finished.iter().map(|one| one.claimed.job_id.as_str());
     let ids: Vec<&str> = ids.collect();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::engine::Worker;
 use super::kinds::{AnyKind, Kinds};
-use super::lane::{Lanes, learn};
-use super::transition::Change;
+use super::lane::{Lanes, refill_cache};
+use super::transition::JobChange;
 use crate::access::{unaudited, unowned};
 use crate::kernel::{JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
@@ -17,11 +17,11 @@ use crate::provisioning::{
 };
 
 /// Maximum number of lanes that one call of [`promote`] makes ready.
-const MOST_DUE: u32 = 256;
+const MAX_PROMOTED_LANES: u32 = 256;
 
 /// Identifies a claim of a job. Every write by the holder contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Claimed {
+pub struct Claim {
     /// The id of the claimed job.
     pub job_id: JobId,
     /// The fence of the job after the claim.
@@ -33,13 +33,13 @@ pub struct Claimed {
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldJob {
     /// Identifies the claim in every write by the holder.
-    pub claimed: Claimed,
+    pub claimed: Claim,
     pub(super) job: Arc<Stored<Job>>,
 }
 
 impl HeldJob {
     pub(super) fn new(job: Stored<Job>) -> Self {
-        let claimed = Claimed {
+        let claimed = Claim {
             job_id: job.id.clone(),
             fence: job.fence,
         };
@@ -50,9 +50,9 @@ impl HeldJob {
 
 /// The result of looking for jobs to claim.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ClaimPlan {
     /// The claims to write. Their lanes are in the set of lanes, but not updated yet.
-    pub changes: Vec<Change>,
+    pub changes: Vec<JobChange>,
     /// Jobs at the head of their lanes whose deadline has passed. They have to be stopped instead.
     pub overdue: Vec<JobId>,
 }
@@ -68,7 +68,7 @@ struct Candidate {
 impl Candidate {
     fn of(lane: &JobLane, stored: Option<Stored<JobLane>>) -> Self {
         Self {
-            order: order_of(lane),
+            order: claim_order_key(lane),
             head: lane.head().map(|head| head.job_id.clone()),
             stored,
         }
@@ -91,19 +91,19 @@ impl Worker {
         limit: u32,
         wide: &[Stored<JobHold>],
         lanes: &mut Lanes,
-        moved: &[Change],
-    ) -> Result<Found> {
+        moved: &[JobChange],
+    ) -> Result<ClaimPlan> {
         let names = claimable_kinds(&self.kinds, wide);
         if limit == 0 || names.is_empty() {
-            return Ok(Found::default());
+            return Ok(ClaimPlan::default());
         }
         let now = uow.now().await?;
         let candidates = candidates(uow, &names, limit, lanes, moved).await?;
         if candidates.is_empty() {
-            return Ok(Found::default());
+            return Ok(ClaimPlan::default());
         }
         let mut heads = heads_of(uow, &candidates).await?;
-        let mut found = Found::default();
+        let mut found = ClaimPlan::default();
         let (mut lanes_to_write, mut stale_lanes, mut overdue_lanes) =
             (Vec::new(), Vec::new(), Vec::new());
         for Candidate {
@@ -120,8 +120,9 @@ impl Worker {
                 continue;
             }
             let change = head.and_then(|job| {
-                let triggers = begin(&self.kinds, &job);
-                let mut change = Change::plan(&self.cx, &self.actor, job, &triggers, now).ok()?;
+                let triggers = claim_triggers(&self.kinds, &job);
+                let mut change =
+                    JobChange::plan(&self.cx, &self.actor, job, &triggers, now).ok()?;
                 change.lease = Some(self.lease_of(&change.after, now));
                 Some(change)
             });
@@ -132,7 +133,7 @@ impl Worker {
             }
             found.changes.extend(change);
         }
-        put_right(uow, stale_lanes, now).await?;
+        refill_lanes(uow, stale_lanes, now).await?;
         lanes.extend(Lanes::of(uow, lanes_to_write).await?);
         // If stopping the job fails, the lane goes to the end of the order, so that it does not block other lanes.
         for lane in &overdue_lanes {
@@ -160,7 +161,7 @@ async fn candidates(
     names: &[String],
     limit: u32,
     lanes: &Lanes,
-    moved: &[Change],
+    moved: &[JobChange],
 ) -> Result<Vec<Candidate>> {
     let mut ready = ready_lanes(uow, names, limit).await?;
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -184,16 +185,16 @@ async fn candidates(
 }
 
 /// Returns the claim and the start of the first step, which are written together.
-fn begin(kinds: &Kinds, job: &Job) -> Vec<Trigger> {
+fn claim_triggers(kinds: &Kinds, job: &Job) -> Vec<Trigger> {
     let mut triggers = vec![Trigger::Claim];
-    if let Some(step) = startable(kinds, job, job.current_step()) {
+    if let Some(step) = startable_step(kinds, job, job.current_step()) {
         triggers.push(Trigger::Work(job.fence + 1, Report::Start(step)));
     }
     triggers
 }
 
 /// Returns the step if this process knows it.
-pub(super) fn startable(kinds: &Kinds, job: &Job, step: Option<usize>) -> Option<usize> {
+pub(super) fn startable_step(kinds: &Kinds, job: &Job, step: Option<usize>) -> Option<usize> {
     let (step, kind) = (step?, kinds.get(&job.kind)?);
     AnyKind::has_step(kind, &job.steps.get(step)?.name).then_some(step)
 }
@@ -222,7 +223,9 @@ fn claimable_kinds(kinds: &Kinds, wide: &[Stored<JobHold>]) -> Vec<String> {
 pub(super) async fn promote(uow: &mut dyn UnitOfWork) -> Result<usize> {
     let now = uow.now().await?;
     let due = JobLaneQuery::DueAt(now);
-    let due = unowned::<JobLane>(uow).claim(&due, MOST_DUE).await?;
+    let due = unowned::<JobLane>(uow)
+        .claim(&due, MAX_PROMOTED_LANES)
+        .await?;
     let promoted = due.len();
     if promoted > 0 {
         let lanes = Lanes::of(uow, due).await?;
@@ -250,13 +253,13 @@ async fn ready_lanes(
         let of_kind = JobLaneQuery::ReadyOfKind(name.clone());
         lanes.extend(unowned::<JobLane>(uow).claim(&of_kind, limit).await?);
     }
-    lanes.sort_by_cached_key(|lane| order_of(lane));
+    lanes.sort_by_cached_key(|lane| claim_order_key(lane));
     lanes.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     Ok(lanes)
 }
 
 /// Returns the sort key of a lane in the order of claims.
-fn order_of(lane: &JobLane) -> (i64, Timestamp, LaneKey) {
+fn claim_order_key(lane: &JobLane) -> (i64, Timestamp, LaneKey) {
     let key = lane.lane.clone();
     (lane.head_priority(), lane.last_claimed_at, key)
 }
@@ -272,7 +275,7 @@ async fn heads_of(
 }
 
 /// Refills the caches of lanes whose cached head cannot be claimed, so that the next claim does not find the same head.
-async fn put_right(
+async fn refill_lanes(
     uow: &mut dyn UnitOfWork,
     lanes: Vec<Stored<JobLane>>,
     now: Timestamp,
@@ -284,7 +287,7 @@ async fn put_right(
     let mut lanes = Lanes::of(uow, lanes).await?;
     for key in &keys {
         if let Some(lane) = lanes.get_mut(key) {
-            learn(uow, lane).await?;
+            refill_cache(uow, lane).await?;
         }
     }
     lanes.store(uow, now).await?;
@@ -296,7 +299,7 @@ async fn put_right(
 ///
 /// # Errors
 /// Only those of the store.
-pub(super) async fn is_held(uow: &mut dyn UnitOfWork, job: &Claimed) -> Result<bool> {
+pub(super) async fn is_held(uow: &mut dyn UnitOfWork, job: &Claim) -> Result<bool> {
     let lease = unowned::<JobLease>(uow).find(&job.job_id).await?;
     Ok(lease.is_some_and(|lease| lease.fence == job.fence))
 }
@@ -305,12 +308,12 @@ pub(super) async fn is_held(uow: &mut dyn UnitOfWork, job: &Claimed) -> Result<b
 ///
 /// # Errors
 /// Only those of the store.
-pub(super) async fn are_held(uow: &mut dyn UnitOfWork, jobs: &[Claimed]) -> Result<Vec<bool>> {
+pub(super) async fn are_held(uow: &mut dyn UnitOfWork, jobs: &[Claim]) -> Result<Vec<bool>> {
     let ids: Vec<&str> = jobs.iter().map(|job| job.job_id.as_str()).collect();
     let leases = unowned::<JobLease>(uow).get_many(&ids).await?;
     let fences = leases.iter().map(|lease| (&lease.job_id, lease.fence));
     let fences: BTreeMap<&JobId, i64> = fences.collect();
-    let is_held = |job: &Claimed| fences.get(&job.job_id) == Some(&job.fence);
+    let is_held = |job: &Claim| fences.get(&job.job_id) == Some(&job.fence);
     Ok(jobs.iter().map(is_held).collect())
 }
 
@@ -323,8 +326,8 @@ pub(super) async fn heartbeat(
     uow: &mut dyn UnitOfWork,
     owner: &str,
     lasts: Duration,
-    held: &[Claimed],
-) -> Result<Vec<Claimed>> {
+    held: &[Claim],
+) -> Result<Vec<Claim>> {
     if held.is_empty() {
         return Ok(Vec::new());
     }

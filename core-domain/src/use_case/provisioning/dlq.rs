@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::access::{OperatorScope, unowned};
 use crate::kernel::{DlqEntryId, Line, ListQuery, Page, PlatformId, Result, Stored, TextValue};
 use crate::port::UnitOfWork;
-use crate::provisioning::{DlqEntry, DlqQuery, DlqStatus};
+use crate::provisioning::{DeadLetter, DlqQuery, DlqStatus};
 
 /// An entry of the dead-letter queue.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -18,11 +18,11 @@ pub struct DlqEntryView {
     pub entry_id: DlqEntryId,
     /// The data of the entry.
     #[serde(flatten)]
-    pub entry: DlqEntry,
+    pub entry: DeadLetter,
 }
 
-impl From<DlqEntry> for DlqEntryView {
-    fn from(entry: DlqEntry) -> Self {
+impl From<DeadLetter> for DlqEntryView {
+    fn from(entry: DeadLetter) -> Self {
         Self {
             entry_id: entry.id.clone(),
             entry,
@@ -95,7 +95,7 @@ pub async fn dlq_entries(
         kind: filter.kind.as_ref().map(ToString::to_string),
     };
     let wanted = query.page();
-    let page = unowned::<DlqEntry>(uow).page(&entries, &wanted).await?;
+    let page = unowned::<DeadLetter>(uow).page(&entries, &wanted).await?;
     Ok(page.map(|entry| entry.into_inner().into()))
 }
 
@@ -107,6 +107,6 @@ pub async fn dlq_entry(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
     entry: &DlqEntryId,
-) -> Result<Stored<DlqEntry>> {
-    unowned::<DlqEntry>(uow).get(entry).await
+) -> Result<Stored<DeadLetter>> {
+    unowned::<DeadLetter>(uow).get(entry).await
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::attempt::Finished;
-use super::batch::WRITE_TRIES;
-use super::claim::{Claimed, HeldJob};
+use super::attempt::AttemptReport;
+use super::batch::MAX_WRITE_ATTEMPTS;
+use super::claim::{Claim, HeldJob};
 use super::kinds::Kinds;
 use super::report::{LeaseHolder, LeaseState};
 use super::step_error::StepError;
@@ -21,7 +21,7 @@ use super::{claim, report, timers};
 use crate::access::unowned;
 use crate::kernel::{Context, Entropy, Error, Result, StoreError, Stored, secret_token};
 use crate::port::{Blobs, Infrastructure, Mode, Store, UnitOfWork, transact, transact_in};
-use crate::provisioning::{Actor, Job, JobQuery, JobStatus, LEASE, Report, Trigger};
+use crate::provisioning::{Actor, DEFAULT_LEASE, Job, JobQuery, JobStatus, Report, Trigger};
 
 /// Interval between two polls of the queue without a notification.
 const POLL: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ impl Worker {
             kinds,
             cx: Context::system(entropy),
             actor,
-            lease: LEASE,
+            lease: DEFAULT_LEASE,
         }
     }
 
@@ -85,8 +85,8 @@ impl Worker {
     ///
     /// # Errors
     /// Only those of the store.
-    pub async fn claim(&self, limit: u32) -> Result<Vec<Claimed>> {
-        let taken = self.commit(&[], limit).await.taken?;
+    pub async fn claim(&self, limit: u32) -> Result<Vec<Claim>> {
+        let taken = self.commit(&[], limit).await.claimed?;
         Ok(taken.into_iter().map(|held| held.claimed).collect())
     }
 
@@ -94,7 +94,7 @@ impl Worker {
     ///
     /// # Errors
     /// Only those of the store.
-    pub async fn heartbeat(&self, held: &[Claimed]) -> Result<Vec<Claimed>> {
+    pub async fn heartbeat(&self, held: &[Claim]) -> Result<Vec<Claim>> {
         transact_in(Mode::ReadCommitted, self.store.as_ref(), |uow, _| {
             Box::pin(claim::heartbeat(uow, self.owner(), self.lease, held))
         })
@@ -105,7 +105,7 @@ impl Worker {
     ///
     /// # Errors
     /// Only those of the store.
-    pub async fn is_held(&self, job: &Claimed) -> Result<bool> {
+    pub async fn is_held(&self, job: &Claim) -> Result<bool> {
         let mut uow = self.store.begin(Mode::Auto).await?;
         claim::is_held(uow.as_mut(), job).await
     }
@@ -114,7 +114,7 @@ impl Worker {
     ///
     /// # Errors
     /// Only those of the store.
-    pub async fn are_held(&self, jobs: &[Claimed]) -> Result<Vec<bool>> {
+    pub async fn are_held(&self, jobs: &[Claim]) -> Result<Vec<bool>> {
         let mut uow = self.store.begin(Mode::Auto).await?;
         claim::are_held(uow.as_mut(), jobs).await
     }
@@ -158,7 +158,7 @@ impl Worker {
     /// # Errors
     /// Only those of the store; the job is then taken back when its lease expires.
     pub async fn run_one(&self, supervisor: &dyn Supervisor) -> Result<Outcome> {
-        match self.commit(&[], 1).await.taken?.pop() {
+        match self.commit(&[], 1).await.claimed?.pop() {
             Some(held) => self.run_held(held, supervisor).await,
             None => Ok(Outcome::Idle),
         }
@@ -168,7 +168,7 @@ impl Worker {
     ///
     /// # Errors
     /// Only those of the store; the job is then taken back when its lease expires.
-    pub async fn run(&self, claimed: &Claimed, supervisor: &dyn Supervisor) -> Result<Outcome> {
+    pub async fn run(&self, claimed: &Claim, supervisor: &dyn Supervisor) -> Result<Outcome> {
         match self.read(claimed).await? {
             Some(held) => self.run_held(held, supervisor).await,
             None => Ok(Outcome::LeaseLost),
@@ -182,18 +182,18 @@ impl Worker {
             };
             let state = if finished.in_batch() {
                 let committed = self.commit(std::slice::from_ref(&finished), 0).await;
-                committed.settled.into_iter().next()
+                committed.results.into_iter().next()
             } else {
-                Some(self.settle(&finished).await)
+                Some(self.report_attempt(&finished).await)
             };
-            match state.unwrap_or(Ok(LeaseState::Lost))?.still_held() {
+            match state.unwrap_or(Ok(LeaseState::Lost))?.into_held() {
                 Ok(next) => held = next,
                 Err(outcome) => return Ok(outcome),
             }
         }
     }
 
-    async fn read(&self, claimed: &Claimed) -> Result<Option<HeldJob>> {
+    async fn read(&self, claimed: &Claim) -> Result<Option<HeldJob>> {
         let mut uow = self.store.begin(Mode::Auto).await?;
         let job = unowned::<Job>(uow.as_mut()).find(&claimed.job_id).await?;
         let is_held = |job: &Job| job.status == JobStatus::Running && job.fence == claimed.fence;
@@ -205,7 +205,7 @@ impl Worker {
     ///
     /// # Errors
     /// Only those of the store; the job is then taken back when its lease expires.
-    pub async fn settle(&self, finished: &Finished) -> Result<LeaseState> {
+    pub async fn report_attempt(&self, finished: &AttemptReport) -> Result<LeaseState> {
         let (claimed, found) = (&finished.claimed, finished.found.as_ref());
         let error = match self.write(claimed, &finished.reports, found).await {
             Err(Error::Store(error)) => return Err(error.into()),
@@ -224,7 +224,7 @@ impl Worker {
     ///
     /// # Errors
     /// Returns an error if the report is not about the current step, or if the domain refuses an output.
-    pub async fn report(&self, claimed: &Claimed, report: Report) -> Result<LeaseState> {
+    pub async fn report(&self, claimed: &Claim, report: Report) -> Result<LeaseState> {
         let report = Trigger::Work(claimed.fence, report);
         self.write(claimed, std::slice::from_ref(&report), None)
             .await
@@ -232,7 +232,7 @@ impl Worker {
 
     async fn write(
         &self,
-        claimed: &Claimed,
+        claimed: &Claim,
         reports: &[Trigger],
         found: Option<&Value>,
     ) -> Result<LeaseState> {
@@ -254,7 +254,7 @@ impl Worker {
                     | StoreError::Retry(_)
                     | StoreError::CommitUnknown(_)
                     | StoreError::Backend(_),
-                )) if tries < WRITE_TRIES => {}
+                )) if tries < MAX_WRITE_ATTEMPTS => {}
                 outcome => return outcome,
             }
         }
@@ -294,14 +294,14 @@ pub enum StepEnd {
 #[async_trait]
 pub trait Supervisor: Send + Sync {
     /// Runs the attempt, at most for `limit` and only while the worker holds the job.
-    async fn attempt(&self, job: &Claimed, limit: Duration, work: StepFuture<'_>) -> StepEnd;
+    async fn attempt(&self, job: &Claim, limit: Duration, work: StepFuture<'_>) -> StepEnd;
 
     /// Returns whether the job is still held; see [`Worker::is_held`]. The store is read after the call starts. One
     /// query may serve several concurrent calls.
     ///
     /// # Errors
     /// Only those of the store.
-    async fn is_held(&self, worker: &Worker, job: &Claimed) -> Result<bool> {
+    async fn is_held(&self, worker: &Worker, job: &Claim) -> Result<bool> {
         worker.is_held(job).await
     }
 
@@ -315,7 +315,7 @@ pub struct Unsupervised;
 
 #[async_trait]
 impl Supervisor for Unsupervised {
-    async fn attempt(&self, _job: &Claimed, _limit: Duration, work: StepFuture<'_>) -> StepEnd {
+    async fn attempt(&self, _job: &Claim, _limit: Duration, work: StepFuture<'_>) -> StepEnd {
         StepEnd::Finished(work.await)
     }
 
@@ -335,10 +335,10 @@ pub(super) trait Guard: Debug + Send + Sync {
 }
 
 /// Maximum number of completed jobs used for an estimate.
-const SAMPLE: u32 = 20;
+const MAX_SAMPLES: u32 = 20;
 
 /// Estimate for a kind without completed jobs.
-const FIRST_ESTIMATE: Duration = Duration::from_secs(30);
+const DEFAULT_ESTIMATE: Duration = Duration::from_secs(30);
 
 /// Returns the estimated run time in seconds of a job of one of the [`TIMED_KINDS`](crate::provisioning::TIMED_KINDS),
 /// from start to end, including retries and their delays. It is the median of the newest jobs that completed without
@@ -348,9 +348,9 @@ pub(in crate::use_case) async fn estimated_seconds(
     kind: &'static str,
 ) -> Result<i64> {
     let completed = JobQuery::Completed(kind);
-    let newest = unowned::<Job>(uow).list(&completed, SAMPLE).await?;
+    let newest = unowned::<Job>(uow).list(&completed, MAX_SAMPLES).await?;
     let run_times = newest.iter().filter_map(run_time).collect();
-    Ok(whole_seconds(median(run_times).unwrap_or(FIRST_ESTIMATE)))
+    Ok(whole_seconds(median(run_times).unwrap_or(DEFAULT_ESTIMATE)))
 }
 
 fn run_time(job: &Stored<Job>) -> Option<Duration> {
@@ -382,7 +382,7 @@ mod tests {
     fn the_estimate_is_the_median_in_whole_seconds_rounded_up() {
         let estimate = |millis: &[u64]| {
             let durations = millis.iter().copied().map(Duration::from_millis);
-            whole_seconds(median(durations.collect()).unwrap_or(FIRST_ESTIMATE))
+            whole_seconds(median(durations.collect()).unwrap_or(DEFAULT_ESTIMATE))
         };
         assert_eq!(estimate(&[]), 30);
         assert_eq!(estimate(&[0]), 1);

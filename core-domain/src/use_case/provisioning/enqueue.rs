@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kind::{JobInput, JobKind};
-use super::lane::{Lanes, announce};
+use super::lane::{Lanes, notify_ready};
 use super::step_error::to_json;
 use crate::access::{Covers, ensure_below, unaudited, unowned};
 use crate::kernel::{Context, Error, JobEventId, JobId, Result, Stored, Timestamp};
@@ -67,7 +67,7 @@ async fn enqueue_all<K: JobKind>(
     for input in inputs {
         check_scope::<K>(scope, input)?;
     }
-    let mut all = known_by_key::<K>(uow, inputs).await?;
+    let mut all = find_by_keys::<K>(uow, inputs).await?;
     let key_of = |(at, job): (usize, &Stored<Job>)| {
         let key = job.idempotency_key.as_ref()?.key();
         Some((JobKey::new(&job.kind, job.platform_id.as_ref(), key), at))
@@ -108,7 +108,7 @@ fn key_of_input<K: JobKind>(input: &K::Input) -> Option<JobKey> {
 }
 
 /// Returns the jobs with the keys of these inputs. Includes jobs of other kinds whose keys have no scope.
-async fn known_by_key<K: JobKind>(
+async fn find_by_keys<K: JobKind>(
     uow: &mut dyn UnitOfWork,
     inputs: &[K::Input],
 ) -> Result<Vec<Stored<Job>>> {
@@ -137,7 +137,7 @@ async fn insert<K: JobKind>(
     let now = uow.now().await?;
     let mut jobs = Vec::with_capacity(inputs.len());
     for input in inputs {
-        let mut job = queued::<K>(cx, input, now)?;
+        let mut job = new_job::<K>(cx, input, now)?;
         job.parent_job_id = parent.cloned();
         jobs.push(job);
     }
@@ -161,12 +161,12 @@ pub(super) async fn insert_jobs(
                 ensure_room_in(cx, lane)?;
             }
             job.lane_position = lane.position_at(place);
-            lane.follow(None, job, now);
+            lane.update_job(None, job, now);
         }
     }
     let created = jobs.iter().map(|job| creation_of(cx, job)).collect();
     let ready = lanes.store(uow, now).await?;
-    announce(uow, &ready);
+    notify_ready(uow, &ready);
     let stored = unaudited::append_stored(uow, jobs).await?;
     unaudited::append_many(uow, created).await?;
     Ok(stored)
@@ -185,7 +185,7 @@ fn ensure_room_in(cx: &Context, lane: &JobLane) -> Result<()> {
 }
 
 /// Returns a new job without a position in its lane.
-fn queued<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<Job> {
+fn new_job<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<Job> {
     Ok(Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
         kind: K::NAME.to_owned(),
@@ -202,7 +202,7 @@ fn queued<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<
         error: None,
         input: to_json(input)?,
         output: None,
-        steps: planned::<K>(input)?,
+        steps: steps_of::<K>(input)?,
         attempts: 0,
         max_attempts: MAX_ATTEMPTS,
         lost_leases: 0,
@@ -227,7 +227,7 @@ fn queued<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<
 }
 
 /// Returns the steps of a job with this input.
-fn planned<K: JobKind>(input: &K::Input) -> Result<Vec<Step>> {
+fn steps_of<K: JobKind>(input: &K::Input) -> Result<Vec<Step>> {
     let (steps, names) = (K::steps(), K::plan(input));
     let distinct: BTreeSet<&String> = names.iter().collect();
     let known = names.iter().all(|name| steps.find(name).is_some());

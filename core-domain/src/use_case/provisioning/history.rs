@@ -50,20 +50,20 @@ pub struct JobFeed {
 
 /// The result of one read of a feed.
 #[derive(Clone, Debug)]
-pub struct JobNews {
+pub struct JobFeedPage {
     /// The events after the position of the feed, oldest first.
     pub events: Vec<JobProgressEvent>,
     /// `true` if more events may be available immediately.
-    pub more: bool,
+    pub has_more: bool,
     /// `true` if the job and its undo job have ended and these were the last events.
-    pub ended: bool,
+    pub has_ended: bool,
 }
 
 /// Creates a feed that starts after the event with this number; without a number, at the first event.
 ///
 /// # Errors
 /// `VALIDATION_ERROR` if `last` is not the number of an existing event.
-pub fn follow(
+pub fn open_feed(
     cx: &Context,
     scope: &JobScope<grant::JobRead>,
     last: Option<&str>,
@@ -76,7 +76,7 @@ pub fn follow(
         seq.filter(|_| digits).ok_or_else(unknown)
     };
     Ok(JobFeed {
-        cx: cx.consequence(),
+        cx: cx.without_conditions(),
         job: job.id.clone(),
         platform: job.platform_id.clone(),
         position: last.map_or(Ok(0), known)?,
@@ -84,7 +84,7 @@ pub fn follow(
 }
 
 /// Returns `true` if the job and its undo job have ended.
-async fn has_come_to_rest(uow: &mut dyn UnitOfWork, job: &Job) -> Result<bool> {
+async fn has_ended(uow: &mut dyn UnitOfWork, job: &Job) -> Result<bool> {
     Ok(job.status.is_terminal() && !undo::is_being_undone(uow, job).await?)
 }
 
@@ -94,7 +94,7 @@ impl JobFeed {
     ///
     /// # Errors
     /// Those of [`Self::authorize_again`].
-    pub async fn next(&mut self, store: &dyn Store) -> Result<JobNews> {
+    pub async fn next(&mut self, store: &dyn Store) -> Result<JobFeedPage> {
         let mut uow = store.begin(Mode::Read).await?;
         let scope = self.authorize(uow.as_mut()).await?;
         let after = JobEventQuery::After(self.job.clone(), self.position);
@@ -104,15 +104,15 @@ impl JobFeed {
             self.position = last.seq;
         }
         let progress = scope.job().progress();
-        let ended = !more && has_come_to_rest(uow.as_mut(), scope.job()).await?;
+        let ended = !more && has_ended(uow.as_mut(), scope.job()).await?;
         let with_progress = |entry: Stored<JobEvent>| JobProgressEvent {
             event: entry.into_inner(),
             progress: progress.clone(),
         };
-        Ok(JobNews {
+        Ok(JobFeedPage {
             events: entries.into_iter().map(with_progress).collect(),
-            more,
-            ended,
+            has_more: more,
+            has_ended: ended,
         })
     }
 
@@ -138,7 +138,7 @@ impl JobFeed {
     /// Returns whether the effect may have changed the caller's access to the job, so that [`Self::authorize_again`]
     /// must be called.
     #[must_use]
-    pub fn is_concerned_by(&self, effect: &Effect) -> bool {
+    pub fn must_reauthorize_after(&self, effect: &Effect) -> bool {
         effect.changes_access_of(&self.cx.caller, self.platform.as_ref())
     }
 }

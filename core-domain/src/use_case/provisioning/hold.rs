@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::kinds::Kinds;
-use super::lane::{MOST_HOLDS, holds_on, refresh_lane};
+use super::lane::{MAX_HOLDS, holds_on, refresh_lane};
 use crate::access::{Covers, OperatorScope, PlatformWriter, audited, authorize, unowned};
 use crate::kernel::{
     Code, Context, Effect, Error, HoldId, Line, ListQuery, Page, PlatformId, Reason, Result,
@@ -16,7 +16,7 @@ use crate::provisioning::{HoldScope, HoldSource, JobHold, JobHoldQuery, LaneKey}
 
 text_enum! {
     /// The jobs that a hold applies to.
-    pub enum HoldOn {
+    pub enum HoldScopeType {
         /// All jobs of the installation.
         All = "all",
         /// The jobs of one kind.
@@ -31,7 +31,7 @@ text_enum! {
 #[serde(rename_all = "camelCase")]
 pub struct CreateHold {
     /// The jobs to hold: all, those of a kind, or those of a platform.
-    pub scope: HoldOn,
+    pub scope: HoldScopeType,
     /// The job kind to hold. Required if `scope` is `kind`, otherwise not allowed.
     pub kind: Option<Line<1, 100>>,
     /// The platform whose jobs to hold. Required if `scope` is `platform`, otherwise not allowed.
@@ -46,21 +46,23 @@ impl CreateHold {
     /// # Errors
     /// `VALIDATION_ERROR` if the kind or the platform is missing or does not match the scope, or if the kind is
     /// unknown.
-    pub(super) fn held(&self, kinds: &Kinds) -> Result<HoldScope> {
+    pub(super) fn to_scope(&self, kinds: &Kinds) -> Result<HoldScope> {
         let (kind, platform) = (self.kind.as_ref(), self.platform_id.as_ref());
         match (self.scope, kind, platform) {
-            (HoldOn::All, None, None) => Ok(HoldScope::All),
-            (HoldOn::Kind, Some(kind), None) if kinds.knows(kind.as_str()) => {
+            (HoldScopeType::All, None, None) => Ok(HoldScope::All),
+            (HoldScopeType::Kind, Some(kind), None) if kinds.contains(kind.as_str()) => {
                 Ok(HoldScope::Kind(kind.to_string()))
             }
-            (HoldOn::Kind, Some(_), None) => {
+            (HoldScopeType::Kind, Some(_), None) => {
                 Err(Error::invalid("kind", "unknown", "is not a known job kind"))
             }
-            (HoldOn::Platform, None, Some(id)) => Ok(HoldScope::Lane(LaneKey::platform(id))),
-            (HoldOn::Kind, None, _) => Err(missing("kind")),
-            (HoldOn::Platform, _, None) => Err(missing("platformId")),
-            (HoldOn::Kind | HoldOn::All, _, Some(_)) => Err(contradiction("platformId")),
-            (HoldOn::Platform | HoldOn::All, Some(_), _) => Err(contradiction("kind")),
+            (HoldScopeType::Platform, None, Some(id)) => Ok(HoldScope::Lane(LaneKey::platform(id))),
+            (HoldScopeType::Kind, None, _) => Err(missing("kind")),
+            (HoldScopeType::Platform, _, None) => Err(missing("platformId")),
+            (HoldScopeType::Kind | HoldScopeType::All, _, Some(_)) => {
+                Err(not_allowed("platformId"))
+            }
+            (HoldScopeType::Platform | HoldScopeType::All, Some(_), _) => Err(not_allowed("kind")),
         }
     }
 }
@@ -69,7 +71,7 @@ fn missing(field: &str) -> Error {
     Error::invalid(field, "required", "is required with this scope")
 }
 
-fn contradiction(field: &str) -> Error {
+fn not_allowed(field: &str) -> Error {
     Error::invalid(field, "unexpected", "is not allowed with this scope")
 }
 
@@ -80,7 +82,7 @@ pub struct HoldView {
     /// Unique id of the hold.
     pub id: HoldId,
     /// The jobs that are held: all, those of a kind, or those of a platform.
-    pub scope: HoldOn,
+    pub scope: HoldScopeType,
     /// The job kind that is held. `null` unless `scope` is `kind`.
     pub kind: Option<String>,
     /// The platform whose jobs are held. `null` unless `scope` is `platform`.
@@ -99,9 +101,9 @@ pub struct HoldView {
 impl From<&JobHold> for HoldView {
     fn from(hold: &JobHold) -> Self {
         let (scope, kind, platform_id) = match &hold.scope {
-            HoldScope::All => (HoldOn::All, None, None),
-            HoldScope::Kind(kind) => (HoldOn::Kind, Some(kind.clone()), None),
-            HoldScope::Lane(lane) => (HoldOn::Platform, None, lane.platform_id()),
+            HoldScope::All => (HoldScopeType::All, None, None),
+            HoldScope::Kind(kind) => (HoldScopeType::Kind, Some(kind.clone()), None),
+            HoldScope::Lane(lane) => (HoldScopeType::Platform, None, lane.platform_id()),
         };
         Self {
             id: hold.id.clone(),
@@ -121,7 +123,7 @@ impl From<&JobHold> for HoldView {
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn hold(
+pub async fn set_operator_hold(
     cx: &Context,
     scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
@@ -134,7 +136,7 @@ pub async fn hold(
 
 /// The result of setting a hold.
 #[derive(Clone, Debug)]
-pub struct SetHold {
+pub struct HoldResult {
     /// The new or existing hold.
     pub hold: Stored<JobHold>,
     /// `true` if the hold did not exist before.
@@ -152,8 +154,8 @@ pub async fn create_hold(
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     command: &CreateHold,
-) -> Result<SetHold> {
-    let held = command.held(kinds)?;
+) -> Result<HoldResult> {
+    let held = command.to_scope(kinds)?;
     if let Some(platform) = &command.platform_id {
         authorize::<grant::JobRead>(cx, uow, platform).await?;
     }
@@ -216,7 +218,7 @@ pub async fn remove_hold(
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn release_hold(
+pub async fn lift_operator_hold(
     cx: &Context,
     scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
@@ -226,7 +228,7 @@ pub async fn release_hold(
 }
 
 /// Sets or lifts the hold on the lane of a platform when it is suspended or reactivated.
-pub(in crate::use_case) async fn follow_suspension(
+pub(in crate::use_case) async fn sync_suspension_hold(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -249,9 +251,9 @@ async fn set(
     held: HoldScope,
     source: HoldSource,
     reason: Option<&Reason>,
-) -> Result<SetHold> {
+) -> Result<HoldResult> {
     if let Some(hold) = find(uow, &held, source).await? {
-        return Ok(SetHold {
+        return Ok(HoldResult {
             hold,
             is_new: false,
         });
@@ -273,7 +275,7 @@ async fn set(
         stored => stored?,
     };
     refresh(uow, &held).await?;
-    Ok(SetHold { hold, is_new: true })
+    Ok(HoldResult { hold, is_new: true })
 }
 
 async fn lift(
@@ -286,7 +288,7 @@ async fn lift(
     let Some(hold) = find(uow, &held, source).await? else {
         return Ok(());
     };
-    remove(&cx.consequence(), scope, uow, &hold).await
+    remove(&cx.without_conditions(), scope, uow, &hold).await
 }
 
 async fn remove(
@@ -307,16 +309,16 @@ async fn find(
 ) -> Result<Option<Stored<JobHold>>> {
     let holds = match held {
         HoldScope::Lane(_) => holds_on(uow, vec![held.clone()]).await?,
-        HoldScope::All | HoldScope::Kind(_) => wide(uow).await?,
+        HoldScope::All | HoldScope::Kind(_) => list_wide_holds(uow).await?,
     };
     let mut holds = holds.into_iter();
     Ok(holds.find(|hold| hold.scope == *held && hold.source == source))
 }
 
 /// Returns the holds on all jobs or on a kind.
-pub(super) async fn wide(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<JobHold>>> {
+pub(super) async fn list_wide_holds(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<JobHold>>> {
     let wide = JobHoldQuery::Wide;
-    unowned::<JobHold>(uow).list(&wide, MOST_HOLDS).await
+    unowned::<JobHold>(uow).list(&wide, MAX_HOLDS).await
 }
 
 async fn refresh(uow: &mut dyn UnitOfWork, held: &HoldScope) -> Result<()> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hold::wide;
+use super::hold::list_wide_holds;
 use super::lane::holds_on;
 use crate::access::{
     Batches, JobScope, OperatorScope, PlatformAccess, PlatformScope, SystemScope, authorize,
@@ -20,7 +20,7 @@ use crate::provisioning::{
 };
 
 /// Maximum number of jobs that [`of_kind`] returns.
-const NEWEST: u32 = 100;
+const MAX_JOBS: u32 = 100;
 
 /// A job with its progress. Operators also see its lease.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -72,7 +72,7 @@ pub enum JobListScope {
     /// The jobs of all platforms.
     Installation(OperatorScope),
     /// No jobs: the caller acts for no platform.
-    Nobody,
+    Empty,
 }
 
 /// Authorizes the caller to list jobs. Operators may list the jobs of all platforms. Others may list those of one
@@ -98,7 +98,7 @@ pub async fn authorize_list(
             let scope = authorize(cx, uow, platform).await?;
             Ok(JobListScope::Platform(Box::new(scope)))
         }
-        None => Ok(JobListScope::Nobody),
+        None => Ok(JobListScope::Empty),
     }
 }
 
@@ -115,7 +115,7 @@ pub async fn list(
     let platform_id = match scope {
         JobListScope::Platform(scope) => Some(scope.id().clone()),
         JobListScope::Installation(_) => None,
-        JobListScope::Nobody => return Ok(Page::empty()),
+        JobListScope::Empty => return Ok(Page::empty()),
     };
     let jobs = JobQuery::Of {
         platform_id,
@@ -154,7 +154,7 @@ async fn views(
     if !lanes.is_empty() {
         let scopes = lanes.into_iter().map(HoldScope::Lane);
         holds = holds_on(uow, scopes.collect()).await?;
-        holds.extend(wide(uow).await?);
+        holds.extend(list_wide_holds(uow).await?);
     }
     let leases = if cx.caller.is_operator() {
         Some(leases_of(uow, &jobs).await?)
@@ -215,17 +215,17 @@ pub(in crate::use_case) async fn find(
 }
 
 /// Maximum number of child jobs that [`child_of`] searches.
-const NEWEST_CHILDREN: u32 = 20;
+const MAX_CHILDREN: u32 = 20;
 
 /// Returns the newest job of this kind that `parent` queued.
-pub(in crate::use_case) async fn child_of(
+pub(in crate::use_case) async fn find_child(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
     parent: &JobId,
     kind: &str,
 ) -> Result<Option<Stored<Job>>> {
     let queued_by = JobQuery::QueuedBy(parent.clone());
-    let children = unowned::<Job>(uow).list(&queued_by, NEWEST_CHILDREN);
+    let children = unowned::<Job>(uow).list(&queued_by, MAX_CHILDREN);
     let mut children = children.await?.into_iter();
     Ok(children.find(|job| job.kind == kind))
 }
@@ -263,14 +263,14 @@ pub(in crate::use_case) async fn with_descendants(
 }
 
 /// Returns the newest jobs of a kind for a platform, at most [`NEWEST`].
-pub(in crate::use_case) async fn of_kind(
+pub(in crate::use_case) async fn list_of_kind(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
     kind: &str,
 ) -> Result<Vec<Stored<Job>>> {
     let of_kind = JobQuery::OfKind(platform.clone(), kind.to_owned());
-    unowned::<Job>(uow).list(&of_kind, NEWEST).await
+    unowned::<Job>(uow).list(&of_kind, MAX_JOBS).await
 }
 
 /// Returns whether the job exists and works for the platform.

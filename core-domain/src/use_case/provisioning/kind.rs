@@ -17,7 +17,7 @@ use crate::kernel::{
     Context, EntityId, Environment, Error, JobId, PlatformId, RequestInfo, Result,
 };
 use crate::port::{Blobs, Infrastructure, Store, UnitOfWork};
-use crate::provisioning::{DEADLINE, FirstLook, Job, LaneKey, LanePlace};
+use crate::provisioning::{DEFAULT_DEADLINE, FirstObservation, Job, LaneKey, LanePlace};
 
 /// The input of a job kind. It is stored with the job as JSON and must not contain secrets.
 pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
@@ -62,10 +62,10 @@ pub trait JobKind: Debug + Send + Sync + Sized + 'static {
 
     /// `true` if the kind has hooks. Default: `true`. If `false`, hooks are not called and its jobs can end in one unit
     /// of work with others.
-    const HOOKS: bool = true;
+    const HAS_HOOKS: bool = true;
 
     /// Time from the creation of a job, or from an operator's retry, to its deadline. Default: 24 hours.
-    const DEADLINE: Duration = DEADLINE;
+    const DEADLINE: Duration = DEFAULT_DEADLINE;
 
     /// The input of the jobs of this kind.
     type Input: JobInput;
@@ -85,7 +85,11 @@ pub trait JobKind: Debug + Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// Any error prevents the completion of the job.
-    async fn completed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        _cx: &JobContext<'_, Self>,
+        _uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         Ok(())
     }
 
@@ -94,7 +98,7 @@ pub trait JobKind: Debug + Send + Sync + Sized + 'static {
     /// # Errors
     /// A store error prevents the transition. Any other error does not: the job fails, and what the hook has written
     /// before the error is committed. So check before the first write.
-    async fn failed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_failed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 
@@ -102,7 +106,11 @@ pub trait JobKind: Debug + Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// Any error prevents the transition; the job stays `FAILED`.
-    async fn resumed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(
+        &self,
+        _cx: &JobContext<'_, Self>,
+        _uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         Ok(())
     }
 }
@@ -113,11 +121,11 @@ pub trait JobKind: Debug + Send + Sync + Sized + 'static {
 pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
     /// `true` if [`JobStep::record`] is called. Default: `true`. If `false`, the end of the step can be written in one
     /// unit of work with other jobs.
-    const RECORDS: bool = true;
+    const HAS_RECORD: bool = true;
 
     /// `true` if cancelling a job undoes this step with [`JobStep::undo`]. Default: `false`. The first observation of
     /// such a step is stored in a unit of work of its own.
-    const UNDOES: bool = false;
+    const CAN_UNDO: bool = false;
 
     /// The output of the step, for later steps and for readers of the job. At most 64 KiB of JSON, without secrets.
     type Output: Serialize + DeserializeOwned + Send + Sync;
@@ -174,7 +182,7 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
     /// # Errors
     /// A [`StepError`]. Its variant decides whether the undo is tried again.
     async fn undo(&self, _cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
-        Ok(Undone::TakenBack)
+        Ok(Undone::Removed)
     }
 
     /// Writes the result of the undo into the unit of work that ends it. `cx.job` is the cancelled job. Also called if
@@ -223,7 +231,7 @@ pub struct StepContext<'a, K: JobKind> {
     /// The item of a step that runs once per item, see [`JobKind::plan`]; `None` for other steps.
     pub item: Option<&'a str>,
     /// The stored first observation, see [`Step::first_look`](crate::provisioning::Step::first_look).
-    pub first_look: Option<FirstLook>,
+    pub first_look: Option<FirstObservation>,
     ports: StepPorts<'a>,
 }
 
@@ -240,7 +248,7 @@ impl<'a, K: JobKind> StepContext<'a, K> {
         kind: &'a K,
         job: &'a Job,
         input: &'a K::Input,
-        (item, first_look): (Option<&'a str>, Option<FirstLook>),
+        (item, first_look): (Option<&'a str>, Option<FirstObservation>),
         ports: StepPorts<'a>,
     ) -> Self {
         Self {
@@ -255,8 +263,8 @@ impl<'a, K: JobKind> StepContext<'a, K> {
 
     /// Returns `true` if an object that the step observes now existed before its first effect.
     #[must_use]
-    pub fn was_there_before(&self) -> bool {
-        self.first_look != Some(FirstLook::Absent)
+    pub fn existed_before(&self) -> bool {
+        self.first_look != Some(FirstObservation::Absent)
     }
 
     /// Checks that this worker still holds the job. Call it right before every effect except the first, which the
@@ -294,7 +302,7 @@ pub(super) trait JobCanceller: Debug + Send + Sync {
 
 /// The context of a write by the engine.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Writing<'a> {
+pub(super) struct WriteContext<'a> {
     /// The context of the worker or of the operator.
     pub(super) cx: &'a Context,
     /// Cancels other jobs in the same unit of work.
@@ -331,7 +339,7 @@ impl<'a, K: JobKind> JobContext<'a, K> {
         job: &'a Job,
         input: &'a K::Input,
         item: Option<&'a str>,
-        writing: Writing<'a>,
+        writing: WriteContext<'a>,
     ) -> Self {
         Self {
             kind,
@@ -396,15 +404,15 @@ impl<K: JobKind> Steps<K> {
 
     /// Appends a step to the list.
     #[must_use]
-    pub fn then(mut self, step: impl JobStep<K>) -> Self {
+    pub fn step(mut self, step: impl JobStep<K>) -> Self {
         self.0.push(Box::new(step));
         self
     }
 
     /// Appends several steps of one type.
     #[must_use]
-    pub fn then_all<S: JobStep<K>>(self, steps: impl IntoIterator<Item = S>) -> Self {
-        steps.into_iter().fold(self, Self::then)
+    pub fn steps<S: JobStep<K>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+        steps.into_iter().fold(self, Self::step)
     }
 
     /// Returns the step with this name; an item in the name is ignored.
@@ -474,11 +482,11 @@ impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
     }
 
     fn records(&self) -> bool {
-        S::RECORDS
+        S::HAS_RECORD
     }
 
     fn undoes(&self) -> bool {
-        S::UNDOES
+        S::CAN_UNDO
     }
 
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError> {

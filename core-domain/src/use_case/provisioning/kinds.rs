@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps, Writing};
+use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps, WriteContext};
 use super::step_error::{Observation, StepError};
 use super::undo::UndoKind;
 use crate::kernel::{Error, Result};
 use crate::port::UnitOfWork;
-use crate::provisioning::{Job, LanePlace, Step, is_undo_kind, undo_of};
+use crate::provisioning::{Job, LanePlace, Step, is_undo_kind, undo_kind_of};
 
 /// Why a kind cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,13 +72,13 @@ impl Kinds {
         let registered = Arc::new(Registered { kind, steps });
         let all = self.add(K::NAME.to_owned(), registered.clone())?;
         if undoes {
-            return all.add(undo_of(K::NAME), Arc::new(UndoKind(registered)));
+            return all.add(undo_kind_of(K::NAME), Arc::new(UndoKind(registered)));
         }
         Ok(all)
     }
 
     fn add(mut self, name: String, kind: Arc<dyn AnyKind>) -> Result<Self, KindError> {
-        if self.knows(&name) {
+        if self.contains(&name) {
             return Err(KindError::DuplicateKind(name));
         }
         self.0.insert(name, kind);
@@ -87,7 +87,7 @@ impl Kinds {
 
     /// Returns whether a kind with this name is registered.
     #[must_use]
-    pub fn knows(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
@@ -138,20 +138,20 @@ pub(super) trait OpenJob: Send + Sync {
     async fn record(
         &self,
         step: &str,
-        cx: Writing<'_>,
+        cx: WriteContext<'_>,
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()>;
     async fn record_wait(
         &self,
         step: &str,
-        cx: Writing<'_>,
+        cx: WriteContext<'_>,
         uow: &mut dyn UnitOfWork,
         found: &Value,
     ) -> Result<()>;
-    async fn completed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
-    async fn failed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
-    async fn resumed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn completed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn failed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn resumed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
 }
 
 #[derive(Debug)]
@@ -174,7 +174,7 @@ impl<K: JobKind> AnyKind for Registered<K> {
     }
 
     fn has_hooks(&self) -> bool {
-        K::HOOKS
+        K::HAS_HOOKS
     }
 
     fn records(&self, step: &str) -> bool {
@@ -191,17 +191,17 @@ impl<K: JobKind> AnyKind for Registered<K> {
     }
 
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
-        Ok(Box::new(Opened::new(self, job)?))
+        Ok(Box::new(OpenedJob::new(self, job)?))
     }
 }
 
-pub(super) struct Opened<'a, K: JobKind> {
+pub(super) struct OpenedJob<'a, K: JobKind> {
     registered: &'a Registered<K>,
     job: &'a Job,
     input: K::Input,
 }
 
-impl<'a, K: JobKind> Opened<'a, K> {
+impl<'a, K: JobKind> OpenedJob<'a, K> {
     pub(super) fn new(registered: &'a Registered<K>, job: &'a Job) -> Result<Self> {
         let input = K::Input::deserialize(&job.input).map_err(|error| {
             let message = format!("is not valid for the job kind {}: {error}", K::NAME);
@@ -245,7 +245,7 @@ impl<'a, K: JobKind> Opened<'a, K> {
     pub(super) fn job_context<'c>(
         &'c self,
         step: Option<&'c str>,
-        cx: Writing<'c>,
+        cx: WriteContext<'c>,
     ) -> JobContext<'c, K> {
         let (kind, item) = (&self.registered.kind, step.and_then(item_of));
         JobContext::new(kind, self.job, &self.input, item, cx)
@@ -253,7 +253,7 @@ impl<'a, K: JobKind> Opened<'a, K> {
 }
 
 #[async_trait]
-impl<K: JobKind> OpenJob for Opened<'_, K> {
+impl<K: JobKind> OpenJob for OpenedJob<'_, K> {
     fn timeout(&self, step: &str) -> Duration {
         self.find(step).map_or(Duration::ZERO, ErasedStep::timeout)
     }
@@ -277,7 +277,7 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
     async fn record(
         &self,
         step: &str,
-        cx: Writing<'_>,
+        cx: WriteContext<'_>,
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()> {
@@ -293,7 +293,7 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
     async fn record_wait(
         &self,
         step: &str,
-        cx: Writing<'_>,
+        cx: WriteContext<'_>,
         uow: &mut dyn UnitOfWork,
         found: &Value,
     ) -> Result<()> {
@@ -306,19 +306,19 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
         }
     }
 
-    async fn completed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn completed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let cx = self.job_context(None, cx);
-        self.registered.kind.completed(&cx, uow).await
+        self.registered.kind.on_completed(&cx, uow).await
     }
 
-    async fn failed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn failed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let cx = self.job_context(None, cx);
-        self.registered.kind.failed(&cx, uow).await
+        self.registered.kind.on_failed(&cx, uow).await
     }
 
-    async fn resumed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn resumed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let cx = self.job_context(None, cx);
-        self.registered.kind.resumed(&cx, uow).await
+        self.registered.kind.on_resumed(&cx, uow).await
     }
 }
 

@@ -11,7 +11,7 @@ use crate::provisioning::{
 };
 
 /// Maximum number of holds that one query reads. Each source has at most one hold on a scope, so there are few.
-pub(super) const MOST_HOLDS: u32 = 1_000;
+pub(super) const MAX_HOLDS: u32 = 1_000;
 
 /// Returns the holds on exactly these scopes.
 pub(super) async fn holds_on(
@@ -22,7 +22,7 @@ pub(super) async fn holds_on(
         return Ok(Vec::new());
     }
     let on_scopes = JobHoldQuery::On(scopes);
-    unowned::<JobHold>(uow).list(&on_scopes, MOST_HOLDS).await
+    unowned::<JobHold>(uow).list(&on_scopes, MAX_HOLDS).await
 }
 
 /// The lanes that a unit of work changes: read together, changed in memory and written together. Every unit writes them
@@ -105,8 +105,8 @@ impl Lanes {
     /// job of a long lane.
     async fn learn(mut self, uow: &mut dyn UnitOfWork) -> Result<Self> {
         for loaded in self.0.values_mut() {
-            if loaded.lane.must_learn() {
-                learn(uow, &mut loaded.lane).await?;
+            if loaded.lane.needs_refill() {
+                refill_cache(uow, &mut loaded.lane).await?;
             }
         }
         Ok(self)
@@ -145,7 +145,7 @@ impl Lanes {
     /// Updates the state of each lane.
     pub(super) fn settle(&mut self, now: Timestamp) {
         for Loaded { lane, .. } in self.0.values_mut() {
-            lane.settle(now);
+            lane.update_state(now);
         }
     }
 
@@ -195,10 +195,12 @@ impl Loaded {
 }
 
 /// Refills the lane's cache with its first queued jobs.
-pub(super) async fn learn(uow: &mut dyn UnitOfWork, lane: &mut JobLane) -> Result<()> {
+pub(super) async fn refill_cache(uow: &mut dyn UnitOfWork, lane: &mut JobLane) -> Result<()> {
     let queued = JobQuery::QueuedInLane(lane.lane.clone());
-    let first = unowned::<Job>(uow).list(&queued, JobLane::wants()).await?;
-    lane.learn(first.iter().map(|job| QueuedJob::from(&**job)));
+    let first = unowned::<Job>(uow)
+        .list(&queued, JobLane::cache_size())
+        .await?;
+    lane.refill(first.iter().map(|job| QueuedJob::from(&**job)));
     Ok(())
 }
 
@@ -211,12 +213,12 @@ pub(super) async fn refresh_lane(uow: &mut dyn UnitOfWork, key: &LaneKey) -> Res
         lane.held_by = holds.iter().map(|hold| hold.source).collect();
     }
     let ready = lanes.store(uow, now).await?;
-    announce(uow, &ready);
+    notify_ready(uow, &ready);
     Ok(())
 }
 
 /// Notifies workers that jobs can be claimed, unless `ready` is empty.
-pub(super) fn announce(uow: &mut dyn UnitOfWork, ready: &[LaneKey]) {
+pub(super) fn notify_ready(uow: &mut dyn UnitOfWork, ready: &[LaneKey]) {
     if !ready.is_empty() {
         uow.effects().add(Effect::JobReady);
     }

@@ -13,7 +13,7 @@ use crate::kernel::{
     Code, Context, DlqEntryId, Error, JobId, PlatformId, Reason, Result, Stored, Unowned,
 };
 use crate::port::UnitOfWork;
-use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger};
+use crate::provisioning::{Actor, DeadLetter, DlqStatus, Job, JobQuery, JobStatus, Trigger};
 
 /// Retries a failed job from its first unfinished step, or makes a queued or waiting job run now.
 ///
@@ -28,7 +28,7 @@ pub async fn retry(
     kinds: &Kinds,
     job: &JobId,
 ) -> Result<Stored<Job>> {
-    operate(cx, scope, uow, kinds, job, Trigger::Retry, "job.retried").await
+    apply_operation(cx, scope, uow, kinds, job, Trigger::Retry, "job.retried").await
 }
 
 /// Cancels a job. If its kind declares steps that can be undone, an undo job is created for them. Default of `reason`:
@@ -51,7 +51,7 @@ pub async fn cancel(
         .to_owned();
     let before = unowned::<Job>(uow).get(job).await?;
     let trigger = Trigger::Cancel { reason };
-    let after = operate(cx, scope, uow, kinds, job, trigger, "job.cancelled").await?;
+    let after = apply_operation(cx, scope, uow, kinds, job, trigger, "job.cancelled").await?;
     undo::queue(cx, uow, kinds, &before, &after).await?;
     Ok(after)
 }
@@ -70,7 +70,7 @@ pub async fn force_complete(
     job: &JobId,
 ) -> Result<Stored<Job>> {
     let trigger = Trigger::ForceComplete;
-    operate(cx, scope, uow, kinds, job, trigger, "job.force_completed").await
+    apply_operation(cx, scope, uow, kinds, job, trigger, "job.force_completed").await
 }
 
 /// Queues the failed job of a dead letter again and increases its replay count.
@@ -87,7 +87,7 @@ pub async fn replay(
     kinds: &Kinds,
     entry: &DlqEntryId,
 ) -> Result<Stored<Job>> {
-    let entry = unowned::<DlqEntry>(uow).get(entry).await?;
+    let entry = unowned::<DeadLetter>(uow).get(entry).await?;
     cx.check_if_match(&entry)?;
     let job = unowned::<Job>(uow).get(&entry.job_id).await?;
     if entry.status != DlqStatus::Pending || job.status != JobStatus::Failed {
@@ -97,12 +97,12 @@ pub async fn replay(
             details: serde_json::json!({ "status": entry.status, "allowedFrom": [DlqStatus::Pending] }),
         });
     }
-    undo::ensure_may_go_on(uow, &job, &Trigger::Replay).await?;
-    let (cx, id) = (&cx.consequence(), job.id.clone());
-    operate(cx, scope, uow, kinds, &id, Trigger::Replay, "job.replayed").await
+    undo::ensure_can_continue(uow, &job, &Trigger::Replay).await?;
+    let (cx, id) = (&cx.without_conditions(), job.id.clone());
+    apply_operation(cx, scope, uow, kinds, &id, Trigger::Replay, "job.replayed").await
 }
 
-async fn operate(
+async fn apply_operation(
     cx: &Context,
     scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
@@ -114,7 +114,7 @@ async fn operate(
     let _ = scope;
     let job = unowned::<Job>(uow).get(job).await?;
     cx.check_if_match(&job)?;
-    undo::ensure_may_go_on(uow, &job, &trigger).await?;
+    undo::ensure_can_continue(uow, &job, &trigger).await?;
     let after = move_job(cx, uow, kinds, &job, &trigger).await?;
     record(cx, uow, &job, &after, action).await?;
     Ok(after)
@@ -126,7 +126,7 @@ const MAX_CANCELLED: usize = 100;
 /// Cancels a batch of the unfinished jobs of a platform as the caller, oldest first, except the job `own`. Returns
 /// `true` if there are more. Does not undo them: the removal of the platform deletes everything. For the same reason,
 /// skips the hooks of jobs of unknown kinds.
-pub(in crate::use_case) async fn cancel_some(
+pub(in crate::use_case) async fn cancel_batch(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -178,7 +178,7 @@ impl JobCanceller for Kinds {
         own: &JobId,
         reason: &str,
     ) -> Result<bool> {
-        cancel_some(cx, platform, uow, self, Some(own), reason).await
+        cancel_batch(cx, platform, uow, self, Some(own), reason).await
     }
 }
 
@@ -209,5 +209,5 @@ pub(super) async fn record(
         entity_id: after.id.to_string(),
         details: Some(json!({ "from": before.status, "to": after.status, "reason": after.reason })),
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::claim::{Claimed, HeldJob};
+use super::claim::{Claim, HeldJob};
 use super::engine::Outcome;
-use super::kind::Writing;
+use super::kind::WriteContext;
 use super::kinds::Kinds;
 use super::step_error::StepError;
-use super::transition::Change;
+use super::transition::JobChange;
 use super::transition::{TransitionContext, write_transition};
 use super::undo;
 use crate::access::unowned;
@@ -32,7 +32,7 @@ impl LeaseState {
     /// Returns the time from the write to `run_at` if the job is queued or waiting. `None` for any other status, if the
     /// time is negative, or if the lease was lost.
     #[must_use]
-    pub fn goes_on_after(&self) -> Option<Duration> {
+    pub fn resume_delay(&self) -> Option<Duration> {
         let Self::Held(job) = self else { return None };
         let parked = matches!(job.status, JobStatus::Queued | JobStatus::Waiting);
         let pause = job.run_at.millis() - job.updated_at.millis();
@@ -47,7 +47,7 @@ impl LeaseState {
     /// # Errors
     /// Not a failure: returns how the work ended, as an [`Outcome`]. The job left `RUNNING`, or was taken from the
     /// worker.
-    pub fn still_held(self) -> Result<HeldJob, Outcome> {
+    pub fn into_held(self) -> Result<HeldJob, Outcome> {
         match self {
             Self::Held(job) if job.status == JobStatus::Running => Ok(HeldJob::new(*job)),
             Self::Held(job) => Err(Outcome::Left(job.status)),
@@ -64,7 +64,7 @@ pub(super) struct LeaseHolder<'a> {
     /// The kinds that the worker has registered.
     pub kinds: &'a Kinds,
     /// The job that the worker holds, with its fence.
-    pub claimed: &'a Claimed,
+    pub claimed: &'a Claim,
 }
 
 /// Writes a worker's reports about one job and all their consequences, in the given unit of work. Also writes what the
@@ -85,11 +85,11 @@ pub(super) async fn report(
         return Ok(LeaseState::Lost);
     };
     let change = match plan(cx, holder.actor, job, holder.claimed, reports, now) {
-        Planned::Change(change) => *change,
-        Planned::Known(state) => return Ok(state),
-        Planned::Refused(refusal) => return Err(refusal.into()),
+        ReportPlan::Change(change) => *change,
+        ReportPlan::NoChange(state) => return Ok(state),
+        ReportPlan::Refused(refusal) => return Err(refusal.into()),
     };
-    let undone = undo::undone_by(uow, &change.before).await?;
+    let undone = undo::find_undone_job(uow, &change.before).await?;
     let subject = undone.as_deref().unwrap_or(&change.before);
     for report in reports {
         if let Trigger::Work(_, Report::Advance(step, output)) = report
@@ -107,11 +107,11 @@ pub(super) async fn report(
 }
 
 /// The planned handling of a report.
-pub(super) enum Planned {
+pub(super) enum ReportPlan {
     /// The change has to be written.
-    Change(Box<Change>),
+    Change(Box<JobChange>),
     /// Nothing has to be written; the result is known.
-    Known(LeaseState),
+    NoChange(LeaseState),
     /// The state machine refused the report.
     Refused(Refusal),
 }
@@ -121,10 +121,10 @@ pub(super) fn plan(
     cx: &Context,
     actor: &Actor,
     job: Stored<Job>,
-    claimed: &Claimed,
+    claimed: &Claim,
     reports: &[Trigger],
     now: Timestamp,
-) -> Planned {
+) -> ReportPlan {
     let advance = reports.iter().find_map(|report| match report {
         Trigger::Work(_, Report::Advance(step, output)) => Some((*step, output)),
         _ => None,
@@ -132,12 +132,12 @@ pub(super) fn plan(
     if let Some((step, output)) = advance
         && already_advanced(&job, claimed.fence, step, output)
     {
-        return Planned::Known(LeaseState::Held(Box::new(job)));
+        return ReportPlan::NoChange(LeaseState::Held(Box::new(job)));
     }
-    match Change::plan(cx, actor, job, reports, now) {
-        Ok(change) => Planned::Change(Box::new(change)),
-        Err(Refusal::LeaseLost) => Planned::Known(LeaseState::Lost),
-        Err(refusal) => Planned::Refused(refusal),
+    match JobChange::plan(cx, actor, job, reports, now) {
+        Ok(change) => ReportPlan::Change(Box::new(change)),
+        Err(Refusal::LeaseLost) => ReportPlan::NoChange(LeaseState::Lost),
+        Err(refusal) => ReportPlan::Refused(refusal),
     }
 }
 
@@ -147,7 +147,7 @@ async fn record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
-    (change, subject): (&Change, &Job),
+    (change, subject): (&JobChange, &Job),
     step: usize,
     output: &Value,
 ) -> Result<()> {
@@ -158,7 +158,7 @@ async fn record(
             kind.open(subject)?
                 .record(
                     name,
-                    Writing {
+                    WriteContext {
                         cx,
                         canceller: kinds,
                     },
@@ -176,7 +176,7 @@ async fn record_wait(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
-    (change, subject): (&Change, &Job),
+    (change, subject): (&JobChange, &Job),
     found: &Value,
 ) -> Result<()> {
     let job = &change.before;
@@ -187,7 +187,7 @@ async fn record_wait(
             opened
                 .record_wait(
                     step,
-                    Writing {
+                    WriteContext {
                         cx,
                         canceller: kinds,
                     },
@@ -219,7 +219,7 @@ pub(super) fn report_of(error: StepError) -> Option<Report> {
         Report::Fail(Failure::Transient {
             error,
             retry_after,
-            unknown,
+            may_have_effect: unknown,
         })
     };
     Some(match error {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::kernel::{Error, Result, StoreError, Timestamp};
 use crate::port::{BlobError, Cause, ProviderError};
-use crate::provisioning::{FirstLook, JobError, left_by, left_output};
+use crate::provisioning::{FirstObservation, JobError, kept_output, kept_reason};
 
 /// The result of observing the external object of a step.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,10 +24,10 @@ pub enum Observation<T> {
 
 impl<T> Observation<T> {
     /// Returns the observation in its stored form; `None` for a conflict, which has no effect.
-    pub(super) const fn first_look(&self) -> Option<FirstLook> {
+    pub(super) const fn first_look(&self) -> Option<FirstObservation> {
         match self {
-            Self::Absent => Some(FirstLook::Absent),
-            Self::Present(_) | Self::Outdated => Some(FirstLook::Present),
+            Self::Absent => Some(FirstObservation::Absent),
+            Self::Present(_) | Self::Outdated => Some(FirstObservation::Present),
             Self::Conflict(_) => None,
         }
     }
@@ -37,35 +37,35 @@ impl<T> Observation<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undone {
     /// The effect was removed.
-    TakenBack,
+    Removed,
     /// The effect is kept. The text is the reason; the job's output and history show it.
-    Left(String),
+    Kept(String),
 }
 
 impl Undone {
     /// Creates the result of an undo that kept the effect for this reason.
     #[must_use]
     pub fn left(why: impl Into<String>) -> Self {
-        Self::Left(why.into())
+        Self::Kept(why.into())
     }
 
     /// Returns `true` if the effect was removed.
     #[must_use]
-    pub const fn is_taken_back(&self) -> bool {
-        matches!(self, Self::TakenBack)
+    pub const fn is_removed(&self) -> bool {
+        matches!(self, Self::Removed)
     }
 
     /// Returns the output of the undo step.
     pub(super) fn output(&self) -> Value {
         match self {
-            Self::TakenBack => Value::Null,
-            Self::Left(why) => left_output(why),
+            Self::Removed => Value::Null,
+            Self::Kept(why) => kept_output(why),
         }
     }
 
     /// Parses the output of an undo step.
     pub(super) fn of_output(output: &Value) -> Self {
-        left_by(output).map_or(Self::TakenBack, Self::left)
+        kept_reason(output).map_or(Self::Removed, Self::left)
     }
 }
 
@@ -94,7 +94,7 @@ pub enum StepError {
         /// The event that the step waits for, in words.
         reason: String,
         /// The intermediate output, see [`StepError::wait_with`]; `None` if nothing has to be recorded.
-        found: Option<Value>,
+        output: Option<Value>,
     },
     /// A part is done. The step continues after the jobs of other lanes; failed attempts are reset.
     Unfinished {
@@ -137,7 +137,7 @@ impl StepError {
         Ok(Self::Wait {
             until,
             reason: reason.into(),
-            found: Some(to_json(found)?),
+            output: Some(to_json(found)?),
         })
     }
 
@@ -217,7 +217,7 @@ impl From<Error> for StepError {
             details: error.details(),
         };
         match error {
-            Error::Store(error) if !error.certainly_not_applied() => {
+            Error::Store(error) if !error.is_certainly_not_applied() => {
                 Self::OutcomeUnknown(job_error, Some(Cause::new(error)))
             }
             Error::Store(error) => Self::Transient(job_error, Some(Cause::new(error))),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::claim::promote;
 use super::kinds::Kinds;
 use super::operate;
-use super::transition::Change;
+use super::transition::JobChange;
 use super::transition::{TransitionContext, transition, write_transition};
 use crate::access::{Batches, JobScope, unaudited, unowned};
 use crate::kernel::{Context, Error, JobId, Result, StoreError, Stored, Timestamp, grant};
@@ -20,11 +20,11 @@ use crate::provisioning::{
 const BATCH: u32 = 100;
 
 /// Maximum number of unavailable answers of the store before a run ends.
-const MOST_OUTAGES: usize = 3;
+const MAX_OUTAGES: usize = 3;
 
 /// Time after its deadline during which a job of an unknown kind is left to processes that know the kind and can run
 /// its hooks. After that, any process stops the job: otherwise it might keep its place in the lane forever.
-const LEFT_OVERDUE: Duration = Duration::from_secs(15 * 60);
+const UNKNOWN_KIND_GRACE: Duration = Duration::from_secs(15 * 60);
 
 /// The results of one run of the timers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,13 +50,21 @@ pub(super) async fn run_timers(
     store: &dyn Store,
     kinds: &Kinds,
 ) -> Result<TimerStats> {
-    let due = due(store, kinds).await?;
+    let due = find_due(store, kinds).await?;
     let wake = Trigger::Wake { signalled: false };
-    let woken = move_all(cx, store, kinds, &due.to_wake, &wake, Lease::Irrelevant).await;
+    let woken = move_all(
+        cx,
+        store,
+        kinds,
+        &due.to_wake,
+        &wake,
+        LeaseCondition::Irrelevant,
+    )
+    .await;
     let overdue = stop_overdue(cx, store, kinds, &due.overdue).await;
     let promoted = promote_lanes(store, due.has_lanes).await;
     let reap = Trigger::Reap;
-    let ended = Lease::MustHaveEnded;
+    let ended = LeaseCondition::MustHaveEnded;
     let reaped = move_all(cx, store, kinds, &due.expired, &reap, ended).await;
     // An error of one task does not prevent the others.
     Ok(TimerStats {
@@ -103,14 +111,14 @@ async fn promote_lanes(store: &dyn Store, has_lanes: bool) -> Result<usize> {
 /// Only those of the store.
 pub(super) async fn recover(cx: &Context, store: &dyn Store, kinds: &Kinds) -> Result<usize> {
     let mut reaped = 0;
-    for job in &leased(store).await? {
+    for job in &list_leased_jobs(store).await? {
         let moved = transact(store, |uow, _| Box::pin(take_back(cx, uow, kinds, job)));
         reaped += usize::from(moved.await?);
     }
     Ok(reaped)
 }
 
-async fn leased(store: &dyn Store) -> Result<Vec<JobId>> {
+async fn list_leased_jobs(store: &dyn Store) -> Result<Vec<JobId>> {
     let mut uow = store.begin(Mode::Read).await?;
     let mut leases = Batches::<JobLease>::of(JobLeaseQuery::All);
     let mut jobs = Vec::new();
@@ -136,7 +144,7 @@ pub(super) async fn stop_overdue(
         kinds,
         jobs,
         &Trigger::Deadline,
-        Lease::Irrelevant,
+        LeaseCondition::Irrelevant,
     )
     .await
 }
@@ -149,7 +157,16 @@ async fn take_back(
     kinds: &Kinds,
     id: &JobId,
 ) -> Result<bool> {
-    if move_one(cx, uow, kinds, id, &Trigger::Reap, Lease::HolderIsGone).await? {
+    if move_one(
+        cx,
+        uow,
+        kinds,
+        id,
+        &Trigger::Reap,
+        LeaseCondition::HolderIsGone,
+    )
+    .await?
+    {
         return Ok(true);
     }
     let job = unowned::<Job>(uow).find(id).await?;
@@ -182,7 +199,7 @@ pub async fn signal(
 
 /// The condition on the lease under which a job may be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lease {
+enum LeaseCondition {
     MustHaveEnded,
     Irrelevant,
     /// The holder cannot act any more: this process has taken over the store from the only other process that could use
@@ -202,11 +219,11 @@ struct Due {
 /// Returns whether the job has been overdue for so long that any process may stop it, even one that does not know its
 /// kind.
 fn is_abandoned(job: &Job, now: Timestamp) -> bool {
-    job.deadline_at.plus(LEFT_OVERDUE) < now
+    job.deadline_at.plus(UNKNOWN_KIND_GRACE) < now
 }
 
 /// Returns the first jobs of the query that this process may move. Other jobs do not count towards [`BATCH`].
-async fn movable(
+async fn find_movable(
     uow: &mut dyn UnitOfWork,
     query: JobQuery,
     may_move: impl Fn(&Job) -> bool + Send,
@@ -224,7 +241,11 @@ async fn movable(
 
 /// Returns the first running jobs of known kinds whose leases have expired. Jobs of unknown kinds do not count towards
 /// [`BATCH`].
-async fn expired(uow: &mut dyn UnitOfWork, kinds: &Kinds, now: Timestamp) -> Result<Vec<JobId>> {
+async fn find_expired(
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    now: Timestamp,
+) -> Result<Vec<JobId>> {
     let (mut found, mut leases) = (
         Vec::new(),
         Batches::<JobLease>::of(JobLeaseQuery::ExpiredAt(now)),
@@ -236,24 +257,24 @@ async fn expired(uow: &mut dyn UnitOfWork, kinds: &Kinds, now: Timestamp) -> Res
         let jobs = unowned::<Job>(uow).get_many(&ids).await?;
         let own = jobs
             .iter()
-            .filter(|job| job.status == JobStatus::Running && kinds.knows(&job.kind));
+            .filter(|job| job.status == JobStatus::Running && kinds.contains(&job.kind));
         found.extend(own.map(|job| job.id.clone()));
     }
     found.truncate(BATCH as usize);
     Ok(found)
 }
 
-async fn due(store: &dyn Store, kinds: &Kinds) -> Result<Due> {
+async fn find_due(store: &dyn Store, kinds: &Kinds) -> Result<Due> {
     let mut uow = store.begin(Mode::Read).await?;
     let now = uow.now().await?;
-    let is_known = |job: &Job| kinds.knows(&job.kind);
-    let to_wake = movable(uow.as_mut(), JobQuery::WakeAt(now), is_known).await?;
-    let may_stop = |job: &Job| kinds.knows(&job.kind) || is_abandoned(job, now);
-    let overdue = movable(uow.as_mut(), JobQuery::OverdueAt(now), may_stop).await?;
+    let is_known = |job: &Job| kinds.contains(&job.kind);
+    let to_wake = find_movable(uow.as_mut(), JobQuery::WakeAt(now), is_known).await?;
+    let may_stop = |job: &Job| kinds.contains(&job.kind) || is_abandoned(job, now);
+    let overdue = find_movable(uow.as_mut(), JobQuery::OverdueAt(now), may_stop).await?;
     let due = Due {
         to_wake,
         overdue,
-        expired: expired(uow.as_mut(), kinds, now).await?,
+        expired: find_expired(uow.as_mut(), kinds, now).await?,
         has_lanes: unowned::<JobLane>(uow.as_mut())
             .first(&JobLaneQuery::DueAt(now))
             .await?
@@ -269,7 +290,7 @@ async fn move_all(
     kinds: &Kinds,
     jobs: &[JobId],
     trigger: &Trigger,
-    lease: Lease,
+    lease: LeaseCondition,
 ) -> Result<usize> {
     let (mut count, mut outages, mut first) = (0, 0, None);
     for job in jobs {
@@ -284,7 +305,7 @@ async fn move_all(
                 first.get_or_insert(error);
             }
         }
-        if outages > MOST_OUTAGES {
+        if outages > MAX_OUTAGES {
             break;
         }
     }
@@ -299,7 +320,7 @@ async fn move_one(
     kinds: &Kinds,
     job: &JobId,
     trigger: &Trigger,
-    lease: Lease,
+    lease: LeaseCondition,
 ) -> Result<bool> {
     let now = uow.now().await?;
     let Some(job) = unowned::<Job>(uow).find(job).await? else {
@@ -307,23 +328,23 @@ async fn move_one(
     };
     // This process cannot run the hooks of an unknown kind, so it leaves the job to another process.
     let is_abandoned = *trigger == Trigger::Deadline && is_abandoned(&job, now);
-    if !kinds.knows(&job.kind) && !is_abandoned {
+    if !kinds.contains(&job.kind) && !is_abandoned {
         return Ok(false);
     }
-    if lease == Lease::MustHaveEnded {
+    if lease == LeaseCondition::MustHaveEnded {
         let held = unowned::<JobLease>(uow).find(&job.id).await?;
         if job.status != JobStatus::Running || held.is_none_or(|l| l.lease_until >= now) {
             return Ok(false);
         }
     }
     let actor = Actor::system();
-    let change = match Change::plan(cx, &actor, job, std::slice::from_ref(trigger), now) {
+    let change = match JobChange::plan(cx, &actor, job, std::slice::from_ref(trigger), now) {
         Ok(change) => change,
         Err(Refusal::NotDue | Refusal::Status(_)) => return Ok(false),
         Err(refusal) => return Err(refusal.into()),
     };
     let by = TransitionContext {
-        holder_is_gone: lease == Lease::HolderIsGone,
+        holder_is_gone: lease == LeaseCondition::HolderIsGone,
         ..TransitionContext::new(&actor, kinds)
     };
     write_transition(cx, uow, change, by).await?;

@@ -1,15 +1,15 @@
 //! Writes the transitions of a job with all their consequences, in the caller's unit of work.
 
-use super::kind::Writing;
+use super::kind::WriteContext;
 use super::kinds::{AnyKind, Kinds};
-use super::lane::{Lanes, announce};
+use super::lane::{Lanes, notify_ready};
 use super::undo;
 use crate::access::{unaudited, unowned};
 use crate::kernel::{Context, DlqEntryId, Error, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, DlqEntry, DlqQuery, DlqStatus, FailureKind, Job, JobEvent, JobLease, JobLeaseQuery,
-    JobStatus, LaneKey, LanePlace, Moved, Refusal, Trigger, apply,
+    Actor, DeadLetter, DlqQuery, DlqStatus, FailureKind, Job, JobEvent, JobLease, JobLeaseQuery,
+    JobStatus, LaneKey, LanePlace, Refusal, Transition, Trigger, apply,
 };
 
 /// The originator of a transition, and the job kinds it depends on.
@@ -50,7 +50,7 @@ pub(super) async fn transition(
     by: TransitionContext<'_>,
 ) -> Result<Stored<Job>> {
     let now = uow.now().await?;
-    let change = Change::plan(cx, by.actor, before, triggers, now)?;
+    let change = JobChange::plan(cx, by.actor, before, triggers, now)?;
     write_transition(cx, uow, change, by).await
 }
 
@@ -59,14 +59,14 @@ pub(super) async fn transition(
 pub(super) async fn write_transition(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    mut change: Change,
+    mut change: JobChange,
     by: TransitionContext<'_>,
 ) -> Result<Stored<Job>> {
     let now = uow.now().await?;
-    let rest = rest_of_lane(uow, &change, by).await?;
-    let undone = undo::change_of_undone(cx, uow, &change, by.actor).await?;
+    let rest = lane_blocked_until(uow, &change, by).await?;
+    let undone = undo::plan_undone_change(cx, uow, &change, by.actor).await?;
     if let Some(place) = change.lane_place {
-        take_place(uow, &mut change.after, place, by.kinds, now).await?;
+        assign_position(uow, &mut change.after, place, by.kinds, now).await?;
     }
     if hook_of(change.before.status, change.after.status) == Some(Hook::Resumed)
         && let Some(kind) = by.kinds.get(&change.after.kind)
@@ -80,14 +80,14 @@ pub(super) async fn write_transition(
     }
     update_dlq(cx, uow, &change.before, &mut change.after, by.actor, now).await?;
     let lane = change.after.lane.clone();
-    let mut lanes = Lanes::load(uow, change.fences().then_some(lane.clone())).await?;
+    let mut lanes = Lanes::load(uow, change.changes_fence().then_some(lane.clone())).await?;
     if let Some((lane, until)) = lanes.get_mut(&lane).zip(rest) {
         lane.not_before = lane.not_before.max(until);
     }
     let mut changes = vec![change];
     changes.extend(undone);
     let written = write_changes(uow, changes, lanes, now).await?;
-    announce(uow, &written.ready);
+    notify_ready(uow, &written.ready);
     let stored = written.jobs.into_iter().next();
     let stored = stored.ok_or_else(|| Error::Internal("a job was not written".to_owned()))?;
     let parent = stored.parent_job_id.as_ref();
@@ -99,13 +99,13 @@ pub(super) async fn write_transition(
 
 /// Returns the time until which the lane must not be claimed, if the job is taken from its holder. Until its lease
 /// would have expired, the holder may not know that it lost the job.
-async fn rest_of_lane(
+async fn lane_blocked_until(
     uow: &mut dyn UnitOfWork,
-    change: &Change,
+    change: &JobChange,
     by: TransitionContext<'_>,
 ) -> Result<Option<Timestamp>> {
     let running = change.before.status == JobStatus::Running;
-    if !running || !change.fences() || by.actor.is_worker() || by.holder_is_gone {
+    if !running || !change.changes_fence() || by.actor.is_worker() || by.holder_is_gone {
         return Ok(None);
     }
     let lease = unowned::<JobLease>(uow).find(&change.before.id).await?;
@@ -113,7 +113,7 @@ async fn rest_of_lane(
 }
 
 /// Assigns the job a new position in its lane.
-async fn take_place(
+async fn assign_position(
     uow: &mut dyn UnitOfWork,
     job: &mut Job,
     place: LanePlace,
@@ -122,7 +122,7 @@ async fn take_place(
 ) -> Result<()> {
     let mut lanes = Lanes::load(uow, [job.lane.clone()]).await?;
     if let Some(lane) = lanes.get_mut(&job.lane) {
-        job.lane_position = lane.position_at(place_of(place, job, kinds));
+        job.lane_position = lane.position_at(resolve_place(place, job, kinds));
     }
     // The caller announces the lane.
     lanes.store(uow, now).await?;
@@ -151,9 +151,9 @@ async fn wake_parent(
 }
 
 /// Returns the place in the lane. [`LanePlace::AsNew`] becomes the place that the kind defines for new jobs.
-fn place_of(place: LanePlace, job: &Job, kinds: &Kinds) -> LanePlace {
+fn resolve_place(place: LanePlace, job: &Job, kinds: &Kinds) -> LanePlace {
     match place {
-        LanePlace::AsNew => kinds.get(&job.kind).map_or(LanePlace::Tail, AnyKind::place),
+        LanePlace::KindDefault => kinds.get(&job.kind).map_or(LanePlace::Tail, AnyKind::place),
         place => place,
     }
 }
@@ -208,7 +208,7 @@ async fn run_hooks(
         return Ok(None);
     }
     let (cx, opened) = (
-        Writing {
+        WriteContext {
             cx,
             canceller: by.kinds,
         },
@@ -245,7 +245,7 @@ async fn update_dlq(
     let open = match before.dlq_entry_id {
         Some(_) => {
             let query = DlqQuery::OpenOf(after.id.clone());
-            unowned::<DlqEntry>(uow).first(&query).await?
+            unowned::<DeadLetter>(uow).first(&query).await?
         }
         None => None,
     };
@@ -254,7 +254,7 @@ async fn update_dlq(
         .filter(|kind| after.status == JobStatus::Failed && kind.opens_dlq_entry());
     if let Some(failure) = stopped {
         let id = DlqEntryId::generate(now, cx.entropy.as_ref());
-        let entry = DlqEntry::stopped(id, after, failure, open.as_deref(), now);
+        let entry = DeadLetter::for_stopped_job(id, after, failure, open.as_deref(), now);
         after.dlq_entry_id = Some(entry.id.clone());
         match &open {
             Some(open) => unaudited::replace(uow, open, entry).await?,
@@ -286,7 +286,7 @@ async fn update_dlq(
 
 /// A job before and after its transitions.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct JobChange {
     /// The job as stored.
     pub before: Stored<Job>,
     /// The job as it will be written.
@@ -299,7 +299,7 @@ pub(super) struct Change {
     pub lease: Option<JobLease>,
 }
 
-impl Change {
+impl JobChange {
     /// Makes the transitions that the triggers request, in order. Stops when the job has reached another status that is
     /// not `RUNNING`; the remaining triggers are ignored.
     ///
@@ -337,22 +337,22 @@ impl Change {
     }
 
     /// Returns whether the fence has changed. The lease and the lane must be updated in that case.
-    pub(super) fn fences(&self) -> bool {
+    pub(super) fn changes_fence(&self) -> bool {
         self.before.fence != self.after.fence
     }
 
     /// Updates the job's lane if the fence has changed.
     pub(super) fn update_lane(&self, lanes: &mut Lanes, now: Timestamp) {
-        if !self.fences() {
+        if !self.changes_fence() {
             return;
         }
         if let Some(lane) = lanes.get_mut(&self.after.lane) {
-            lane.follow(Some(&self.before), &self.after, now);
+            lane.update_job(Some(&self.before), &self.after, now);
         }
     }
 
     fn ends_lease(&self) -> bool {
-        self.fences() && self.before.status == JobStatus::Running
+        self.changes_fence() && self.before.status == JobStatus::Running
     }
 }
 
@@ -360,7 +360,7 @@ fn event_of(
     cx: &Context,
     actor: &Actor,
     from: JobStatus,
-    moved: &mut Moved,
+    moved: &mut Transition,
     now: Timestamp,
 ) -> JobEvent {
     JobEvent {
@@ -368,7 +368,7 @@ fn event_of(
         job_id: moved.job.id.clone(),
         seq: moved.job.event_count,
         at: now,
-        event_type: moved.by.as_str().to_owned(),
+        event_type: moved.job_move.as_str().to_owned(),
         from_status: Some(from),
         to_status: moved.job.status,
         step: moved.step.take(),
@@ -381,7 +381,7 @@ fn event_of(
 
 /// The result of writing changes.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WriteResult {
     /// The written jobs, in the order of the changes.
     pub jobs: Vec<Stored<Job>>,
     /// The lanes that can be claimed after the write.
@@ -396,15 +396,15 @@ pub(super) struct Written {
 /// meantime.
 pub(super) async fn write_changes(
     uow: &mut dyn UnitOfWork,
-    changes: Vec<Change>,
+    changes: Vec<JobChange>,
     mut lanes: Lanes,
     now: Timestamp,
-) -> Result<Written> {
+) -> Result<WriteResult> {
     for change in &changes {
         change.update_lane(&mut lanes, now);
     }
     lanes.settle(now);
-    write_settled(uow, changes, lanes).await
+    write_with_settled_lanes(uow, changes, lanes).await
 }
 
 /// Works like [`write_changes`], but `lanes` must already be updated and settled.
@@ -412,14 +412,14 @@ pub(super) async fn write_changes(
 /// # Errors
 /// [`StoreError::Retry`](crate::kernel::StoreError::Retry) if another unit of work has changed a job or a lane in the
 /// meantime.
-pub(super) async fn write_settled(
+pub(super) async fn write_with_settled_lanes(
     uow: &mut dyn UnitOfWork,
-    changes: Vec<Change>,
+    changes: Vec<JobChange>,
     lanes: Lanes,
-) -> Result<Written> {
+) -> Result<WriteResult> {
     let ready = lanes.write(uow).await?;
     if changes.is_empty() {
-        return Ok(Written {
+        return Ok(WriteResult {
             jobs: Vec::new(),
             ready,
         });
@@ -440,7 +440,7 @@ pub(super) async fn write_settled(
         unaudited::append_many(uow, begun).await?;
     }
     unaudited::append_many(uow, events).await?;
-    Ok(Written { jobs, ready })
+    Ok(WriteResult { jobs, ready })
 }
 
 /// Removes the leases of these jobs without checking their versions, which every heartbeat changes.

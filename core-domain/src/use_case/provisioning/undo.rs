@@ -8,16 +8,16 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::enqueue::insert_jobs;
-use super::kind::{JobKind, StepPorts, Writing};
-use super::kinds::{AnyKind, Kinds, OpenJob, Opened, Registered};
+use super::kind::{JobKind, StepPorts, WriteContext};
+use super::kinds::{AnyKind, Kinds, OpenJob, OpenedJob, Registered};
 use super::step_error::{Observation, StepError, Undone};
-use super::transition::Change;
+use super::transition::JobChange;
 use crate::access::unowned;
-use crate::kernel::{Context, Error, IllegalMove, JobId, Machine, Record, Result, Stored};
+use crate::kernel::{Context, Error, IllegalTransition, JobId, Machine, Record, Result, Stored};
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::provisioning::{
-    Actor, FailureKind, Job, JobLane, JobMove, JobQuery, JobStatus, LanePlace, Step, Trigger,
-    effects_landed_at, undo_job, undo_of, undone_steps,
+    Actor, FailureKind, Job, JobLane, JobQuery, JobStatus, JobTransition, LanePlace, Step, Trigger,
+    effects_settled_at, undo_job, undo_kind_of, undo_triggers,
 };
 
 /// Queues the undo job of a cancelled job, unless there is nothing to undo. It starts after every request of an earlier
@@ -37,7 +37,7 @@ pub(super) async fn queue(
     };
     let now = uow.now().await?;
     let lane = unowned::<JobLane>(uow).get(&cancelled.lane).await?;
-    let run_at = effects_landed_at(before, &lane, kind.longest_timeout()).max(now);
+    let run_at = effects_settled_at(before, &lane, kind.longest_timeout()).max(now);
     let undo = Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
         run_at,
@@ -60,7 +60,7 @@ pub(super) async fn queue(
 ///
 /// # Errors
 /// `INVALID_STATE` if the job cannot be continued.
-pub(super) async fn ensure_may_go_on(
+pub(super) async fn ensure_can_continue(
     uow: &mut dyn UnitOfWork,
     job: &Job,
     trigger: &Trigger,
@@ -69,31 +69,31 @@ pub(super) async fn ensure_may_go_on(
         return Ok(());
     }
     let by = match trigger {
-        Trigger::Retry => JobMove::Reschedule,
-        Trigger::Replay => JobMove::Replay,
-        Trigger::ForceComplete => JobMove::ForceComplete,
+        Trigger::Retry => JobTransition::Reschedule,
+        Trigger::Replay => JobTransition::Replay,
+        Trigger::ForceComplete => JobTransition::ForceComplete,
         _ => return Ok(()),
     };
     let is_free = if job.is_undo() {
-        by == JobMove::ForceComplete || is_undone_by(uow, job).await?
+        by == JobTransition::ForceComplete || is_current_undo(uow, job).await?
     } else {
         !is_being_undone(uow, job).await?
     };
     if is_free {
         return Ok(());
     }
-    let allowed = by.of_event().from.iter();
+    let allowed = by.transition().from.iter();
     let allowed = allowed.filter(|status| **status != JobStatus::Failed);
-    Err(IllegalMove::new(job.status, allowed.copied()).into())
+    Err(IllegalTransition::new(job.status, allowed.copied()).into())
 }
 
 /// Returns whether the undone job is still cancelled and this is its newest undo job.
-async fn is_undone_by(uow: &mut dyn UnitOfWork, undo: &Job) -> Result<bool> {
+async fn is_current_undo(uow: &mut dyn UnitOfWork, undo: &Job) -> Result<bool> {
     let Some(undone) = &undo.parent_job_id else {
         return Ok(false);
     };
     let undone = unowned::<Job>(uow).find(undone).await?;
-    let Some(undone) = undone.filter(|job| is_as_cancelled(job, undo)) else {
+    let Some(undone) = undone.filter(|job| is_still_cancelled(job, undo)) else {
         return Ok(false);
     };
     let newest = newest_undoing(uow, &undone.id, &undone.kind).await?;
@@ -102,7 +102,7 @@ async fn is_undone_by(uow: &mut dyn UnitOfWork, undo: &Job) -> Result<bool> {
 
 /// Returns whether the job is still in the state that `undo` was created for. It may have been retried and have failed
 /// again since.
-fn is_as_cancelled(undone: &Job, undo: &Job) -> bool {
+fn is_still_cancelled(undone: &Job, undo: &Job) -> bool {
     undone.status == JobStatus::Failed
         && undone.failure_kind == Some(FailureKind::Cancelled)
         && undone.finished_at.is_some_and(|at| at <= undo.created_at)
@@ -119,7 +119,7 @@ async fn newest_undoing(
     job: &JobId,
     kind: &str,
 ) -> Result<Option<Stored<Job>>> {
-    let undoing = JobQuery::Undoing(job.clone(), undo_of(kind));
+    let undoing = JobQuery::Undoing(job.clone(), undo_kind_of(kind));
     unowned::<Job>(uow).first(&undoing).await
 }
 
@@ -127,7 +127,10 @@ async fn newest_undoing(
 ///
 /// # Errors
 /// `NOT_FOUND` if the undone job does not exist.
-pub(super) async fn undone_by(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Option<Stored<Job>>> {
+pub(super) async fn find_undone_job(
+    uow: &mut dyn UnitOfWork,
+    job: &Job,
+) -> Result<Option<Stored<Job>>> {
     if !job.is_undo() {
         return Ok(None);
     }
@@ -146,10 +149,10 @@ pub(super) async fn read_undone(
         return Ok(None);
     }
     let mut uow = store.begin(Mode::Auto).await?;
-    let undone = undone_by(uow.as_mut(), job).await?;
+    let undone = find_undone_job(uow.as_mut(), job).await?;
     if undone
         .as_ref()
-        .is_some_and(|undone| is_as_cancelled(undone, job))
+        .is_some_and(|undone| is_still_cancelled(undone, job))
     {
         return Ok(undone);
     }
@@ -159,12 +162,12 @@ pub(super) async fn read_undone(
 
 /// Returns the change of the undone job that follows from the change of its undo job. A step becomes `UNDONE` if its
 /// undo succeeded, or `ABANDONED` if its undo did not finish.
-pub(super) async fn change_of_undone(
+pub(super) async fn plan_undone_change(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    undo: &Change,
+    undo: &JobChange,
     actor: &Actor,
-) -> Result<Option<Change>> {
+) -> Result<Option<JobChange>> {
     let parent = undo.after.parent_job_id.as_ref();
     let Some(parent) = parent.filter(|_| undo.after.is_undo()) else {
         return Ok(None);
@@ -174,15 +177,15 @@ pub(super) async fn change_of_undone(
         return Ok(None);
     }
     let undone = unowned::<Job>(uow).find(parent).await?;
-    let Some(undone) = undone.filter(|job| is_as_cancelled(job, &undo.after)) else {
+    let Some(undone) = undone.filter(|job| is_still_cancelled(job, &undo.after)) else {
         return Ok(None);
     };
-    let triggers = undone_steps(&undone, &undo.after);
+    let triggers = undo_triggers(&undone, &undo.after);
     if triggers.is_empty() {
         return Ok(None);
     }
     let now = uow.now().await?;
-    Ok(Some(Change::plan(cx, actor, undone, &triggers, now)?))
+    Ok(Some(JobChange::plan(cx, actor, undone, &triggers, now)?))
 }
 
 /// The undo kind of a kind. Its steps are those steps of the kind that can be undone.
@@ -221,19 +224,19 @@ impl<K: JobKind> AnyKind for UndoKind<K> {
     }
 
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
-        Ok(Box::new(OpenUndo(Opened::new(&self.0, job)?)))
+        Ok(Box::new(OpenUndo(OpenedJob::new(&self.0, job)?)))
     }
 }
 
 /// An undo job, opened with the input of the undone job.
-struct OpenUndo<'a, K: JobKind>(Opened<'a, K>);
+struct OpenUndo<'a, K: JobKind>(OpenedJob<'a, K>);
 
 impl<K: JobKind> OpenUndo<'_, K> {
     /// Returns the step of the undone job. `None` if another undo job has already undone it: after a clock was set
     /// back, an older undo job may appear to be the newest and be retried.
-    fn done(&self, step: &str) -> Option<&Step> {
+    fn undoable_step(&self, step: &str) -> Option<&Step> {
         let stored = self.0.stored(step);
-        stored.filter(|step| step.status.may_have_happened())
+        stored.filter(|step| step.status.may_have_effect())
     }
 }
 
@@ -254,10 +257,10 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
 
     /// Undoes the step if its first observation found no object; otherwise keeps the object.
     async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
-        let Some(done) = self.done(step) else {
+        let Some(done) = self.undoable_step(step) else {
             return Ok(Undone::left("another undo job removed it").output());
         };
-        if let Some(why) = done.stays_because() {
+        if let Some(why) = done.keep_reason() {
             return Ok(Undone::left(why).output());
         }
         let cx = self.0.step_context(step, ports);
@@ -268,11 +271,15 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
     async fn record(
         &self,
         step: &str,
-        cx: Writing<'_>,
+        cx: WriteContext<'_>,
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()> {
-        let Some(undone) = self.0.find(step).filter(|_| self.done(step).is_some()) else {
+        let Some(undone) = self
+            .0
+            .find(step)
+            .filter(|_| self.undoable_step(step).is_some())
+        else {
             return Ok(());
         };
         let cx = self.0.job_context(Some(step), cx);
@@ -284,22 +291,22 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
     async fn record_wait(
         &self,
         _step: &str,
-        _cx: Writing<'_>,
+        _cx: WriteContext<'_>,
         _uow: &mut dyn UnitOfWork,
         _found: &Value,
     ) -> Result<()> {
         Ok(())
     }
 
-    async fn completed(&self, _cx: Writing<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn completed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 
-    async fn failed(&self, _cx: Writing<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn failed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 
-    async fn resumed(&self, _cx: Writing<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn resumed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 }

@@ -13,5 +13,5 @@ pub async fn record_dry_run(
     uow: &mut dyn UnitOfWork,
     event: &AuditEvent,
 ) -> Result<()> {
-    audited::event(cx, uow, event.clone()).await
+    audited::record_event(cx, uow, event.clone()).await
 }

@@ -20,7 +20,7 @@ pub const fn claim_duration(longest_attempt: Duration) -> Duration {
 /// A record in a queue of due records.
 pub(super) trait DueRecord: Persisted + Record<Owner = Unowned> {
     /// Maximum duration of one attempt.
-    const LONGEST_ATTEMPT: Duration;
+    const MAX_ATTEMPT_TIME: Duration;
 
     /// Returns the number of attempts, including one in progress.
     fn attempts(&self) -> i64;
@@ -30,7 +30,7 @@ pub(super) trait DueRecord: Persisted + Record<Owner = Unowned> {
 
     /// Returns the record as claimed: with one more attempt, and not due for other processes until the claim expires.
     fn claimed(&self, now: Timestamp) -> Self {
-        let expires_at = now.plus(claim_duration(Self::LONGEST_ATTEMPT));
+        let expires_at = now.plus(claim_duration(Self::MAX_ATTEMPT_TIME));
         self.rescheduled(self.attempts() + 1, expires_at, now)
     }
 }
@@ -80,7 +80,7 @@ pub(super) async fn claim<R: DueRecord>(
 
 /// Reschedules a claimed record after a delay that grows to five minutes. Does nothing if another process has claimed
 /// it since.
-pub(super) async fn put_off<R: DueRecord>(
+pub(super) async fn reschedule<R: DueRecord>(
     uow: &mut dyn UnitOfWork,
     claimed: &Stored<R>,
     entropy: &dyn Entropy,

@@ -4,15 +4,15 @@ use super::sweep::remove_first;
 use crate::access::{unaudited, unowned};
 use crate::kernel::{Error, Result, StoreError};
 use crate::port::UnitOfWork;
-use crate::shared::{IdempotencyKey, IdempotencyQuery};
+use crate::shared::{IdempotencyQuery, StoredResponse};
 
 /// Returns the response stored under a key, unless it has expired.
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn find_answer(uow: &mut dyn UnitOfWork, key: &str) -> Result<Option<IdempotencyKey>> {
+pub async fn find_answer(uow: &mut dyn UnitOfWork, key: &str) -> Result<Option<StoredResponse>> {
     let now = uow.now().await?;
-    let stored = unowned::<IdempotencyKey>(uow).find(key).await?;
+    let stored = unowned::<StoredResponse>(uow).find(key).await?;
     let stored = stored.filter(|answer| now < answer.expires_at);
     Ok(stored.map(crate::kernel::Stored::into_inner))
 }
@@ -22,9 +22,9 @@ pub async fn find_answer(uow: &mut dyn UnitOfWork, key: &str) -> Result<Option<I
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn store_answer(uow: &mut dyn UnitOfWork, answer: IdempotencyKey) -> Result<bool> {
+pub async fn store_answer(uow: &mut dyn UnitOfWork, answer: StoredResponse) -> Result<bool> {
     let now = uow.now().await?;
-    if let Some(known) = unowned::<IdempotencyKey>(uow).find(&answer.id).await? {
+    if let Some(known) = unowned::<StoredResponse>(uow).find(&answer.id).await? {
         if now < known.expires_at {
             return Ok(false);
         }
@@ -44,5 +44,5 @@ pub async fn store_answer(uow: &mut dyn UnitOfWork, answer: IdempotencyKey) -> R
 /// Only those of the store.
 pub async fn remove_expired_answers(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let expired = IdempotencyQuery::ExpiredBefore(uow.now().await?);
-    remove_first::<IdempotencyKey>(uow, &expired, limit).await
+    remove_first::<StoredResponse>(uow, &expired, limit).await
 }

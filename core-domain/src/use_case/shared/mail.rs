@@ -89,7 +89,7 @@ pub fn queued_mail(cipher: &Cipher, message: &OutboxMessage) -> Result<Option<Ma
 }
 
 /// Maximum age of a mail. Links and invitations in older mails are of no use.
-const LIFETIME: Duration = Duration::from_secs(48 * 60 * 60);
+const MAX_MAIL_AGE: Duration = Duration::from_secs(48 * 60 * 60);
 
 /// A claimed mail. Until the claim expires, no other process sends it.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl ClaimedMail {
     /// Returns whether the mail has exceeded its maximum age of 48 hours.
     #[must_use]
     pub fn has_expired(&self) -> bool {
-        self.0.claimed_at.since(self.0.stored.created_at) > LIFETIME
+        self.0.claimed_at.since(self.0.stored.created_at) > MAX_MAIL_AGE
     }
 
     /// Returns the mail; `None` if it must not be sent.
@@ -125,7 +125,7 @@ impl ClaimedMail {
 
 /// The outcome of a claimed mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MailFate {
+pub enum MailOutcome {
     /// The mailer accepted the mail, or the mail must not be sent.
     Sent,
     /// The attempt failed. The mail is tried again after a delay that grows to five minutes.
@@ -155,26 +155,28 @@ pub async fn settle_mail(
     cx: &Context,
     store: &dyn Store,
     claimed: &ClaimedMail,
-    fate: &MailFate,
+    fate: &MailOutcome,
 ) -> Result<()> {
     let stored = &claimed.0.stored;
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             match fate {
-                MailFate::Sent => {
+                MailOutcome::Sent => {
                     let removed = outbox::remove(uow, vec![claimed.id().clone()]);
                     removed.await.map(drop)
                 }
-                MailFate::PutOff => due_queue::put_off(uow, stored, cx.entropy.as_ref()).await,
-                MailFate::Released => due_queue::release(uow, stored).await,
-                MailFate::Refused(to) => {
-                    let details = json!({ "to": to, "attempts": claimed.attempt() });
-                    give_up(cx, uow, claimed, "mail.refused", details).await
+                MailOutcome::PutOff => {
+                    due_queue::reschedule(uow, stored, cx.entropy.as_ref()).await
                 }
-                MailFate::Expired(to) => {
+                MailOutcome::Released => due_queue::release(uow, stored).await,
+                MailOutcome::Refused(to) => {
+                    let details = json!({ "to": to, "attempts": claimed.attempt() });
+                    drop_mail(cx, uow, claimed, "mail.refused", details).await
+                }
+                MailOutcome::Expired(to) => {
                     // This attempt was not made.
                     let details = json!({ "to": to, "attempts": claimed.attempt() - 1 });
-                    give_up(cx, uow, claimed, "mail.expired", details).await
+                    drop_mail(cx, uow, claimed, "mail.expired", details).await
                 }
             }
         })
@@ -184,7 +186,7 @@ pub async fn settle_mail(
 
 /// Drops a mail with an audit entry. The entry contains neither the text nor the subject, because both may contain a
 /// secret.
-async fn give_up(
+async fn drop_mail(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     claimed: &ClaimedMail,
@@ -200,7 +202,7 @@ async fn give_up(
         details: Some(details),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 /// The subject of a quota: the mails that it counts.
@@ -262,7 +264,7 @@ pub(in crate::use_case) enum MailPermit {
 ///
 /// # Errors
 /// Only those of the store.
-pub(in crate::use_case) async fn take_mail(
+pub(in crate::use_case) async fn check_mail_quotas(
     uow: &mut dyn UnitOfWork,
     quotas: &[(MailSubject<'_>, &[MailRate])],
 ) -> Result<MailPermit> {
@@ -272,8 +274,8 @@ pub(in crate::use_case) async fn take_mail(
         let id = subject.id();
         let stored = unowned::<MailQuota>(uow).find(&id).await?;
         let next = match &stored {
-            Some(seen) => seen.take(rates, now),
-            None => MailQuota::new(id, now).take(rates, now),
+            Some(seen) => seen.add_mail(rates, now),
+            None => MailQuota::new(id, now).add_mail(rates, now),
         };
         match next {
             Ok(next) => taken.push((stored, next)),

@@ -33,14 +33,14 @@ impl LeaseHolder {
     /// Creates the holder for a store that only one process uses. After a restart, the next process takes the lease
     /// over immediately.
     #[must_use]
-    pub fn sole(task: &'static str, duration: Duration) -> Self {
+    pub fn exclusive(task: &'static str, duration: Duration) -> Self {
         let id = "sole".to_owned();
         Self { task, id, duration }
     }
 
     /// Acquires or renews the lease in the unit of work. Returns whether this process holds it. No other process can
     /// acquire it before the unit ends.
-    pub(super) async fn hold(&self, uow: &mut dyn UnitOfWork) -> Result<bool> {
+    pub(super) async fn acquire_in(&self, uow: &mut dyn UnitOfWork) -> Result<bool> {
         let now = uow.now().await?;
         let of_task = MaintenanceLeaseQuery::Of(self.task.to_owned());
         let mut claimed = unowned::<MaintenanceLease>(uow).claim(&of_task, 1).await?;
@@ -82,7 +82,7 @@ impl LeaseHolder {
     /// Only those of the store.
     pub async fn acquire(&self, store: &dyn Store) -> Result<bool> {
         transact_in(Mode::ReadCommitted, store, |uow, _| {
-            Box::pin(self.hold(uow))
+            Box::pin(self.acquire_in(uow))
         })
         .await
     }

@@ -13,10 +13,10 @@ use crate::port::{Mode, Store, UnitOfWork, transact_in};
 use crate::shared::{OutboxMessage, OutboxQuery};
 
 /// Maximum duration of handing over one message or mail.
-pub const LONGEST_HANDOVER: Duration = Duration::from_secs(60);
+pub const MAX_HANDOVER_TIME: Duration = Duration::from_secs(60);
 
 impl DueRecord for OutboxMessage {
-    const LONGEST_ATTEMPT: Duration = LONGEST_HANDOVER;
+    const MAX_ATTEMPT_TIME: Duration = MAX_HANDOVER_TIME;
 
     fn attempts(&self) -> i64 {
         self.attempts
@@ -49,7 +49,7 @@ pub enum MessageOutcome {
     /// The outlet accepted the message.
     Delivered,
     /// The attempt failed. The message is tried again after a delay that grows to five minutes.
-    PutOff,
+    Rescheduled,
     /// The attempt was interrupted. The message is due immediately, and the attempt does not count.
     Released,
 }
@@ -78,8 +78,8 @@ pub async fn settle_messages(
             for (ClaimedMessage(Claimed { stored, .. }), outcome) in attempts {
                 match outcome {
                     MessageOutcome::Delivered => delivered.push(stored.id.clone()),
-                    MessageOutcome::PutOff => {
-                        due_queue::put_off(uow, stored, cx.entropy.as_ref()).await?;
+                    MessageOutcome::Rescheduled => {
+                        due_queue::reschedule(uow, stored, cx.entropy.as_ref()).await?;
                     }
                     MessageOutcome::Released => due_queue::release(uow, stored).await?,
                 }

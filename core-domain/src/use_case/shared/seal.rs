@@ -16,22 +16,22 @@ use crate::kernel::{
 use crate::port::{Mode, Staged, Store, UnitOfWork, transact_in};
 use crate::shared::{
     AuditChain, AuditCheckpoint, AuditEntry, AuditHead, AuditHeadQuery, AuditSeal, AuditSealQuery,
-    AuditStream, CHECKPOINT_AFTER, CHECKPOINT_EVERY, ChangeEvent, InstallationStatement,
+    AuditStream, ChangeEvent, InstallationStatement, MAX_UNCHECKED_ENTRIES, MAX_UNCHECKED_TIME,
 };
 
 /// Maximum number of entries that one unit of work seals.
-const BATCH: u32 = 256;
+const MAX_SEALED_ENTRIES: u32 = 256;
 
 /// Maximum number of chains for which one unit of work signs checkpoints.
-const CHECKPOINTS: u32 = 64;
+const MAX_CHECKPOINTS: u32 = 64;
 
 /// The result of sealing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealResult {
     /// The number of sealed entries.
     pub entries: usize,
     /// `true` if entries may be left: the limit was reached, or another node is sealing.
-    pub more: bool,
+    pub has_more: bool,
 }
 
 /// Seals staged entries, oldest first, and signs checkpoints of chains with [`CHECKPOINT_EVERY`] new links. Several
@@ -39,9 +39,9 @@ pub struct Sealed {
 ///
 /// # Errors
 /// Only those of the store; entries that were not sealed remain staged.
-pub async fn seal(cx: &Context, store: &dyn Store, key: &Ed25519Private) -> Result<Sealed> {
+pub async fn seal(cx: &Context, store: &dyn Store, key: &Ed25519Private) -> Result<SealResult> {
     if !any_waiting(store).await? {
-        return Ok(Sealed::default());
+        return Ok(SealResult::default());
     }
     let mut unreadable = BTreeSet::new();
     loop {
@@ -66,12 +66,15 @@ async fn seal_batch(
     store: &dyn Store,
     key: &Ed25519Private,
     unreadable: &BTreeSet<String>,
-) -> Result<Sealed> {
+) -> Result<SealResult> {
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let Some(feed) = claim_feed(uow).await? else {
                 let (entries, more) = (0, true);
-                return Ok(Sealed { entries, more });
+                return Ok(SealResult {
+                    entries,
+                    has_more: more,
+                });
             };
             let mut batch = Batch::read(uow, feed).await?;
             let links = batch.link(cx, uow, key).await?;
@@ -94,11 +97,11 @@ pub(super) async fn claim_feed(uow: &mut dyn UnitOfWork) -> Result<Option<Stored
         return Ok(None);
     }
     let first = unaudited::insert(uow, AuditHead::empty(AuditChain::feed())).await;
-    first.map(Some).map_err(again_on_conflict)
+    first.map(Some).map_err(conflict_as_retry)
 }
 
 /// Turns a conflict into a retry: the next run of the unit sees the change of the other process.
-fn again_on_conflict(error: Error) -> Error {
+fn conflict_as_retry(error: Error) -> Error {
     match error {
         Error::Store(error) => Error::Store(error.conflict_as_retry()),
         error => error,
@@ -106,7 +109,7 @@ fn again_on_conflict(error: Error) -> Error {
 }
 
 /// The head of a chain before and after the links that a unit of work adds.
-struct Growing {
+struct HeadChange {
     seen: Option<Stored<AuditHead>>,
     next: AuditHead,
 }
@@ -114,29 +117,31 @@ struct Growing {
 /// The entries that a unit of work seals, and the heads of their chains.
 struct Batch {
     entries: Vec<Staged<AuditEntry>>,
-    heads: BTreeMap<AuditChain, Growing>,
-    feed: Growing,
+    heads: BTreeMap<AuditChain, HeadChange>,
+    feed: HeadChange,
 }
 
 impl Batch {
     async fn read(uow: &mut dyn UnitOfWork, feed: Stored<AuditHead>) -> Result<Self> {
-        let entries = unowned::<AuditEntry>(uow).staged(BATCH).await?;
+        let entries = unowned::<AuditEntry>(uow)
+            .staged(MAX_SEALED_ENTRIES)
+            .await?;
         let chains = entries.iter().filter_map(|staged| staged.record.as_ref());
         let chains = chains.map(|entry| entry.platform_id.as_ref());
         let chains: BTreeSet<AuditChain> = chains.chain([None]).map(AuditChain::of).collect();
         let names: Vec<&str> = chains.iter().map(AsRef::as_ref).collect();
         let seen = unowned::<AuditHead>(uow).get_many(&names).await?;
-        let mut heads: BTreeMap<AuditChain, Growing> = chains
+        let mut heads: BTreeMap<AuditChain, HeadChange> = chains
             .into_iter()
-            .map(|chain| (chain.clone(), Growing::new(chain)))
+            .map(|chain| (chain.clone(), HeadChange::new(chain)))
             .collect();
         for head in seen {
-            heads.insert(head.chain.clone(), Growing::of(head));
+            heads.insert(head.chain.clone(), HeadChange::of(head));
         }
         Ok(Self {
             entries,
             heads,
-            feed: Growing::of(feed),
+            feed: HeadChange::of(feed),
         })
     }
 
@@ -146,9 +151,9 @@ impl Batch {
         cx: &Context,
         uow: &mut dyn UnitOfWork,
         key: &Ed25519Private,
-    ) -> Result<Links> {
+    ) -> Result<NewRecords> {
         let now = uow.now().await?;
-        let mut links = Links::default();
+        let mut links = NewRecords::default();
         for staged in &self.entries {
             let Some(id) = AuditId::parse(&staged.id) else {
                 continue;
@@ -160,28 +165,28 @@ impl Batch {
             let head = &mut self
                 .heads
                 .entry(chain.clone())
-                .or_insert_with(|| Growing::new(chain))
+                .or_insert_with(|| HeadChange::new(chain))
                 .next;
-            self.feed.next.grow(entry);
+            self.feed.next.count_link(entry);
             let seal = head.append(&id, entry, self.feed.next.seq, now);
             let change = entry.filter(|entry| entry.stream == AuditStream::Changes);
             let event = change.map(|entry| ChangeEvent::of(seal.position, entry));
             links.events.extend(event);
             links.seals.push(seal);
-            if head.seq - head.checkpoint_seq >= CHECKPOINT_EVERY {
+            if head.seq - head.checkpoint_seq >= MAX_UNCHECKED_ENTRIES {
                 let id = AuditCheckpointId::generate(now, cx.entropy.as_ref());
                 let signed = AuditCheckpoint::sign(key, id, platform.cloned(), head, now);
                 links.checkpoints.push(signed);
-                head.checked();
+                head.mark_checkpointed();
             }
         }
         Ok(links)
     }
 
-    async fn write(self, uow: &mut dyn UnitOfWork, links: Links) -> Result<Sealed> {
+    async fn write(self, uow: &mut dyn UnitOfWork, links: NewRecords) -> Result<SealResult> {
         let entries = self.entries.len();
         if entries == 0 {
-            return Ok(Sealed::default());
+            return Ok(SealResult::default());
         }
         unaudited::append_many(uow, links.seals).await?;
         unaudited::append_many(uow, links.checkpoints).await?;
@@ -194,23 +199,23 @@ impl Batch {
             return Err(StoreError::retry("another process has sealed these entries").into());
         }
         uow.effects().add(Effect::AuditSealed);
-        Ok(Sealed {
+        Ok(SealResult {
             entries,
-            more: entries >= BATCH as usize,
+            has_more: entries >= MAX_SEALED_ENTRIES as usize,
         })
     }
 }
 
 /// The records that a unit of work adds.
 #[derive(Default)]
-struct Links {
+struct NewRecords {
     seals: Vec<AuditSeal>,
     checkpoints: Vec<AuditCheckpoint>,
     /// The events to send to webhooks.
     events: Vec<ChangeEvent>,
 }
 
-impl Growing {
+impl HeadChange {
     fn new(chain: AuditChain) -> Self {
         Self {
             seen: None,
@@ -231,16 +236,16 @@ impl Growing {
     }
 }
 
-async fn write_heads(uow: &mut dyn UnitOfWork, heads: Vec<Growing>) -> Result<()> {
+async fn write_heads(uow: &mut dyn UnitOfWork, heads: Vec<HeadChange>) -> Result<()> {
     let (mut new, mut changed) = (Vec::new(), Vec::new());
-    for Growing { seen, next } in heads.into_iter().filter(Growing::has_grown) {
+    for HeadChange { seen, next } in heads.into_iter().filter(HeadChange::has_grown) {
         match seen {
             Some(seen) => changed.push((seen, next)),
             None => new.push(next),
         }
     }
     let inserted = unaudited::insert_many(uow, new).await;
-    inserted.map_err(again_on_conflict)?;
+    inserted.map_err(conflict_as_retry)?;
     unaudited::replace_many(uow, changed).await?;
     Ok(())
 }
@@ -260,8 +265,10 @@ pub async fn sign_due_checkpoints(
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let now = uow.now().await?;
-            let due = AuditHeadQuery::UncheckedSince(now.minus(CHECKPOINT_AFTER));
-            let heads = unowned::<AuditHead>(uow).claim(&due, CHECKPOINTS).await?;
+            let due = AuditHeadQuery::UncheckedSince(now.minus(MAX_UNCHECKED_TIME));
+            let heads = unowned::<AuditHead>(uow)
+                .claim(&due, MAX_CHECKPOINTS)
+                .await?;
             let (mut signed, mut changed) = (Vec::new(), Vec::new());
             for seen in heads {
                 let id = AuditCheckpointId::generate(now, cx.entropy.as_ref());
@@ -273,7 +280,7 @@ pub async fn sign_due_checkpoints(
                     now,
                 ));
                 let mut next = seen.edit();
-                next.checked();
+                next.mark_checkpointed();
                 changed.push((seen, next));
             }
             let count = signed.len();
@@ -287,7 +294,7 @@ pub async fn sign_due_checkpoints(
 
 async fn any_due(store: &dyn Store) -> Result<bool> {
     let mut uow = store.begin(Mode::Auto).await?;
-    let since = uow.now().await?.minus(CHECKPOINT_AFTER);
+    let since = uow.now().await?.minus(MAX_UNCHECKED_TIME);
     let due = AuditHeadQuery::UncheckedSince(since);
     let first = unowned::<AuditHead>(uow.as_mut()).first(&due).await?;
     Ok(first.is_some())
@@ -336,7 +343,7 @@ pub async fn sign_due_installation_checkpoint(
             let signed = AuditCheckpoint::sign_installation(key, id, feed.seq, statement, now);
             let mut next = feed.edit();
             next.hash.clone_from(&signed.hash);
-            next.checked();
+            next.mark_checkpointed();
             unaudited::append(uow, signed).await?;
             unaudited::replace(uow, &feed, next).await?;
             Ok(true)
@@ -347,12 +354,12 @@ pub async fn sign_due_installation_checkpoint(
 
 async fn is_due(uow: &mut dyn UnitOfWork, feed: &AuditHead) -> Result<bool> {
     let unchecked = feed.seq - feed.checkpoint_seq;
-    if unchecked == 0 || unchecked >= CHECKPOINT_EVERY {
+    if unchecked == 0 || unchecked >= MAX_UNCHECKED_ENTRIES {
         return Ok(unchecked > 0);
     }
     let behind = AuditSealQuery::Feed(None, feed.checkpoint_seq);
     let first = unowned::<AuditSeal>(uow).first(&behind).await?;
-    let since = uow.now().await?.minus(CHECKPOINT_AFTER);
+    let since = uow.now().await?.minus(MAX_UNCHECKED_TIME);
     // If the first seal is missing, a checkpoint is signed immediately.
     Ok(first.is_none_or(|seal| seal.sealed_at <= since))
 }

@@ -42,7 +42,7 @@ pub async fn sweep_slice(
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             on_begin();
-            if !holder.hold(uow).await? {
+            if !holder.acquire_in(uow).await? {
                 return Ok(Slice::Busy);
             }
             remove(uow, limit).await.map(Slice::Removed)

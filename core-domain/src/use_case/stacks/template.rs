@@ -55,11 +55,11 @@ pub async fn get(
     uow: &mut dyn UnitOfWork,
     name: &TemplateName,
 ) -> Result<Stored<StackTemplate>> {
-    named(uow, name).await
+    get_by_name(uow, name).await
 }
 
 /// Returns the template with this name, without a check of permissions.
-pub(super) async fn named(
+pub(super) async fn get_by_name(
     uow: &mut dyn UnitOfWork,
     name: &TemplateName,
 ) -> Result<Stored<StackTemplate>> {
@@ -96,7 +96,7 @@ pub async fn update(
     name: &TemplateName,
     command: UpdateTemplate,
 ) -> Result<Stored<StackTemplate>> {
-    let seen = named(uow, name).await?;
+    let seen = get_by_name(uow, name).await?;
     let mut next = seen.edit();
     if let Some(status) = command.status
         && let Some(event) = TemplateEvent::between(seen.status, status)?

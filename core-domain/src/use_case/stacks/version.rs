@@ -3,10 +3,10 @@
 use sha2::{Digest, Sha256};
 
 use super::MAX_LISTED;
-use super::template::named;
+use super::template::get_by_name;
 use crate::access::{OperatorScope, SignedInScope, audited, unaudited, unowned};
 use crate::kernel::{
-    Code, Context, Error, IllegalMove, Machine, Page, Record, Result, StoreError, Stored,
+    Code, Context, Error, IllegalTransition, Machine, Page, Record, Result, StoreError, Stored,
     TemplateId, VersionId, WholeListQuery, hex,
 };
 use crate::port::UnitOfWork;
@@ -31,13 +31,13 @@ pub async fn publish(
 ) -> Result<Stored<StackVersion>> {
     let definition = command.stack_definition.into();
     StackDefinition::parse(&definition).map_err(Error::Invalid)?;
-    let template = named(uow, name).await?;
+    let template = get_by_name(uow, name).await?;
     let same = StackVersionQuery::Exactly(template.id.clone(), command.version.clone());
     if unowned::<StackVersion>(uow).first(&same).await?.is_some() {
         return Err(version_taken());
     }
     if template.status == TemplateStatus::Deprecated {
-        return Err(IllegalMove::new(template.status, [TemplateStatus::Active]).into());
+        return Err(IllegalTransition::new(template.status, [TemplateStatus::Active]).into());
     }
     let now = uow.now().await?;
     let version = StackVersion {
@@ -74,7 +74,7 @@ pub async fn list(
     name: &TemplateName,
     query: &WholeListQuery,
 ) -> Result<Page<Stored<StackVersion>>> {
-    let template = named(uow, name).await?;
+    let template = get_by_name(uow, name).await?;
     let all = StackVersionQuery::OfTemplate(template.id.clone());
     unowned(uow).page(&all, &query.page(MAX_LISTED)).await
 }
@@ -89,7 +89,7 @@ pub async fn get(
     name: &TemplateName,
     version: &SemVer,
 ) -> Result<Stored<StackVersion>> {
-    let template = named(uow, name).await?;
+    let template = get_by_name(uow, name).await?;
     of_precedence(uow, &template.id, version).await
 }
 
@@ -128,10 +128,10 @@ pub async fn latest(
     uow: &mut dyn UnitOfWork,
     template: &TemplateId,
 ) -> Result<Option<Stored<StackVersion>>> {
-    latest_of(uow, template).await
+    find_latest(uow, template).await
 }
 
-async fn latest_of(
+async fn find_latest(
     uow: &mut dyn UnitOfWork,
     template: &TemplateId,
 ) -> Result<Option<Stored<StackVersion>>> {
@@ -158,7 +158,7 @@ pub async fn deprecate(
     name: &TemplateName,
     version: &SemVer,
 ) -> Result<Stored<StackVersion>> {
-    let template = named(uow, name).await?;
+    let template = get_by_name(uow, name).await?;
     let seen = of_precedence(uow, &template.id, version).await?;
     let mut next = seen.edit();
     if seen.status != VersionStatus::Deprecated {
@@ -174,7 +174,7 @@ pub async fn deprecate(
 /// Updates the template's latest version after a change of its versions, in the same unit of work. The template always
 /// gets a new record version, because its representation contains the latest version.
 async fn refresh_latest(uow: &mut dyn UnitOfWork, template: Stored<StackTemplate>) -> Result<()> {
-    let latest = latest_of(uow, &template.id).await?;
+    let latest = find_latest(uow, &template.id).await?;
     let mut next = template.edit();
     next.latest_version = latest.map(|version| version.version.to_string());
     next.updated_at = uow.now().await?;

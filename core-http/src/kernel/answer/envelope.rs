@@ -1,7 +1,7 @@
 //! Error responses: their status, their shape ([`ErrorStyle`]) and their text.
 //!
-//! The usual shape is the envelope `{"error": {"code", "message", "requestId", "details"}}`. Clients of better-auth and of
-//! OAuth expect other shapes, and browsers get HTML pages.
+//! The usual shape is the envelope `{"error": {"code", "message", "requestId", "details"}}`. Clients of better-auth and
+//! of OAuth expect other shapes, and browsers get HTML pages.
 
 use core_domain::kernel::{Code, Error, Issue};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -55,8 +55,8 @@ fn wants_page(headers: &HeaderMap) -> bool {
     accepted.any(|value| value.to_ascii_lowercase().contains("text/html"))
 }
 
-/// Creates the response to a failed request. Its status is that of the error's code, unless `status` is given. The cause
-/// of a server error is logged and not sent.
+/// Creates the response to a failed request. Its status is that of the error's code, unless `status` is given. The
+/// cause of a server error is logged and not sent.
 #[must_use]
 pub fn error_response(
     error: &Error,
@@ -221,7 +221,7 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::BannedUser
         | Code::NotAllowedToUpdateMember
         | Code::UserIsNotMember
-        | Code::NotMemberOfThis
+        | Code::NotMemberOfOrganization
         | Code::NotAllowedToUpdateOrganization
         | Code::NotAllowedToDeleteOrganization
         | Code::NotAllowedToInvite

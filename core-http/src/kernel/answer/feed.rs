@@ -4,9 +4,9 @@
 //! - [`AccessSignal`] and [`SealSignal`] announce changes of this process to open streams.
 //! - [`OpenStreams`] limits the number of open streams per caller.
 //!
-//! Events are read from the store after the earlier ones have been sent, so a slow reader needs no memory. The caller is
-//! authorized again in the same state of the store in which events are read, so no event is sent after the access has
-//! ended.
+//! Events are read from the store after the earlier ones have been sent, so a slow reader needs no memory. The caller
+//! is authorized again in the same state of the store in which events are read, so no event is sent after the access
+//! has ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
@@ -27,8 +27,8 @@ use crate::kernel::endpoint::context::Cx;
 use crate::kernel::endpoint::service::App;
 use crate::kernel::request::draining::Draining;
 
-/// The maximum time for which an event stream sends nothing. A comment is then sent, so that proxies keep the connection
-/// open.
+/// The maximum time for which an event stream sends nothing. A comment is then sent, so that proxies keep the
+/// connection open.
 pub const EVENT_HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// The interval at which an idle stream authorizes its caller again. It limits the delay after a change by another
@@ -74,7 +74,7 @@ pub trait Feed: Send + Sync + 'static {
 pub struct News<T> {
     /// The events in their order; empty if there are none.
     pub events: Vec<T>,
-    /// Whether and when the feed has further events.
+    /// The time of further events, if there are any.
     pub then: Then,
 }
 
@@ -143,7 +143,7 @@ struct Follower<F: Feed> {
     listening: Listening,
     /// Events that were read and not yet sent.
     waiting: VecDeque<F::Event>,
-    /// Whether there are no events after the waiting ones.
+    /// `true` if there are no events after the waiting ones.
     has_ended: bool,
     heartbeat_at: Instant,
     authorize_at: Instant,
@@ -263,12 +263,12 @@ fn ours(error: Error) -> Option<Error> {
     (!refused).then_some(error)
 }
 
-/// The number of changes that are buffered for a slow receiver. A receiver that misses some assumes that its access has
-/// changed.
+/// The number of changes that are buffered for a slow receiver. A receiver that misses some assumes that its access
+/// has changed.
 const CAPACITY: usize = 256;
 
-/// Announces committed changes of access to the event streams of this process. It is only a hint: other processes commit
-/// changes as well, so receivers also poll. Clones share their state.
+/// Announces committed changes of access to the event streams of this process. It is only a hint: other processes
+/// commit changes as well, so receivers also poll. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct AccessSignal(broadcast::Sender<Effect>);
 
@@ -292,8 +292,8 @@ impl AccessSignal {
     }
 }
 
-/// Announces sealed audit entries to the event streams of this process. It is only a hint: other processes seal entries as
-/// well, so receivers also poll. Clones share their state.
+/// Announces sealed audit entries to the event streams of this process. It is only a hint: other processes seal entries
+/// as well, so receivers also poll. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct SealSignal(Arc<watch::Sender<()>>);
 

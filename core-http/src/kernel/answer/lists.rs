@@ -1,6 +1,6 @@
 //! The shapes of lists: P1 to P5 of the interface, and lists without pages.
 
-use core_domain::kernel::{Page, PageRequest, Stored};
+use core_domain::kernel::{Page, PageQuery, Stored};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -121,7 +121,7 @@ pub struct PaginationP2 {
 impl<T> ListP2<T> {
     /// Creates the response to this request from its page.
     #[must_use]
-    pub fn new(page: Page<T>, asked: &PageRequest) -> Self {
+    pub fn new(page: Page<T>, asked: &PageQuery) -> Self {
         Self {
             pagination: PaginationP2 {
                 limit: asked.limit,
@@ -157,7 +157,7 @@ pub struct PaginationP3 {
 impl<T> ListP3<T> {
     /// Creates the response to this request from its page.
     #[must_use]
-    pub fn new(page: Page<T>, asked: &PageRequest) -> Self {
+    pub fn new(page: Page<T>, asked: &PageQuery) -> Self {
         Self {
             pagination: PaginationP3 {
                 limit: asked.limit,

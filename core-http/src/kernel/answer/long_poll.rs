@@ -84,7 +84,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs a long poll whose reads return 1, 2, 3 and so on. Returns the number of reads, the last result, and the time.
+    /// Runs a long poll whose reads return 1, 2, 3 and so on. Returns the number of reads, the last result and the
+    /// time.
     async fn waited(wait: Option<Wait>, end: fn(&u32) -> bool) -> (u32, u32, Duration) {
         let looks = AtomicU32::new(0);
         let began = Instant::now();

@@ -1,7 +1,7 @@
 //! The response types of handlers ([`Answer`]), and the type-erased response ([`Reply`]).
 //!
-//! Records and pages of records are responses themselves. [`Output`] is any other JSON, [`Versioned`] JSON with an entity
-//! tag, and `()` an empty response. Responses that are not JSON are in `super::media`.
+//! Records and pages of records are responses themselves. [`Output`] is any other JSON, [`Versioned`] JSON with an
+//! entity tag, and `()` an empty response. Responses that are not JSON are in `super::media`.
 
 use bytes::Bytes;
 use core_domain::access::AuditEvent;
@@ -67,7 +67,8 @@ pub trait Answer: Sized + Send + 'static {
 
     /// Returns the audit event of a dry run; `None` if the handler executed the request, which is the default.
     ///
-    /// For a dry run, the unit of work of a handler that writes is rolled back, and the event is recorded in another one.
+    /// For a dry run, the unit of work of a handler that writes is rolled back, and the event is recorded in another
+    /// one.
     fn dry_run(&self) -> Option<AuditEvent> {
         None
     }
@@ -260,7 +261,7 @@ pub(crate) const JSON: &str = "application/json";
 /// The content of a response.
 #[derive(Debug, Default)]
 pub enum Content {
-    /// No content.
+    /// No body, and no content type.
     #[default]
     Empty,
     /// JSON, as text.

@@ -12,7 +12,9 @@ use core_domain::access::{
     authorize_organization, authorize_person, authorize_service, authorize_session,
     authorize_signed_in,
 };
-use core_domain::kernel::{Code, Context, Grant, JobId, OrganizationId, PlatformId, Result};
+use core_domain::kernel::{
+    Code, Context, JobId, OrganizationId, PermissionType, PlatformId, Result,
+};
 use core_domain::port::UnitOfWork;
 use futures_util::future::BoxFuture;
 
@@ -85,7 +87,7 @@ named_by_first_parameter!();
 named_by_first_parameter!(X);
 named_by_first_parameter!(X, Y);
 
-impl<G: Grant, I: OnPlatform + Sync> OpenScope<I> for PlatformScope<G> {
+impl<G: PermissionType, I: OnPlatform + Sync> OpenScope<I> for PlatformScope<G> {
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(
@@ -97,7 +99,7 @@ impl<G: Grant, I: OnPlatform + Sync> OpenScope<I> for PlatformScope<G> {
     }
 }
 
-impl<G: Grant, I: OnOrganization + Sync> OpenScope<I> for MembershipScope<G> {
+impl<G: PermissionType, I: OnOrganization + Sync> OpenScope<I> for MembershipScope<G> {
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(
@@ -172,7 +174,7 @@ impl<I: Sync, S: OpenScope<I>> OpenScope<I> for BySession<S> {
     }
 }
 
-impl<G: Grant, Q: Sync, B: Sync> OpenScope<Input<(JobId,), Q, B>> for JobScope<G> {
+impl<G: PermissionType, Q: Sync, B: Sync> OpenScope<Input<(JobId,), Q, B>> for JobScope<G> {
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(
@@ -184,7 +186,7 @@ impl<G: Grant, Q: Sync, B: Sync> OpenScope<Input<(JobId,), Q, B>> for JobScope<G
     }
 }
 
-impl<G: Grant, I> OpenScope<I> for OrganizationScope<G> {
+impl<G: PermissionType, I> OpenScope<I> for OrganizationScope<G> {
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(

@@ -39,7 +39,7 @@ use crate::kernel::answer::envelope::ErrorStyle;
 use crate::kernel::answer::feed::AccessSignal;
 use crate::kernel::answer::feed::OpenStreams;
 use crate::kernel::answer::feed::SealSignal;
-use crate::kernel::endpoint::openapi::OpenApi;
+use crate::kernel::endpoint::openapi::{OpenApi, Tag};
 use crate::kernel::request::body::Body;
 use crate::kernel::request::body::BoxError;
 use crate::kernel::request::client::forwarded_prefix;
@@ -59,11 +59,27 @@ pub struct ServiceBuilder {
     proxies: TrustedProxies,
     cors: CorsPolicy,
     better_auth: Option<&'static str>,
+    purpose: &'static str,
+    tags: Vec<Tag>,
     session_cookie: Option<&'static str>,
     error_pages: Option<Arc<dyn ErrorPages>>,
 }
 
 impl ServiceBuilder {
+    /// Sets the purpose of the service for the OpenAPI document: one or two sentences of Markdown. Default: none.
+    #[must_use]
+    pub const fn purpose(mut self, purpose: &'static str) -> Self {
+        self.purpose = purpose;
+        self
+    }
+
+    /// Describes a tag of [`tagged`](crate::kernel::tagged) in one sentence for the OpenAPI document.
+    #[must_use]
+    pub fn tag(mut self, name: &'static str, description: &'static str) -> Self {
+        self.tags.push(Tag { name, description });
+        self
+    }
+
     /// Makes documented paths that start with `from` also available with `to` in its place. This is the spelling that
     /// remains after a gateway has removed its prefix. Of several mounts, the first one that matches a path applies.
     #[must_use]
@@ -137,6 +153,8 @@ impl ServiceBuilder {
         let router = Router::of(&self.endpoints, &self.mounts)?;
         let openapi = OpenApi {
             service: self.name,
+            purpose: self.purpose,
+            tags: self.tags,
             session_cookie: self.session_cookie,
         };
         let openapi = openapi::document(&openapi, &self.endpoints)?.to_string();
@@ -171,6 +189,8 @@ impl Service {
             identify: Arc::new(ServiceKeyOnly),
             cors: CorsPolicy::default(),
             better_auth: None,
+            purpose: "",
+            tags: Vec::new(),
             session_cookie: None,
             error_pages: None,
         }

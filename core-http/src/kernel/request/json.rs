@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use core_domain::kernel::{Code, Error, Result, written_number};
+use core_domain::kernel::{Code, Error, Result, number_literal};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
@@ -101,7 +101,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         if number.to_string() == written {
             return Ok(Value::Number(number));
         }
-        Ok(written_number(written))
+        Ok(number_literal(written))
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> std::result::Result<Value, E> {

@@ -1,7 +1,7 @@
 //! Device authorization (RFC 8628): a device requests codes, a person decides about it, and the device exchanges its
 //! code for tokens.
 
-use super::token::{GrantOutcome, GrantRefusal, issue};
+use super::token::{TokenOutcome, TokenRefusal, issue};
 use crate::access::{
     Batches, Covers, PersonScope, PublicScope, SessionScope, audited, unaudited, unowned,
 };
@@ -18,7 +18,7 @@ use crate::use_case::iam::session;
 
 /// Maximum number of user codes that are tried until one is free. There are 25 billion codes, so the first is almost
 /// always free.
-const ATTEMPTS: u32 = 5;
+const MAX_CODE_ATTEMPTS: u32 = 5;
 
 /// The codes of a device that wants to sign in.
 #[derive(Clone, PartialEq)]
@@ -66,11 +66,13 @@ pub async fn request(
             user_agent: cx.request.user_agent.clone(),
             created_at: now,
             updated_at: now,
-            expires_at: DeviceAuthorization::end(now),
+            expires_at: DeviceAuthorization::expiry(now),
         };
         // Any program may request codes. The decision of a person is what counts, and it is audited.
         match unaudited::insert(uow, wanted).await {
-            Err(Error::Store(StoreError::Conflict { .. })) if attempt < ATTEMPTS => attempt += 1,
+            Err(Error::Store(StoreError::Conflict { .. })) if attempt < MAX_CODE_ATTEMPTS => {
+                attempt += 1
+            }
             outcome => {
                 return Ok(DeviceCodes {
                     device_code,
@@ -116,49 +118,49 @@ pub async fn redeem(
     uow: &mut dyn UnitOfWork,
     client: OAuthClient,
     device_code: &str,
-) -> Result<GrantOutcome> {
+) -> Result<TokenOutcome> {
     let Some(device) = find(uow, client, device_code).await? else {
-        return Ok(Err(GrantRefusal::InvalidGrant));
+        return Ok(Err(TokenRefusal::InvalidGrant));
     };
     let now = uow.now().await?;
     let refusal = match device.poll(now) {
-        DevicePoll::Approved => return begin(cx, scope, uow, &device).await,
-        DevicePoll::Expired => GrantRefusal::ExpiredToken,
-        DevicePoll::Denied => GrantRefusal::AccessDenied,
-        DevicePoll::Redeemed => GrantRefusal::InvalidGrant,
+        DevicePoll::Approved => return issue_first_tokens(cx, scope, uow, &device).await,
+        DevicePoll::Expired => TokenRefusal::ExpiredToken,
+        DevicePoll::Denied => TokenRefusal::AccessDenied,
+        DevicePoll::Redeemed => TokenRefusal::InvalidGrant,
         poll => {
-            unaudited::replace(uow, &device, device.polled(now)).await?;
+            unaudited::replace(uow, &device, device.after_poll(now)).await?;
             match poll {
-                DevicePoll::TooFast => GrantRefusal::SlowDown,
-                _ => GrantRefusal::AuthorizationPending,
+                DevicePoll::TooFast => TokenRefusal::SlowDown,
+                _ => TokenRefusal::AuthorizationPending,
             }
         }
     };
     Ok(Err(refusal))
 }
 
-async fn begin(
+async fn issue_first_tokens(
     cx: &Context,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
     device: &Stored<DeviceAuthorization>,
-) -> Result<GrantOutcome> {
+) -> Result<TokenOutcome> {
     let user = match &device.user_id {
         Some(user) => unowned::<User>(uow).find(user).await?,
         None => None,
     };
     let Some(user) = user else {
-        return Ok(Err(GrantRefusal::InvalidGrant));
+        return Ok(Err(TokenRefusal::InvalidGrant));
     };
     if user.banned_at.is_some() {
-        return Ok(Err(GrantRefusal::AccessDenied));
+        return Ok(Err(TokenRefusal::AccessDenied));
     }
     let (client, organization) = (device.client_id, device.organization_id.clone());
-    let session = session::begin_for_client(cx, uow, &user, client, organization).await?;
+    let session = session::create_for_client(cx, uow, &user, client, organization).await?;
     let mut next = device.edit();
     next.status = DeviceEvent::Redeem.next(device.status)?;
-    let action = DeviceEvent::Redeem.of_event().action;
-    let as_user = session::as_user(cx, &user).consequence();
+    let action = DeviceEvent::Redeem.transition().action;
+    let as_user = session::as_user(cx, &user).without_conditions();
     audited::replace(&as_user, scope, uow, device, next, action).await?;
     Ok(Ok(issue(cx, uow, &session, None).await?))
 }
@@ -183,9 +185,9 @@ pub async fn decide(
     code: &UserCode,
     decision: DeviceDecision,
 ) -> Result<()> {
-    let (session, device) = asked(scope, uow, code).await?;
+    let (session, device) = find_for_decision(scope, uow, code).await?;
     let event = DeviceEvent::from(decision);
-    let moves = event.of_event();
+    let moves = event.transition();
     if device.status == moves.to && device.user_id.as_ref() == Some(&session.user_id) {
         return Ok(());
     }
@@ -193,7 +195,7 @@ pub async fn decide(
     next.status = event.next(device.status)?;
     next.user_id = Some(session.user_id.clone());
     next.organization_id = session.active_organization_id.clone();
-    let cx = &cx.consequence();
+    let cx = &cx.without_conditions();
     audited::replace(cx, scope, uow, &device, next, moves.action).await?;
     Ok(())
 }
@@ -207,7 +209,7 @@ pub async fn pending(
     uow: &mut dyn UnitOfWork,
     code: &UserCode,
 ) -> Result<Stored<DeviceAuthorization>> {
-    let (_, device) = asked(scope, uow, code).await?;
+    let (_, device) = find_for_decision(scope, uow, code).await?;
     if device.status != DeviceStatus::Pending {
         return Err(Error::NotFound(DeviceAuthorization::KIND));
     }
@@ -240,7 +242,7 @@ async fn revoke(
     let event = DeviceEvent::Revoke;
     let mut next = device.edit();
     next.status = event.next(device.status)?;
-    let action = event.of_event().action;
+    let action = event.transition().action;
     audited::replace(cx, scope, uow, device, next, action).await?;
     Ok(())
 }
@@ -281,7 +283,7 @@ pub async fn revoke_approval(
 }
 
 /// Returns the session of the person who decides, and the device with this code.
-async fn asked(
+async fn find_for_decision(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     code: &UserCode,
@@ -293,7 +295,7 @@ async fn asked(
     }
     let user = unowned::<User>(uow).find(&session.user_id).await?;
     if user.is_none_or(|user| user.banned_at.is_some()) {
-        return Err(GrantRefusal::AccessDenied.into());
+        return Err(TokenRefusal::AccessDenied.into());
     }
     let with_code = DeviceAuthorizationQuery::WithUserCode(code.clone());
     let device = unowned::<DeviceAuthorization>(uow)

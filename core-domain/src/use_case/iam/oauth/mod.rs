@@ -11,6 +11,6 @@ pub use device::{
     DeviceCodes, decide, has_device_code, list_approved, pending, redeem, request, revoke_approval,
 };
 pub use token::{
-    GrantOutcome, GrantRefusal, TokenPair, has_refresh_token, refresh, remove_expired_devices,
+    TokenOutcome, TokenPair, TokenRefusal, has_refresh_token, refresh, remove_expired_devices,
     remove_expired_tokens,
 };

@@ -23,9 +23,9 @@ use crate::use_case::shared::remove_first;
 async fn find(
     uow: &mut dyn UnitOfWork,
     client: OAuthClient,
-    shown: &str,
+    refresh_token: &str,
 ) -> Result<Option<(Stored<RefreshToken>, Stored<Session>)>> {
-    let hash = TokenHash::of(shown);
+    let hash = TokenHash::of(refresh_token);
     let Some(token) = unowned::<RefreshToken>(uow).find(&hash).await? else {
         return Ok(None);
     };
@@ -60,8 +60,8 @@ pub async fn refresh(
     cipher: &Cipher,
     client: OAuthClient,
     shown: &str,
-) -> Result<GrantOutcome> {
-    let invalid = Ok(Err(GrantRefusal::InvalidGrant));
+) -> Result<TokenOutcome> {
+    let invalid = Ok(Err(TokenRefusal::InvalidGrant));
     let Some((token, session)) = find(uow, client, shown).await? else {
         return invalid;
     };
@@ -75,9 +75,9 @@ pub async fn refresh(
         Some(successor) => unowned::<RefreshToken>(uow).find(successor).await?,
         None => None,
     };
-    match token.shown(successor.as_deref(), now) {
+    match token.decide_refresh(successor.as_deref(), now) {
         RefreshDecision::Rotate => Ok(Ok(rotate(cx, uow, cipher, &session, &token).await?)),
-        RefreshDecision::Repeat => Ok(Ok(repeated(cipher, &token)?)),
+        RefreshDecision::Repeat => Ok(Ok(repeat_successor(cipher, &token)?)),
         RefreshDecision::Expired => invalid,
         RefreshDecision::Reuse => {
             end_family(cx, scope, uow, &session).await?;
@@ -94,22 +94,22 @@ async fn rotate(
     token: &Stored<RefreshToken>,
 ) -> Result<TokenPair> {
     let now = uow.now().await?;
-    let until = Session::end_of_family(session.created_at, now);
+    let until = Session::program_session_expiry(session.created_at, now);
     // The update compares versions, so a session that ends at the same time is not restored.
-    let session = unaudited::replace(uow, session, session.extended(now, until)).await?;
+    let session = unaudited::replace(uow, session, session.with_expiry(now, until)).await?;
     let pair = issue(cx, uow, &session, Some(&token.token_hash)).await?;
     let text = serde_json::to_string(&pair);
     let text = text
         .map_err(|error| Error::Internal(format!("tokens cannot be encoded as JSON: {error}")))?;
     let sealed = cipher.seal(token.token_hash.as_ref(), &text)?;
     let successor = TokenHash::of(&pair.refresh_token);
-    unaudited::replace(uow, token, token.rotated(now, successor, sealed)).await?;
-    forget_repeat(uow, token).await?;
+    unaudited::replace(uow, token, token.with_successor(now, successor, sealed)).await?;
+    clear_sealed_successor(uow, token).await?;
     Ok(pair)
 }
 
 /// Removes the stored tokens of the predecessor, so that it cannot return them again.
-async fn forget_repeat(uow: &mut dyn UnitOfWork, token: &RefreshToken) -> Result<()> {
+async fn clear_sealed_successor(uow: &mut dyn UnitOfWork, token: &RefreshToken) -> Result<()> {
     let Some(predecessor) = &token.predecessor_hash else {
         return Ok(());
     };
@@ -121,7 +121,7 @@ async fn forget_repeat(uow: &mut dyn UnitOfWork, token: &RefreshToken) -> Result
     Ok(())
 }
 
-fn repeated(cipher: &Cipher, token: &RefreshToken) -> Result<TokenPair> {
+fn repeat_successor(cipher: &Cipher, token: &RefreshToken) -> Result<TokenPair> {
     let sealed = token.sealed_successor.as_deref();
     let sealed =
         sealed.ok_or_else(|| Error::Internal("the successor tokens are missing".to_owned()))?;
@@ -149,11 +149,11 @@ async fn end_family(
 }
 
 /// The outcome of a token request. Unlike an error, a refusal is committed.
-pub type GrantOutcome = Result<TokenPair, GrantRefusal>;
+pub type TokenOutcome = Result<TokenPair, TokenRefusal>;
 
 /// The reason why no tokens are issued, with the codes of RFC 6749 and RFC 8628.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GrantRefusal {
+pub enum TokenRefusal {
     /// No person has decided about the device yet.
     AuthorizationPending,
     /// The device polls too often.
@@ -166,22 +166,22 @@ pub enum GrantRefusal {
     InvalidGrant,
 }
 
-impl From<GrantRefusal> for Error {
-    fn from(refusal: GrantRefusal) -> Self {
+impl From<TokenRefusal> for Error {
+    fn from(refusal: TokenRefusal) -> Self {
         let (code, message) = match refusal {
-            GrantRefusal::AuthorizationPending => (
+            TokenRefusal::AuthorizationPending => (
                 Code::AuthorizationPending,
                 "The device is not approved yet.",
             ),
-            GrantRefusal::SlowDown => (
+            TokenRefusal::SlowDown => (
                 Code::SlowDown,
                 "The device polls too often. Wait five seconds longer between polls.",
             ),
-            GrantRefusal::ExpiredToken => {
+            TokenRefusal::ExpiredToken => {
                 (Code::ExpiredToken, "The codes of the device have expired.")
             }
-            GrantRefusal::AccessDenied => (Code::AccessDenied, "The device was refused."),
-            GrantRefusal::InvalidGrant => (
+            TokenRefusal::AccessDenied => (Code::AccessDenied, "The device was refused."),
+            TokenRefusal::InvalidGrant => (
                 Code::InvalidGrant,
                 "The code or token is unknown, used, or expired.",
             ),
@@ -255,7 +255,7 @@ pub(super) async fn issue(
         })),
         ..AuditEvent::default()
     };
-    audited::event(&as_owner(cx, session), uow, event).await?;
+    audited::record_event(&as_owner(cx, session), uow, event).await?;
     Ok(pair)
 }
 
@@ -274,7 +274,7 @@ pub(super) fn as_owner(cx: &Context, session: &Session) -> Context {
             service: None,
             membership: None,
         }),
-        ..cx.consequence()
+        ..cx.without_conditions()
     }
 }
 

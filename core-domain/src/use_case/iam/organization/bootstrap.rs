@@ -12,7 +12,7 @@ use crate::port::UnitOfWork;
 
 /// The result of the creation of the operator organization.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bootstrapped {
+pub struct BootstrapResult {
     /// The new organization.
     pub organization: Stored<Organization>,
     /// The owner of the organization; `None` if it has no members.
@@ -30,7 +30,7 @@ pub async fn bootstrap(
     scope: &ServiceScope,
     uow: &mut dyn UnitOfWork,
     command: Bootstrap,
-) -> Result<Bootstrapped> {
+) -> Result<BootstrapResult> {
     let operators = OrganizationQuery::OfType(OrganizationType::CoreOperator);
     if unowned::<Organization>(uow)
         .first(&operators)
@@ -62,7 +62,7 @@ pub async fn bootstrap(
             set_active_if_none(cx, scope, uow, &session.id, &organization.id).await?;
         }
     }
-    Ok(Bootstrapped {
+    Ok(BootstrapResult {
         organization,
         owner,
     })

@@ -16,14 +16,14 @@ use crate::iam::{
 };
 use crate::kernel::{
     Cipher, Code, Context, Effect, Email, Error, InvitationId, Machine, MemberId, OrganizationId,
-    Page, PageRequest, Result, Role, Roles, Stored, Unowned, UserId, grant,
+    Page, PageQuery, Result, Role, Roles, Stored, Unowned, UserId, grant,
 };
 use crate::port::UnitOfWork;
 use crate::shared::{ExceededRate, MailRate};
 use crate::use_case::iam::user::confirm_email;
 use crate::use_case::iam::verification;
 use crate::use_case::iam::verification::Notices;
-use crate::use_case::shared::{MailPermit, MailSubject, queue_mail, take_mail};
+use crate::use_case::shared::{MailPermit, MailSubject, check_mail_quotas, queue_mail};
 
 /// Moves an invitation to the status that an event leads to, and invalidates its secret.
 async fn apply_event(
@@ -36,7 +36,7 @@ async fn apply_event(
     let mut next = seen.edit();
     next.status = event.next(seen.status)?;
     next.secret_hash = None;
-    let action = event.of_event().action;
+    let action = event.transition().action;
     audited::replace(cx, scope, uow, seen, next, action).await
 }
 
@@ -85,7 +85,7 @@ async fn open_invitation<'s>(
 ///
 /// # Errors
 /// `EMAIL_VERIFICATION_REQUIRED_FOR_INVITATION` if the person's address is not verified.
-pub async fn list_own(
+pub async fn list_received(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<(Stored<Invitation>, Option<Stored<Organization>>)>> {
@@ -114,7 +114,7 @@ pub async fn list_own(
 
 /// An invitation after the answer of its recipient.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answered {
+pub struct InvitationAnswer {
     /// The invitation with its new status.
     pub invitation: Stored<Invitation>,
     /// The new membership; `None` if the recipient declined.
@@ -135,7 +135,7 @@ pub async fn accept_invitation(
     session: &SessionScope,
     uow: &mut dyn UnitOfWork,
     notices: Notices<'_>,
-) -> Result<Answered> {
+) -> Result<InvitationAnswer> {
     let seen = open_invitation(scope, uow).await?;
     let user = scope.user();
     let known = find_member(uow, &seen.organization_id, &user.id).await?;
@@ -162,7 +162,7 @@ pub async fn accept_invitation(
     set_active(cx, session, uow, session.session_id(), organization).await?;
     uow.effects()
         .add(Effect::UserAccessChanged(user.id.clone()));
-    Ok(Answered {
+    Ok(InvitationAnswer {
         invitation,
         member: Some(member_with_user(uow, member).await?),
     })
@@ -178,11 +178,11 @@ pub async fn reject_invitation(
     session: &SessionScope,
     uow: &mut dyn UnitOfWork,
     notices: Notices<'_>,
-) -> Result<Answered> {
+) -> Result<InvitationAnswer> {
     let seen = open_invitation(scope, uow).await?;
     confirm_email(cx, session, uow, scope.user(), notices).await?;
     let invitation = apply_event(cx, scope, uow, seen, InvitationEvent::Reject).await?;
-    Ok(Answered {
+    Ok(InvitationAnswer {
         invitation,
         member: None,
     })
@@ -194,7 +194,7 @@ pub enum Cancellation {
     /// The invitation was pending and is canceled now.
     Canceled(Stored<Invitation>),
     /// The invitation had been canceled before. Nothing was changed.
-    CanceledBefore(Stored<Invitation>),
+    AlreadyCanceled(Stored<Invitation>),
 }
 
 /// Cancels an invitation of the organization.
@@ -212,7 +212,7 @@ pub async fn cancel_invitation(
     let seen = seen.filter(|seen| seen.organization_id == scope.organization().id);
     let seen = seen.ok_or_else(missing)?;
     match seen.status {
-        InvitationStatus::Canceled => Ok(Cancellation::CanceledBefore(seen)),
+        InvitationStatus::Canceled => Ok(Cancellation::AlreadyCanceled(seen)),
         InvitationStatus::Pending => {
             let canceled = apply_event(cx, scope, uow, &seen, InvitationEvent::Cancel).await?;
             Ok(Cancellation::Canceled(canceled))
@@ -265,7 +265,7 @@ pub async fn invite(
     new: NewInvitation<'_>,
 ) -> Result<Stored<Invitation>> {
     ensure_roles_known(scope.organization(), &new.role)?;
-    ensure_may_give(cx, scope, uow, &new.role).await?;
+    ensure_can_give_roles(cx, scope, uow, &new.role).await?;
     let inviter = inviter_of(cx, scope, uow, inviter).await?;
     let organization = &scope.organization().id;
     ensure_not_member(uow, organization, &new.email).await?;
@@ -292,7 +292,7 @@ pub async fn invite(
             name => name,
         }),
     };
-    let mail = verification::invitation(&stored.email, names, &(new.link)(&name));
+    let mail = verification::invitation_mail(&stored.email, names, &(new.link)(&name));
     queue_mail(cx, uow, new.cipher, &mail).await?;
     Ok(stored)
 }
@@ -326,7 +326,7 @@ async fn take_invitation_mail(
         ),
         (of_both, &pause[..]),
     ];
-    match take_mail(uow, &quotas).await? {
+    match check_mail_quotas(uow, &quotas).await? {
         MailPermit::Granted => Ok(()),
         MailPermit::Refused(exceeded) => Err(mail_limit_reached(exceeded)),
     }
@@ -344,14 +344,14 @@ fn mail_limit_reached(exceeded: ExceededRate) -> Error {
 
 /// Checks that the caller has every permission of the roles. To give ownership, the caller must be an owner with a
 /// fresh proof of identity.
-async fn ensure_may_give(
+async fn ensure_can_give_roles(
     cx: &Context,
     scope: &MembershipScope<grant::InvitationCreate>,
     uow: &mut dyn UnitOfWork,
     roles: &Roles,
 ) -> Result<()> {
     let owner = roles.contains(&Role::OWNER);
-    if !scope.holds_roles(roles) || (owner && !scope.is_owner()) {
+    if !scope.has_permissions_of_roles(roles) || (owner && !scope.is_owner()) {
         return Err(Error::of_code(Code::NotAllowedToInviteRole));
     }
     match owner {
@@ -410,7 +410,7 @@ async fn resend(
     uow: &mut dyn UnitOfWork,
     seen: &Stored<Invitation>,
 ) -> Result<(Stored<Invitation>, InvitationRef)> {
-    ensure_may_give(cx, scope, uow, &seen.role).await?;
+    ensure_can_give_roles(cx, scope, uow, &seen.role).await?;
     let name = InvitationRef::generate(seen.id.clone(), cx.entropy.as_ref());
     let mut next = seen.edit();
     next.secret_hash = name.secret_hash();
@@ -453,7 +453,7 @@ async fn create(
 pub async fn list_invitations(
     scope: &MembershipScope<grant::InvitationRead>,
     uow: &mut dyn UnitOfWork,
-    page: &PageRequest,
+    page: &PageQuery,
 ) -> Result<Page<Stored<Invitation>>> {
     let of = InvitationQuery::OfOrganization(scope.organization().id.clone());
     unowned::<Invitation>(uow).page(&of, page).await

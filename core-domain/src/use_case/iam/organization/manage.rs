@@ -1,6 +1,6 @@
 //! Creates, updates, activates and deletes organizations, and releases them from deleted platforms.
 
-use super::member::act_for_nothing;
+use super::member::clear_active_organization;
 use crate::access::{
     Batches, Covers, MembershipScope, NewOrganizationScope, OrganizationRef, PersonScope,
     ServiceScope, SessionScope, SystemScope, audited, ensure_can_own_another,
@@ -61,14 +61,14 @@ pub(in crate::use_case) async fn create(
         updated_at: now,
     };
     let stored = audited::insert(cx, scope, uow, organization, "organization.created").await;
-    let stored = stored.map_err(taken)?;
+    let stored = stored.map_err(map_slug_conflict)?;
     if let Some(owner) = &new.owner {
         add_owner(cx, uow, &stored, owner).await?;
     }
     Ok(stored)
 }
 
-fn taken(error: Error) -> Error {
+fn map_slug_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict { index: "slug", .. }) => {
             Error::refused(Code::SlugTaken, "The slug belongs to another organization.")
@@ -183,7 +183,7 @@ pub async fn create_own(
         metadata: new.metadata.map(JsonText::from),
         owner: Some(scope.owner().clone()),
     };
-    let organization = create(cx, scope, uow, new).await.map_err(exists)?;
+    let organization = create(cx, scope, uow, new).await.map_err(map_slug_taken)?;
     if let Some(session) = scope.session_id().filter(|_| !keep_active) {
         set_active(cx, scope, uow, session, &organization.id).await?;
     }
@@ -195,7 +195,7 @@ pub async fn create_own(
     })
 }
 
-fn exists(error: Error) -> Error {
+fn map_slug_taken(error: Error) -> Error {
     match error.code() {
         Code::SlugTaken => Error::of_code(Code::OrganizationAlreadyExists),
         _ => error,
@@ -268,7 +268,8 @@ pub async fn deactivate(
     let mut next = seen.edit();
     next.active_organization_id = None;
     let action = "session.organization_changed";
-    let stored = audited::replace(&cx.consequence(), session, uow, &seen, next, action).await?;
+    let stored =
+        audited::replace(&cx.without_conditions(), session, uow, &seen, next, action).await?;
     uow.effects().add(Effect::SessionChanged(seen.id.clone()));
     Ok(stored)
 }
@@ -315,7 +316,7 @@ pub(in crate::use_case) async fn delete(
     let mut batches = Batches::of(members.clone());
     while let Some(batch) = batches.next(unowned::<Member>(uow)).await? {
         for member in batch {
-            act_for_nothing(uow, &seen.id, &member.user_id).await?;
+            clear_active_organization(uow, &seen.id, &member.user_id).await?;
         }
     }
     unowned::<Member>(uow).remove_all(&members).await?;
@@ -349,7 +350,7 @@ pub(in crate::use_case) async fn set_active(
     }
     let mut next = seen.edit();
     next.active_organization_id = Some(organization.clone());
-    let cx = cx.consequence();
+    let cx = cx.without_conditions();
     let action = "session.organization_changed";
     let stored = audited::replace(&cx, scope, uow, &seen, next, action).await?;
     uow.effects().add(Effect::SessionChanged(session.clone()));
@@ -424,7 +425,7 @@ async fn organization_of(
 
 /// Returns `ROLE_NOT_FOUND` if the organization does not have one of the roles.
 pub(super) fn ensure_roles_known(organization: &Organization, roles: &Roles) -> Result<()> {
-    match roles.iter().find(|role| !organization.roles.knows(role)) {
+    match roles.iter().find(|role| !organization.roles.has_role(role)) {
         None => Ok(()),
         Some(role) => {
             let message = format!("ROLE_NOT_FOUND: {role}");

@@ -78,7 +78,7 @@ pub struct MembersSlice {
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn slice_members(
+pub async fn list_members_slice(
     scope: &MembershipScope<grant::MemberRead>,
     uow: &mut dyn UnitOfWork,
     slice: MembersSlice,
@@ -131,22 +131,22 @@ pub async fn member_with_user(
 
 /// A reference to a member of an organization.
 #[derive(Clone, Debug)]
-pub enum MemberName {
+pub enum MemberRef {
     /// The membership with this id.
     Id(MemberId),
     /// The member with this email address.
     Email(Email),
 }
 
-async fn named(
+async fn find_by_ref(
     uow: &mut dyn UnitOfWork,
     organization: &OrganizationId,
-    name: &MemberName,
+    name: &MemberRef,
 ) -> Result<Stored<Member>> {
     let missing = || Error::of_code(Code::MemberNotFound);
     let found = match name {
-        MemberName::Id(id) => unowned::<Member>(uow).find(id).await?,
-        MemberName::Email(email) => {
+        MemberRef::Id(id) => unowned::<Member>(uow).find(id).await?,
+        MemberRef::Email(email) => {
             let with_email = crate::iam::UserQuery::WithEmail(email.clone());
             let user = unowned::<User>(uow).first(&with_email).await?;
             let user = user.ok_or_else(missing)?;
@@ -182,10 +182,10 @@ pub async fn update_member_role(
     roles: Roles,
 ) -> Result<MemberOfOrganization> {
     let organization = scope.organization();
-    let seen = named(uow, &organization.id, &MemberName::Id(member.clone())).await?;
+    let seen = find_by_ref(uow, &organization.id, &MemberRef::Id(member.clone())).await?;
     ensure_roles_known(organization, &roles)?;
     let concerns_owner = seen.role.contains(&Role::OWNER) || roles.contains(&Role::OWNER);
-    if (concerns_owner && !scope.is_owner()) || !scope.holds_roles(&roles) {
+    if (concerns_owner && !scope.is_owner()) || !scope.has_permissions_of_roles(&roles) {
         return Err(Error::Forbidden);
     }
     let unmakes_owner = seen.role.contains(&Role::OWNER) && !roles.contains(&Role::OWNER);
@@ -219,13 +219,13 @@ pub async fn remove_member(
     cx: &Context,
     scope: &MemberScope,
     uow: &mut dyn UnitOfWork,
-    name: &MemberName,
+    name: &MemberRef,
 ) -> Result<MemberOfOrganization> {
-    let seen = named(uow, &scope.organization().id, name).await?;
+    let seen = find_by_ref(uow, &scope.organization().id, name).await?;
     ensure_not_only_owner(uow, &seen).await?;
     let is_self = scope.member().is_some_and(|own| own.id == seen.id);
     if !is_self {
-        let scope = scope.also::<grant::MemberDelete>()?;
+        let scope = scope.authorize::<grant::MemberDelete>()?;
         ensure_may_remove(cx, &scope, uow, &seen).await?;
     }
     let removed = member_with_user(uow, seen.clone()).await?;
@@ -289,7 +289,7 @@ async fn remove(
     action: &'static str,
 ) -> Result<()> {
     audited::remove(cx, scope, uow, member, action).await?;
-    act_for_nothing(uow, &member.organization_id, &member.user_id).await?;
+    clear_active_organization(uow, &member.organization_id, &member.user_id).await?;
     api_key::remove_of_member(uow, &member.organization_id, &member.user_id).await?;
     uow.effects()
         .add(Effect::UserAccessChanged(member.user_id.clone()));
@@ -297,7 +297,7 @@ async fn remove(
 }
 
 /// Clears the active organization of all sessions of the user that act for this organization.
-pub(super) async fn act_for_nothing(
+pub(super) async fn clear_active_organization(
     uow: &mut dyn UnitOfWork,
     organization: &OrganizationId,
     user: &UserId,
@@ -318,6 +318,6 @@ pub(super) async fn act_for_nothing(
 
 /// Returns the error for a reference that names no member.
 #[must_use]
-pub fn no_such_member() -> Error {
+pub fn member_not_found() -> Error {
     Error::of_code(Code::MemberNotFound)
 }

@@ -3,15 +3,15 @@
 
 use serde_json::json;
 
-use super::own::{SignedIn, as_user, begin, ensure_not_banned};
+use super::own::{SignedIn, as_user, create, ensure_not_banned};
 use crate::access::{
     AuditEvent, EnrolledFactors, PersonScope, PublicScope, SessionScope, audited, unaudited,
     unowned,
 };
 use crate::iam::{
-    Account, AccountQuery, CHALLENGE_LIFETIME, MAX_CHALLENGES, MAX_TRUSTED_DEVICES, ProofMethod,
-    ProofStrength, Session, TRUSTED_FOR, TokenHash, TrustedDevice, TrustedDeviceQuery,
-    TwoFactorChallenge, TwoFactorChallengeQuery, User,
+    Account, AccountQuery, CHALLENGE_LIFETIME, DEVICE_TRUST_LIFETIME, MAX_CHALLENGES,
+    MAX_TRUSTED_DEVICES, ProofMethod, ProofStrength, Session, TokenHash, TrustedDevice,
+    TrustedDeviceQuery, TwoFactorChallenge, TwoFactorChallengeQuery, User,
 };
 use crate::kernel::{
     Code, Context, Error, Record, Result, Stored, TOKEN_LENGTH, Timestamp, UserId, secret_token,
@@ -22,7 +22,7 @@ use crate::use_case::shared::remove_first;
 
 /// A sign-in that waits for its second factor.
 #[derive(Clone, PartialEq)]
-pub struct Challenged {
+pub struct PendingSignIn {
     /// The user who signs in.
     pub user: Stored<User>,
     /// The token of the challenge, which is returned only once.
@@ -30,7 +30,7 @@ pub struct Challenged {
 }
 
 // The `Debug` output hides the token, so that it does not appear in logs.
-impl std::fmt::Debug for Challenged {
+impl std::fmt::Debug for PendingSignIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Challenged")
             .field("user", &self.user.id)
@@ -44,7 +44,7 @@ pub enum SignInOutcome {
     /// The sign-in is complete.
     SignedIn(SignedIn),
     /// A second factor is required. There is no session yet.
-    SecondFactorRequired(Challenged),
+    SecondFactorRequired(PendingSignIn),
 }
 
 /// The first factor of a sign-in.
@@ -79,11 +79,11 @@ pub(in crate::use_case::iam) async fn begin_or_challenge(
         FirstFactor::Link => (factors.has_any(), None),
     };
     let trusted = match device.filter(|_| is_asked) {
-        Some(token) => use_trust(cx, uow, &user, token).await?,
+        Some(token) => rotate_trusted_device(cx, uow, &user, token).await?,
         None => None,
     };
     if !is_asked || trusted.is_some() {
-        let signed_in = begin(cx, uow, user, remembered, None).await?;
+        let signed_in = create(cx, uow, user, remembered, None).await?;
         return Ok((SignInOutcome::SignedIn(signed_in), trusted));
     }
     let challenged = challenge(cx, uow, user, remembered).await?;
@@ -109,7 +109,7 @@ async fn challenge(
     uow: &mut dyn UnitOfWork,
     user: Stored<User>,
     remembered: bool,
-) -> Result<Challenged> {
+) -> Result<PendingSignIn> {
     evict_challenges(uow, &user).await?;
     let now = uow.now().await?;
     let token = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
@@ -128,8 +128,8 @@ async fn challenge(
         ..AuditEvent::default()
     };
     // The first factor alone does not authenticate the user, so the entry does not name them as actor.
-    audited::event(cx, uow, event).await?;
-    Ok(Challenged { user, token })
+    audited::record_event(cx, uow, event).await?;
+    Ok(PendingSignIn { user, token })
 }
 
 /// Limits the number of pending challenges of a user; the oldest ones are removed.
@@ -166,14 +166,14 @@ pub(in crate::use_case::iam) async fn complete_challenge(
 ) -> Result<SignedIn> {
     unaudited::remove(uow, challenge).await?;
     let now = uow.now().await?;
-    let signed_in = begin(cx, uow, user, challenge.remembered, Some(now)).await?;
+    let signed_in = create(cx, uow, user, challenge.remembered, Some(now)).await?;
     let event = AuditEvent {
         action: "user.signed_in",
         entity_id: signed_in.user.id.to_string(),
         details: Some(json!({ "method": method, "sessionId": signed_in.session.id })),
         ..AuditEvent::default()
     };
-    audited::event(&as_user(cx, &signed_in.user), uow, event).await?;
+    audited::record_event(&as_user(cx, &signed_in.user), uow, event).await?;
     Ok(signed_in)
 }
 
@@ -207,18 +207,18 @@ pub(in crate::use_case::iam) async fn reauthenticate(
     uow: &mut dyn UnitOfWork,
     method: ProofMethod,
 ) -> Result<()> {
-    let session = note_proof(scope, uow, method).await?;
+    let session = record_proof(scope, uow, method).await?;
     let event = AuditEvent {
         action: "session.reauthenticated",
         entity_id: session.id.to_string(),
         details: Some(json!({ "method": method })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 /// Like [`reauthenticate`], but without an audit entry, for a proof that is a part of an audited change.
-pub(in crate::use_case::iam) async fn note_proof(
+pub(in crate::use_case::iam) async fn record_proof(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     method: ProofMethod,
@@ -226,7 +226,7 @@ pub(in crate::use_case::iam) async fn note_proof(
     let session = unowned::<Session>(uow).find(scope.session_id()).await?;
     let session = session.ok_or(Error::Unauthorized)?;
     let now = uow.now().await?;
-    let next = session.authenticated(method.strength(), now);
+    let next = session.with_proof(method.strength(), now);
     if method.strength() == ProofStrength::SecondFactor {
         accept_password(uow, &session.user_id).await?;
     }
@@ -261,7 +261,7 @@ pub(in crate::use_case::iam) async fn trust_device(
         ip_address: cx.request.ip.clone(),
         user_agent: cx.request.user_agent.clone(),
         created_at: now,
-        expires_at: now.plus(TRUSTED_FOR),
+        expires_at: now.plus(DEVICE_TRUST_LIFETIME),
     };
     unaudited::insert(uow, device).await?;
     let event = AuditEvent {
@@ -269,7 +269,7 @@ pub(in crate::use_case::iam) async fn trust_device(
         entity_id: user.id.to_string(),
         ..AuditEvent::default()
     };
-    audited::event(&as_user(cx, user), uow, event).await?;
+    audited::record_event(&as_user(cx, user), uow, event).await?;
     Ok(token)
 }
 
@@ -287,7 +287,7 @@ async fn evict_devices(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
 
 /// Replaces the token of a device that the user trusts, and returns the new one. Returns `None` if the device is not
 /// trusted. Each token is valid for one sign-in.
-pub(super) async fn use_trust(
+pub(super) async fn rotate_trusted_device(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     user: &User,
@@ -303,7 +303,7 @@ pub(super) async fn use_trust(
     let token = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let next = TrustedDevice {
         token_hash: TokenHash::of(&token),
-        expires_at: now.plus(TRUSTED_FOR),
+        expires_at: now.plus(DEVICE_TRUST_LIFETIME),
         ..(*seen).clone()
     };
     unaudited::remove(uow, &seen).await?;
@@ -332,7 +332,7 @@ pub async fn list_trusted_devices(
 ///
 /// # Errors
 /// `NOT_FOUND` if the person trusts no such device.
-pub async fn distrust_device(
+pub async fn remove_trusted_device(
     cx: &Context,
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
@@ -348,11 +348,11 @@ pub async fn distrust_device(
         details: Some(json!({ "since": since, "ipAddress": device.ip_address })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 /// Removes all trusted devices of the user. Writes no audit entry, because it is a part of an audited change.
-pub(in crate::use_case::iam) async fn trust_no_device(
+pub(in crate::use_case::iam) async fn remove_trusted_devices(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
 ) -> Result<()> {

@@ -34,7 +34,7 @@ pub struct SessionDetails {
     /// user.
     pub valid_until: Timestamp,
     /// Whether the session must be extended now, by [`extend`] in a write unit.
-    pub extension_due: bool,
+    pub is_extension_due: bool,
     /// The expiry of the access token that found the session; `None` if it was found otherwise.
     pub access_token_expires_at: Option<Timestamp>,
 }
@@ -140,7 +140,7 @@ async fn load_session_details(
         session: context.session,
         user,
         active,
-        extension_due: matches!(validity, SessionValidity::ExtendTo(_)),
+        is_extension_due: matches!(validity, SessionValidity::ExtendTo(_)),
         access_token_expires_at: None,
     }))
 }
@@ -160,18 +160,18 @@ async fn valid_session(
 
 fn valid_until(context: &SessionContext, now: Timestamp) -> Timestamp {
     let session = context.session.expires_at;
-    let grants = grants_end(context.member.as_deref(), now);
+    let grants = first_grant_expiry(context.member.as_deref(), now);
     grants.map_or(session, |end| end.min(session))
 }
 
 /// Returns the first expiry of the member's grants and denials that apply now; `None` if none expires.
-pub(in crate::use_case::iam) fn grants_end(
+pub(in crate::use_case::iam) fn first_grant_expiry(
     member: Option<&Member>,
     now: Timestamp,
 ) -> Option<Timestamp> {
     let grants = member.into_iter().flat_map(|member| &member.grants);
     let ends = grants
-        .filter(|grant| grant.counts(now))
+        .filter(|grant| grant.is_active(now))
         .filter_map(|grant| grant.expires_at);
     ends.min()
 }
@@ -189,7 +189,7 @@ fn active_membership(context: &SessionContext, now: Timestamp) -> Option<ActiveM
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn is_known(uow: &mut dyn UnitOfWork, token: &str) -> Result<bool> {
+pub async fn exists(uow: &mut dyn UnitOfWork, token: &str) -> Result<bool> {
     Ok(session_of_token(uow, token).await?.is_some())
 }
 
@@ -223,7 +223,7 @@ pub async fn extend(uow: &mut dyn UnitOfWork, token: &str) -> Result<Option<Stor
     match session.validity(now) {
         SessionValidity::Valid => Ok(None),
         SessionValidity::ExtendTo(until) => {
-            let next = session.extended(now, until);
+            let next = session.with_expiry(now, until);
             Ok(Some(unaudited::replace(uow, &session, next).await?))
         }
         SessionValidity::Expired => {

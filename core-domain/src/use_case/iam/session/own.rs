@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::challenge::{accept_password, trust_no_device};
+use super::challenge::{accept_password, remove_trusted_devices};
 use super::lookup::session_of_token;
 use crate::access::{
     Covers, PersonScope, PublicScope, SessionScope, all_unowned, audited, unaudited, unowned,
@@ -45,7 +45,7 @@ impl std::fmt::Debug for SignedIn {
 ///
 /// # Errors
 /// `BANNED_USER` if the user is banned.
-pub(in crate::use_case::iam) async fn begin(
+pub(in crate::use_case::iam) async fn create(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     user: Stored<User>,
@@ -75,7 +75,7 @@ pub(in crate::use_case::iam) async fn begin(
         extended_at: now,
         authenticated_at: Some(now),
         second_factor_at,
-        expires_at: Session::first_end(now, remembered),
+        expires_at: Session::initial_expiry(now, remembered),
     };
     // The sign-in itself is audited.
     let session = unaudited::insert(uow, session).await?;
@@ -88,7 +88,7 @@ pub(in crate::use_case::iam) async fn begin(
 
 /// Creates the session of a program, which acts for this organization. Its session token is discarded, because programs
 /// use access tokens.
-pub(in crate::use_case::iam) async fn begin_for_client(
+pub(in crate::use_case::iam) async fn create_for_client(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     user: &Stored<User>,
@@ -112,7 +112,7 @@ pub(in crate::use_case::iam) async fn begin_for_client(
         extended_at: now,
         authenticated_at: None,
         second_factor_at: None,
-        expires_at: Session::end_of_family(now, now),
+        expires_at: Session::program_session_expiry(now, now),
     };
     // The issue of its tokens is audited.
     unaudited::insert(uow, session).await
@@ -140,7 +140,7 @@ async fn evict_sessions(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> 
         return Ok(());
     }
     let excess = u32::try_from(excess).unwrap_or(u32::MAX);
-    let (cx, scope) = (as_user(cx, user).consequence(), PublicScope::open());
+    let (cx, scope) = (as_user(cx, user).without_conditions(), PublicScope::open());
     for session in unowned::<Session>(uow).list(&oldest, excess).await? {
         audited::remove(&cx, &scope, uow, &session, "session.evicted").await?;
         uow.effects()
@@ -194,7 +194,7 @@ pub async fn revoke(
 
 /// The session of a user that continues when all others end.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::use_case::iam) enum Kept<'a> {
+pub(in crate::use_case::iam) enum KeptSession<'a> {
     /// No session continues.
     None,
     /// Only this session continues.
@@ -208,18 +208,18 @@ pub(in crate::use_case::iam) async fn end_all(
     scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
     user: &UserId,
-    kept: Kept<'_>,
+    kept: KeptSession<'_>,
 ) -> Result<()> {
-    let cx = cx.consequence();
+    let cx = cx.without_conditions();
     let waiting = TwoFactorChallengeQuery::OfUser(user.clone());
     unowned::<TwoFactorChallenge>(uow)
         .remove_all(&waiting)
         .await?;
-    trust_no_device(uow, user).await?;
+    remove_trusted_devices(uow, user).await?;
     revoke_approvals(&cx, scope, uow, user).await?;
     let all = SessionQuery::OldestOf(user.clone());
     for session in all_unowned::<Session>(uow, all).await? {
-        if matches!(kept, Kept::Only(kept) if *kept == session.id) {
+        if matches!(kept, KeptSession::Only(kept) if *kept == session.id) {
             continue;
         }
         audited::remove(&cx, scope, uow, &session, "session.revoked").await?;
@@ -237,14 +237,14 @@ pub async fn revoke_all(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
-    also_own: bool,
+    include_own: bool,
 ) -> Result<()> {
     let own = unowned::<Session>(uow).find(scope.session_id()).await?;
     let own = own.ok_or(Error::Unauthorized)?;
-    let kept = if also_own {
-        Kept::None
+    let kept = if include_own {
+        KeptSession::None
     } else {
-        Kept::Only(&own.id)
+        KeptSession::Only(&own.id)
     };
     end_all(cx, scope, uow, &own.user_id, kept).await
 }
@@ -253,7 +253,7 @@ pub async fn revoke_all(
 ///
 /// # Errors
 /// `UNAUTHORIZED` if the caller's session has ended.
-pub async fn revoke_named(
+pub async fn revoke_by_token_or_id(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,

@@ -6,7 +6,7 @@ use crate::access::{
 use crate::iam::{Ban, Passkey, PasskeyQuery, TwoFactor, UpdateUser, User};
 use crate::kernel::{Code, Context, Effect, Error, Result, Stored, Unowned, UserId};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::Kept;
+use crate::use_case::iam::session::KeptSession;
 use crate::use_case::iam::verification::Notice;
 use crate::use_case::iam::verification::Notices;
 use crate::use_case::iam::{api_key, session};
@@ -15,7 +15,7 @@ use crate::use_case::iam::{api_key, session};
 ///
 /// # Errors
 /// `NOT_FOUND` if the user was deleted.
-pub async fn profile(scope: &AccountScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
+pub async fn get_profile(scope: &AccountScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
     unowned::<User>(uow).get(scope.user_id()).await
 }
 
@@ -58,7 +58,7 @@ pub async fn ban(
     next.banned_at = next.banned_at.or(Some(now));
     next.ban_reason = command.reason;
     let stored = audited::replace(cx, scope, uow, &seen, next, "user.banned").await?;
-    session::end_all(cx, scope, uow, user, Kept::None).await?;
+    session::end_all(cx, scope, uow, user, KeptSession::None).await?;
     uow.effects().add(Effect::UserAccessChanged(user.clone()));
     Ok(stored)
 }
@@ -92,7 +92,7 @@ pub(super) async fn take_over(
     uow: &mut dyn UnitOfWork,
     user: &Stored<User>,
 ) -> Result<Stored<User>> {
-    session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
+    session::end_all(cx, scope, uow, &user.id, KeptSession::None).await?;
     remove_all_factors(cx, scope, uow, &user.id, FactorRemoval::Unverified).await?;
     if api_key::remove_of_user(uow, &user.id).await? > 0 {
         uow.effects()
@@ -143,10 +143,10 @@ pub async fn remove_factors(
 ) -> Result<Stored<User>> {
     ensure_fresh(cx, uow).await?;
     let user = unowned::<User>(uow).get(user).await?;
-    let cx = &cx.consequence();
+    let cx = &cx.without_conditions();
     if remove_all_factors(cx, scope, uow, &user.id, FactorRemoval::ByOperator).await? {
-        session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
-        notices.tell(cx, uow, &user, Notice::FactorsRemoved).await?;
+        session::end_all(cx, scope, uow, &user.id, KeptSession::None).await?;
+        notices.send(cx, uow, &user, Notice::FactorsRemoved).await?;
     }
     Ok(user)
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::account::{FactorRemoval, remove_all_factors};
 use super::password::{find_password_account, set_by_mail};
-use super::sign_in::{PasswordCredential, refusal};
+use super::sign_in::{PasswordCredential, invalid_credentials_error};
 use crate::access::{AuditEvent, Covers, PublicScope, audited, authorize_session, unowned};
 use crate::iam::{
     Member, MemberQuery, PasskeyChallenge, PasskeyChallengeQuery, PasswordHash, User, UserQuery,
@@ -13,7 +13,7 @@ use crate::iam::{
 };
 use crate::kernel::{Code, Context, Effect, Email, Error, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{FirstFactor, Kept, SignInOutcome};
+use crate::use_case::iam::session::{FirstFactor, KeptSession, SignInOutcome};
 use crate::use_case::iam::verification::Notice;
 use crate::use_case::iam::verification::{Links, Notices, Recipient, invalid_token};
 use crate::use_case::iam::{api_key, session, verification};
@@ -154,7 +154,7 @@ async fn ensure_owner(
             let current = account.and_then(|account| PasswordCredential::of(&account));
             match current {
                 Some(current) if current == *checked => Ok(()),
-                _ => Err(refusal()),
+                _ => Err(invalid_credentials_error()),
             }
         }
     }
@@ -165,7 +165,7 @@ async fn sign_in(
     uow: &mut dyn UnitOfWork,
     user: Stored<User>,
 ) -> Result<SignInOutcome> {
-    let as_user = session::as_user(cx, &user).consequence();
+    let as_user = session::as_user(cx, &user).without_conditions();
     let first = FirstFactor::Password { device: None };
     let (outcome, _) = session::begin_or_challenge(cx, uow, user, first, true).await?;
     if let SignInOutcome::SignedIn(signed_in) = &outcome {
@@ -175,7 +175,7 @@ async fn sign_in(
             details: Some(json!({ "method": PURPOSE, "sessionId": signed_in.session.id })),
             ..AuditEvent::default()
         };
-        audited::event(&as_user, uow, event).await?;
+        audited::record_event(&as_user, uow, event).await?;
     }
     Ok(outcome)
 }
@@ -192,11 +192,11 @@ pub(in crate::use_case::iam) async fn confirm_email(
     if user.email_verified {
         return Ok(user.clone());
     }
-    let cx = &cx.consequence();
+    let cx = &cx.without_conditions();
     let mut next = user.edit();
     next.email_verified = true;
     let user = audited::replace(cx, scope, uow, user, next, "user.email_verified").await?;
-    notices.tell(cx, uow, &user, Notice::EmailVerified).await?;
+    notices.send(cx, uow, &user, Notice::EmailVerified).await?;
     Ok(user)
 }
 
@@ -233,8 +233,8 @@ pub async fn delete_by_link(
         let message = "The account is a member of an organization, where other members may depend on it. Take it over instead.";
         return Err(Error::refused(Code::Conflict, message));
     }
-    let cx = &session::as_user(cx, &user).consequence();
-    session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
+    let cx = &session::as_user(cx, &user).without_conditions();
+    session::end_all(cx, scope, uow, &user.id, KeptSession::None).await?;
     remove_all_factors(cx, scope, uow, &user.id, FactorRemoval::Unverified).await?;
     let challenges = PasskeyChallengeQuery::OfUser(user.id.clone());
     unowned::<PasskeyChallenge>(uow)

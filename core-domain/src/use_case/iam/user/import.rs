@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use crate::access::{AuditEvent, OperatorScope, audited, unaudited, unowned};
-use crate::iam::{Account, CREDENTIAL, PasswordHash, User, UserQuery};
+use crate::iam::{Account, PASSWORD_PROVIDER, PasswordHash, User, UserQuery};
 use crate::kernel::{AccountId, Context, Email, Line, PersonName, Result, Timestamp, UserId};
 use crate::port::UnitOfWork;
 
@@ -55,7 +55,7 @@ pub async fn import(
     let mut outcomes = Vec::with_capacity(batch.len());
     let (mut users, mut accounts) = (Vec::new(), Vec::new());
     for person in batch {
-        if let Some(refused) = known.refuses(person) {
+        if let Some(refused) = known.find_conflict(person) {
             outcomes.push(refused);
             continue;
         }
@@ -69,7 +69,7 @@ pub async fn import(
     // One audit entry, that of the import, covers user and account.
     for user in &users {
         let account = accounts.iter().find(|account| account.user_id == user.id);
-        audited::event(cx, uow, imported(user, account)).await?;
+        audited::record_event(cx, uow, import_event(user, account)).await?;
     }
     if !users.is_empty() {
         unaudited::insert_many(uow, users).await?;
@@ -94,7 +94,9 @@ pub async fn preview_import(
     let known = KnownUsers::of(uow, batch).await?;
     let mut outcomes = Vec::with_capacity(batch.len());
     for person in batch {
-        let refused = known.refuses(person).or_else(|| earlier.refuses(person));
+        let refused = known
+            .find_conflict(person)
+            .or_else(|| earlier.find_conflict(person));
         outcomes.push(refused.unwrap_or_else(|| {
             earlier.add(person);
             ImportOutcome::Imported(person.id.clone())
@@ -127,7 +129,7 @@ impl KnownUsers {
     }
 
     /// Returns the reason why a user cannot be imported; `None` if there is none.
-    fn refuses(&self, person: &ImportedUser) -> Option<ImportOutcome> {
+    fn find_conflict(&self, person: &ImportedUser) -> Option<ImportOutcome> {
         if self.emails.contains(&person.email) {
             return Some(ImportOutcome::EmailTaken);
         }
@@ -160,7 +162,7 @@ fn account(cx: &Context, person: &ImportedUser, user: &UserId, now: Timestamp) -
     Some(Account {
         id: AccountId::generate(now, cx.entropy.as_ref()),
         user_id: user.clone(),
-        provider: CREDENTIAL.to_owned(),
+        provider: PASSWORD_PROVIDER.to_owned(),
         password_hash: Some(person.password_hash.clone()?),
         set_by_link_at: None,
         created_at: now,
@@ -168,7 +170,7 @@ fn account(cx: &Context, person: &ImportedUser, user: &UserId, now: Timestamp) -
     })
 }
 
-fn imported(user: &User, account: Option<&Account>) -> AuditEvent {
+fn import_event(user: &User, account: Option<&Account>) -> AuditEvent {
     AuditEvent {
         action: "user.imported",
         entity_id: user.id.to_string(),

@@ -73,7 +73,7 @@ pub async fn verify_magic_link(
     let known = unowned::<User>(uow).first(&with_email).await?;
     let is_new = known.is_none();
     let user = match known {
-        Some(user) => confirmed(cx, scope, uow, user).await?,
+        Some(user) => confirm_or_take_over(cx, scope, uow, user).await?,
         None => {
             let new = NewUser {
                 name: used.name.clone().unwrap_or_default(),
@@ -103,13 +103,13 @@ pub async fn verify_magic_link(
         })),
         ..AuditEvent::default()
     };
-    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    audited::record_event(&session::as_user(cx, &signed_in.user), uow, event).await?;
     Ok(LinkSignIn { outcome, is_new })
 }
 
 /// Returns the user with a verified address. If it was not verified before, removes the password and everything else
 /// that gave access.
-async fn confirmed(
+async fn confirm_or_take_over(
     cx: &Context,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -118,7 +118,7 @@ async fn confirmed(
     if user.email_verified {
         return Ok(user);
     }
-    let cx = session::as_user(cx, &user).consequence();
+    let cx = session::as_user(cx, &user).without_conditions();
     let password = AccountQuery::PasswordOf(user.id.clone());
     if let Some(account) = unowned::<Account>(uow).first(&password).await? {
         audited::remove(&cx, scope, uow, &account, "account.unverified_removed").await?;

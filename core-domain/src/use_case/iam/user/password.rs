@@ -9,11 +9,12 @@ use crate::access::{
     AuditEvent, PublicScope, SessionScope, SystemScope, audited, unaudited, unowned,
 };
 use crate::iam::{
-    Account, AccountQuery, CREDENTIAL, PasswordHash, Session, User, UserQuery, VerificationPurpose,
+    Account, AccountQuery, PASSWORD_PROVIDER, PasswordHash, Session, User, UserQuery,
+    VerificationPurpose,
 };
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, Timestamp, UserId};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{Kept, SignedIn};
+use crate::use_case::iam::session::{KeptSession, SignedIn};
 use crate::use_case::iam::verification::Notice;
 use crate::use_case::iam::verification::{Links, Notices, Recipient, invalid_token};
 use crate::use_case::iam::{api_key, session, verification};
@@ -22,7 +23,7 @@ const PURPOSE: VerificationPurpose = VerificationPurpose::PasswordReset;
 
 /// The result of a password change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PasswordChanged {
+pub struct PasswordChange {
     /// The user whose password changed.
     pub user: Stored<User>,
     /// The session that replaces the caller's, if that one ended too.
@@ -39,17 +40,21 @@ pub fn wrong_password() -> Error {
 ///
 /// # Errors
 /// `UNAUTHORIZED` if the session has ended or its user was deleted.
-pub async fn own_credential(
+pub async fn find_own_credential(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<(Stored<User>, Option<PasswordCredential>)> {
-    let user = owner(scope, uow).await?;
+    let user = person_of_session(scope, uow).await?;
     let account = find_password_account(uow, &user.id).await?;
     let credential = account.and_then(|account| PasswordCredential::of(&account));
     Ok((user, credential))
 }
 
-async fn owner(scope: &SessionScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
+/// Returns the person of a session.
+pub(in crate::use_case::iam) async fn person_of_session(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Stored<User>> {
     let session = unowned::<Session>(uow).find(scope.session_id()).await?;
     let session = session.ok_or(Error::Unauthorized)?;
     let user = unowned::<User>(uow).find(&session.user_id).await?;
@@ -69,7 +74,7 @@ pub(super) async fn find_password_account(
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn password_check_failed(
+pub async fn record_failed_password_check(
     cx: &Context,
     _: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -80,7 +85,7 @@ pub async fn password_check_failed(
         entity_id: person.id.to_string(),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 /// Sets a new password if the old one has not changed since it was verified. Ends the person's other sessions, so that
@@ -98,34 +103,34 @@ pub async fn change_password(
     hash: &PasswordHash,
     renew: bool,
     notices: Notices<'_>,
-) -> Result<PasswordChanged> {
-    let (user, seen) = unchanged(scope, uow, checked).await?;
+) -> Result<PasswordChange> {
+    let (user, seen) = find_checked_account(scope, uow, checked).await?;
     set_hash(uow, &seen, hash, None).await?;
     record(cx, uow, "user.password_changed", &user, &seen.id).await?;
     notices
-        .tell(cx, uow, &user, Notice::PasswordChanged)
+        .send(cx, uow, &user, Notice::PasswordChanged)
         .await?;
     let own = unowned::<Session>(uow).get(scope.session_id()).await?;
     let kept = if renew {
-        Kept::None
+        KeptSession::None
     } else {
-        Kept::Only(scope.session_id())
+        KeptSession::Only(scope.session_id())
     };
     session::end_all(cx, scope, uow, &user.id, kept).await?;
     let renewed = match renew {
-        true => Some(session::begin(cx, uow, user.clone(), true, own.second_factor_at).await?),
+        true => Some(session::create(cx, uow, user.clone(), true, own.second_factor_at).await?),
         false => None,
     };
-    Ok(PasswordChanged { user, renewed })
+    Ok(PasswordChange { user, renewed })
 }
 
 /// Returns the person of a session and their password account, if the password has not changed since it was verified.
-async fn unchanged(
+async fn find_checked_account(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     checked: &PasswordCredential,
 ) -> Result<(Stored<User>, Stored<Account>)> {
-    let user = owner(scope, uow).await?;
+    let user = person_of_session(scope, uow).await?;
     let seen = unowned::<Account>(uow).find(&checked.account_id).await?;
     let is_checked = |account: &Stored<Account>| {
         account.user_id == user.id && account.password_hash.as_ref() == Some(&checked.hash)
@@ -140,16 +145,8 @@ pub(in crate::use_case::iam) async fn person_of_password(
     uow: &mut dyn UnitOfWork,
     checked: &PasswordCredential,
 ) -> Result<Stored<User>> {
-    let (user, _) = unchanged(scope, uow, checked).await?;
+    let (user, _) = find_checked_account(scope, uow, checked).await?;
     Ok(user)
-}
-
-/// Returns the person of a session.
-pub(in crate::use_case::iam) async fn person_of_session(
-    scope: &SessionScope,
-    uow: &mut dyn UnitOfWork,
-) -> Result<Stored<User>> {
-    owner(scope, uow).await
 }
 
 async fn set_hash(
@@ -180,7 +177,7 @@ async fn record(
         details: Some(json!({ "accountId": account })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 /// Mails a link for a new password to the address if it has a user. Otherwise does the same work without a mail, so
@@ -205,7 +202,7 @@ pub async fn request_password_reset(
         details: Some(json!({ "email": email })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 /// Checks that a token can set a new password now. Call it before the expensive hashing of the new password.
@@ -254,7 +251,7 @@ pub async fn reset_password(
     let user = unowned::<User>(uow).first(&with_email).await?;
     let user = user.ok_or_else(invalid_token)?;
     if reset.delete_api_keys {
-        let cx = &session::as_user(cx, &user).consequence();
+        let cx = &session::as_user(cx, &user).without_conditions();
         api_key::delete_all_of_user(cx, scope, uow, &user.id).await?;
     }
     set_by_mail(cx, scope, uow, user, reset.hash, notices).await
@@ -270,7 +267,7 @@ pub(super) async fn set_by_mail(
     hash: &PasswordHash,
     notices: Notices<'_>,
 ) -> Result<Stored<User>> {
-    let cx = &session::as_user(cx, &user).consequence();
+    let cx = &session::as_user(cx, &user).without_conditions();
     let now = Some(uow.now().await?);
     let account = match find_password_account(uow, &user.id).await? {
         Some(seen) => {
@@ -280,9 +277,9 @@ pub(super) async fn set_by_mail(
         None => insert_account(cx, uow, &user.id, hash, now).await?,
     };
     record(cx, uow, "user.password_reset", &user, &account).await?;
-    notices.tell(cx, uow, &user, Notice::PasswordReset).await?;
+    notices.send(cx, uow, &user, Notice::PasswordReset).await?;
     if user.email_verified {
-        session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
+        session::end_all(cx, scope, uow, &user.id, KeptSession::None).await?;
         return Ok(user);
     }
     take_over(cx, scope, uow, &user).await
@@ -300,7 +297,7 @@ pub(super) async fn insert_account(
     let account = Account {
         id: AccountId::generate(now, cx.entropy.as_ref()),
         user_id: user.clone(),
-        provider: CREDENTIAL.to_owned(),
+        provider: PASSWORD_PROVIDER.to_owned(),
         password_hash: Some(hash.clone()),
         set_by_link_at,
         created_at: now,
@@ -318,7 +315,7 @@ pub async fn list_accounts(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<Account>>> {
-    let user = owner(scope, uow).await?;
+    let user = person_of_session(scope, uow).await?;
     Ok(find_password_account(uow, &user.id)
         .await?
         .into_iter()
@@ -348,7 +345,7 @@ pub async fn rehash_password(
         return Ok(false);
     };
     let (cx, scope) = (
-        &session::as_user(&cx.consequence(), &user),
+        &session::as_user(&cx.without_conditions(), &user),
         &SystemScope::new(),
     );
     audited::replace(cx, scope, uow, &account, next, "account.password_rehashed").await?;

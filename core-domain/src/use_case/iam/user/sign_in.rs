@@ -42,7 +42,7 @@ pub struct SignIn {
     /// Whether the browser keeps the session cookie after it is closed.
     pub remembered: bool,
     /// Whether a verified address is required.
-    pub confirmed_only: bool,
+    pub require_verified_email: bool,
     /// The token of the device, which may be trusted; `None` if the request has none.
     pub device: Option<String>,
 }
@@ -83,7 +83,7 @@ pub async fn password_credential(
 }
 
 /// Returns the error of a failed sign-in. It is the same for an unknown address and a wrong password.
-pub(super) fn refusal() -> Error {
+pub(super) fn invalid_credentials_error() -> Error {
     Error::refused(Code::InvalidEmailOrPassword, "Invalid email or password")
 }
 
@@ -105,9 +105,9 @@ pub async fn sign_in(
     let account = account.filter(|a| a.password_hash.as_ref() == Some(&checked.hash));
     let user = unowned::<User>(uow).find(&checked.user_id).await?;
     let (Some(account), Some(user)) = (account, user) else {
-        return Err(refusal());
+        return Err(invalid_credentials_error());
     };
-    if input.confirmed_only && !user.email_verified {
+    if input.require_verified_email && !user.email_verified {
         return Err(not_verified());
     }
     let first = match account.set_by_link_at {
@@ -131,7 +131,7 @@ pub async fn sign_in(
         })),
         ..AuditEvent::default()
     };
-    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    audited::record_event(&session::as_user(cx, &signed_in.user), uow, event).await?;
     Ok(PasswordSignIn { outcome, device })
 }
 
@@ -173,7 +173,7 @@ pub async fn refuse_unconfirmed(
         details: Some(json!({ "reason": Code::EmailNotVerified, "linkSent": link_sent })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     Ok(not_verified())
 }
 
@@ -181,7 +181,7 @@ pub async fn refuse_unconfirmed(
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn sign_in_failed(
+pub async fn record_failed_sign_in(
     cx: &Context,
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -194,8 +194,8 @@ pub async fn sign_in_failed(
         details: Some(json!({ "email": email, "accountId": known.map(|k| &k.account_id) })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
-    Ok(refusal())
+    audited::record_event(cx, uow, event).await?;
+    Ok(invalid_credentials_error())
 }
 
 /// The reason why no password is accepted for some time: too many were wrong.
@@ -206,7 +206,7 @@ pub enum Lockout {
         /// Number of failed attempts.
         failures: u32,
         /// Time until the next attempt is allowed.
-        left: Duration,
+        retry_after: Duration,
     },
     /// The client is locked, for all accounts.
     OfClient {
@@ -222,7 +222,7 @@ pub enum Lockout {
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn locked_out(
+pub async fn record_lockout(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     email: &Email,
@@ -231,7 +231,10 @@ pub async fn locked_out(
     let seconds = |left: &Duration| left.as_secs().max(1);
     let unknown = || "unknown".to_owned();
     let event = match lockout {
-        Lockout::OfAccount { failures, left } => {
+        Lockout::OfAccount {
+            failures,
+            retry_after: left,
+        } => {
             let with_email = UserQuery::WithEmail(email.clone());
             let user = unowned::<User>(uow).first(&with_email).await?;
             AuditEvent {
@@ -252,5 +255,5 @@ pub async fn locked_out(
             ..AuditEvent::default()
         },
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

@@ -12,7 +12,7 @@ use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
 use crate::use_case::iam::verification::{self, Links, Recipient};
 
-const CONFIRM: VerificationPurpose = VerificationPurpose::EmailVerification;
+const PURPOSE: VerificationPurpose = VerificationPurpose::EmailVerification;
 
 /// The data of a sign-up.
 #[derive(Clone, Debug)]
@@ -48,14 +48,14 @@ pub async fn sign_up(
     // One audit entry, that of the sign-up, covers user, account and session.
     let user = insert_user(cx, uow, new).await?;
     insert_account(cx, uow, &user.id, &input.password_hash, None).await?;
-    let signed_in = session::begin(cx, uow, user, input.remembered, None).await?;
+    let signed_in = session::create(cx, uow, user, input.remembered, None).await?;
     let event = AuditEvent {
         action: "user.signed_up",
         entity_id: signed_in.user.id.to_string(),
         details: Some(json!({ "email": input.email, "sessionId": signed_in.session.id })),
         ..AuditEvent::default()
     };
-    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    audited::record_event(&session::as_user(cx, &signed_in.user), uow, event).await?;
     Ok(signed_in)
 }
 
@@ -106,7 +106,7 @@ pub async fn sign_up_unconfirmed(
     verification::send(
         cx,
         uow,
-        CONFIRM,
+        PURPOSE,
         &input.email,
         None,
         links,
@@ -119,7 +119,7 @@ pub async fn sign_up_unconfirmed(
         details: Some(json!({ "email": input.email })),
         ..AuditEvent::default()
     };
-    audited::event(&session::as_user(cx, &user), uow, event).await?;
+    audited::record_event(&session::as_user(cx, &user), uow, event).await?;
     Ok(user.into_inner())
 }
 
@@ -155,10 +155,12 @@ pub(super) async fn insert_user(
     new: NewUser,
 ) -> Result<Stored<User>> {
     let user = new.user(cx, uow.now().await?);
-    unaudited::insert(uow, user).await.map_err(taken)
+    unaudited::insert(uow, user)
+        .await
+        .map_err(map_email_conflict)
 }
 
-fn taken(error: Error) -> Error {
+fn map_email_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict { index: "email", .. }) => Error::refused(
             Code::UserAlreadyExists,
@@ -173,7 +175,7 @@ fn taken(error: Error) -> Error {
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn sign_up_refused(
+pub async fn record_refused_sign_up(
     cx: &Context,
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -194,5 +196,5 @@ async fn record_refusal(
         details: Some(json!({ "email": email })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Unreadable, platform_in_reach, readable, reads_around};
+use super::{Unreadable, platform_in_reach, readable, skip_unreadable};
 use crate::access::{SignedInScope, authorize_signed_in, unowned};
 use crate::kernel::{Context, Effect, Error, Line, PlatformId, Result, Stored, grant};
 use crate::port::{Mode, Store, UnitOfWork};
@@ -67,7 +67,7 @@ pub async fn open(
     let types = query.types.as_ref().map_or("", Line::as_str).split(',');
     let types = types.map(str::trim).filter(|name| !name.is_empty());
     Ok(ChangeFeed {
-        cx: cx.consequence(),
+        cx: cx.without_conditions(),
         platform,
         types: types.map(str::to_owned).collect(),
         position: last.map_or(Ok(head), |last| position(last, head))?,
@@ -98,7 +98,7 @@ impl ChangeFeed {
             let mut uow = store.begin(Mode::Read).await?;
             match self.page(uow.as_mut(), &unreadable).await {
                 // A damaged entry is skipped, so that the other entries can still be read.
-                Err(error) if reads_around(&error, &mut unreadable) => {}
+                Err(error) if skip_unreadable(&error, &mut unreadable) => {}
                 page => break page?,
             }
         };
@@ -170,7 +170,7 @@ impl ChangeFeed {
 
     /// Returns whether this effect can change the caller's access, so that it must be checked again.
     #[must_use]
-    pub fn is_concerned_by(&self, effect: &Effect) -> bool {
+    pub fn may_lose_access_by(&self, effect: &Effect) -> bool {
         effect.changes_access_of(&self.cx.caller, self.platform.as_ref())
     }
 }

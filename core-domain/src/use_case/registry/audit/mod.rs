@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::access::{AuditEvent, audited, authorize};
 use crate::kernel::{
-    AuditId, Context, Error, Grant, PlatformId, Record, Result, StoreError, grant,
+    AuditId, Context, Error, PermissionType, PlatformId, Record, Result, StoreError, grant,
 };
 use crate::port::{Store, UnitOfWork, transact};
 use crate::registry::Platform;
@@ -29,7 +29,7 @@ use crate::registry::Platform;
 ///
 /// For operators it is the requested platform; `None` means all entries. For other callers it is the requested platform
 /// or the one they act for. They need the permission `G` there.
-async fn platform_in_reach<G: Grant>(
+async fn platform_in_reach<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     wanted: Option<&PlatformId>,
@@ -75,7 +75,7 @@ async fn record_read(
         entity_id: platform.map_or_else(|| "all".to_owned(), ToString::to_string),
         details: Some(details),
     };
-    audited::read(cx, uow, event).await
+    audited::record_read(cx, uow, event).await
 }
 
 /// The keys of rows that cannot be decoded and are skipped.
@@ -92,7 +92,7 @@ fn readable<'a>(
 }
 
 /// Adds the row that caused a read error to `unreadable`. Returns whether reading again without this row makes sense.
-fn reads_around(error: &Error, unreadable: &mut Unreadable) -> bool {
+fn skip_unreadable(error: &Error, unreadable: &mut Unreadable) -> bool {
     match error {
         Error::Store(StoreError::Corrupt { key, .. }) => unreadable.insert(key.clone()),
         _ => false,

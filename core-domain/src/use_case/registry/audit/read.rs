@@ -10,8 +10,8 @@ use serde_json::json;
 use super::{begin_read, platform_in_reach, record_read};
 use crate::access::{PlatformScope, SignedInScope, authorize, unowned};
 use crate::kernel::{
-    AuditId, Context, Error, ListQuery, Page, PageRequest, PlatformId, Record, Result, Stored,
-    Total, grant,
+    AuditId, Context, Error, ListQuery, Page, PageQuery, PlatformId, Record, Result, Stored, Total,
+    grant,
 };
 use crate::port::{Mode, Store, UnitOfWork, transact};
 use crate::shared::{
@@ -94,7 +94,7 @@ async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<T
     let changes = head.map_or(0, |head| u64::try_from(head.changes).unwrap_or_default());
     let unfiltered = AuditQuery {
         platform_id: platform.cloned(),
-        leaves_out_damaged: entries.leaves_out_damaged,
+        skip_damaged: entries.skip_damaged,
         ..AuditQuery::default()
     };
     Ok(if *entries == unfiltered {
@@ -112,7 +112,7 @@ async fn read_page<F: Sync>(
     query: &ListQuery<F>,
 ) -> Result<Page<Stored<AuditEntry>>> {
     let mut uow = store.begin(Mode::Read).await?;
-    let request = PageRequest {
+    let request = PageQuery {
         total: known_total(uow.as_mut(), entries).await?,
         ..query.page()
     };
@@ -177,7 +177,7 @@ const PAGE: u32 = 1_000;
 #[derive(Clone, Debug)]
 pub struct AuditExport {
     entries: AuditQuery,
-    is_over: bool,
+    is_finished: bool,
 }
 
 /// Starts an export of the entries that are committed now, and records the read access. The filters are those of the
@@ -203,7 +203,7 @@ pub async fn export(
     entries.order = AuditOrder::OldestFirst(None);
     Ok(AuditExport {
         entries,
-        is_over: false,
+        is_finished: false,
     })
 }
 
@@ -213,13 +213,13 @@ impl AuditExport {
     /// # Errors
     /// Only those of the store.
     pub async fn next_page(&mut self, store: &dyn Store) -> Result<Vec<AuditEntry>> {
-        if self.is_over {
+        if self.is_finished {
             return Ok(Vec::new());
         }
         let mut uow = store.begin(Mode::Auto).await?;
         let entries = unowned::<AuditEntry>(uow.as_mut());
         let page = entries.list(&self.entries, PAGE).await?;
-        self.is_over = page.len() < PAGE as usize;
+        self.is_finished = page.len() < PAGE as usize;
         if let Some(last) = page.last() {
             let last = (last.created_at, last.id.clone());
             self.entries.order = AuditOrder::OldestFirst(Some(last));

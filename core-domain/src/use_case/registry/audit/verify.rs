@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::verify_installation::verify_installation;
 use super::verify_report::{ChainEnd, ProblemKind, VerifyReport};
-use super::{Unreadable, begin_read, readable, reads_around};
+use super::{Unreadable, begin_read, readable, skip_unreadable};
 use crate::access::{SignedInScope, unowned};
 use crate::kernel::{
     AuditId, Context, Ed25519Public, Error, PlatformId, Result, StoreError, Stored, Timestamp,
@@ -20,11 +20,11 @@ use crate::kernel::{
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::shared::{
     AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditOrder,
-    AuditQuery, AuditSeal, AuditSealQuery, AuditStream, CHECKPOINT_EVERY, GENESIS, link_hash,
+    AuditQuery, AuditSeal, AuditSealQuery, AuditStream, GENESIS, MAX_UNCHECKED_ENTRIES, link_hash,
 };
 
 /// Maximum number of links that one call checks.
-const MOST_LINKS: u32 = 100_000;
+const MAX_LINKS: u32 = 100_000;
 
 /// Number of links per read.
 const PAGE: u32 = 500;
@@ -74,7 +74,7 @@ pub async fn verify(
         walk: EntryWalk::new(platform),
     };
     let mut goes_on = verification.begin(store).await?;
-    let mut left = limit.map_or(MOST_LINKS, |limit| limit.min(MOST_LINKS));
+    let mut left = limit.map_or(MAX_LINKS, |limit| limit.min(MAX_LINKS));
     while goes_on && left > 0 && !verification.report.complete {
         let size = left.min(PAGE);
         left -= size;
@@ -124,13 +124,13 @@ impl Verification<'_> {
             let message =
                 format!("the chain has no link {after} at which the verification can start");
             self.report
-                .problem(ProblemKind::SealsMissing, Some(after), None, message);
+                .add_problem(ProblemKind::SealsMissing, Some(after), None, message);
             return Ok(false);
         };
         self.previous = Some(link.hash.clone());
         self.position = link.position;
         let before =
-            AuditCheckpointQuery::OfChain(self.report.chain.clone(), after - CHECKPOINT_EVERY);
+            AuditCheckpointQuery::OfChain(self.report.chain.clone(), after - MAX_UNCHECKED_ENTRIES);
         let before = unowned::<AuditCheckpoint>(uow.as_mut())
             .list(&before, PAGE)
             .await?;
@@ -140,11 +140,15 @@ impl Verification<'_> {
             .filter(|seq| *seq <= after)
             .max();
         // A missing checkpoint is reported by a verification of the part before.
-        self.checkpoint = last.unwrap_or(if after < CHECKPOINT_EVERY { 0 } else { after });
+        self.checkpoint = last.unwrap_or(if after < MAX_UNCHECKED_ENTRIES {
+            0
+        } else {
+            after
+        });
         let entry = unowned::<AuditEntry>(uow.as_mut()).find(&link.entry_id);
         // An unreadable entry is reported by a verification of the part before.
         if let Ok(Some(entry)) = entry.await {
-            self.walk.begin_behind(&entry);
+            self.walk.start_after(&entry);
         }
         Ok(true)
     }
@@ -155,13 +159,17 @@ impl Verification<'_> {
         let page = loop {
             let mut uow = store.begin(Mode::Read).await?;
             match self.page(uow.as_mut(), size, &unreadable).await {
-                Err(error) if reads_around(&error, &mut unreadable) => {}
+                Err(error) if skip_unreadable(&error, &mut unreadable) => {}
                 // Only entries can be skipped, so this is a seal or a checkpoint.
                 Err(Error::Store(StoreError::Corrupt { key, .. })) => {
                     let message = format!("a seal or checkpoint cannot be read: {key}");
                     let entry = AuditId::parse(&key);
-                    self.report
-                        .problem(ProblemKind::SealChanged, None, entry.as_ref(), message);
+                    self.report.add_problem(
+                        ProblemKind::SealChanged,
+                        None,
+                        entry.as_ref(),
+                        message,
+                    );
                     return Ok(false);
                 }
                 page => break page?,
@@ -220,34 +228,34 @@ impl Verification<'_> {
         if seal.seq > expected {
             let message = format!("the links {expected} to {} are missing", seal.seq - 1);
             self.report
-                .problem(ProblemKind::SealsMissing, Some(expected), None, message);
+                .add_problem(ProblemKind::SealsMissing, Some(expected), None, message);
         } else if seal.seq < expected {
             let message = "the number occurs twice in the chain";
             self.report
-                .problem(ProblemKind::SealChanged, seq, id, message);
+                .add_problem(ProblemKind::SealChanged, seq, id, message);
         }
         let follows = self.previous.as_ref() == Some(&seal.previous_hash);
         if in_place && self.previous.is_some() && !follows {
             let message = "the link does not contain the hash of the previous link";
             self.report
-                .problem(ProblemKind::ChainBroken, seq, id, message);
+                .add_problem(ProblemKind::ChainBroken, seq, id, message);
         }
         if seal.position <= self.position || seal.version() != 1 {
             let message = "the seal was changed";
             self.report
-                .problem(ProblemKind::SealChanged, seq, id, message);
+                .add_problem(ProblemKind::SealChanged, seq, id, message);
         }
         match entry {
             Some(entry) => self.check_entry(seal, entry),
             None if unreadable.contains(seal.entry_id.as_str()) => {
                 let message = "the entry cannot be read";
                 self.report
-                    .problem(ProblemKind::EntryUnreadable, seq, id, message);
+                    .add_problem(ProblemKind::EntryUnreadable, seq, id, message);
             }
             None => {
                 let message = "the entry is missing";
                 self.report
-                    .problem(ProblemKind::EntryMissing, seq, id, message);
+                    .add_problem(ProblemKind::EntryMissing, seq, id, message);
             }
         }
         self.previous = Some(seal.hash.clone());
@@ -260,13 +268,13 @@ impl Verification<'_> {
     fn check_entry(&mut self, seal: &AuditSeal, entry: &Stored<AuditEntry>) {
         let is_sealed = link_hash(&seal.previous_hash, Some(entry)) == seal.hash;
         if is_sealed && entry.version() == 1 && entry.stream == seal.stream {
-            self.walk.reached(entry);
+            self.walk.record_checked(entry);
             return;
         }
         let message = "the entry or its seal was changed after sealing";
         let (seq, id) = (Some(seal.seq), Some(&seal.entry_id));
         self.report
-            .problem(ProblemKind::EntryChanged, seq, id, message);
+            .add_problem(ProblemKind::EntryChanged, seq, id, message);
     }
 
     /// Checks the signatures and hashes of the checkpoints of a page.
@@ -307,7 +315,7 @@ impl Verification<'_> {
                     format!("a checkpoint was signed at {seq}, but the chain has no such link"),
                 ),
             };
-            self.report.problem(kind, Some(seq), None, message);
+            self.report.add_problem(kind, Some(seq), None, message);
         }
         self.expect_checkpoints(self.report.to);
     }
@@ -315,8 +323,8 @@ impl Verification<'_> {
     /// Reports the checkpoints that are missing up to this link. A checkpoint is required after every
     /// [`CHECKPOINT_EVERY`] links.
     fn expect_checkpoints(&mut self, until: i64) {
-        while until - self.checkpoint >= CHECKPOINT_EVERY {
-            self.checkpoint += CHECKPOINT_EVERY;
+        while until - self.checkpoint >= MAX_UNCHECKED_ENTRIES {
+            self.checkpoint += MAX_UNCHECKED_ENTRIES;
             self.missing_checkpoint(self.checkpoint);
         }
     }
@@ -325,7 +333,7 @@ impl Verification<'_> {
     fn missing_checkpoint(&mut self, seq: i64) {
         let message = format!("the checkpoint at {seq} is missing");
         self.report
-            .problem(ProblemKind::CheckpointMissing, Some(seq), None, message);
+            .add_problem(ProblemKind::CheckpointMissing, Some(seq), None, message);
     }
 
     /// Compares the end of the chain with its recorded end.
@@ -337,7 +345,7 @@ impl Verification<'_> {
         if head.seq > end {
             let message = format!("the links {} to {} are missing", end + 1, head.seq);
             self.report
-                .problem(ProblemKind::TailMissing, Some(end + 1), None, message);
+                .add_problem(ProblemKind::TailMissing, Some(end + 1), None, message);
         } else if head.seq < end
             || self
                 .previous
@@ -349,7 +357,7 @@ impl Verification<'_> {
                 head.seq
             );
             self.report
-                .problem(ProblemKind::HeadChanged, Some(end), None, message);
+                .add_problem(ProblemKind::HeadChanged, Some(end), None, message);
         }
         if last > self.checkpoint && last <= end {
             self.missing_checkpoint(last);
@@ -361,7 +369,7 @@ impl Verification<'_> {
 const ENTRIES_PER_READ: u32 = 500;
 
 /// A position in a list of entries, oldest first: creation time and id.
-type Place = (Timestamp, AuditId);
+type EntryPosition = (Timestamp, AuditId);
 
 /// A pass over the entries of a chain, in parallel to the pass over its links.
 ///
@@ -370,13 +378,13 @@ type Place = (Timestamp, AuditId);
 pub(super) struct EntryWalk {
     platform: Option<PlatformId>,
     /// The position up to which all entries were checked.
-    walked: Option<Place>,
+    walked: Option<EntryPosition>,
     /// The latest position of an entry whose link was checked.
-    reached: Option<Place>,
+    reached: Option<EntryPosition>,
 }
 
 /// Returns the position of an entry.
-fn place_of(entry: &AuditEntry) -> Place {
+fn position_of(entry: &AuditEntry) -> EntryPosition {
     (entry.created_at, entry.id.clone())
 }
 
@@ -390,13 +398,13 @@ impl EntryWalk {
     }
 
     /// Skips the entries before the link at which the verification starts.
-    pub(super) fn begin_behind(&mut self, entry: &AuditEntry) {
-        self.walked = Some(place_of(entry));
+    pub(super) fn start_after(&mut self, entry: &AuditEntry) {
+        self.walked = Some(position_of(entry));
     }
 
     /// Records that the link of this entry was checked.
-    pub(super) fn reached(&mut self, entry: &AuditEntry) {
-        let place = place_of(entry);
+    pub(super) fn record_checked(&mut self, entry: &AuditEntry) {
+        let place = position_of(entry);
         self.reached = Some(
             self.reached
                 .take()
@@ -428,7 +436,7 @@ impl EntryWalk {
                     let message =
                         "the entry cannot be read, so the entries after it were not checked";
                     let kind = ProblemKind::EntryUnreadable;
-                    report.problem(kind, None, entry.as_ref(), message);
+                    report.add_problem(kind, None, entry.as_ref(), message);
                 }
                 outcome => outcome?,
             }
@@ -443,7 +451,7 @@ impl EntryWalk {
         store: &dyn Store,
         report: &mut VerifyReport,
         stream: AuditStream,
-        end: Option<&Place>,
+        end: Option<&EntryPosition>,
     ) -> Result<()> {
         let mut entries = AuditQuery {
             stream,
@@ -459,12 +467,12 @@ impl EntryWalk {
                 .list(&entries, ENTRIES_PER_READ)
                 .await?;
             let within =
-                |entry: &&Stored<AuditEntry>| end.is_none_or(|end| place_of(entry) <= *end);
+                |entry: &&Stored<AuditEntry>| end.is_none_or(|end| position_of(entry) <= *end);
             let ids: Vec<&AuditId> = page.iter().take_while(within).map(|e| &e.id).collect();
             check_sealed(uow, report, &ids).await?;
             match page.last() {
                 Some(last) if ids.len() == ENTRIES_PER_READ as usize => {
-                    entries.order = AuditOrder::OldestFirst(Some(place_of(last)));
+                    entries.order = AuditOrder::OldestFirst(Some(position_of(last)));
                 }
                 _ => return Ok(()),
             }
@@ -495,7 +503,7 @@ async fn check_sealed(
             }
             None => "the entry is neither sealed nor waiting for sealing",
         };
-        report.problem(ProblemKind::EntryNotSealed, None, Some(id), message);
+        report.add_problem(ProblemKind::EntryNotSealed, None, Some(id), message);
     }
     Ok(())
 }

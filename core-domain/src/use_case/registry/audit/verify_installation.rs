@@ -45,7 +45,7 @@ pub(super) async fn verify_installation(
             Err(Error::Store(StoreError::Corrupt { key, .. })) => {
                 let message = format!("a row of the installation cannot be read: {key}");
                 let kind = ProblemKind::CheckpointChanged;
-                verification.report.installation_problem(kind, message);
+                verification.report.add_installation_problem(kind, message);
                 break;
             }
             Err(error) => return Err(error),
@@ -225,6 +225,6 @@ impl Verification<'_> {
 
     /// Adds a problem to the report.
     fn problem(&mut self, kind: ProblemKind, message: String) {
-        self.report.installation_problem(kind, message);
+        self.report.add_installation_problem(kind, message);
     }
 }

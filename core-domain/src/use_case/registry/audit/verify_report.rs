@@ -7,7 +7,7 @@ use crate::kernel::{AuditId, text_enum};
 use crate::shared::{AuditChain, AuditHead};
 
 /// Maximum number of problems in a report.
-const MOST_PROBLEMS: usize = 100;
+const MAX_PROBLEMS: usize = 100;
 
 text_enum! {
     /// The type of a problem.
@@ -131,17 +131,21 @@ impl VerifyReport {
     }
 
     /// Adds a problem that concerns the whole installation.
-    pub(super) fn installation_problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
-        self.problem(kind, None, None, message);
+    pub(super) fn add_installation_problem(
+        &mut self,
+        kind: ProblemKind,
+        message: impl Into<String>,
+    ) {
+        self.add_problem(kind, None, None, message);
     }
 
     /// Returns whether the report has the maximum number of problems.
     pub(super) fn is_full(&self) -> bool {
-        self.problems.len() >= MOST_PROBLEMS
+        self.problems.len() >= MAX_PROBLEMS
     }
 
     /// Adds a problem, unless the report is full, and marks the report as invalid.
-    pub(super) fn problem(
+    pub(super) fn add_problem(
         &mut self,
         kind: ProblemKind,
         seq: Option<i64>,
@@ -149,7 +153,7 @@ impl VerifyReport {
         message: impl Into<String>,
     ) {
         self.valid = false;
-        if self.problems.len() < MOST_PROBLEMS {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(Problem {
                 kind,
                 seq,

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::platform_provision::{
-    CatalogueEntry, MadeResource, PlatformEnvironment, ensure_wanted, entry_of, made,
-    observe_owned, upsert_resource,
+    CatalogueEntry, MadeResource, PlatformEnvironment, ensure_not_deleted, find_resource,
+    made_resource, observe_owned, upsert_resource,
 };
 use crate::kernel::{Environment, Error, PlatformId, PlatformOwned, Result, Slug};
 use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
@@ -49,12 +49,12 @@ pub(in crate::use_case::registry) struct UpgradeAuth {
 }
 
 impl JobKind for UpgradeAuth {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "auth.upgrade";
     type Input = AuthTarget;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(Upgrade)
+        Steps::new().step(Upgrade)
     }
 
     fn plan(input: &AuthTarget) -> Vec<String> {
@@ -85,8 +85,8 @@ impl JobStep<UpgradeAuth> for Upgrade {
         let worker = auth_ref(at);
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
-        let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
-        let entry = entry_of(platform, uow.as_mut(), &worker).await?;
+        let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
+        let entry = find_resource(platform, uow.as_mut(), &worker).await?;
         drop(uow);
         let found = observe_owned(cx.infrastructure, at.0, &worker).await?;
         Ok(match found {
@@ -102,7 +102,7 @@ impl JobStep<UpgradeAuth> for Upgrade {
         let at = place(cx.input, cx.item)?;
         let request = auth_request(at, &cx.kind.iam_url, cx.effect_key.to_owned());
         let created = cx.infrastructure.create(&request).await?;
-        Ok(made(&request.resource, created))
+        Ok(made_resource(&request.resource, created))
     }
 
     async fn record(

@@ -23,10 +23,10 @@ use crate::use_case::provisioning::{
     enqueue,
 };
 use crate::use_case::registry::custom_domain::{
-    follow_job, forget_hostname, record_check, record_earlier_proof, record_proof, record_served,
-    resume,
+    apply_job_outcome, clear_hostname_id, record_check, record_earlier_proof, record_proof,
+    record_served, requeue,
 };
-use crate::use_case::registry::hostname::ensure_not_foreign;
+use crate::use_case::registry::hostname::ensure_not_served_elsewhere;
 
 /// The input of the jobs: a custom domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,27 +109,31 @@ impl JobKind for AddDomain {
     type Input = DomainTarget;
 
     fn steps() -> Steps<Self> {
-        let proved = Steps::new().then(LookUpRecords);
-        proved.then(AskProvider).then(AwaitCertificate)
+        let proved = Steps::new().step(LookUpRecords);
+        proved.step(AskProvider).step(AwaitCertificate)
     }
 
     /// Activates the domain only if an operator forced the job to complete. Otherwise the last step has activated it.
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         if !cx.job.forced {
             return Ok(());
         }
         let events = [CustomDomainEvent::Restart, CustomDomainEvent::Activate];
-        follow(cx, uow, &events, None).await
+        apply_events(cx, uow, &events, None).await
     }
 
     /// Fails the domain if the error concerns the domain. An outage does not change the domain.
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        if !is_verdict(cx.job) {
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        if !fails_domain(cx.job) {
             return Ok(());
         }
         let refused = has_error(cx.job, HOSTNAME_FAILED);
         let certificate = refused.then_some(SslStatus::Failed);
-        follow(cx, uow, &[CustomDomainEvent::Fail], certificate).await?;
+        apply_events(cx, uow, &[CustomDomainEvent::Fail], certificate).await?;
         // The job calls the provider only after the proof. A cancelled job is undone instead.
         let is_asked = cx.job.output_of(LOOK_UP_RECORDS).is_some();
         if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
@@ -142,8 +146,8 @@ impl JobKind for AddDomain {
         Ok(())
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow(cx, uow, &[CustomDomainEvent::Restart], None).await?;
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_events(cx, uow, &[CustomDomainEvent::Restart], None).await?;
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
@@ -157,11 +161,11 @@ impl JobKind for AddDomain {
 }
 
 /// Returns whether the failure of the job means that the domain must not be served.
-fn is_verdict(job: &Job) -> bool {
+fn fails_domain(job: &Job) -> bool {
     match job.failure_kind {
         Some(FailureKind::Cancelled) => true,
         Some(FailureKind::PermanentError) => {
-            !has_error(job, GIVEN_UP) && !has_error(job, "PROVIDER_DAMAGED")
+            !has_error(job, CERTIFICATE_PENDING) && !has_error(job, "PROVIDER_DAMAGED")
         }
         _ => false,
     }
@@ -173,7 +177,7 @@ fn has_error(job: &Job, code: &str) -> bool {
 }
 
 /// Applies events of the job to its domain.
-async fn follow(
+async fn apply_events(
     cx: &JobContext<'_, AddDomain>,
     uow: &mut dyn UnitOfWork,
     events: &[CustomDomainEvent],
@@ -183,7 +187,7 @@ async fn follow(
         return Ok(());
     };
     let own = (&cx.input.domain_id, &cx.job.id);
-    follow_job(cx, &platform, uow, own, events, certificate).await
+    apply_job_outcome(cx, &platform, uow, own, events, certificate).await
 }
 
 /// The job kind `domain.remove`.
@@ -192,11 +196,11 @@ pub(in crate::use_case::registry) struct RemoveDomain;
 
 impl JobKind for RemoveDomain {
     const NAME: &'static str = "domain.remove";
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     type Input = DomainTarget;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(StopServing)
+        Steps::new().step(StopServing)
     }
 }
 
@@ -239,12 +243,12 @@ impl JobStep<RemoveDomain> for StopServing {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
-        forget_hostname(cx, &platform, uow, &cx.input.domain_id, is_over).await
+        clear_hostname_id(cx, &platform, uow, &cx.input.domain_id, must_not_be_served).await
     }
 }
 
 /// Returns whether the domain must not be served: it has ended, or its platform has not proved it.
-fn is_over(domain: &CustomDomain) -> bool {
+fn must_not_be_served(domain: &CustomDomain) -> bool {
     !domain.is_proved()
 }
 
@@ -254,7 +258,7 @@ async fn to_remove(
 ) -> Result<Option<Stored<CustomDomain>>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let found = find_domain(cx, uow.as_mut()).await?;
-    let Some((platform, domain)) = found.filter(|(_, domain)| is_over(domain)) else {
+    let Some((platform, domain)) = found.filter(|(_, domain)| must_not_be_served(domain)) else {
         return Ok(None);
     };
     let again = CustomDomainQuery::Entered(domain.hostname.clone());
@@ -307,9 +311,9 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
         };
         let Ok(missing) = missing_records(cx.kind.dns(), &domain).await else {
             return Err(StepError::Wait {
-                until: domain.next_try(now),
+                until: domain.next_check_after_error(now),
                 reason: "a response from the DNS".to_owned(),
-                found: None,
+                output: None,
             });
         };
         let is_complete = missing.is_empty();
@@ -319,7 +323,7 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
         if is_complete {
             return Ok(Observation::Present(found));
         }
-        if domain.is_given_up(now) {
+        if domain.has_timed_out(now) {
             let message = format!(
                 "DNS records of {} were not created in time",
                 domain.hostname
@@ -360,7 +364,7 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
             // restored.
             None => {
                 let events = [CustomDomainEvent::Fail];
-                follow_job(cx, &platform, uow, (domain, job), &events, None).await
+                apply_job_outcome(cx, &platform, uow, (domain, job), &events, None).await
             }
         }
     }
@@ -415,20 +419,20 @@ pub(super) struct VerifyDomain;
 
 impl JobKind for VerifyDomain {
     const NAME: &'static str = "domain.verify";
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     type Input = DomainTarget;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(HandOn)
+        Steps::new().step(QueueAddDomain)
     }
 }
 
 /// Queues a `domain.add` job, unless the domain is active or deleted or has another job.
 #[derive(Clone, Copy, Debug)]
-struct HandOn;
+struct QueueAddDomain;
 
 #[async_trait]
-impl JobStep<VerifyDomain> for HandOn {
+impl JobStep<VerifyDomain> for QueueAddDomain {
     type Output = ();
 
     fn name(&self) -> &'static str {
@@ -466,13 +470,13 @@ impl JobStep<VerifyDomain> for HandOn {
         let Some(seen) = found.filter(|seen| seen.job_id == cx.job.id && is_unserved(seen)) else {
             return Ok(());
         };
-        resume(cx, &platform, uow, &seen).await?;
+        requeue(cx, &platform, uow, &seen).await?;
         Ok(())
     }
 }
 
 /// The error code of a job that waited the maximum time for a certificate.
-pub(super) const GIVEN_UP: &str = "CERTIFICATE_PENDING";
+pub(super) const CERTIFICATE_PENDING: &str = "CERTIFICATE_PENDING";
 
 /// The error code of a job whose hostname the provider refuses to serve.
 pub(super) const HOSTNAME_FAILED: &str = "HOSTNAME_FAILED";
@@ -481,9 +485,9 @@ pub(super) const HOSTNAME_FAILED: &str = "HOSTNAME_FAILED";
 const CERTIFICATE_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Minimum pause between two requests to the provider.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(5);
+const MIN_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum pause between two requests to the provider.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// The state of a domain at the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -511,7 +515,7 @@ pub(super) struct AskProvider;
 
 #[async_trait]
 impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = Option<AtProvider>;
 
     fn name(&self) -> &'static str {
@@ -522,13 +526,13 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<Observation<Self::Output>, StepError> {
-        let (Some(domain), _) = current(cx).await? else {
+        let (Some(domain), _) = find_served(cx).await? else {
             return Ok(Observation::Present(None));
         };
         // A platform that has proved the hostname since then keeps it.
         let mut uow = cx.store.begin(Mode::Read).await?;
         if let Some(platform) = cx.platform(uow.as_mut()).await? {
-            ensure_not_foreign(&platform, uow.as_mut(), &domain.hostname).await?;
+            ensure_not_served_elsewhere(&platform, uow.as_mut(), &domain.hostname).await?;
         }
         drop(uow);
         let found = at_provider(cx, &domain).await?;
@@ -540,7 +544,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
     }
 
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError> {
-        let (Some(domain), _) = current(cx).await? else {
+        let (Some(domain), _) = find_served(cx).await? else {
             return Ok(None);
         };
         Ok(Some(AtProvider::from(
@@ -569,7 +573,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
             return Ok(Undone::left("its domain is in use"));
         }
         stop_serving(cx, &domain).await?;
-        Ok(Undone::TakenBack)
+        Ok(Undone::Removed)
     }
 
     async fn record_undo(
@@ -579,11 +583,11 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         undone: &Undone,
     ) -> Result<()> {
         let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
             return Ok(());
         };
         let is_given_up = |domain: &CustomDomain| domain.status == CustomDomainStatus::Failed;
-        forget_hostname(cx, &platform, uow, &cx.input.domain_id, is_given_up).await
+        clear_hostname_id(cx, &platform, uow, &cx.input.domain_id, is_given_up).await
     }
 }
 
@@ -603,7 +607,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<Observation<Self::Output>, StepError> {
-        let (Some(domain), now) = current(cx).await? else {
+        let (Some(domain), now) = find_served(cx).await? else {
             return Ok(Observation::Present(None));
         };
         let found = match at_provider(cx, &domain).await {
@@ -616,7 +620,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
 
     /// Asks the provider again, because it no longer knows the hostname.
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError> {
-        let (Some(domain), now) = current(cx).await? else {
+        let (Some(domain), now) = find_served(cx).await? else {
             return Ok(None);
         };
         evaluate(
@@ -655,9 +659,9 @@ fn evaluate<K: JobKind<Input = DomainTarget>>(
     match &found.state {
         HostnameState::Active => Ok(at_provider),
         HostnameState::Failed(why) => Err(StepError::permanent(HOSTNAME_FAILED, why)),
-        HostnameState::Pending(what) if now.since(waits_since(cx, now)) >= CERTIFICATE_TIMEOUT => {
+        HostnameState::Pending(what) if now.since(wait_start(cx, now)) >= CERTIFICATE_TIMEOUT => {
             let message = format!("the certificate was not issued within a day: {what}");
-            Err(StepError::permanent(GIVEN_UP, message))
+            Err(StepError::permanent(CERTIFICATE_PENDING, message))
         }
         HostnameState::Pending(what) => {
             let until = next_poll(cx, now);
@@ -682,7 +686,7 @@ fn outage<K: JobKind<Input = DomainTarget>>(
     StepError::Wait {
         until: until.max(next_poll(cx, now)),
         reason: "a response from the provider".to_owned(),
-        found: None,
+        output: None,
     }
 }
 
@@ -692,12 +696,12 @@ fn next_poll<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     now: Timestamp,
 ) -> Timestamp {
-    let waited = now.since(waits_since(cx, now));
-    now.plus((waited + SHORTEST_PAUSE).min(LONGEST_PAUSE))
+    let waited = now.since(wait_start(cx, now));
+    now.plus((waited + MIN_POLL_INTERVAL).min(MAX_POLL_INTERVAL))
 }
 
 /// Returns the time since which the step waits. An operator's retry restarts it.
-fn waits_since<K: JobKind<Input = DomainTarget>>(
+fn wait_start<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     now: Timestamp,
 ) -> Timestamp {
@@ -707,7 +711,7 @@ fn waits_since<K: JobKind<Input = DomainTarget>>(
 }
 
 /// Returns the domain if this job still has to serve it, and the current time.
-async fn current<K: JobKind<Input = DomainTarget>>(
+async fn find_served<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
 ) -> Result<(Option<Stored<CustomDomain>>, Timestamp), StepError> {
     let job = &cx.job.id;

@@ -22,9 +22,9 @@ use crate::use_case::provisioning::{
     enqueue,
 };
 use crate::use_case::registry::dns_record::{
-    follow_job, record_proof, record_route, record_route_id,
+    apply_job_outcome, record_proof, record_route, record_route_id,
 };
-use crate::use_case::registry::hostname::ensure_not_foreign;
+use crate::use_case::registry::hostname::ensure_not_served_elsewhere;
 
 /// The input of the jobs: a DNS record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,21 +142,25 @@ impl JobKind for RouteDnsRecord {
     type Input = DnsTarget;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(ProveHostname).then(RouteToResource)
+        Steps::new().step(ProveHostname).step(RouteToResource)
     }
 
     /// Activates the record only if an operator forced the job to complete. Otherwise the last step has activated it.
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         if !cx.job.forced {
             return Ok(());
         }
         let events = [DnsRecordEvent::Restart, DnsRecordEvent::Route];
-        follow(cx, uow, &events).await
+        apply_events(cx, uow, &events).await
     }
 
     /// Fails the record, and queues the removal of a route that the job may have created.
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow(cx, uow, &[DnsRecordEvent::Fail]).await?;
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_events(cx, uow, &[DnsRecordEvent::Fail]).await?;
         // The job calls the provider only after the proof. A cancelled job is undone instead.
         let is_asked = cx.job.output_of(PROOF).is_some();
         if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
@@ -169,13 +173,13 @@ impl JobKind for RouteDnsRecord {
         Ok(())
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow(cx, uow, &[DnsRecordEvent::Restart]).await
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_events(cx, uow, &[DnsRecordEvent::Restart]).await
     }
 }
 
 /// Applies events of the job to its record.
-async fn follow(
+async fn apply_events(
     cx: &JobContext<'_, RouteDnsRecord>,
     uow: &mut dyn UnitOfWork,
     events: &[DnsRecordEvent],
@@ -184,7 +188,7 @@ async fn follow(
         return Ok(());
     };
     let own = (&cx.input.dns_record_id, &cx.job.id);
-    follow_job(cx, &platform, uow, own, events).await
+    apply_job_outcome(cx, &platform, uow, own, events).await
 }
 
 /// The result of a lookup of the proof.
@@ -230,7 +234,7 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
             return Err(StepError::Wait {
                 until: record.next_check(now),
                 reason: "a response from the DNS".to_owned(),
-                found: None,
+                output: None,
             });
         };
         if texts.contains(&proof.value) {
@@ -266,7 +270,7 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
     ) -> Result<()> {
         let Some(missing) = &output.missing_records else {
             // No other job serves the record of a deleted platform.
-            return follow(cx, uow, &[DnsRecordEvent::Fail]).await;
+            return apply_events(cx, uow, &[DnsRecordEvent::Fail]).await;
         };
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
@@ -306,7 +310,7 @@ struct RouteToResource;
 
 #[async_trait]
 impl JobStep<RouteDnsRecord> for RouteToResource {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = Option<String>;
 
     fn name(&self) -> &'static str {
@@ -323,10 +327,10 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         // A platform that has proved the hostname since then keeps it.
         let mut uow = cx.store.begin(Mode::Read).await?;
         if let Some(platform) = cx.platform(uow.as_mut()).await? {
-            ensure_not_foreign(&platform, uow.as_mut(), &routed.record.hostname).await?;
+            ensure_not_served_elsewhere(&platform, uow.as_mut(), &routed.record.hostname).await?;
         }
         drop(uow);
-        let found = cx.infrastructure.route(routed.record.hostname.as_str());
+        let found = cx.infrastructure.get_route(routed.record.hostname.as_str());
         let found = found.await?;
         Ok(match found {
             Some(route) if route.target == routed.target.name => {
@@ -368,7 +372,7 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         match found {
             Some((_, routed)) if routed.record.status == DnsRecordStatus::Failed => {
                 remove_route(cx, &routed).await?;
-                Ok(Undone::TakenBack)
+                Ok(Undone::Removed)
             }
             Some(_) => Ok(Undone::left("its record is in use")),
             None => Ok(Undone::left("its record does not exist")),
@@ -382,7 +386,7 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         undone: &Undone,
     ) -> Result<()> {
         let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
             return Ok(());
         };
         let id = &cx.input.dns_record_id;
@@ -400,11 +404,11 @@ pub(in crate::use_case::registry) struct RemoveDnsRecord;
 
 impl JobKind for RemoveDnsRecord {
     const NAME: &'static str = "dns.remove";
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     type Input = DnsTarget;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(RemoveRoute)
+        Steps::new().step(RemoveRoute)
     }
 }
 
@@ -427,7 +431,7 @@ impl JobStep<RemoveDnsRecord> for RemoveRoute {
         let Some(routed) = to_remove(cx).await? else {
             return Ok(Observation::Present(()));
         };
-        let found = cx.infrastructure.route(routed.record.hostname.as_str());
+        let found = cx.infrastructure.get_route(routed.record.hostname.as_str());
         let found = found.await?;
         let leads_here = found.is_some_and(|route| route.target == routed.target.name);
         Ok(if leads_here {
@@ -455,7 +459,7 @@ impl JobStep<RemoveDnsRecord> for RemoveRoute {
         };
         let id = &cx.input.dns_record_id;
         let record: Option<Stored<DnsRecord>> = platform.records(uow).find(id).await?;
-        if record.is_some_and(|record| is_over(&record)) {
+        if record.is_some_and(|record| must_not_be_served(&record)) {
             record_route_id(cx, &platform, uow, id, None).await?;
         }
         Ok(())
@@ -463,7 +467,7 @@ impl JobStep<RemoveDnsRecord> for RemoveRoute {
 }
 
 /// Returns whether the record must not be served: it has ended, or its platform has not proved it.
-fn is_over(record: &DnsRecord) -> bool {
+fn must_not_be_served(record: &DnsRecord) -> bool {
     !record.is_proved()
 }
 
@@ -473,7 +477,8 @@ async fn to_remove(
 ) -> Result<Option<RoutedRecord>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let found = find_record(cx, uow.as_mut()).await?;
-    let Some((platform, routed)) = found.filter(|(_, routed)| is_over(&routed.record)) else {
+    let Some((platform, routed)) = found.filter(|(_, routed)| must_not_be_served(&routed.record))
+    else {
         return Ok(None);
     };
     let again = DnsRecordQuery::Entered(routed.record.hostname.clone());

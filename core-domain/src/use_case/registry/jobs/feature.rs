@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::platform_provision::{
-    CatalogueEntry, MadeResource, ensure_wanted, entry_of, made, observe_made, observe_owned,
-    upsert_resource, used_otherwise,
+    CatalogueEntry, MadeResource, ensure_not_deleted, find_resource, made_resource, observe_made,
+    observe_owned, reason_to_keep, upsert_resource,
 };
 use super::removal::{
     Attempt, RemovedObjects, TIMEOUT, delete_entries, delete_entry, delete_removed, portion_of,
-    remove_if_owned, take_back,
+    remove_if_owned, undo_creation,
 };
 use super::stack::StackTarget;
 use crate::access::{PlatformAccess, PlatformWriter, SystemScope};
@@ -24,8 +24,8 @@ use crate::kernel::{
 use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
 use crate::provisioning::{ACTIVATE_FEATURE, Job, LaneKey};
 use crate::registry::{
-    BuildEnd, FeatureActivation, FeatureEvent, FeatureId, FeatureStatus, FeatureVersion, Resource,
-    ResourceQuery, ResourceType,
+    BuildOutcome, FeatureActivation, FeatureEvent, FeatureId, FeatureStatus, FeatureVersion,
+    Resource, ResourceQuery, ResourceType,
 };
 use crate::use_case::provisioning;
 use crate::use_case::provisioning::{
@@ -50,28 +50,39 @@ impl JobKind for Activate {
     type Input = ActivateInput;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(MakeWorker)
+        Steps::new().step(MakeWorker)
     }
 
     /// If an operator forced the job to complete, the URL of the worker is unknown.
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         let url = cx
             .job
             .output_of(MAKE_WORKER)
             .and_then(|made| made["cfUrl"].as_str());
         let url = url.map(str::to_owned);
-        let end = BuildEnd::Success {
+        let end = BuildOutcome::Success {
             cf_deployment_id: None,
             build_url: url.clone(),
         };
         apply_activation_event(cx, uow, FeatureEvent::Activated, url, Some(end)).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        apply_activation_event(cx, uow, FeatureEvent::Fail, None, Some(BuildEnd::Failed)).await
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_activation_event(
+            cx,
+            uow,
+            FeatureEvent::Fail,
+            None,
+            Some(BuildOutcome::Failed),
+        )
+        .await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         apply_activation_event(cx, uow, FeatureEvent::Activate, None, None).await
     }
 }
@@ -82,7 +93,7 @@ async fn apply_activation_event(
     uow: &mut dyn UnitOfWork,
     event: FeatureEvent,
     service_url: Option<String>,
-    end: Option<BuildEnd>,
+    end: Option<BuildOutcome>,
 ) -> Result<()> {
     let Some(platform) = cx.platform(uow).await? else {
         return Ok(());
@@ -101,7 +112,7 @@ struct MakeWorker;
 
 #[async_trait]
 impl JobStep<Activate> for MakeWorker {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = MadeResource;
 
     fn name(&self) -> &'static str {
@@ -113,7 +124,7 @@ impl JobStep<Activate> for MakeWorker {
         cx: &StepContext<'_, Activate>,
     ) -> Result<Observation<MadeResource>, StepError> {
         let target = &cx.input.target;
-        target.ensure_called_for(cx).await?;
+        target.ensure_needed(cx).await?;
         observe_made(cx, &target.platform_id, &target.worker()).await
     }
 
@@ -130,7 +141,7 @@ impl JobStep<Activate> for MakeWorker {
             }),
         };
         let created = cx.infrastructure.create(&request).await?;
-        Ok(made(&request.resource, created))
+        Ok(made_resource(&request.resource, created))
     }
 
     async fn record(
@@ -164,12 +175,12 @@ impl JobStep<Activate> for MakeWorker {
             return Ok(Undone::left("its feature belongs to another job"));
         }
         if let Some(entry) = target.entry(&platform, uow.as_mut()).await?
-            && let Some(why) = used_otherwise(&platform, uow.as_mut(), &entry, cx.job).await?
+            && let Some(why) = reason_to_keep(&platform, uow.as_mut(), &entry, cx.job).await?
         {
             return Ok(Undone::left(why));
         }
         drop(uow);
-        take_back(cx, &target.platform_id, &target.worker()).await
+        undo_creation(cx, &target.platform_id, &target.worker()).await
     }
 
     async fn record_undo(
@@ -179,7 +190,7 @@ impl JobStep<Activate> for MakeWorker {
         undone: &Undone,
     ) -> Result<()> {
         let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
             return Ok(());
         };
         let target = &cx.input.target;
@@ -219,7 +230,7 @@ impl JobKind for Deactivate {
     type Input = DeactivateInput;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(RemoveWorker).then(RemoveData)
+        Steps::new().step(RemoveWorker).step(RemoveData)
     }
 
     fn plan(input: &DeactivateInput) -> Vec<String> {
@@ -228,15 +239,19 @@ impl JobKind for Deactivate {
         wanted.map(str::to_owned).collect()
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         apply_deactivation_event(cx, uow, FeatureEvent::Deactivated).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         apply_deactivation_event(cx, uow, FeatureEvent::Fail).await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         apply_deactivation_event(cx, uow, FeatureEvent::Deactivate).await
     }
 }
@@ -272,7 +287,7 @@ impl JobStep<Deactivate> for RemoveWorker {
         cx: &StepContext<'_, Deactivate>,
     ) -> Result<Observation<()>, StepError> {
         let target = &cx.input.target;
-        target.ensure_called_for(cx).await?;
+        target.ensure_needed(cx).await?;
         let worker = target.worker();
         let found = observe_owned(cx.infrastructure, &target.platform_id, &worker).await?;
         Ok(match found {
@@ -320,7 +335,7 @@ impl JobStep<Deactivate> for RemoveData {
         &self,
         cx: &StepContext<'_, Deactivate>,
     ) -> Result<Observation<RemovedObjects>, StepError> {
-        cx.input.target.ensure_called_for(cx).await?;
+        cx.input.target.ensure_needed(cx).await?;
         Ok(Observation::Absent)
     }
 
@@ -464,21 +479,21 @@ impl FeatureTarget {
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
     ) -> Result<Option<Stored<Resource>>> {
-        entry_of(platform, uow, &self.worker()).await
+        find_resource(platform, uow, &self.worker()).await
     }
 
     /// Checks that the feature still needs the job. Returns [`StepError::Precondition`] if the platform or entity no
     /// longer exists, or the feature belongs to another job or has ended.
     ///
     /// An activation job continues while a deactivation of the same feature waits after it.
-    pub(super) async fn ensure_called_for<K: JobKind>(
+    pub(super) async fn ensure_needed<K: JobKind>(
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<(), StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         let entity = Some(&self.entity_id);
-        let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
+        let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), entity).await?;
         let feature = platform.records::<FeatureActivation>(uow.as_mut());
         let feature = feature.find(&self.activation_id).await?;
         let called_for = |feature: &FeatureActivation| {
@@ -494,7 +509,7 @@ impl FeatureTarget {
 }
 
 /// The interval at which a waiting job polls the features.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Returns the permanent error `FEATURE_JOB_FAILED` for a failed feature, if `job` queued the feature's job.
 pub(super) async fn ensure_not_failed_for(
@@ -502,7 +517,7 @@ pub(super) async fn ensure_not_failed_for(
     uow: &mut dyn UnitOfWork,
     feature: &FeatureActivation,
 ) -> Result<(), StepError> {
-    if was_asked_by(job, uow, feature).await? {
+    if was_queued_by(job, uow, feature).await? {
         let message = format!("the job of the feature {} has failed", feature.feature_id);
         return Err(StepError::permanent("FEATURE_JOB_FAILED", message));
     }
@@ -510,7 +525,7 @@ pub(super) async fn ensure_not_failed_for(
 }
 
 /// Returns whether `job` queued the feature's current job.
-pub(super) async fn was_asked_by(
+pub(super) async fn was_queued_by(
     job: &Job,
     uow: &mut dyn UnitOfWork,
     feature: &FeatureActivation,
@@ -524,7 +539,7 @@ pub(super) async fn was_asked_by(
 
 /// Queues the job that removes a feature of a stack. If another stack includes the feature too, assigns it to that
 /// stack instead.
-pub(super) async fn let_go(
+pub(super) async fn remove_or_reassign(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -536,7 +551,7 @@ pub(super) async fn let_go(
     let (environment, id) = (target.environment, &seen.feature_id);
     let other = workspace_stack::other_with_feature(platform, uow, own, environment, id).await?;
     if let Some(other) = other {
-        return feature::hand_over(cx, platform, uow, seen, &other).await;
+        return feature::reassign(cx, platform, uow, seen, &other).await;
     }
     feature::queue_removal(cx, platform, uow, seen, delete_data, parent).await?;
     Ok(())

@@ -26,7 +26,9 @@ pub(super) async fn at_provider<K: JobKind>(
         return Ok(None);
     };
     let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
-    let found = cx.infrastructure.served_hostname(hostname, owner, &target);
+    let found = cx
+        .infrastructure
+        .get_served_hostname(hostname, owner, &target);
     let leads_there = |found: &ServedHostname| found.target.as_deref() == Some(&target.name);
     Ok(found.await?.filter(leads_there))
 }
@@ -143,7 +145,7 @@ pub(super) async fn remove_route<K: JobKind>(
 const MAX_WITHOUT_ID: usize = 20;
 
 /// A record for which the provider may serve a hostname.
-enum Entry {
+enum UnprovedRecord {
     Record(DnsRecordId),
     Domain(CustomDomainId),
 }
@@ -190,13 +192,13 @@ pub(super) async fn evict_hostname<K: JobKind>(
 }
 
 /// Returns the DNS records of a hostname without a proof that the provider may serve.
-async fn records(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<Entry>> {
+async fn records(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<UnprovedRecord>> {
     let (mut entries, mut without_id) = (Vec::new(), 0);
     let mut named = Batches::<DnsRecord>::of(DnsRecordQuery::Named(hostname.clone()));
     while let Some(batch) = named.next(SystemScope::new().records(uow)).await? {
         for record in batch.iter().filter(|record| !record.is_proved()) {
-            if may_be_held(record.cf_route_id.is_some(), &mut without_id) {
-                entries.push(Entry::Record(record.id.clone()));
+            if may_be_served(record.cf_route_id.is_some(), &mut without_id) {
+                entries.push(UnprovedRecord::Record(record.id.clone()));
             }
         }
     }
@@ -204,13 +206,13 @@ async fn records(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<En
 }
 
 /// Returns the custom domains of a hostname without a proof that the provider may serve.
-async fn domains(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<Entry>> {
+async fn domains(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<UnprovedRecord>> {
     let (mut entries, mut without_id) = (Vec::new(), 0);
     let mut named = Batches::<CustomDomain>::of(CustomDomainQuery::Named(hostname.clone()));
     while let Some(batch) = named.next(SystemScope::new().records(uow)).await? {
         for domain in batch.iter().filter(|domain| !domain.is_proved()) {
-            if may_be_held(domain.cf_hostname_id.is_some(), &mut without_id) {
-                entries.push(Entry::Domain(domain.id.clone()));
+            if may_be_served(domain.cf_hostname_id.is_some(), &mut without_id) {
+                entries.push(UnprovedRecord::Domain(domain.id.clone()));
             }
         }
     }
@@ -219,16 +221,16 @@ async fn domains(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<En
 
 /// Returns whether the provider may serve a record: it has an id, or is one of the newest [`MAX_WITHOUT_ID`] without
 /// one.
-fn may_be_held(has_id: bool, without_id: &mut usize) -> bool {
+fn may_be_served(has_id: bool, without_id: &mut usize) -> bool {
     *without_id += usize::from(!has_id);
     has_id || *without_id <= MAX_WITHOUT_ID
 }
 
 /// Returns the object of a record that still has no proof.
-async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &Entry) -> Result<Option<Served>> {
+async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &UnprovedRecord) -> Result<Option<Served>> {
     let system = SystemScope::new();
     match entry {
-        Entry::Record(id) => {
+        UnprovedRecord::Record(id) => {
             let found = system.records::<DnsRecord>(uow).find(id).await?;
             let Some(record) = found.filter(|record| !record.is_proved()) else {
                 return Ok(None);
@@ -239,7 +241,7 @@ async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &Entry) -> Result<Option
             let target = target_of_record(&platform, uow, &record).await?;
             Ok(target.map(Served::Record))
         }
-        Entry::Domain(id) => {
+        UnprovedRecord::Domain(id) => {
             let found = system.records::<CustomDomain>(uow).find(id).await?;
             let Some(domain) = found.filter(|domain| !domain.is_proved()) else {
                 return Ok(None);

@@ -35,7 +35,7 @@ pub(super) use feature::{
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use platform_deprovision::{Deprovision, Removal};
 pub use platform_provision::{MadeResource, MakeResource};
-pub(super) use platform_provision::{ProvisionPlatform, entry_of, resource_ref};
+pub(super) use platform_provision::{ProvisionPlatform, find_resource, resource_ref};
 pub(super) use platform_reconcile::{Reconcile, Reconciliation};
 pub(super) use remove_entity::{DeletedEntity, RemoveEntity};
 pub(super) use stack::{

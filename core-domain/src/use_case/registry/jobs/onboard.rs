@@ -48,7 +48,7 @@ const INFRASTRUCTURE: &str = "infrastructure";
 const STACK: &str = "stack";
 
 /// The interval at which the platform's jobs are polled.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The input of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,8 +92,8 @@ impl JobKind for Onboard {
     type Input = OnboardInput;
 
     fn steps() -> Steps<Self> {
-        let platform = Steps::new().then(CreatePlatform);
-        platform.then(AwaitInfrastructure).then(ActivateStack)
+        let platform = Steps::new().step(CreatePlatform);
+        platform.step(AwaitInfrastructure).step(ActivateStack)
     }
 
     fn plan(input: &OnboardInput) -> Vec<String> {
@@ -102,7 +102,11 @@ impl JobKind for Onboard {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         let system = SystemScope::new();
         let platform = system.platform(uow, &cx.input.target.platform_id).await?;
         // An operator may force the job to complete before the platform exists.
@@ -114,12 +118,12 @@ impl JobKind for Onboard {
         record_event(cx, system, uow, &cx.input.onboarding_id, event).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let (system, event) = (SystemScope::new(), OnboardingEvent::Fail);
         record_event(cx, system, uow, &cx.input.onboarding_id, event).await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let (system, event) = (SystemScope::new(), OnboardingEvent::Resume);
         record_event(cx, system, uow, &cx.input.onboarding_id, event).await
     }
@@ -139,7 +143,7 @@ struct CreatePlatform;
 
 #[async_trait]
 impl JobStep<Onboard> for CreatePlatform {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = CreatedPlatform;
 
     fn name(&self) -> &'static str {
@@ -199,10 +203,10 @@ impl JobStep<Onboard> for CreatePlatform {
     async fn undo(&self, cx: &StepContext<'_, Onboard>) -> Result<Undone, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let Some(platform) = find_platform(uow.as_mut(), cx.input).await? else {
-            return Ok(Undone::TakenBack);
+            return Ok(Undone::Removed);
         };
         let used = used_by_others(SystemScope::new(), &platform, uow.as_mut(), &cx.job.id).await?;
-        Ok(used.map_or(Undone::TakenBack, Undone::Left))
+        Ok(used.map_or(Undone::Removed, Undone::Kept))
     }
 
     /// Deletes the platform, which can be restored, and queues the removal of its infrastructure. The provisioning job
@@ -213,7 +217,7 @@ impl JobStep<Onboard> for CreatePlatform {
         uow: &mut dyn UnitOfWork,
         undone: &Undone,
     ) -> Result<()> {
-        if !undone.is_taken_back() {
+        if !undone.is_removed() {
             return Ok(());
         }
         let Some(platform) = find_platform(uow, cx.input).await? else {
@@ -223,7 +227,7 @@ impl JobStep<Onboard> for CreatePlatform {
             // Others have used the platform since `undo` checked. The retry keeps it.
             return Err(Error::Unavailable(used));
         }
-        if !platform::delete_undone(cx, &platform, uow).await? {
+        if !platform::delete_for_undo(cx, &platform, uow).await? {
             return Ok(());
         }
         let removal = Removal::of(&platform, Some(cx.input.target.environment));
@@ -244,7 +248,7 @@ async fn find_platform(
 /// The output of a step that waits for another job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Awaited {
+struct AwaitedJob {
     /// The id of the awaited job; `None` if no job was needed.
     job_id: Option<JobId>,
 }
@@ -254,15 +258,15 @@ async fn await_child(
     cx: &StepContext<'_, Onboard>,
     kind: &str,
     (what, code): (&str, &str),
-) -> Result<Observation<Awaited>, StepError> {
+) -> Result<Observation<AwaitedJob>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let system = SystemScope::new();
-    let child = provisioning::child_of(system, uow.as_mut(), &cx.job.id, kind).await?;
+    let child = provisioning::find_child(system, uow.as_mut(), &cx.job.id, kind).await?;
     let Some(child) = child else {
         return Ok(Observation::Absent);
     };
     match child.status {
-        JobStatus::Completed => Ok(Observation::Present(Awaited {
+        JobStatus::Completed => Ok(Observation::Present(AwaitedJob {
             job_id: Some(child.id.clone()),
         })),
         JobStatus::Failed => {
@@ -270,9 +274,9 @@ async fn await_child(
             Err(StepError::permanent(code, message))
         }
         _ => Err(StepError::Wait {
-            until: uow.now().await?.plus(LOOK_AGAIN),
+            until: uow.now().await?.plus(POLL_INTERVAL),
             reason: what.to_owned(),
-            found: None,
+            output: None,
         }),
     }
 }
@@ -283,8 +287,8 @@ struct AwaitInfrastructure;
 
 #[async_trait]
 impl JobStep<Onboard> for AwaitInfrastructure {
-    const RECORDS: bool = false;
-    type Output = Awaited;
+    const HAS_RECORD: bool = false;
+    type Output = AwaitedJob;
 
     fn name(&self) -> &'static str {
         INFRASTRUCTURE
@@ -293,12 +297,12 @@ impl JobStep<Onboard> for AwaitInfrastructure {
     async fn observe(
         &self,
         cx: &StepContext<'_, Onboard>,
-    ) -> Result<Observation<Awaited>, StepError> {
+    ) -> Result<Observation<AwaitedJob>, StepError> {
         let awaited = ("the platform's infrastructure", "PLATFORM_JOB_FAILED");
         await_child(cx, ProvisionPlatform::NAME, awaited).await
     }
 
-    async fn apply(&self, _cx: &StepContext<'_, Onboard>) -> Result<Awaited, StepError> {
+    async fn apply(&self, _cx: &StepContext<'_, Onboard>) -> Result<AwaitedJob, StepError> {
         Err(StepError::permanent(
             "PLATFORM_JOB_MISSING",
             "the job of the platform no longer exists",
@@ -312,7 +316,7 @@ struct ActivateStack;
 
 #[async_trait]
 impl JobStep<Onboard> for ActivateStack {
-    type Output = Awaited;
+    type Output = AwaitedJob;
 
     fn name(&self) -> &'static str {
         STACK
@@ -321,19 +325,19 @@ impl JobStep<Onboard> for ActivateStack {
     async fn observe(
         &self,
         cx: &StepContext<'_, Onboard>,
-    ) -> Result<Observation<Awaited>, StepError> {
+    ) -> Result<Observation<AwaitedJob>, StepError> {
         let awaited = ("the platform's stack", "STACK_JOB_FAILED");
         await_child(cx, StackActivate::NAME, awaited).await
     }
 
     /// Does nothing for a template without a version.
-    async fn apply(&self, cx: &StepContext<'_, Onboard>) -> Result<Awaited, StepError> {
-        let none = Awaited { job_id: None };
+    async fn apply(&self, cx: &StepContext<'_, Onboard>) -> Result<AwaitedJob, StepError> {
+        let none = AwaitedJob { job_id: None };
         let mut uow = cx.store.begin(Mode::Read).await?;
         if newest_version(uow.as_mut(), cx.input).await?.is_none() {
             return Ok(none);
         }
-        let until = uow.now().await?.plus(LOOK_AGAIN);
+        let until = uow.now().await?.plus(POLL_INTERVAL);
         Err(StepError::wait_with(until, "the platform's stack", &none)?)
     }
 
@@ -341,7 +345,7 @@ impl JobStep<Onboard> for ActivateStack {
         &self,
         cx: &JobContext<'_, Onboard>,
         uow: &mut dyn UnitOfWork,
-        _found: &Awaited,
+        _found: &AwaitedJob,
     ) -> Result<()> {
         let wanted = newest_version(uow, cx.input).await?;
         let platform = find_platform(uow, cx.input).await?;
@@ -386,7 +390,7 @@ pub(super) async fn used_by_others(
     onboarding: &JobId,
 ) -> Result<Option<String>> {
     let own = provisioning::with_descendants(system, uow, onboarding).await?;
-    let others = Others {
+    let others = OtherRecords {
         system,
         platform,
         own: &own,
@@ -415,13 +419,13 @@ pub(super) async fn used_by_others(
 }
 
 /// Finds records of a platform that a set of jobs did not create.
-struct Others<'a> {
+struct OtherRecords<'a> {
     system: SystemScope,
     platform: &'a PlatformAccess,
     own: &'a BTreeSet<JobId>,
 }
 
-impl Others<'_> {
+impl OtherRecords<'_> {
     /// Returns whether a job is one of the set.
     fn is_own(&self, job: Option<&JobId>) -> bool {
         job.is_some_and(|job| self.own.contains(job))

@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::auth_upgrade::auth_ref;
 use super::hostname::stop_serving;
-use super::platform_provision::Known;
-use super::removal::{Attempt, PORTION, RemovedObjects, TIMEOUT, delete_removed, portion_of};
+use super::platform_provision::ObjectRecords;
+use super::removal::{
+    Attempt, MAX_OBJECTS_PER_ATTEMPT, RemovedObjects, TIMEOUT, delete_removed, portion_of,
+};
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{
     CustomDomainId, Environment, PlatformId, PlatformOwned, Result, Slug, Stored, Timestamp,
@@ -28,9 +30,9 @@ use crate::use_case::provisioning;
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
-use crate::use_case::registry::custom_domain::{forget_hostname, may_be_served};
+use crate::use_case::registry::custom_domain::{clear_hostname_id, may_be_served};
 use crate::use_case::registry::feature;
-use crate::use_case::registry::platform::{Covered, finish_deprovision};
+use crate::use_case::registry::platform::{DeprovisionScope, finish_deprovision};
 
 /// The job kind `platform.deprovision`.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +47,8 @@ impl JobKind for Deprovision {
 
     fn steps() -> Steps<Self> {
         let newest_first = DEFAULT_RESOURCES.into_iter().rev();
-        let hostnames = Steps::new().then(CancelJobs).then(RemoveHostnames);
-        hostnames.then_all(newest_first.map(|(resource_type, _)| RemoveResources(resource_type)))
+        let hostnames = Steps::new().step(CancelJobs).step(RemoveHostnames);
+        hostnames.steps(newest_first.map(|(resource_type, _)| RemoveResources(resource_type)))
     }
 
     fn plan(input: &Removal) -> Vec<String> {
@@ -55,11 +57,15 @@ impl JobKind for Deprovision {
         wanted.map(str::to_owned).collect()
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
-        let covered = Covered {
+        let covered = DeprovisionScope {
             environment: cx.input.environment,
             everything: cx.input.environment.is_none() && !cx.job.forced,
         };
@@ -152,7 +158,7 @@ pub(super) struct CancelJobs;
 
 #[async_trait]
 impl<K: JobKind<Input = Removal>> JobStep<K> for CancelJobs {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {
@@ -212,14 +218,14 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
         let is_entered = |domain: &Stored<CustomDomain>| domain.cf_hostname_id.is_some();
         let (entered, asked_for): (Vec<_>, Vec<_>) = served.into_iter().partition(is_entered);
         let mut removed = Vec::new();
-        for domain in entered.iter().take(PORTION) {
+        for domain in entered.iter().take(MAX_OBJECTS_PER_ATTEMPT) {
             match remove(cx, domain).await {
                 Err(error) if removed.is_empty() => return Err(error),
                 Err(_) => return Err(StepError::unfinished(&removed)?),
                 Ok(()) => removed.push(domain.id.clone()),
             }
         }
-        if entered.len() > PORTION {
+        if entered.len() > MAX_OBJECTS_PER_ATTEMPT {
             return Err(StepError::unfinished(&removed)?);
         }
         // These have no id at the provider, so nothing records that they are done. They are handled in the last
@@ -240,7 +246,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
             return Ok(());
         };
         for domain in output {
-            forget_hostname(cx, &platform, uow, domain, |_| true).await?;
+            clear_hostname_id(cx, &platform, uow, domain, |_| true).await?;
         }
         Ok(())
     }
@@ -421,8 +427,9 @@ impl RemoveResources {
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
             return Ok(());
         };
-        let (environment, limit) = (cx.input.environment, PORTION + 1);
-        let features = feature::provided(&platform, uow.as_mut(), environment, limit).await?;
+        let (environment, limit) = (cx.input.environment, MAX_OBJECTS_PER_ATTEMPT + 1);
+        let features =
+            feature::list_with_worker(&platform, uow.as_mut(), environment, limit).await?;
         drop(uow);
         for feature in features {
             let object = self.named(feature.worker_name(&platform.platform().slug));
@@ -449,7 +456,7 @@ impl RemoveResources {
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
             return Ok(false);
         };
-        let known = Known::of(&platform, uow.as_mut(), object).await?;
+        let known = ObjectRecords::of(&platform, uow.as_mut(), object).await?;
         let since = cx.job.started_at.unwrap_or(cx.job.created_at);
         Ok(known.is_entered || known.deleted_at.is_some_and(|at| at > since))
     }
@@ -464,7 +471,9 @@ impl RemoveResources {
         let platform = &cx.input.platform_id;
         let (mut left, mut cursor) = (Vec::new(), None);
         loop {
-            let page = cx.infrastructure.owned(platform.as_str(), self.0, cursor);
+            let page = cx
+                .infrastructure
+                .list_owned(platform.as_str(), self.0, cursor);
             let page = page.await?;
             for object in page.objects {
                 let object = self.named(object.name);
@@ -476,7 +485,7 @@ impl RemoveResources {
                 if found.is_some_and(|found| found.belongs_to(&object.name, platform)) {
                     left.push(object);
                 }
-                if left.len() > PORTION {
+                if left.len() > MAX_OBJECTS_PER_ATTEMPT {
                     return Ok(left);
                 }
             }
@@ -508,7 +517,7 @@ impl RemoveResources {
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
             return Ok(false);
         };
-        let known = Known::of(&platform, uow.as_mut(), object).await?;
+        let known = ObjectRecords::of(&platform, uow.as_mut(), object).await?;
         let environment = derived.or(known.environment);
         Ok(
             !known.is_entered

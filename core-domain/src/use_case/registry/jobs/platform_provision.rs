@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::removal::{delete_entry, take_back};
+use super::removal::{delete_entry, undo_creation};
 use super::target::{HasTarget, Target};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
@@ -14,7 +14,7 @@ use crate::kernel::{
     PlatformId, ResourceId, Result, Slug, Stored, Timestamp,
 };
 use crate::port;
-use crate::port::{Mode, Provisioned, ResourceRef, UnitOfWork};
+use crate::port::{Mode, ProviderObject, ResourceRef, UnitOfWork};
 use crate::provisioning::Job;
 use crate::registry::{
     CreateResource, DEFAULT_RESOURCES, PlatformStatus, ProviderName, Resource, ResourceQuery,
@@ -23,7 +23,7 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
-use crate::use_case::registry::resource::Maker;
+use crate::use_case::registry::resource::Creator;
 use crate::use_case::registry::{dns_record, entity, resource};
 
 /// The job kind `platform`.
@@ -31,13 +31,12 @@ use crate::use_case::registry::{dns_record, entity, resource};
 pub(in crate::use_case::registry) struct ProvisionPlatform;
 
 impl JobKind for ProvisionPlatform {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "platform";
     type Input = Target;
 
     fn steps() -> Steps<Self> {
-        Steps::new()
-            .then_all(DEFAULT_RESOURCES.map(|(resource_type, _)| MakeResource(resource_type)))
+        Steps::new().steps(DEFAULT_RESOURCES.map(|(resource_type, _)| MakeResource(resource_type)))
     }
 }
 
@@ -68,11 +67,11 @@ pub struct MadeResource {
 
 impl MadeResource {
     /// Returns the creator of the object when this job records it.
-    pub(in crate::use_case::registry) fn maker<'a>(&self, job: &'a JobId) -> Maker<'a> {
+    pub(in crate::use_case::registry) fn maker<'a>(&self, job: &'a JobId) -> Creator<'a> {
         if self.adopted {
-            Maker::Before
+            Creator::Existing
         } else {
-            Maker::Job(job)
+            Creator::Job(job)
         }
     }
 }
@@ -121,7 +120,7 @@ impl<K> JobStep<K> for MakeResource
 where
     K: JobKind<Input: HasTarget>,
 {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = MadeResource;
 
     fn name(&self) -> &'static str {
@@ -136,7 +135,7 @@ where
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         let entity = target.entity_id.as_ref();
-        ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
+        ensure_not_deleted(uow.as_mut(), platform.as_deref(), entity).await?;
         drop(uow);
         observe_made(cx, &target.platform_id, &resource_ref(target, self.0)).await
     }
@@ -146,7 +145,7 @@ where
         let at = (&target.platform_id, &target.slug, target.environment);
         let request = default_request(at, self.0, cx.effect_key.to_owned());
         let created = cx.infrastructure.create(&request).await?;
-        Ok(made(&request.resource, created))
+        Ok(made_resource(&request.resource, created))
     }
 
     async fn record(
@@ -176,15 +175,15 @@ where
         let mut uow = cx.store.begin(Mode::Read).await?;
         if let Some(platform) = cx.platform(uow.as_mut()).await? {
             let uow = uow.as_mut();
-            let entry = entry_of(&platform, uow, &resource).await?;
+            let entry = find_resource(&platform, uow, &resource).await?;
             if let Some(entry) = entry
-                && let Some(why) = used_otherwise(&platform, uow, &entry, cx.job).await?
+                && let Some(why) = reason_to_keep(&platform, uow, &entry, cx.job).await?
             {
                 return Ok(Undone::left(why));
             }
         }
         drop(uow);
-        take_back(cx, &target.platform_id, &resource).await
+        undo_creation(cx, &target.platform_id, &resource).await
     }
 
     async fn record_undo(
@@ -194,12 +193,12 @@ where
         undone: &Undone,
     ) -> Result<()> {
         let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
             return Ok(());
         };
         let target = cx.input.target();
         let resource = resource_ref(target, self.0);
-        let entry = entry_of(&platform, uow, &resource).await?;
+        let entry = find_resource(&platform, uow, &resource).await?;
         match entry.filter(|entry| is_made_by(entry, cx.job)) {
             Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
             None => Ok(()),
@@ -208,7 +207,7 @@ where
 }
 
 /// Returns the resource of an object; `None` if there is none or it is deleted.
-pub(in crate::use_case::registry) async fn entry_of(
+pub(in crate::use_case::registry) async fn find_resource(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceRef,
@@ -229,7 +228,7 @@ pub(super) fn is_made_by(entry: &Resource, job: &Job) -> bool {
 }
 
 /// Returns the reason why an undo keeps the object of a resource; `None` if the undo can remove it.
-pub(super) async fn used_otherwise(
+pub(super) async fn reason_to_keep(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     entry: &Resource,
@@ -258,7 +257,7 @@ pub(super) async fn upsert_resource<K: JobKind>(
     uow: &mut dyn UnitOfWork,
     entry: CatalogueEntry<'_>,
     made: &MadeResource,
-    maker: Maker<'_>,
+    maker: Creator<'_>,
 ) -> Result<Stored<Resource>> {
     let name =
         |text: &str| ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()));
@@ -282,7 +281,7 @@ pub(super) async fn upsert_resource<K: JobKind>(
 
 /// Returns the platform. Returns [`StepError::Precondition`] if the platform or the entity no longer exists, so that
 /// jobs after a deletion fail fast.
-pub(super) async fn ensure_wanted<'p>(
+pub(super) async fn ensure_not_deleted<'p>(
     uow: &mut dyn UnitOfWork,
     platform: Option<&'p PlatformAccess>,
     entity: Option<&EntityId>,
@@ -309,7 +308,7 @@ pub(super) async fn observe_owned(
     Ok(match infrastructure.observe(resource).await? {
         None => Observation::Absent,
         Some(found) if found.belongs_to(&resource.name, platform) => {
-            Observation::Present(made(resource, found))
+            Observation::Present(made_resource(resource, found))
         }
         Some(_) => Observation::Conflict(format!(
             "the name {} belongs to another object",
@@ -327,7 +326,7 @@ pub(super) async fn observe_made<K: JobKind>(
     let found = observe_owned(cx.infrastructure, platform, resource).await?;
     Ok(match found {
         Observation::Present(made) => Observation::Present(MadeResource {
-            adopted: cx.was_there_before(),
+            adopted: cx.existed_before(),
             ..made
         }),
         found => found,
@@ -335,7 +334,7 @@ pub(super) async fn observe_made<K: JobKind>(
 }
 
 /// Returns the step output for an existing object.
-pub(super) fn made(resource: &ResourceRef, found: Provisioned) -> MadeResource {
+pub(super) fn made_resource(resource: &ResourceRef, found: ProviderObject) -> MadeResource {
     MadeResource {
         resource_type: resource.resource_type,
         cf_name: resource.name.clone(),
@@ -384,7 +383,7 @@ async fn owner_of(
 
 /// The state of an object in the registry of a platform.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ObjectRecords {
     /// Whether a resource that is not deleted exists for the object.
     pub(super) is_entered: bool,
     /// The environment of its newest resource, including deleted ones.
@@ -393,7 +392,7 @@ pub(super) struct Known {
     pub(super) deleted_at: Option<Timestamp>,
 }
 
-impl Known {
+impl ObjectRecords {
     /// Reads the state of an object from all resources that ever had its name.
     pub(super) async fn of(
         platform: &PlatformAccess,

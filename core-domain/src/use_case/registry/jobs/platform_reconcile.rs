@@ -13,14 +13,15 @@ use serde_json::json;
 
 use super::auth_upgrade::{auth_ref, auth_request};
 use super::platform_provision::{
-    CatalogueEntry, Known, MadeResource, default_request, ensure_wanted, upsert_resource,
+    CatalogueEntry, MadeResource, ObjectRecords, default_request, ensure_not_deleted,
+    upsert_resource,
 };
 use super::reconcile_dns::CompareRecords;
 use super::reconcile_domains::CompareDomains;
 use crate::access::{AuditEvent, Batches, PlatformWriter, audited};
 use crate::kernel::{Environment, PlatformId, PlatformOwned, ResourceId, Result, Slug, Stored};
 use crate::port;
-use crate::port::{Mode, ProviderError, Provisioned, ResourceRef, UnitOfWork};
+use crate::port::{Mode, ProviderError, ProviderObject, ResourceRef, UnitOfWork};
 use crate::provisioning::LaneKey;
 use crate::registry::{
     AUTH, DEFAULT_RESOURCES, Resource, ResourceQuery, ResourceStatus, ResourceType, SslStatus,
@@ -29,7 +30,7 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
-use crate::use_case::registry::resource::Maker;
+use crate::use_case::registry::resource::Creator;
 use crate::use_case::registry::{entity, resource};
 
 /// The job kind `platform.reconcile`.
@@ -46,15 +47,15 @@ impl ComparesResources for Reconcile {
 }
 
 impl JobKind for Reconcile {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "platform.reconcile";
     const VERSION: i64 = 2;
     type Input = Reconciliation;
 
     fn steps() -> Steps<Self> {
         let in_order = DEFAULT_RESOURCES.map(|(of_type, _)| CompareResources(of_type));
-        let resources = Steps::new().then_all(in_order);
-        resources.then(CompareRecords).then(CompareDomains)
+        let resources = Steps::new().steps(in_order);
+        resources.step(CompareRecords).step(CompareDomains)
     }
 }
 
@@ -110,11 +111,11 @@ pub(super) struct Report {
     /// The numbers of differences, including those that are not listed.
     pub(super) counts: Counts,
     /// Records whose objects do not exist.
-    pub(super) missing: Names,
+    pub(super) missing: TruncatedNames,
     /// Objects without a record.
-    pub(super) orphans: Names,
+    pub(super) orphans: TruncatedNames,
     /// Records that differ from their objects.
-    pub(super) changed: Names,
+    pub(super) changed: TruncatedNames,
     /// The repairs that were made.
     pub(super) repaired: Vec<Repair>,
 }
@@ -132,9 +133,9 @@ pub(super) struct Counts {
 /// A list of names, truncated to [`MAX_NAMES`] names and [`MAX_LENGTH`] bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Names(Vec<String>);
+pub(super) struct TruncatedNames(Vec<String>);
 
-impl Names {
+impl TruncatedNames {
     /// Adds a name, unless the list is full.
     fn push(&mut self, name: &str) {
         let length: usize = self.0.iter().map(String::len).sum();
@@ -178,7 +179,7 @@ impl Report {
 /// The type of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Mended {
+pub(super) enum RepairAction {
     /// The object was created again.
     Created,
     /// The record was updated from its object.
@@ -198,7 +199,7 @@ pub(super) struct Repair {
     /// The name of the object, or the hostname.
     pub(super) name: String,
     /// The type of the repair.
-    pub(super) action: Mended,
+    pub(super) action: RepairAction,
     /// The id of the record; `None` if there is none.
     pub(super) id: Option<String>,
     /// The environment of the object.
@@ -215,7 +216,7 @@ pub(super) struct Repair {
 
 impl Repair {
     /// Creates a repair without details.
-    pub(super) fn new(name: &str, action: Mended) -> Self {
+    pub(super) fn new(name: &str, action: RepairAction) -> Self {
         Self {
             name: name.to_owned(),
             action,
@@ -238,8 +239,8 @@ pub(super) struct CompareResources(pub(super) ResourceType);
 struct Differences {
     report: Report,
     missing: Vec<Stored<Resource>>,
-    changed: Vec<(Stored<Resource>, Provisioned)>,
-    orphans: Vec<(String, Provisioned)>,
+    changed: Vec<(Stored<Resource>, ProviderObject)>,
+    orphans: Vec<(String, ProviderObject)>,
 }
 
 #[async_trait]
@@ -253,7 +254,7 @@ impl<K: ComparesResources> JobStep<K> for CompareResources {
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Report>, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
-        ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+        ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
         Ok(Observation::Absent)
     }
 
@@ -315,7 +316,7 @@ pub(super) async fn record_report<K: JobKind>(
         entity_id: platform.id().to_string(),
         details: Some(json!({ "jobId": cx.job.id, "repaired": report.repaired })),
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 impl CompareResources {
@@ -349,7 +350,7 @@ impl CompareResources {
             }
         }
         for (name, object) in objects {
-            let own = self.own(cx, &name).map(|own| own.environment);
+            let own = self.default_object(cx, &name).map(|own| own.environment);
             if own.map_or_else(|| cx.input.may_cover(&name), |place| cx.input.covers(place)) {
                 found.report.add_orphan(&name);
                 found.orphans.push((name, object));
@@ -362,11 +363,11 @@ impl CompareResources {
     async fn objects<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
-    ) -> Result<BTreeMap<String, Provisioned>, StepError> {
+    ) -> Result<BTreeMap<String, ProviderObject>, StepError> {
         let owner = cx.input.platform_id.as_str();
         let (mut objects, mut cursor) = (BTreeMap::new(), None);
         loop {
-            let page = cx.infrastructure.owned(owner, self.0, cursor).await?;
+            let page = cx.infrastructure.list_owned(owner, self.0, cursor).await?;
             let named = page.objects.into_iter();
             objects.extend(named.map(|object| (object.name, object.provisioned)));
             cursor = page.next;
@@ -403,7 +404,7 @@ impl CompareResources {
         &self,
         cx: &StepContext<'_, K>,
         entry: &Resource,
-    ) -> Result<Option<Provisioned>, StepError> {
+    ) -> Result<Option<ProviderObject>, StepError> {
         if entry.status != ResourceStatus::Active {
             return Ok(None);
         }
@@ -412,7 +413,7 @@ impl CompareResources {
             .observe(&self.named(entry.cf_name.as_str()))
             .await?;
         let is_own =
-            |found: &Provisioned| found.belongs_to(entry.cf_name.as_str(), &entry.platform_id);
+            |found: &ProviderObject| found.belongs_to(entry.cf_name.as_str(), &entry.platform_id);
         Ok(object.filter(is_own))
     }
 
@@ -436,8 +437,8 @@ impl CompareResources {
             if report.is_full() {
                 return Ok(());
             }
-            let updated = Repair::new(entry.cf_name.as_str(), Mended::Updated);
-            report.add_repair(as_entered(updated, entry).with(object.clone()));
+            let updated = Repair::new(entry.cf_name.as_str(), RepairAction::Updated);
+            report.add_repair(with_record(updated, entry).with_object(object.clone()));
         }
         for entry in &found.missing {
             if report.is_full() {
@@ -449,7 +450,7 @@ impl CompareResources {
             if report.is_full() {
                 return Ok(());
             }
-            if let Some(repair) = self.place_orphan(cx, name, object).await? {
+            if let Some(repair) = self.repair_orphan(cx, name, object).await? {
                 report.add_repair(repair);
             }
         }
@@ -462,33 +463,36 @@ impl CompareResources {
         cx: &StepContext<'_, K>,
         entry: &Resource,
     ) -> Result<Repair, StepError> {
-        let lost = as_entered(Repair::new(entry.cf_name.as_str(), Mended::Failed), entry);
-        let Some(own) = self.own(cx, entry.cf_name.as_str()) else {
+        let lost = with_record(
+            Repair::new(entry.cf_name.as_str(), RepairAction::Failed),
+            entry,
+        );
+        let Some(own) = self.default_object(cx, entry.cf_name.as_str()) else {
             return Ok(lost);
         };
         cx.guard().await?;
         match cx.infrastructure.create(&own.request).await {
             Err(ProviderError::NameTaken(_)) => Ok(lost),
             created => {
-                let created_again = Repair::new(entry.cf_name.as_str(), Mended::Created);
-                Ok(as_entered(created_again, entry).with(created?))
+                let created_again = Repair::new(entry.cf_name.as_str(), RepairAction::Created);
+                Ok(with_record(created_again, entry).with_object(created?))
             }
         }
     }
 
     /// Handles an object without a resource. If its resource was deleted, removes the object. Otherwise creates a
     /// resource if it is a default resource. Other objects are kept.
-    async fn place_orphan<K: ComparesResources>(
+    async fn repair_orphan<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
         name: &str,
-        object: &Provisioned,
+        object: &ProviderObject,
     ) -> Result<Option<Repair>, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
-        let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+        let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
         // The resource may have been created since the comparison.
-        let known = Known::of(platform, uow.as_mut(), &self.named(name)).await?;
+        let known = ObjectRecords::of(platform, uow.as_mut(), &self.named(name)).await?;
         drop(uow);
         if known.is_entered {
             return Ok(None);
@@ -504,19 +508,23 @@ impl CompareResources {
             cx.guard().await?;
             let owner = cx.input.platform_id.as_str();
             cx.infrastructure.remove(&self.named(name), owner).await?;
-            return Ok(Some(Repair::new(name, Mended::Removed)));
+            return Ok(Some(Repair::new(name, RepairAction::Removed)));
         }
-        let own = self.own(cx, name);
+        let own = self.default_object(cx, name);
         let own = own.filter(|own| cx.input.covers(own.environment));
         Ok(own.map(|own| Repair {
             environment: Some(own.environment),
             service_name: Some(own.service_name.to_owned()),
-            ..Repair::new(name, Mended::Entered).with(object.clone())
+            ..Repair::new(name, RepairAction::Entered).with_object(object.clone())
         }))
     }
 
     /// Returns how provisioning creates the object with this name; `None` if it is no default resource.
-    fn own<K: ComparesResources>(self, cx: &StepContext<'_, K>, name: &str) -> Option<Own> {
+    fn default_object<K: ComparesResources>(
+        self,
+        cx: &StepContext<'_, K>,
+        name: &str,
+    ) -> Option<DefaultObject> {
         // Each object has its own request, so it needs its own key.
         let effect_key = || format!("{}-{name}", cx.effect_key);
         let (platform, slug) = (&cx.input.platform_id, &cx.input.slug);
@@ -528,7 +536,7 @@ impl CompareResources {
             } else {
                 default_request(at, self.0, effect_key())
             };
-            (request.resource.name == name).then(|| Own {
+            (request.resource.name == name).then(|| DefaultObject {
                 request,
                 environment: *environment,
                 service_name: if is_auth { AUTH } else { purpose_of(self.0) },
@@ -545,14 +553,17 @@ impl CompareResources {
         repair: &Repair,
     ) -> Result<()> {
         match (repair.action, &repair.cf_id) {
-            (Mended::Failed, _) => {
+            (RepairAction::Failed, _) => {
                 let id = repair.id.as_deref().and_then(ResourceId::parse);
                 match id {
                     Some(id) => resource::record_loss(cx, platform, uow, &id).await,
                     None => Ok(()),
                 }
             }
-            (Mended::Created | Mended::Updated | Mended::Entered, Some(cf_id)) => {
+            (
+                RepairAction::Created | RepairAction::Updated | RepairAction::Entered,
+                Some(cf_id),
+            ) => {
                 let owner = entity::default_tenant(cx, platform, uow).await?;
                 let entry = CatalogueEntry {
                     entity_id: owner.id.clone(),
@@ -568,8 +579,8 @@ impl CompareResources {
                     adopted: false,
                 };
                 let maker = match repair.action {
-                    Mended::Created => Maker::Job(&cx.job.id),
-                    _ => Maker::Unchanged,
+                    RepairAction::Created => Creator::Job(&cx.job.id),
+                    _ => Creator::Unchanged,
                 };
                 upsert_resource(cx, platform, uow, entry, &made, maker).await?;
                 Ok(())
@@ -580,7 +591,7 @@ impl CompareResources {
 }
 
 /// A default resource with the request that creates it.
-struct Own {
+struct DefaultObject {
     request: port::CreateResource,
     environment: Environment,
     service_name: &'static str,
@@ -602,7 +613,7 @@ impl Reconciliation {
 
 impl Repair {
     /// Adds the data of the provider's object.
-    fn with(self, object: Provisioned) -> Self {
+    fn with_object(self, object: ProviderObject) -> Self {
         Self {
             cf_id: Some(object.id),
             cf_url: object.url,
@@ -612,7 +623,7 @@ impl Repair {
 }
 
 /// Adds the data of the record.
-fn as_entered(repair: Repair, entry: &Resource) -> Repair {
+fn with_record(repair: Repair, entry: &Resource) -> Repair {
     Repair {
         id: Some(entry.id.to_string()),
         environment: Some(entry.environment),
@@ -622,7 +633,7 @@ fn as_entered(repair: Repair, entry: &Resource) -> Repair {
 }
 
 /// Returns whether a record differs from its object. Provider lists may omit URLs, so a missing URL is no difference.
-fn differs(entry: &Resource, object: &Provisioned) -> bool {
+fn differs(entry: &Resource, object: &ProviderObject) -> bool {
     let is_known = entry.cf_id.as_ref().map(|id| id.as_str()) == Some(&object.id);
     let moved = object.url.is_some() && object.url != entry.cf_url;
     entry.status != ResourceStatus::Active || !is_known || moved

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 
 use super::dns_record::{RoutedRecord, target_of_record};
 use super::hostname::{remove_route, route};
-use super::platform_provision::ensure_wanted;
+use super::platform_provision::ensure_not_deleted;
 use super::platform_reconcile::Reconciliation;
 use super::platform_reconcile::record_report;
-use super::platform_reconcile::{Mended, Repair, Report};
+use super::platform_reconcile::{Repair, RepairAction, Report};
 use crate::access::Batches;
 use crate::kernel::{DnsRecordId, Result};
 use crate::port::{Mode, Route, UnitOfWork};
@@ -30,7 +30,7 @@ enum Difference {
     /// The hostname points to the resource, but by another route than the recorded one.
     Changed(Route),
     /// The record is deleted or has failed. `routed` tells whether its hostname still points to the resource.
-    Over { routed: bool },
+    Ended { routed: bool },
 }
 
 #[async_trait]
@@ -55,8 +55,8 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareRecords {
             let hostname = routed.record.hostname.as_str();
             match &difference {
                 Difference::Missing => report.add_missing(hostname),
-                Difference::Over { routed: true } => report.add_orphan(hostname),
-                Difference::Changed(_) | Difference::Over { routed: false } => {
+                Difference::Ended { routed: true } => report.add_orphan(hostname),
+                Difference::Changed(_) | Difference::Ended { routed: false } => {
                     report.add_changed(hostname);
                 }
             }
@@ -114,7 +114,7 @@ async fn records<K: JobKind<Input = Reconciliation>>(
 ) -> Result<Vec<RoutedRecord>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = cx.platform(uow.as_mut()).await?;
-    let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+    let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
     let mut found = Vec::new();
     let mut all = Batches::<DnsRecord>::of(DnsRecordQuery::All { deleted: true });
     while let Some(batch) = all.next(platform.records(uow.as_mut())).await? {
@@ -138,11 +138,14 @@ async fn compare<K: JobKind<Input = Reconciliation>>(
     routed: &RoutedRecord,
 ) -> Result<Option<Difference>, StepError> {
     let record = &routed.record;
-    let found = cx.infrastructure.route(record.hostname.as_str()).await?;
+    let found = cx
+        .infrastructure
+        .get_route(record.hostname.as_str())
+        .await?;
     let found = found.filter(|route| route.target == routed.target.name);
     if record.status != DnsRecordStatus::Active {
         let is_routed = found.is_some() && !is_routed_by_another(cx, routed).await?;
-        return Ok(Some(Difference::Over { routed: is_routed }));
+        return Ok(Some(Difference::Ended { routed: is_routed }));
     }
     Ok(match found {
         None => Some(Difference::Missing),
@@ -185,14 +188,14 @@ async fn repair<K: JobKind<Input = Reconciliation>>(
     Ok(match difference {
         Difference::Missing => {
             let key = format!("{}-{}", cx.effect_key, record.id);
-            mended(Mended::Created, Some(route(cx, routed, key).await?))
+            mended(RepairAction::Created, Some(route(cx, routed, key).await?))
         }
-        Difference::Changed(route) => mended(Mended::Updated, Some(route)),
-        Difference::Over { routed: true } => {
+        Difference::Changed(route) => mended(RepairAction::Updated, Some(route)),
+        Difference::Ended { routed: true } => {
             cx.guard().await?;
             remove_route(cx, routed).await?;
-            mended(Mended::Removed, None)
+            mended(RepairAction::Removed, None)
         }
-        Difference::Over { routed: false } => mended(Mended::Updated, None),
+        Difference::Ended { routed: false } => mended(RepairAction::Updated, None),
     })
 }

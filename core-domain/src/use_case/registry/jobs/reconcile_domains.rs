@@ -5,10 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::hostname::{at_provider, serve, stop_serving};
-use super::platform_provision::ensure_wanted;
+use super::platform_provision::ensure_not_deleted;
 use super::platform_reconcile::Reconciliation;
 use super::platform_reconcile::record_report;
-use super::platform_reconcile::{Mended, Repair, Report};
+use super::platform_reconcile::{Repair, RepairAction, Report};
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
 use crate::port::{Mode, ServedHostname, UnitOfWork};
@@ -16,7 +16,7 @@ use crate::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRe
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
-use crate::use_case::registry::custom_domain::{forget_hostname, record_hostname};
+use crate::use_case::registry::custom_domain::{clear_hostname_id, record_hostname};
 
 /// Compares the custom domains that the provider serves or should serve.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ enum Difference {
     /// The domain is served, but its recorded id or certificate status differs.
     Changed(ServedHostname),
     /// The domain is deleted or has failed. `served` tells whether the provider still serves it.
-    Over { served: bool },
+    Ended { served: bool },
 }
 
 #[async_trait]
@@ -53,8 +53,8 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
             };
             match &difference {
                 Difference::Missing => report.add_missing(domain.hostname.as_str()),
-                Difference::Over { served: true } => report.add_orphan(domain.hostname.as_str()),
-                Difference::Changed(_) | Difference::Over { served: false } => {
+                Difference::Ended { served: true } => report.add_orphan(domain.hostname.as_str()),
+                Difference::Changed(_) | Difference::Ended { served: false } => {
                     report.add_changed(domain.hostname.as_str());
                 }
             }
@@ -92,7 +92,7 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
                     record_hostname(cx, &platform, uow, &domain, at_provider).await?;
                 }
                 _ => {
-                    forget_hostname(cx, &platform, uow, &domain, is_over).await?;
+                    clear_hostname_id(cx, &platform, uow, &domain, has_ended).await?;
                 }
             }
         }
@@ -114,7 +114,7 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
 }
 
 /// Returns whether the domain is deleted or has failed.
-fn is_over(domain: &CustomDomain) -> bool {
+fn has_ended(domain: &CustomDomain) -> bool {
     matches!(
         domain.status,
         CustomDomainStatus::Deleted | CustomDomainStatus::Failed
@@ -127,7 +127,7 @@ async fn domains<K: JobKind<Input = Reconciliation>>(
 ) -> Result<Vec<Stored<CustomDomain>>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = cx.platform(uow.as_mut()).await?;
-    let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+    let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
     let mut found = Vec::new();
     let mut all = Batches::<CustomDomain>::of(CustomDomainQuery::All { deleted: true });
     while let Some(batch) = all.next(platform.records(uow.as_mut())).await? {
@@ -163,9 +163,9 @@ async fn compare<K: JobKind<Input = Reconciliation>>(
     domain: &CustomDomain,
 ) -> Result<Option<Difference>, StepError> {
     let found = at_provider(cx, domain).await?;
-    if is_over(domain) {
+    if has_ended(domain) {
         let served = found.is_some() && !is_entered_again(cx, domain).await?;
-        return Ok(Some(Difference::Over { served }));
+        return Ok(Some(Difference::Ended { served }));
     }
     Ok(match found {
         // Only an active domain must be served: it was proved and has not failed since.
@@ -211,14 +211,14 @@ async fn repair<K: JobKind<Input = Reconciliation>>(
     Ok(match difference {
         Difference::Missing => {
             let key = format!("{}-{}", cx.effect_key, domain.id);
-            as_served(Mended::Created, serve(cx, domain, key).await?)
+            as_served(RepairAction::Created, serve(cx, domain, key).await?)
         }
-        Difference::Changed(found) => as_served(Mended::Updated, found),
-        Difference::Over { served: true } => {
+        Difference::Changed(found) => as_served(RepairAction::Updated, found),
+        Difference::Ended { served: true } => {
             cx.guard().await?;
             stop_serving(cx, domain).await?;
-            mended(Mended::Removed)
+            mended(RepairAction::Removed)
         }
-        Difference::Over { served: false } => mended(Mended::Updated),
+        Difference::Ended { served: false } => mended(RepairAction::Updated),
     })
 }

@@ -14,7 +14,7 @@ use crate::use_case::provisioning::{JobKind, StepContext, StepError, Undone};
 use crate::use_case::registry::{dns_record, resource};
 
 /// Maximum number of objects that one attempt removes.
-pub(super) const PORTION: usize = 100;
+pub(super) const MAX_OBJECTS_PER_ATTEMPT: usize = 100;
 
 /// Maximum duration of an attempt.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(600);
@@ -42,7 +42,7 @@ pub(super) struct Attempt<'a, 's, K: JobKind> {
     cx: &'a StepContext<'s, K>,
     platform: &'a PlatformId,
     /// The time at which the attempt started.
-    began: Timestamp,
+    started_at: Timestamp,
     removed: RemovedObjects,
 }
 
@@ -57,14 +57,14 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         Ok(Self {
             cx,
             platform,
-            began,
+            started_at: began,
             removed,
         })
     }
 
     /// Returns the time at which the attempt started. Resources that were created later are not removed.
     pub(super) const fn began(&self) -> Timestamp {
-        self.began
+        self.started_at
     }
 
     /// Returns whether this attempt has removed the object with this name.
@@ -87,14 +87,14 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
             self.removed.entries.push(entry.id.clone());
             return Ok(());
         }
-        self.note_entry(entry).await
+        self.add_resource(entry).await
     }
 
     /// Adds a resource to the output without removing an object.
     ///
     /// # Errors
     /// [`StepError::Unfinished`] if the portion or the time of the attempt is used up.
-    pub(super) async fn note_entry(&mut self, entry: &Resource) -> Result<(), StepError> {
+    pub(super) async fn add_resource(&mut self, entry: &Resource) -> Result<(), StepError> {
         self.ensure_in_portion().await?;
         self.removed.entries.push(entry.id.clone());
         Ok(())
@@ -168,7 +168,7 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
             return Ok(());
         }
         let now = self.cx.store.begin(Mode::Auto).await?.now().await?;
-        if self.len() >= PORTION || now.since(self.began) >= WORKING_TIME {
+        if self.len() >= MAX_OBJECTS_PER_ATTEMPT || now.since(self.started_at) >= WORKING_TIME {
             return Err(self.unfinished());
         }
         Ok(())
@@ -188,13 +188,13 @@ pub(super) async fn remove_if_owned<K: JobKind>(
 }
 
 /// Removes an object that a cancelled job created, unless it belongs to another owner.
-pub(super) async fn take_back<K: JobKind>(
+pub(super) async fn undo_creation<K: JobKind>(
     cx: &StepContext<'_, K>,
     platform: &PlatformId,
     object: &ResourceRef,
 ) -> Result<Undone, StepError> {
     if remove_if_owned(cx, platform, object).await? {
-        Ok(Undone::TakenBack)
+        Ok(Undone::Removed)
     } else {
         Ok(Undone::left("it belongs to another owner"))
     }
@@ -209,12 +209,12 @@ pub(super) async fn portion_of(
 ) -> Result<Vec<Stored<Resource>>> {
     let mut portion = Vec::new();
     let mut entries = Batches::<Resource>::of(query);
-    while portion.len() <= PORTION
+    while portion.len() <= MAX_OBJECTS_PER_ATTEMPT
         && let Some(batch) = entries.next(platform.records(uow)).await?
     {
         portion.extend(batch.into_iter().filter(|entry| is_removed(entry)));
     }
-    portion.truncate(PORTION + 1);
+    portion.truncate(MAX_OBJECTS_PER_ATTEMPT + 1);
     Ok(portion)
 }
 
@@ -254,6 +254,6 @@ pub(super) async fn delete_entry(
     uow: &mut dyn UnitOfWork,
     entry: &Stored<Resource>,
 ) -> Result<()> {
-    dns_record::delete_leading_to(cx, platform, uow, &entry.id).await?;
+    dns_record::delete_of_resource(cx, platform, uow, &entry.id).await?;
     resource::soft_delete(cx, platform, uow, entry).await
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::platform_provision::Known;
+use super::platform_provision::ObjectRecords;
 use super::removal::{Attempt, RemovedObjects, TIMEOUT, portion_of};
 use crate::kernel::{EntityId, PlatformId, PlatformOwned, Result};
 use crate::port::{Mode, ResourceRef, UnitOfWork};
@@ -48,22 +48,22 @@ impl JobInput for DeletedEntity {
 pub(in crate::use_case::registry) struct RemoveEntity;
 
 impl JobKind for RemoveEntity {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "entity.remove";
     type Input = DeletedEntity;
 
     fn steps() -> Steps<Self> {
         let newest_first = DEFAULT_RESOURCES.into_iter().rev();
-        Steps::new().then_all(newest_first.map(|(resource_type, _)| RemoveLeft(resource_type)))
+        Steps::new().steps(newest_first.map(|(resource_type, _)| RemoveObjects(resource_type)))
     }
 }
 
 /// Removes the objects of one type.
 #[derive(Clone, Copy, Debug)]
-struct RemoveLeft(ResourceType);
+struct RemoveObjects(ResourceType);
 
 #[async_trait]
-impl JobStep<RemoveEntity> for RemoveLeft {
+impl JobStep<RemoveEntity> for RemoveObjects {
     type Output = RemovedObjects;
 
     fn name(&self) -> &'static str {
@@ -96,10 +96,10 @@ impl JobStep<RemoveEntity> for RemoveLeft {
                 name: entry.cf_name.to_string(),
             };
             let mut uow = cx.store.begin(Mode::Read).await?;
-            let known = Known::of(&platform, uow.as_mut(), &object).await?;
+            let known = ObjectRecords::of(&platform, uow.as_mut(), &object).await?;
             drop(uow);
             if known.is_entered {
-                attempt.note_entry(&entry).await?;
+                attempt.add_resource(&entry).await?;
             } else {
                 attempt.remove_entry(&entry).await?;
             }

@@ -9,11 +9,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::feature::{LOOK_AGAIN, ensure_not_failed_for, let_go, was_asked_by};
+use super::feature::{POLL_INTERVAL, ensure_not_failed_for, remove_or_reassign, was_queued_by};
 use super::platform_provision::{
-    MadeResource, ensure_wanted, is_made_by, made, observe_made, used_otherwise,
+    MadeResource, ensure_not_deleted, is_made_by, made_resource, observe_made, reason_to_keep,
 };
-use super::removal::{delete_entry, take_back};
+use super::removal::{delete_entry, undo_creation};
 use crate::access::PlatformAccess;
 use crate::kernel::{
     EntityId, Environment, Error, PlatformId, PlatformOwned, Result, Slug, StackId, Stored,
@@ -33,7 +33,7 @@ use crate::stacks::{
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
-use crate::use_case::registry::feature::AskedBy;
+use crate::use_case::registry::feature::ActivationOrigin;
 use crate::use_case::registry::{feature, workspace_stack};
 use crate::use_case::stacks::version;
 
@@ -108,7 +108,7 @@ pub(in crate::use_case::registry) trait StackWork:
     Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
 {
     /// Returns whether the stack in its current state still needs the job.
-    fn is_called_for(stack: &WorkspaceStack, job: &Job) -> bool;
+    fn needs_job(stack: &WorkspaceStack, job: &Job) -> bool;
 }
 
 impl<W: StackWork> JobInput for StackInput<W> {
@@ -133,7 +133,7 @@ impl<W: StackWork> JobInput for StackInput<W> {
 
 /// Checks that the stack still needs the job. Returns [`StepError::Precondition`] if the platform or entity no longer
 /// exists, or the stack belongs to another job or has ended.
-pub(super) async fn ensure_called_for<K, W>(cx: &StepContext<'_, K>) -> Result<(), StepError>
+pub(super) async fn ensure_needed<K, W>(cx: &StepContext<'_, K>) -> Result<(), StepError>
 where
     K: JobKind<Input = StackInput<W>>,
     W: StackWork,
@@ -142,10 +142,10 @@ where
     let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = cx.platform(uow.as_mut()).await?;
     let entity = Some(&target.entity_id);
-    let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
+    let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), entity).await?;
     let stacks = platform.records::<WorkspaceStack>(uow.as_mut());
     let stack = stacks.get(&target.stack_instance_id).await?;
-    if W::is_called_for(&stack, cx.job) {
+    if W::needs_job(&stack, cx.job) {
         return Ok(());
     }
     let called_off = "the stack now belongs to another job or has ended";
@@ -174,13 +174,13 @@ pub(in crate::use_case::registry) struct Activation {
 }
 
 impl StackWork for Activation {
-    fn is_called_for(stack: &WorkspaceStack, job: &Job) -> bool {
+    fn needs_job(stack: &WorkspaceStack, job: &Job) -> bool {
         stack.provision_job_id.as_ref() == Some(&job.id)
     }
 }
 
 #[async_trait]
-impl MakesParts for Activation {
+impl CreatesParts for Activation {
     fn parts(&self) -> &[PlannedPart] {
         &self.parts
     }
@@ -210,7 +210,7 @@ impl JobKind for StackActivate {
     type Input = StackInput<Activation>;
 
     fn steps() -> Steps<Self> {
-        with_parts(Steps::new()).then(MakeFeature)
+        with_parts(Steps::new()).step(MakeFeature)
     }
 
     fn plan(input: &Self::Input) -> Vec<String> {
@@ -225,15 +225,19 @@ impl JobKind for StackActivate {
         first.chain(features).chain(last).collect()
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow_job(cx, uow, WorkspaceStackEvent::Activated).await
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
+        apply_event(cx, uow, WorkspaceStackEvent::Activated).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow_job(cx, uow, WorkspaceStackEvent::Fail).await
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_event(cx, uow, WorkspaceStackEvent::Fail).await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
@@ -242,7 +246,7 @@ impl JobKind for StackActivate {
         workspace_stack::record_event(cx, &platform, uow, own, WorkspaceStackEvent::Activate)
             .await?;
         let of = (target, &cx.job.id);
-        workspace_stack::enter_planned(cx, &platform, uow, of, &cx.input.work.parts).await?;
+        workspace_stack::insert_planned_parts(cx, &platform, uow, of, &cx.input.work.parts).await?;
         for asked in &cx.input.work.features {
             let known = find(&platform, uow, target, asked).await?;
             let failed = |feature: &FeatureActivation| {
@@ -250,7 +254,7 @@ impl JobKind for StackActivate {
                     && feature.stack_id.as_ref() == Some(&target.stack_instance_id)
             };
             if known.is_some_and(|feature| failed(&feature)) {
-                ask(cx, uow, asked).await?;
+                activate_feature(cx, uow, asked).await?;
             }
         }
         Ok(())
@@ -258,7 +262,7 @@ impl JobKind for StackActivate {
 }
 
 /// Applies an event of the job to the stack, and marks the parts that were not created as failed.
-async fn follow_job(
+async fn apply_event(
     cx: &JobContext<'_, StackActivate>,
     uow: &mut dyn UnitOfWork,
     event: WorkspaceStackEvent,
@@ -270,7 +274,7 @@ async fn follow_job(
     let own = (&target.stack_instance_id, &cx.job.id);
     workspace_stack::record_event(cx, &platform, uow, own, event).await?;
     let parts = &cx.input.work.parts;
-    workspace_stack::settle_unmade(cx, &platform, uow, cx.job, parts).await
+    workspace_stack::fail_unmade_parts(cx, &platform, uow, cx.job, parts).await
 }
 
 /// Returns the stack's activation of a feature.
@@ -285,7 +289,7 @@ async fn find(
 }
 
 /// Activates a feature on behalf of the stack.
-async fn ask(
+async fn activate_feature(
     cx: &JobContext<'_, StackActivate>,
     uow: &mut dyn UnitOfWork,
     asked: &FeatureDefinition,
@@ -298,7 +302,7 @@ async fn ask(
         version: asked.version.clone(),
         environment: target.environment,
     };
-    let by = AskedBy {
+    let by = ActivationOrigin {
         stack_id: Some(&target.stack_instance_id),
         job_id: Some(&cx.job.id),
     };
@@ -318,7 +322,7 @@ struct MadeFeature {
 }
 
 /// Returns the feature of a step.
-fn asked<'i>(
+fn feature_of_step<'i>(
     input: &'i StackInput<Activation>,
     item: Option<&str>,
 ) -> Result<&'i FeatureDefinition> {
@@ -336,8 +340,8 @@ fn made_feature(asked: &FeatureDefinition) -> MadeFeature {
 
 #[async_trait]
 impl JobStep<StackActivate> for MakeFeature {
-    const RECORDS: bool = false;
-    const UNDOES: bool = true;
+    const HAS_RECORD: bool = false;
+    const CAN_UNDO: bool = true;
     type Output = MadeFeature;
 
     fn name(&self) -> &'static str {
@@ -348,8 +352,8 @@ impl JobStep<StackActivate> for MakeFeature {
         &self,
         cx: &StepContext<'_, StackActivate>,
     ) -> Result<Observation<MadeFeature>, StepError> {
-        ensure_called_for(cx).await?;
-        let asked = asked(cx.input, cx.item)?;
+        ensure_needed(cx).await?;
+        let asked = feature_of_step(cx.input, cx.item)?;
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         let platform = platform.ok_or(Error::NotFound("platform"))?;
@@ -357,13 +361,13 @@ impl JobStep<StackActivate> for MakeFeature {
         let Some(known) = known else {
             return Ok(Observation::Absent);
         };
-        let is_there = feature::is_there(&known, &asked.version)?;
+        let is_there = feature::is_active_or_pending(&known, &asked.version)?;
         match known.status {
             FeatureStatus::Active if is_there => Ok(Observation::Present(made_feature(asked))),
             FeatureStatus::Pending | FeatureStatus::Deactivating => Err(StepError::Wait {
-                until: uow.now().await?.plus(LOOK_AGAIN),
+                until: uow.now().await?.plus(POLL_INTERVAL),
                 reason: format!("the feature {}", asked.id),
-                found: None,
+                output: None,
             }),
             FeatureStatus::Failed => {
                 ensure_not_failed_for(cx.job, uow.as_mut(), &known).await?;
@@ -374,9 +378,9 @@ impl JobStep<StackActivate> for MakeFeature {
     }
 
     async fn apply(&self, cx: &StepContext<'_, StackActivate>) -> Result<MadeFeature, StepError> {
-        let asked = asked(cx.input, cx.item)?;
+        let asked = feature_of_step(cx.input, cx.item)?;
         let mut uow = cx.store.begin(Mode::Auto).await?;
-        let until = uow.now().await?.plus(LOOK_AGAIN);
+        let until = uow.now().await?.plus(POLL_INTERVAL);
         let reason = format!("the feature {}", asked.id);
         Err(StepError::wait_with(until, reason, &made_feature(asked))?)
     }
@@ -387,7 +391,7 @@ impl JobStep<StackActivate> for MakeFeature {
         uow: &mut dyn UnitOfWork,
         _found: &MadeFeature,
     ) -> Result<()> {
-        ask(cx, uow, asked(cx.input, cx.item)?).await
+        activate_feature(cx, uow, feature_of_step(cx.input, cx.item)?).await
     }
 
     /// Queues the removal of a feature that the stack activated.
@@ -398,7 +402,7 @@ impl JobStep<StackActivate> for MakeFeature {
         undone: &Undone,
     ) -> Result<()> {
         let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
             return Ok(());
         };
         let target = &cx.input.target;
@@ -408,7 +412,7 @@ impl JobStep<StackActivate> for MakeFeature {
             // Another job has activated the stack again, with its features.
             return Ok(());
         }
-        let known = find(&platform, uow, target, asked(cx.input, cx.item)?).await?;
+        let known = find(&platform, uow, target, feature_of_step(cx.input, cx.item)?).await?;
         let brought = known.filter(|feature| {
             feature.stack_id.as_ref() == Some(&target.stack_instance_id)
                 && !matches!(
@@ -417,9 +421,9 @@ impl JobStep<StackActivate> for MakeFeature {
                 )
         });
         if let Some(feature) = brought
-            && was_asked_by(cx.job, uow, &feature).await?
+            && was_queued_by(cx.job, uow, &feature).await?
         {
-            let_go(cx, &platform, uow, (target, &feature), false, None).await?;
+            remove_or_reassign(cx, &platform, uow, (target, &feature), false, None).await?;
         }
         Ok(())
     }
@@ -437,13 +441,13 @@ pub(in crate::use_case::registry) struct NewApp {
 }
 
 impl StackWork for NewApp {
-    fn is_called_for(stack: &WorkspaceStack, _job: &Job) -> bool {
-        stack.takes_apps()
+    fn needs_job(stack: &WorkspaceStack, _job: &Job) -> bool {
+        stack.accepts_apps()
     }
 }
 
 #[async_trait]
-impl MakesParts for NewApp {
+impl CreatesParts for NewApp {
     fn parts(&self) -> &[PlannedPart] {
         &self.parts
     }
@@ -476,29 +480,33 @@ impl JobKind for AppCreate {
         input.work.parts.iter().map(PlannedPart::step).collect()
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        settle(cx, uow).await
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
+        fail_unmade_parts(cx, uow).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        settle(cx, uow).await
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        fail_unmade_parts(cx, uow).await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
         let of = (&cx.input.target, &cx.job.id);
-        workspace_stack::enter_planned(cx, &platform, uow, of, &cx.input.work.parts).await
+        workspace_stack::insert_planned_parts(cx, &platform, uow, of, &cx.input.work.parts).await
     }
 }
 
 /// Marks parts that the job did not create as failed.
-async fn settle(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfWork) -> Result<()> {
+async fn fail_unmade_parts(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfWork) -> Result<()> {
     let Some(platform) = cx.platform(uow).await? else {
         return Ok(());
     };
-    workspace_stack::settle_unmade(cx, &platform, uow, cx.job, &cx.input.work.parts).await
+    workspace_stack::fail_unmade_parts(cx, &platform, uow, cx.job, &cx.input.work.parts).await
 }
 
 /// The initial script of a worker whose stack provides none.
@@ -507,7 +515,7 @@ const MAIN_MODULE: &str = "service.js";
 
 /// The work of a job that creates parts.
 #[async_trait]
-pub(in crate::use_case::registry) trait MakesParts:
+pub(in crate::use_case::registry) trait CreatesParts:
     StackWork
 {
     /// Returns the parts in their order.
@@ -529,9 +537,9 @@ pub(in crate::use_case::registry) trait MakesParts:
 pub(super) fn with_parts<K, W>(steps: Steps<K>) -> Steps<K>
 where
     K: JobKind<Input = StackInput<W>>,
-    W: MakesParts,
+    W: CreatesParts,
 {
-    steps.then_all(DEFAULT_RESOURCES.map(|(of, _)| MakePart(of)))
+    steps.steps(DEFAULT_RESOURCES.map(|(of, _)| MakePart(of)))
 }
 
 /// Creates a part of one type.
@@ -540,7 +548,7 @@ struct MakePart(ResourceType);
 
 impl MakePart {
     /// Returns the part of a step item.
-    fn part<'p, W: MakesParts>(
+    fn part<'p, W: CreatesParts>(
         self,
         input: &'p StackInput<W>,
         item: Option<&str>,
@@ -554,7 +562,7 @@ impl MakePart {
 
 /// Returns whether an existing part is left unchanged. That holds for stores, and for apps, to which people may have
 /// deployed code. Other parts get the script of the definition again.
-const fn is_left_alone(part: &PartId) -> bool {
+const fn keeps_existing(part: &PartId) -> bool {
     part.of_app || part.resource_type.is_store()
 }
 
@@ -562,9 +570,9 @@ const fn is_left_alone(part: &PartId) -> bool {
 impl<K, W> JobStep<K> for MakePart
 where
     K: JobKind<Input = StackInput<W>>,
-    W: MakesParts,
+    W: CreatesParts,
 {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = MadeResource;
 
     fn name(&self) -> &'static str {
@@ -575,12 +583,12 @@ where
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<Observation<MadeResource>, StepError> {
-        ensure_called_for(cx).await?;
+        ensure_needed(cx).await?;
         let part = self.part(cx.input, cx.item)?;
         let platform = &cx.input.target.platform_id;
         let observed = observe_made(cx, platform, &part.object()).await?;
         Ok(match observed {
-            Observation::Present(_) if !is_left_alone(&part.id) => Observation::Outdated,
+            Observation::Present(_) if !keeps_existing(&part.id) => Observation::Outdated,
             observed => observed,
         })
     }
@@ -595,7 +603,7 @@ where
             config: config(cx, part).await?,
         };
         let created = cx.infrastructure.create(&request).await?;
-        Ok(made(&request.resource, created))
+        Ok(made_resource(&request.resource, created))
     }
 
     async fn record(
@@ -622,11 +630,11 @@ where
         let Some(entry) = entry else {
             return Ok(Undone::left("its resource was deleted"));
         };
-        if let Some(why) = used_otherwise(&platform, uow.as_mut(), &entry, cx.job).await? {
+        if let Some(why) = reason_to_keep(&platform, uow.as_mut(), &entry, cx.job).await? {
             return Ok(Undone::left(why));
         }
         drop(uow);
-        take_back(cx, &cx.input.target.platform_id, &part.object()).await
+        undo_creation(cx, &cx.input.target.platform_id, &part.object()).await
     }
 
     /// Deletes the resource of a removed object, and a resource whose object was only planned.
@@ -643,7 +651,7 @@ where
         let entry = workspace_stack::of_part(&platform, uow, part).await?;
         let goes = |entry: &Resource| {
             let was_planned = entry.status != ResourceStatus::Active;
-            is_made_by(entry, cx.job) && (undone.is_taken_back() || was_planned)
+            is_made_by(entry, cx.job) && (undone.is_removed() || was_planned)
         };
         match entry.filter(|entry| goes(entry)) {
             Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
@@ -656,7 +664,7 @@ where
 async fn config<K, W>(cx: &StepContext<'_, K>, part: &PlannedPart) -> Result<Value, StepError>
 where
     K: JobKind<Input = StackInput<W>>,
-    W: MakesParts,
+    W: CreatesParts,
 {
     if part.id.resource_type.is_store() {
         return Ok(json!({}));

@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::feature::{LOOK_AGAIN, ensure_not_failed_for, let_go};
+use super::feature::{POLL_INTERVAL, ensure_not_failed_for, remove_or_reassign};
 use super::removal::{Attempt, RemovedObjects, TIMEOUT, delete_removed, portion_of};
-use super::stack::{StackInput, StackTarget, StackWork, ensure_called_for};
+use super::stack::{StackInput, StackTarget, StackWork, ensure_needed};
 use crate::access::PlatformAccess;
 use crate::kernel::{Error, Result, Stored};
 use crate::port::{Mode, UnitOfWork};
@@ -40,7 +40,7 @@ pub(in crate::use_case::registry) struct StackRemoval {
 }
 
 impl StackWork for StackRemoval {
-    fn is_called_for(stack: &WorkspaceStack, _job: &Job) -> bool {
+    fn needs_job(stack: &WorkspaceStack, _job: &Job) -> bool {
         stack.status == WorkspaceStackStatus::Deactivating
     }
 }
@@ -55,8 +55,8 @@ impl JobKind for StackDeactivate {
     type Input = StackInput<StackRemoval>;
 
     fn steps() -> Steps<Self> {
-        let steps = Steps::new().then(RemoveFeatures);
-        steps.then_all(newest_first().map(RemoveParts))
+        let steps = Steps::new().step(RemoveFeatures);
+        steps.steps(newest_first().map(RemoveParts))
     }
 
     fn plan(input: &Self::Input) -> Vec<String> {
@@ -67,16 +67,20 @@ impl JobKind for StackDeactivate {
         steps
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow_job(cx, uow, WorkspaceStackEvent::Deactivated).await
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
+        apply_event(cx, uow, WorkspaceStackEvent::Deactivated).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow_job(cx, uow, WorkspaceStackEvent::Fail).await
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_event(cx, uow, WorkspaceStackEvent::Fail).await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow_job(cx, uow, WorkspaceStackEvent::Deactivate).await?;
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_event(cx, uow, WorkspaceStackEvent::Deactivate).await?;
         for feature in features(cx, uow).await? {
             if feature.status == FeatureStatus::Failed {
                 remove(cx, uow, &feature).await?;
@@ -87,7 +91,7 @@ impl JobKind for StackDeactivate {
 }
 
 /// Applies an event of the job to the stack.
-async fn follow_job(
+async fn apply_event(
     cx: &JobContext<'_, StackDeactivate>,
     uow: &mut dyn UnitOfWork,
     event: WorkspaceStackEvent,
@@ -115,7 +119,7 @@ impl JobStep<StackDeactivate> for RemoveParts {
         &self,
         cx: &StepContext<'_, StackDeactivate>,
     ) -> Result<Observation<RemovedObjects>, StepError> {
-        ensure_called_for(cx).await?;
+        ensure_needed(cx).await?;
         Ok(Observation::Absent)
     }
 
@@ -178,7 +182,7 @@ struct RemoveFeatures;
 
 #[async_trait]
 impl JobStep<StackDeactivate> for RemoveFeatures {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {
@@ -189,7 +193,7 @@ impl JobStep<StackDeactivate> for RemoveFeatures {
         &self,
         cx: &StepContext<'_, StackDeactivate>,
     ) -> Result<Observation<()>, StepError> {
-        ensure_called_for(cx).await?;
+        ensure_needed(cx).await?;
         let target = &cx.input.target;
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
@@ -209,15 +213,15 @@ impl JobStep<StackDeactivate> for RemoveFeatures {
             return Ok(Observation::Absent);
         }
         Err(StepError::Wait {
-            until: uow.now().await?.plus(LOOK_AGAIN),
+            until: uow.now().await?.plus(POLL_INTERVAL),
             reason: "the features of the stack".to_owned(),
-            found: None,
+            output: None,
         })
     }
 
     async fn apply(&self, cx: &StepContext<'_, StackDeactivate>) -> Result<(), StepError> {
         let mut uow = cx.store.begin(Mode::Auto).await?;
-        let until = uow.now().await?.plus(LOOK_AGAIN);
+        let until = uow.now().await?.plus(POLL_INTERVAL);
         Err(StepError::wait_with(
             until,
             "the features of the stack",
@@ -271,5 +275,5 @@ async fn remove(
     let platform = platform.ok_or(Error::NotFound("platform"))?;
     let (delete_data, parent) = (cx.input.work.delete_data, Some(&cx.job.id));
     let target = &cx.input.target;
-    let_go(cx, &platform, uow, (target, seen), delete_data, parent).await
+    remove_or_reassign(cx, &platform, uow, (target, seen), delete_data, parent).await
 }

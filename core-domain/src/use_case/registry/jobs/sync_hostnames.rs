@@ -24,7 +24,7 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, enqueue,
 };
-use crate::use_case::registry::custom_domain::{forget_hostname, record_hostname};
+use crate::use_case::registry::custom_domain::{clear_hostname_id, record_hostname};
 use crate::use_case::registry::dns_record::record_route_id;
 
 /// Maximum number of hostnames that one attempt handles.
@@ -54,7 +54,7 @@ impl JobInput for HostnamesOf {
 }
 
 impl JobKind for SyncHostnames {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "platform.hostnames";
     /// Jobs at the front of a lane do not count against the limit of queued jobs. A suspension must never be refused
     /// for that reason.
@@ -62,8 +62,8 @@ impl JobKind for SyncHostnames {
     type Input = HostnamesOf;
 
     fn steps() -> Steps<Self> {
-        let records = Steps::new().then(SyncEntries::<DnsRecord>(PhantomData));
-        records.then(SyncEntries::<CustomDomain>(PhantomData))
+        let records = Steps::new().step(SyncEntries::<DnsRecord>(PhantomData));
+        records.step(SyncEntries::<CustomDomain>(PhantomData))
     }
 }
 
@@ -100,7 +100,7 @@ pub(in crate::use_case::registry) async fn sync_if_suspended(
 
 /// The target state of a platform's hostnames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum TargetState {
     /// The provider serves the hostnames.
     Served,
     /// The provider does not serve the hostnames.
@@ -110,14 +110,14 @@ enum Wanted {
 }
 
 /// Returns the target state for the platform's current status.
-fn wanted(cx: &StepContext<'_, SyncHostnames>, platform: &PlatformAccess) -> Wanted {
+fn target_state(cx: &StepContext<'_, SyncHostnames>, platform: &PlatformAccess) -> TargetState {
     if platform.platform().status == PlatformStatus::Deleted {
-        return Wanted::Unserved;
+        return TargetState::Unserved;
     }
     match platform.suspension() {
-        None => Wanted::Served,
-        Some(_) if cx.infrastructure.refuses_suspended() => Wanted::AsTheyAre,
-        Some(_) => Wanted::Unserved,
+        None => TargetState::Served,
+        Some(_) if cx.infrastructure.refuses_suspended() => TargetState::AsTheyAre,
+        Some(_) => TargetState::Unserved,
     }
 }
 
@@ -134,7 +134,7 @@ struct AtProvider {
 /// A record whose state at the provider changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Synced {
+struct SyncedHostname {
     /// The id of the DNS record or custom domain.
     id: String,
     /// The state at the provider; `None` if the hostname is no longer served.
@@ -143,7 +143,7 @@ struct Synced {
 
 /// A record with a hostname: a DNS record or a custom domain.
 #[async_trait]
-trait Entry: Persisted + Record<Owner = PlatformOwned> {
+trait HostnameRecord: Persisted + Record<Owner = PlatformOwned> {
     /// The name of the step.
     const STEP: &'static str;
 
@@ -176,7 +176,7 @@ trait Entry: Persisted + Record<Owner = PlatformOwned> {
         cx: &Context,
         scope: &PlatformWriter,
         uow: &mut dyn UnitOfWork,
-        synced: &Synced,
+        synced: &SyncedHostname,
     ) -> Result<()>;
 }
 
@@ -185,8 +185,8 @@ trait Entry: Persisted + Record<Owner = PlatformOwned> {
 struct SyncEntries<E>(PhantomData<E>);
 
 #[async_trait]
-impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
-    type Output = Vec<Synced>;
+impl<E: HostnameRecord> JobStep<SyncHostnames> for SyncEntries<E> {
+    type Output = Vec<SyncedHostname>;
 
     fn name(&self) -> &'static str {
         E::STEP
@@ -195,14 +195,17 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
     async fn observe(
         &self,
         _cx: &StepContext<'_, SyncHostnames>,
-    ) -> Result<Observation<Vec<Synced>>, StepError> {
+    ) -> Result<Observation<Vec<SyncedHostname>>, StepError> {
         Ok(Observation::Absent)
     }
 
     /// Continues after a hostname fails. Returns the first error only if nothing else changed.
-    async fn apply(&self, cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<Synced>, StepError> {
+    async fn apply(
+        &self,
+        cx: &StepContext<'_, SyncHostnames>,
+    ) -> Result<Vec<SyncedHostname>, StepError> {
         let (mut synced, mut failed) = (Vec::new(), None);
-        for id in to_sync::<E>(cx).await? {
+        for id in list_differing::<E>(cx).await? {
             match sync::<E>(cx, &id).await {
                 Ok(done) => synced.extend(done),
                 Err(StepError::LeaseLost) => return Err(StepError::LeaseLost),
@@ -223,7 +226,7 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
         &self,
         cx: &JobContext<'_, SyncHostnames>,
         uow: &mut dyn UnitOfWork,
-        output: &Vec<Synced>,
+        output: &Vec<SyncedHostname>,
     ) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
@@ -238,7 +241,7 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
         &self,
         cx: &JobContext<'_, SyncHostnames>,
         uow: &mut dyn UnitOfWork,
-        found: &Vec<Synced>,
+        found: &Vec<SyncedHostname>,
     ) -> Result<()> {
         self.record(cx, uow, found).await
     }
@@ -250,22 +253,24 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
 
 /// Returns whether the state of a hostname must change. A record without an id may be served, because its job may have
 /// ended before it stored the id.
-fn differs<E: Entry>(entry: &E, wanted: Wanted) -> bool {
+fn differs<E: HostnameRecord>(entry: &E, wanted: TargetState) -> bool {
     match wanted {
-        Wanted::Served => entry.is_active() && !entry.has_cf_id(),
-        Wanted::Unserved => entry.has_cf_id() || entry.may_be_served(),
-        Wanted::AsTheyAre => false,
+        TargetState::Served => entry.is_active() && !entry.has_cf_id(),
+        TargetState::Unserved => entry.has_cf_id() || entry.may_be_served(),
+        TargetState::AsTheyAre => false,
     }
 }
 
 /// Returns the ids of the records whose state must change. Records without an id at the provider come last, because
 /// nothing records that they are done.
-async fn to_sync<E: Entry>(cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<String>, StepError> {
+async fn list_differing<E: HostnameRecord>(
+    cx: &StepContext<'_, SyncHostnames>,
+) -> Result<Vec<String>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let Some(platform) = cx.platform(uow.as_mut()).await? else {
         return Ok(Vec::new());
     };
-    let wanted = wanted(cx, &platform);
+    let wanted = target_state(cx, &platform);
     let (mut with_id, mut without_id) = (Vec::new(), Vec::new());
     let mut batches = Batches::<E>::of(E::all());
     while let Some(batch) = batches.next(platform.records(uow.as_mut())).await? {
@@ -282,10 +287,10 @@ async fn to_sync<E: Entry>(cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<St
 
 /// Reads a record again and brings its hostname into the target state. Returns the change to record; `None` if there is
 /// none.
-async fn sync<E: Entry>(
+async fn sync<E: HostnameRecord>(
     cx: &StepContext<'_, SyncHostnames>,
     id: &str,
-) -> Result<Option<Synced>, StepError> {
+) -> Result<Option<SyncedHostname>, StepError> {
     let Some((entry, wanted)) = find::<E>(cx, id).await? else {
         return Ok(None);
     };
@@ -295,7 +300,7 @@ async fn sync<E: Entry>(
     cx.guard().await?;
     let had_id = entry.has_cf_id();
     let mut served = None;
-    if wanted == Wanted::Served {
+    if wanted == TargetState::Served {
         served = Some(E::serve(cx, &entry).await?);
         // A job that removed the record in between found no hostname at the provider, so it is removed here.
         let now = find::<E>(cx, id).await?;
@@ -309,20 +314,20 @@ async fn sync<E: Entry>(
     }
     let is_recorded = had_id || served.is_some();
     let id = id.to_string();
-    Ok(is_recorded.then_some(Synced { id, served }))
+    Ok(is_recorded.then_some(SyncedHostname { id, served }))
 }
 
 /// Returns the current record and the target state.
-async fn find<E: Entry>(
+async fn find<E: HostnameRecord>(
     cx: &StepContext<'_, SyncHostnames>,
     id: &str,
-) -> Result<Option<(Stored<E>, Wanted)>, StepError> {
+) -> Result<Option<(Stored<E>, TargetState)>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let Some(platform) = cx.platform(uow.as_mut()).await? else {
         return Ok(None);
     };
     let entry = platform.records::<E>(uow.as_mut()).find(id).await?;
-    Ok(entry.map(|entry| (entry, wanted(cx, &platform))))
+    Ok(entry.map(|entry| (entry, target_state(cx, &platform))))
 }
 
 /// Returns the effect key for one record.
@@ -331,7 +336,7 @@ fn effect_key(cx: &StepContext<'_, SyncHostnames>, id: &impl std::fmt::Display) 
 }
 
 #[async_trait]
-impl Entry for DnsRecord {
+impl HostnameRecord for DnsRecord {
     const STEP: &'static str = "records";
 
     fn all() -> DnsRecordQuery {
@@ -379,7 +384,7 @@ impl Entry for DnsRecord {
         cx: &Context,
         scope: &PlatformWriter,
         uow: &mut dyn UnitOfWork,
-        synced: &Synced,
+        synced: &SyncedHostname,
     ) -> Result<()> {
         let Some(id) = DnsRecordId::parse(&synced.id) else {
             return Ok(());
@@ -404,7 +409,7 @@ async fn routed(
 }
 
 #[async_trait]
-impl Entry for CustomDomain {
+impl HostnameRecord for CustomDomain {
     const STEP: &'static str = "domains";
 
     fn all() -> CustomDomainQuery {
@@ -448,13 +453,13 @@ impl Entry for CustomDomain {
         cx: &Context,
         scope: &PlatformWriter,
         uow: &mut dyn UnitOfWork,
-        synced: &Synced,
+        synced: &SyncedHostname,
     ) -> Result<()> {
         let Some(id) = CustomDomainId::parse(&synced.id) else {
             return Ok(());
         };
         let Some(AtProvider { cf_id, ssl_status }) = &synced.served else {
-            return forget_hostname(cx, scope, uow, &id, |_| true).await;
+            return clear_hostname_id(cx, scope, uow, &id, |_| true).await;
         };
         let ssl_status = ssl_status.unwrap_or(SslStatus::PendingIssuance);
         record_hostname(cx, scope, uow, &id, (cf_id, ssl_status)).await

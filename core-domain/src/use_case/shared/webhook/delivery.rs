@@ -14,7 +14,7 @@ use crate::kernel::{
     StoreError, Stored, Timestamp, WebhookDeliveryId, WebhookId,
 };
 use crate::port::{
-    LONGEST_SENDING, Mode, Store, UnitOfWork, WebhookAnswer, WebhookRequest, WebhookSendError,
+    MAX_SEND_DURATION, Mode, Store, UnitOfWork, WebhookRequest, WebhookResponse, WebhookSendError,
     transact, transact_in,
 };
 use crate::shared::{
@@ -30,7 +30,7 @@ const BATCH: u32 = 100;
 
 /// The result of recovering failed messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveryResult {
     /// The number of messages that will be sent again.
     pub replayed: usize,
     /// `true` if more messages may be left. Repeat the same request to recover them.
@@ -123,10 +123,10 @@ pub async fn replay(
     cx.check_if_match(&seen)?;
     let webhook = get(scope, uow, webhook).await?;
     ensure_enabled(&webhook)?;
-    let next = seen.edit().replayed(uow.now().await?)?;
+    let next = seen.edit().into_replayed(uow.now().await?)?;
     let stored = unaudited::replace(uow, &seen, next).await?;
     uow.effects().add(Effect::WebhookQueued);
-    let action = WebhookDeliveryEvent::Replay.of_event().action;
+    let action = WebhookDeliveryEvent::Replay.transition().action;
     record(
         cx,
         uow,
@@ -150,7 +150,7 @@ pub async fn recover(
     uow: &mut dyn UnitOfWork,
     webhook: &WebhookId,
     since: Timestamp,
-) -> Result<Recovered> {
+) -> Result<RecoveryResult> {
     let webhook = get(scope, uow, webhook).await?;
     cx.check_if_match(&webhook)?;
     ensure_enabled(&webhook)?;
@@ -159,7 +159,7 @@ pub async fn recover(
         since,
     };
     let failed = unowned::<WebhookDelivery>(uow).list(&failed, BATCH).await?;
-    let recovered = Recovered {
+    let recovered = RecoveryResult {
         replayed: failed.len(),
         has_more: u32::try_from(failed.len()).is_ok_and(|count| count == BATCH),
     };
@@ -168,7 +168,7 @@ pub async fn recover(
     }
     let now = uow.now().await?;
     let replayed = failed.into_iter().map(|seen| {
-        let next = seen.edit().replayed(now)?;
+        let next = seen.edit().into_replayed(now)?;
         Ok((seen, next))
     });
     unaudited::replace_many(uow, replayed.collect::<Result<_>>()?).await?;
@@ -183,8 +183,8 @@ fn ensure_enabled(webhook: &Webhook) -> Result<()> {
     if webhook.status == WebhookStatus::Enabled {
         return Ok(());
     }
-    let sendable = WebhookEvent::Disable.of_event().from.iter().copied();
-    Err(crate::kernel::IllegalMove::new(webhook.status, sendable).into())
+    let sendable = WebhookEvent::Disable.transition().from.iter().copied();
+    Err(crate::kernel::IllegalTransition::new(webhook.status, sendable).into())
 }
 
 async fn record(
@@ -200,17 +200,17 @@ async fn record(
         entity_id: webhook.id.to_string(),
         details: Some(details),
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 /// Time by which the messages of a suspended platform are postponed.
-const SUSPENDED_FOR: Duration = Duration::from_secs(5 * 60);
+const SUSPENSION_DELAY: Duration = Duration::from_secs(5 * 60);
 
 /// Maximum number of passes over the due messages in one unit of work.
 const MAX_PASSES: usize = 16;
 
 impl DueRecord for WebhookDelivery {
-    const LONGEST_ATTEMPT: Duration = LONGEST_SENDING;
+    const MAX_ATTEMPT_TIME: Duration = MAX_SEND_DURATION;
 
     fn attempts(&self) -> i64 {
         self.attempts
@@ -219,7 +219,7 @@ impl DueRecord for WebhookDelivery {
     fn rescheduled(&self, attempts: i64, due_at: Timestamp, now: Timestamp) -> Self {
         Self {
             attempts,
-            ..self.clone().put_off(due_at, now)
+            ..self.clone().postponed(due_at, now)
         }
     }
 }
@@ -287,7 +287,7 @@ pub async fn claim_deliveries(
     under_way: &BTreeMap<WebhookId, u32>,
 ) -> Result<Vec<ClaimedDelivery>> {
     let free = limits.concurrency.saturating_sub(under_way.values().sum());
-    let due_at = |now| due(now, limits.concurrency_per_webhook, under_way);
+    let due_at = |now| due_query(now, limits.concurrency_per_webhook, under_way);
     if free == 0 || !due_queue::is_any_due::<WebhookDelivery>(store, due_at).await? {
         return Ok(Vec::new());
     }
@@ -308,7 +308,11 @@ pub async fn claim_deliveries(
 }
 
 /// Returns the query for due messages, without webhooks that have reached their limit of messages in progress.
-fn due(now: Timestamp, most: u32, under_way: &BTreeMap<WebhookId, u32>) -> WebhookDeliveryQuery {
+fn due_query(
+    now: Timestamp,
+    most: u32,
+    under_way: &BTreeMap<WebhookId, u32>,
+) -> WebhookDeliveryQuery {
     let full = under_way.iter().filter(|(_, count)| **count >= most);
     let except = full.map(|(webhook, _)| webhook.clone()).collect();
     WebhookDeliveryQuery::DueAt { now, except }
@@ -319,7 +323,7 @@ fn due(now: Timestamp, most: u32, under_way: &BTreeMap<WebhookId, u32>) -> Webho
 enum PlatformState {
     Active,
     Suspended,
-    Gone,
+    Deleted,
 }
 
 /// The state of one unit of work that claims messages.
@@ -336,7 +340,7 @@ impl Claim {
     /// limit is left out of the next pass.
     async fn run(&mut self, uow: &mut dyn UnitOfWork, mut free: u32) -> Result<()> {
         for _ in 0..MAX_PASSES {
-            let due = due(self.now, self.per_webhook, &self.under_way);
+            let due = due_query(self.now, self.per_webhook, &self.under_way);
             let found = unowned::<WebhookDelivery>(uow).claim(&due, free).await?;
             if found.is_empty() {
                 break;
@@ -367,21 +371,21 @@ impl Claim {
                 .find(|webhook| webhook.id == seen.webhook_id);
             let state = self.platform_state(uow, seen.platform_id.as_ref()).await?;
             let next = match (webhook, state) {
-                (None, _) | (_, PlatformState::Gone) => seen
+                (None, _) | (_, PlatformState::Deleted) => seen
                     .edit()
-                    .given_up("The platform or webhook was deleted.", self.now)?,
-                (Some(webhook), _) if webhook.status == WebhookStatus::Disabled => {
-                    seen.edit().given_up("The webhook is disabled.", self.now)?
-                }
-                (_, PlatformState::Suspended) => {
-                    seen.edit().put_off(self.now.plus(SUSPENDED_FOR), self.now)
-                }
+                    .into_failed("The platform or webhook was deleted.", self.now)?,
+                (Some(webhook), _) if webhook.status == WebhookStatus::Disabled => seen
+                    .edit()
+                    .into_failed("The webhook is disabled.", self.now)?,
+                (_, PlatformState::Suspended) => seen
+                    .edit()
+                    .postponed(self.now.plus(SUSPENSION_DELAY), self.now),
                 (Some(webhook), PlatformState::Active) => {
-                    let under_way = self.under_way.entry(seen.webhook_id.clone()).or_default();
-                    if *under_way >= self.per_webhook {
+                    let in_progress = self.under_way.entry(seen.webhook_id.clone()).or_default();
+                    if *in_progress >= self.per_webhook {
                         continue;
                     }
-                    *under_way += 1;
+                    *in_progress += 1;
                     receivers.insert(seen.id.clone(), webhook.clone());
                     seen.claimed(self.now)
                 }
@@ -414,10 +418,10 @@ impl Claim {
             return Ok(*known);
         }
         let state = match SystemScope::new().platform(uow, platform).await? {
-            Some(found) if ensure_not_deleted(found.platform()).is_err() => PlatformState::Gone,
+            Some(found) if ensure_not_deleted(found.platform()).is_err() => PlatformState::Deleted,
             Some(found) if found.suspension().is_some() => PlatformState::Suspended,
             Some(_) => PlatformState::Active,
-            None => PlatformState::Gone,
+            None => PlatformState::Deleted,
         };
         self.platforms.insert(platform.clone(), state);
         Ok(state)
@@ -428,7 +432,7 @@ impl Claim {
 #[derive(Debug)]
 pub enum DeliveryResult {
     /// An attempt was made: its outcome, and its duration in milliseconds.
-    Tried(std::result::Result<WebhookAnswer, WebhookSendError>, u32),
+    Tried(std::result::Result<WebhookResponse, WebhookSendError>, u32),
     /// The attempt was interrupted. The message is due immediately, and the attempt does not count.
     Released,
 }
@@ -454,7 +458,7 @@ pub async fn settle_delivery(
             let next = claimed
                 .stored
                 .edit()
-                .after(outcome, now, cx.entropy.as_ref())?;
+                .after_attempt(outcome, now, cx.entropy.as_ref())?;
             if !due_queue::write_back(uow, &claimed.stored, next).await? {
                 // The attempt took too long: another process has claimed the message.
                 return Ok(());
@@ -474,7 +478,7 @@ async fn release(store: &dyn Store, claimed: &ClaimedDelivery) -> Result<()> {
 
 fn outcome(
     claimed: &ClaimedDelivery,
-    answer: &std::result::Result<WebhookAnswer, WebhookSendError>,
+    answer: &std::result::Result<WebhookResponse, WebhookSendError>,
     duration_ms: u32,
 ) -> WebhookOutcome {
     let answered = answer.as_ref().ok();
@@ -506,9 +510,10 @@ async fn update_health(
         return Ok(());
     };
     let next = if outcome.is_success() {
-        seen.edit().delivered()
+        seen.edit().after_success()
     } else {
-        seen.edit().failed(uow.now().await?, outcome.is_gone())
+        seen.edit()
+            .after_failure(uow.now().await?, outcome.is_gone())
     };
     if next == *seen {
         return Ok(());
@@ -517,7 +522,10 @@ async fn update_health(
         unaudited::replace(uow, &seen, next).await?;
         return Ok(());
     }
-    let (scope, action) = (SystemScope::new(), WebhookEvent::Disable.of_event().action);
+    let (scope, action) = (
+        SystemScope::new(),
+        WebhookEvent::Disable.transition().action,
+    );
     audited::replace(cx, &scope, uow, &seen, next, action).await?;
     Ok(())
 }
@@ -551,7 +559,7 @@ pub async fn fan_out(
     for event in events {
         let mut wanting = webhooks
             .iter()
-            .filter(|webhook| webhook.wants(event))
+            .filter(|webhook| webhook.receives(event))
             .peekable();
         if wanting.peek().is_none() {
             continue;
@@ -573,19 +581,19 @@ async fn insert_new(uow: &mut dyn UnitOfWork, messages: Vec<WebhookDelivery>) ->
     }
     uow.effects().add(Effect::WebhookQueued);
     let inserted = unaudited::insert_many(uow, messages.clone()).await;
-    if !is_known(&inserted) {
+    if !is_duplicate(&inserted) {
         return inserted.map(drop);
     }
     for message in messages {
         let inserted = unaudited::insert(uow, message).await;
-        if !is_known(&inserted) {
+        if !is_duplicate(&inserted) {
             inserted?;
         }
     }
     Ok(())
 }
 
-fn is_known<T>(inserted: &Result<T>) -> bool {
+fn is_duplicate<T>(inserted: &Result<T>) -> bool {
     let conflict = |error: &Error| {
         matches!(
             error,

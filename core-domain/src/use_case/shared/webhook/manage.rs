@@ -132,7 +132,7 @@ pub async fn update(
         && let Some(event) = WebhookEvent::between(seen.status, status)?
     {
         next = next.with_status(status);
-        action = event.of_event().action;
+        action = event.transition().action;
     }
     command.apply_to(&mut next);
     audited::replace(cx, scope, uow, &seen, next, action).await
@@ -154,7 +154,7 @@ pub async fn rotate_secret(
     let seen = get(scope, uow, webhook).await?;
     let secret = WebhookSecret::generate(cx.entropy.as_ref());
     let sealed = cipher.seal(seen.id.as_str(), secret.expose())?;
-    let next = seen.edit().rotated(sealed, uow.now().await?);
+    let next = seen.edit().with_new_secret(sealed, uow.now().await?);
     let next = next.ok_or_else(|| {
         let message = "The secret was rotated too often in the last 24 hours.";
         Error::refused(Code::Conflict, message)
@@ -187,7 +187,7 @@ pub async fn delete(
 }
 
 /// Time for which a message is kept after it has ended.
-const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const DELIVERY_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Removes at most `limit` messages that ended more than 30 days ago, earliest first. Returns the number of removed
 /// messages; 0 means that none is left.
@@ -195,7 +195,7 @@ const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// # Errors
 /// Only those of the store.
 pub async fn remove_ended_deliveries(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
-    let ended = WebhookDeliveryQuery::EndedBefore(uow.now().await?.minus(KEPT_FOR));
+    let ended = WebhookDeliveryQuery::EndedBefore(uow.now().await?.minus(DELIVERY_RETENTION));
     remove_first::<WebhookDelivery>(uow, &ended, limit).await
 }
 

@@ -8,7 +8,7 @@ mod delivery;
 mod manage;
 
 pub use delivery::{
-    ClaimedDelivery, DeliveryResult, DispatchLimits, Recovered, claim_deliveries, fan_out,
+    ClaimedDelivery, DeliveryResult, DispatchLimits, RecoveryResult, claim_deliveries, fan_out,
     get_delivery, list_deliveries, recover, replay, send_test, settle_delivery,
 };
 pub(in crate::use_case) use manage::remove_of_platform;

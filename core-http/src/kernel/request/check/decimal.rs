@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use core_domain::kernel::{canonical_json, written_number, written_text};
+use core_domain::kernel::{canonical_json, number_literal, number_literal_text};
 use serde_json::{Map, Number, Value};
 
 /// The exact value of a JSON number: `0.digits` times ten to the power of `exponent`.
@@ -27,7 +27,7 @@ impl Decimal {
     pub(super) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => Some(Self::of_number(number)),
-            other => written_text(other).map(Self::parse),
+            other => number_literal_text(other).map(Self::parse),
         }
     }
 
@@ -134,7 +134,7 @@ pub(super) fn identity(value: &Value) -> String {
 fn with_exact_numbers(value: &Value) -> Value {
     if let Some(number) = Decimal::of(value) {
         let sign = if number.negative { "-" } else { "" };
-        return written_number(&format!("{sign}{}e{}", number.digits, number.exponent));
+        return number_literal(&format!("{sign}{}e{}", number.digits, number.exponent));
     }
     match value {
         Value::Array(items) => items.iter().map(with_exact_numbers).collect(),
@@ -163,7 +163,7 @@ fn exponent_of(text: &str) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use core_domain::kernel::written_number;
+    use core_domain::kernel::number_literal;
 
     use super::*;
     use crate::kernel::parse_strict;
@@ -266,7 +266,7 @@ mod tests {
             assert_eq!(decimal.to_integer(), integer, "{text}");
         }
         assert!(Decimal::of(&number("1e300")).unwrap().is_integer());
-        assert!(!Decimal::of(&written_number("1e-1")).unwrap().is_integer());
+        assert!(!Decimal::of(&number_literal("1e-1")).unwrap().is_integer());
         assert!(Decimal::of(&number("-0.0")).unwrap().is_integer());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use core_domain::kernel::written_text;
+use core_domain::kernel::number_literal_text;
 use serde_json::{Number, Value};
 
 use super::decimal::Decimal;
@@ -67,7 +67,7 @@ impl Speller<'_> {
 fn spell(value: &Value, types: &Types) -> Option<Number> {
     let written = match value {
         Value::Number(number) if number.is_f64() => None,
-        other => Some(written_text(other)?),
+        other => Some(number_literal_text(other)?),
     };
     if types.include(Type::Integer)
         && let Some(integer) = Decimal::of(value)?.to_integer()

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 
-use core_domain::kernel::{JsonText, written_text};
+use core_domain::kernel::{JsonText, number_literal_text};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
@@ -48,7 +48,7 @@ impl<'s> Validator<'s> {
         }
         match value {
             Value::Number(_) => validate_number(schema, value, at, found),
-            written if written_text(written).is_some() => {
+            written if number_literal_text(written).is_some() => {
                 validate_number(schema, written, at, found);
             }
             Value::String(text) => validate_text(schema, text, at, found),
