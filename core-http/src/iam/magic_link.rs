@@ -185,7 +185,7 @@ struct SignedInByLink {
     token: String,
     /// The user who is signed in.
     user: User,
-    /// The new session.
+    /// The session that the link started.
     session: AuthSession,
 }
 

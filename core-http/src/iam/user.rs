@@ -219,7 +219,7 @@ struct SignInEmail {
     /// The user's email address.
     #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
-    /// The user's password.
+    /// The current password of the user.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
     /// Redirect target after the sign-in: a path of IAM or a URL of a trusted origin. Default: none.

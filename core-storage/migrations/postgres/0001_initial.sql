@@ -518,7 +518,7 @@ CREATE TABLE "job_lanes" (
     "front" BIGINT NOT NULL,
     "tail" BIGINT NOT NULL,
     "queued" BIGINT NOT NULL,
-    "next" TEXT COLLATE "C" NOT NULL,
+    "cached_jobs" TEXT COLLATE "C" NOT NULL,
     "held_by" TEXT COLLATE "C" NOT NULL,
     "head_kind" TEXT COLLATE "C",
     "head_priority" BIGINT NOT NULL,

@@ -518,7 +518,7 @@ CREATE TABLE "job_lanes" (
     "front" INTEGER NOT NULL,
     "tail" INTEGER NOT NULL,
     "queued" INTEGER NOT NULL,
-    "next" TEXT NOT NULL,
+    "cached_jobs" TEXT NOT NULL,
     "held_by" TEXT NOT NULL,
     "head_kind" TEXT,
     "head_priority" INTEGER NOT NULL,

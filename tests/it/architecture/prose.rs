@@ -47,6 +47,9 @@ const REFUSED_PHRASES: &[(&str, &str)] = &[
 /// Words that turn the order of a sentence around when it begins with them.
 const REFUSED_FIRST_WORDS: &[&str] = &["Of", "What", "Whom", "Who", "Whose", "Whether", "Behind"];
 
+/// Words after which the order of the sentence is plain again, as in "Whether the record is deleted."
+const ARTICLES: &[&str] = &["a", "an", "the", "in", "of", "with"];
+
 /// The fewest words of a description that say what a property means.
 const MIN_DESCRIPTION_WORDS: usize = 4;
 
@@ -69,8 +72,10 @@ fn problems(prose: &str) -> Vec<String> {
     let mut problems: Vec<String> = phrases
         .map(|(phrase, better)| format!("\"{phrase}\": write \"{better}\""))
         .collect();
-    let first = prose.split(' ').next().unwrap_or_default();
-    if REFUSED_FIRST_WORDS.contains(&first) && !prose.contains('?') {
+    let mut words = prose.split(' ');
+    let first = words.next().unwrap_or_default();
+    let is_plain = words.next().is_none_or(|second| ARTICLES.contains(&second));
+    if REFUSED_FIRST_WORDS.contains(&first) && !is_plain && !prose.contains('?') {
         problems.push(format!("begins with \"{first}\": begin with the subject"));
     }
     problems
@@ -133,24 +138,43 @@ fn descriptions(value: &Value, path: &str, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Collects the properties of the schemas in a document whose description is missing or says too little.
-fn vague_properties(value: &Value, path: &str, found: &mut Vec<String>) {
+/// Returns whether a property says what it means: by its own description, by that of the component it refers to, or because
+/// it is a constant or accepts any value.
+fn is_explained(property: &Value, document: &Value) -> bool {
+    let is_long = |text: &Value| {
+        let words = text.as_str().unwrap_or_default().split_whitespace();
+        words.count() >= MIN_DESCRIPTION_WORDS
+    };
+    let accepts_anything =
+        property.is_boolean() || property.as_object().is_some_and(serde_json::Map::is_empty);
+    let component = property["$ref"].as_str().and_then(|target| {
+        let path = target.strip_prefix('#')?;
+        document.pointer(path)
+    });
+    accepts_anything
+        || property.get("const").is_some()
+        || is_long(&property["description"])
+        || component.is_some_and(|component| is_long(&component["description"]))
+}
+
+/// Collects the properties of the schemas in a document that do not say what they mean.
+fn vague_properties(value: &Value, document: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             let properties = fields.get("properties").and_then(Value::as_object);
             for (name, property) in properties.into_iter().flatten() {
-                let description = property["description"].as_str().unwrap_or_default();
-                if description.split_whitespace().count() < MIN_DESCRIPTION_WORDS {
-                    found.push(format!("{path}/{name}: {description:?}"));
+                if !is_explained(property, document) {
+                    let description = &property["description"];
+                    found.push(format!("{path}/{name}: {description}"));
                 }
             }
             for (name, field) in fields {
-                vague_properties(field, &format!("{path}/{name}"), found);
+                vague_properties(field, document, &format!("{path}/{name}"), found);
             }
         }
         Value::Array(items) => {
             for item in items {
-                vague_properties(item, path, found);
+                vague_properties(item, document, path, found);
             }
         }
         _ => {}
@@ -265,7 +289,7 @@ fn every_openapi_property_says_what_it_means() {
     let mut found = Vec::new();
     for (file, document) in documents() {
         let mut vague = Vec::new();
-        vague_properties(&document, "", &mut vague);
+        vague_properties(&document, &document, "", &mut vague);
         found.extend(
             vague
                 .into_iter()

@@ -173,7 +173,7 @@ struct SignInForm {
     /// The user's email address.
     #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
-    /// The user's password.
+    /// The current password of the user.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
     /// Keeps the session after the browser is closed. Browsers omit the field if the checkbox is not ticked.

@@ -101,6 +101,7 @@ fn error() -> Value {
         "required": ["error"],
         "properties": { "error": {
             "type": "object",
+            "description": "The error, with its code and message.",
             "required": ["code", "message", "requestId", "details"],
             "properties": {
                 "code": {

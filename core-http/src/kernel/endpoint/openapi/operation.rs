@@ -73,7 +73,8 @@ fn uploaded(content_types: &[&'static str]) -> Value {
     let content = content_types.iter().map(|content_type| {
         let schema = if *content_type == MULTIPART {
             json!({ "schema": { "type": "object", "required": ["file"],
-                "properties": { "file": { "type": "string", "format": "binary" } } } })
+                "properties": { "file": { "type": "string", "format": "binary",
+                    "description": "The bytes of the uploaded file." } } } })
         } else {
             json!({ "schema": { "type": "string", "format": "binary" } })
         };
