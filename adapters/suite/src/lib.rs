@@ -13,6 +13,8 @@
 //! # Ok(()) }
 //! ```
 //!
+//! The module [`guide`] explains step by step how to run, embed and operate the suite.
+//!
 //! # How to add an adapter
 //! Implement the port (`core_domain::port`) and set it on the builder: [`SuiteBuilder::store`],
 //! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`],
@@ -61,6 +63,7 @@ mod dns_options;
 mod due_queue;
 mod entropy;
 mod error;
+pub mod guide;
 mod hostname_checker;
 mod import;
 mod infrastructure;

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::key::RecordKey;
 use super::records::Covers;
-use super::records::RecordKey;
 use super::unaudited;
 use crate::kernel::{
     AuditId, Audited, Context, Credential, Effect, Error, JsonText, PlatformId, Result, Stored,

@@ -23,6 +23,7 @@ mod api_key;
 pub mod audited;
 mod installation;
 mod job;
+mod key;
 mod limits;
 mod membership;
 mod organization;
@@ -39,6 +40,7 @@ pub use api_key::{
 pub use audited::AuditEvent;
 pub use installation::{OperatorScope, SystemScope, authorize_operator};
 pub use job::{JobScope, authorize_job};
+pub use key::RecordKey;
 pub(crate) use limits::{
     ensure_below, ensure_can_own_another, ensure_room, ensure_room_unless_operator,
 };
@@ -54,7 +56,7 @@ pub use organization::{
 pub(crate) use platform::ensure_not_deleted;
 pub use platform::{PlatformAccess, PlatformScope, PlatformWriter, authorize};
 pub(crate) use records::unowned;
-pub use records::{Covers, RecordKey, Records};
+pub use records::{Covers, Records};
 pub use requirement::Requirement;
 pub use signed_in::{
     AccountScope, PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope,

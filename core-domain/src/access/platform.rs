@@ -6,10 +6,11 @@ use std::ops::Deref;
 use super::membership::membership_of;
 use super::records::{Covers, Sealed};
 use super::records::{Records, unowned};
+use super::signed_in::platform_suspended_error;
 use crate::iam::{Organization, PlatformSuspension};
 use crate::kernel::{
-    Caller, Code, Context, Error, Machine, PermissionSet, PermissionType, PlatformId,
-    PlatformOwned, Record, Result, Stored, Unowned, WritePermission,
+    Caller, Context, Error, Machine, PermissionSet, PermissionType, PlatformId, PlatformOwned,
+    Record, Result, Stored, Unowned, WritePermission,
 };
 use crate::port::{Persisted, UnitOfWork, Within};
 use crate::registry::{Platform, PlatformEvent, PlatformStatus};
@@ -176,12 +177,6 @@ pub async fn authorize<G: PermissionType>(
         platform,
         suspension,
     }))
-}
-
-/// Returns the error for callers of a suspended platform.
-pub(super) fn platform_suspended_error() -> Error {
-    let message = "This platform has been suspended.";
-    Error::refused(Code::PlatformSuspended, message)
 }
 
 /// Returns the caller's permissions on the platform; `None` if the platform is out of the caller's reach.

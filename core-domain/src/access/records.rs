@@ -3,28 +3,11 @@
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
+use super::RecordKey;
 use crate::kernel::{
     Bounded, Error, Page, PageQuery, PlatformId, PlatformOwned, Record, Result, Stored, Unowned,
 };
 use crate::port::{Direction, Persisted, Repository, Staged, UnitOfWork, Within};
-
-/// The key to the repositories. Only this module creates one. Therefore every read of a record goes through a scope,
-/// and every change through [`audited`](super::audited) or the functions for changes without an audit entry.
-#[derive(Debug)]
-pub struct RecordKey(());
-
-impl RecordKey {
-    pub(super) const fn new() -> Self {
-        Self(())
-    }
-
-    /// Creates a key for tests that read a store directly, and for tests of stores.
-    #[cfg(feature = "testing")]
-    #[must_use]
-    pub const fn for_tests() -> Self {
-        Self(())
-    }
-}
 
 /// A scope that permits writes of records with this owner. Only the scopes of this module implement it.
 pub trait Covers<Owner>: Sealed + Send + Sync {

@@ -1,11 +1,10 @@
 //! Scopes that depend only on the identity of the caller.
 
-use super::platform::platform_suspended_error;
 use super::records::covers_unowned;
 use super::records::unowned;
 use super::requirement::Requirement;
 use crate::iam::PlatformSuspension;
-use crate::kernel::{Context, Error, PlatformId, Result, SessionId, UserId};
+use crate::kernel::{Code, Context, Error, PlatformId, Result, SessionId, UserId};
 use crate::port::UnitOfWork;
 
 /// Any caller, also an anonymous one.
@@ -158,4 +157,10 @@ pub(super) async fn ensure_not_suspended(
         return Err(platform_suspended_error());
     }
     Ok(())
+}
+
+/// Returns the error for callers of a suspended platform.
+pub(super) fn platform_suspended_error() -> Error {
+    let message = "This platform has been suspended.";
+    Error::refused(Code::PlatformSuspended, message)
 }

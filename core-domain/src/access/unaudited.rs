@@ -2,8 +2,9 @@
 //! change that has an entry. They are also for records that no caller changes: the outbox, stored responses, and
 //! the sliding expiry of a session.
 
+use super::key::RecordKey;
 use super::platform::PlatformWriter;
-use super::records::{RecordKey, Records, unowned};
+use super::records::{Records, unowned};
 use crate::kernel::{Owner, PageQuery, Record, Result, Stored, Total, Unowned, for_each_record};
 use crate::port::{
     ApiKeyContext, ApiKeySecretKey, Persisted, Repository, SessionContext, SessionKey, UnitOfWork,

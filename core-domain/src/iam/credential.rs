@@ -8,7 +8,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
-use super::oauth::is_access_token;
 use crate::kernel::{TextValue, arbitrary, hex};
 
 /// The SHA-256 of a session token or an API key, in hexadecimal. Only this hash is stored.
@@ -261,6 +260,19 @@ pub fn is_iam_cookie(name: &str) -> bool {
     COOKIE_PREFIXES
         .iter()
         .any(|prefix| bare.starts_with(prefix))
+}
+
+/// The prefix of access tokens. Session tokens consist of letters and digits only, so they never have it.
+pub const ACCESS_TOKEN_PREFIX: &str = "cat_";
+
+/// The prefix of refresh tokens.
+pub const REFRESH_TOKEN_PREFIX: &str = "crt_";
+
+/// Returns whether a text has the form of an access token.
+#[must_use]
+pub fn is_access_token(text: &str) -> bool {
+    let secret = text.strip_prefix(ACCESS_TOKEN_PREFIX);
+    secret.is_some_and(|s| !s.is_empty() && s.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 #[cfg(test)]

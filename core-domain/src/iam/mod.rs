@@ -27,7 +27,10 @@ pub use api_key::{
     MAX_API_KEY_LIFETIME, MAX_REQUESTS_PER_MINUTE, MAX_ROTATION_OVERLAP, MIN_API_KEY_LIFETIME,
     key_membership, organization_key_patterns,
 };
-pub use credential::{CookieNames, CookieSigner, TokenHash, is_iam_cookie};
+pub use credential::{
+    ACCESS_TOKEN_PREFIX, CookieNames, CookieSigner, REFRESH_TOKEN_PREFIX, TokenHash,
+    is_access_token, is_iam_cookie,
+};
 pub use decision::{Decision, DecisionRule, decide, membership, permissions};
 pub use device_cookie::{DEVICE_COOKIE_LIFETIME, DeviceCookie};
 pub use invitation::{

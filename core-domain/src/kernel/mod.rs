@@ -19,6 +19,7 @@ mod patch;
 mod permission;
 mod plain_name;
 mod record;
+mod record_list;
 mod role;
 mod sample;
 mod store_error;
@@ -57,10 +58,9 @@ pub use permission::{
     pattern_includes,
 };
 pub use plain_name::{OrganizationName, PLAIN_NAME, PersonName, PlainName, is_plain_name};
-pub use record::{
-    Audited, OfPlatform, Owner, PlatformOwned, Record, Stored, Unowned, for_each_record,
-};
+pub use record::{Audited, OfPlatform, Owner, PlatformOwned, Record, Stored, Unowned};
 pub(crate) use record::{record, snapshot};
+pub use record_list::for_each_record;
 pub use role::{Role, Roles};
 pub use sample::{Fields, sample_of, samples};
 pub use store_error::StoreError;

@@ -21,7 +21,7 @@ pub struct PageQuery {
     pub total: Total,
 }
 
-/// What the caller of a list knows about the number of matching records. The store adds the number of staged records
+/// The knowledge of a list's caller about the number of matching records. The store adds the number of staged records
 /// ([`Repository::staged`]) to every total.
 ///
 /// [`Repository::staged`]: crate::port::Repository::staged

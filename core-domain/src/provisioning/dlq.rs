@@ -58,7 +58,7 @@ pub struct DeadLetter {
     /// Number of failed attempts of the current step when the job stopped.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub attempts: i64,
-    /// What the job was created to do; the members depend on the kind. It never contains secrets.
+    /// The input that the job was created with; its members depend on the kind. It never contains secrets.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub input: Value,
     /// The id of the request that queued the job.

@@ -141,7 +141,7 @@ pub struct Job {
     pub failure_kind: Option<FailureKind>,
     /// The latest error of the job. `null` if its latest attempt had none.
     pub error: Option<JobError>,
-    /// What the job was created to do; the members depend on the kind. It never contains secrets.
+    /// The input that the job was created with; its members depend on the kind. It never contains secrets.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub input: Value,
     /// The outputs of the succeeded steps, by step name. `null` until the job completes.
@@ -164,7 +164,7 @@ pub struct Job {
     pub run_at: Timestamp,
     /// The time at which the job fails if it has not ended.
     pub deadline_at: Timestamp,
-    /// What the job waits for, in words. `null` unless the status is `WAITING`.
+    /// The reason why the job waits, in words. `null` unless the status is `WAITING`.
     pub waiting_for: Option<String>,
     /// Whether an operator completed the job by force.
     pub forced: bool,
@@ -214,7 +214,7 @@ pub struct Progress {
     pub total_steps: usize,
     /// Share of the steps that are done, from 0 to 100 percent. Always 100 for a completed job.
     pub percent: u8,
-    /// What the job does or waits for now, in words.
+    /// The present activity of the job, in words.
     pub message: String,
 }
 

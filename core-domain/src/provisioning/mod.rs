@@ -10,6 +10,7 @@ mod event;
 mod hold;
 mod job;
 mod lane;
+mod lane_key;
 mod step;
 mod transition;
 mod undo;
@@ -23,7 +24,8 @@ pub use job::{
     JobLease, JobLeaseQuery, JobQuery, JobStatus, MAX_ATTEMPTS, MAX_LOST_LEASES, Progress,
     TIMED_KINDS, is_undo_kind, undo_kind_of,
 };
-pub use lane::{JobLane, JobLaneQuery, LaneKey, LaneState, QueuedJob};
+pub use lane::{JobLane, JobLaneQuery, LaneState, QueuedJob};
+pub use lane_key::LaneKey;
 use step::MAX_OUTPUT_BYTES;
 pub use step::{FirstObservation, JobError, Step, StepStatus, effect_key};
 pub use transition::{

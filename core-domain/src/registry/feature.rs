@@ -4,54 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::feature_worker_name;
+use super::{FeatureId, NewFeatureId, feature_worker_name};
 use crate::kernel::{
     EntityId, Environment, FeatureActivationId, IllegalTransition, JobId, JsonText, Line, Machine,
-    PlatformId, READABLE_LINE, READABLE_SEGMENT, Slug, StackId, TextError, Timestamp, hex, record,
-    state_machine, text, text_enum,
+    PlatformId, Slug, StackId, Timestamp, hex, record, state_machine, text_enum,
 };
-
-/// Ids that would collide with path segments of the feature routes.
-const RESERVED_IDS: [&str; 2] = ["activate", "deactivate"];
-
-text! {
-    /// The id of a feature, which is also the name of its package. It has 1 to 100 characters on one line, and is not
-    /// `activate` or `deactivate`.
-    FeatureId,
-    feature_id,
-    { "type": "string", "minLength": 1, "maxLength": 100, "pattern": READABLE_LINE, "examples": ["search"] }
-}
-
-fn feature_id(text: &str) -> Result<String, TextError> {
-    let line = Line::<1, 100>::parse(text)?;
-    if RESERVED_IDS.contains(&line.as_str()) {
-        return Err(TextError::Malformed);
-    }
-    Ok(line.as_str().to_owned())
-}
-
-text! {
-    /// The id of a feature in an activation request: a [`FeatureId`] that fits into one path segment. It contains no
-    /// slash or backslash, and is not `.` or `..`. Features that were activated before this rule existed keep their
-    /// ids.
-    NewFeatureId,
-    new_feature_id,
-    { "type": "string", "minLength": 1, "maxLength": 100, "pattern": READABLE_SEGMENT, "examples": ["search"] }
-}
-
-fn new_feature_id(text: &str) -> Result<String, TextError> {
-    let id = feature_id(text)?;
-    if [".", ".."].contains(&id.as_str()) || id.contains(['/', '\\']) {
-        return Err(TextError::Malformed);
-    }
-    Ok(id)
-}
-
-impl From<NewFeatureId> for FeatureId {
-    fn from(id: NewFeatureId) -> Self {
-        Self(id.0)
-    }
-}
 
 /// The version of a feature: any text of 1 to 100 characters on one line.
 pub type FeatureVersion = Line<1, 100>;

@@ -11,6 +11,7 @@ mod deployment;
 mod dns_record;
 mod entity;
 mod feature;
+mod feature_id;
 mod hostname;
 mod onboarding;
 mod platform;
@@ -42,8 +43,9 @@ pub use entity::{
 };
 pub use feature::{
     ActivateFeature, DeactivateFeature, FeatureActivation, FeatureActivationQuery, FeatureEvent,
-    FeatureId, FeatureManifest, FeatureStatus, FeatureVersion, ManifestFeature, NewFeatureId,
+    FeatureManifest, FeatureStatus, FeatureVersion, ManifestFeature,
 };
+pub use feature_id::{FeatureId, NewFeatureId};
 pub use hostname::{DnsRecordType, Hostname, MissingRecord};
 pub use onboarding::{
     Onboarding, OnboardingEvent, OnboardingQuery, OnboardingStatus, OnboardingTier, StartOnboarding,

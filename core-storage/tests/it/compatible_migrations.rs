@@ -13,7 +13,7 @@ use core_storage::sql::ddl::Dialect;
 use core_storage::sql::migrations;
 use rusqlite::Connection;
 
-/// What the comment that declares a removal begins with.
+/// The beginning of a comment that declares a removal.
 const UNUSED: &str = "-- unused since ";
 
 /// The columns of each table, by name.

@@ -55,7 +55,9 @@ const MIN_DESCRIPTION_WORDS: usize = 4;
 
 /// Returns the sentences that readers stumble over in a line of prose.
 fn problems(prose: &str) -> Vec<String> {
-    let words: String = prose
+    // Names in code are not words.
+    let without_code: String = prose.split('`').step_by(2).collect();
+    let words: String = without_code
         .chars()
         .map(|c| {
             if c.is_alphanumeric() || c == '\'' {

@@ -11,12 +11,17 @@ pub(super) fn root() -> PathBuf {
 }
 
 pub(super) fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    files_with_extension(folder, "rs")
+    let found = files_with_extension(folder, "rs");
+    assert!(!found.is_empty(), "no sources below {}", folder.display());
+    found
 }
 
-/// Returns the Markdown pages of the repository.
+/// Returns the Markdown pages of the crates.
 pub(super) fn markdown_files() -> Vec<PathBuf> {
-    files_with_extension(&root(), "md")
+    let folders = members().into_iter().map(|member| root().join(member));
+    folders
+        .flat_map(|folder| files_with_extension(&folder, "md"))
+        .collect()
 }
 
 fn files_with_extension(folder: &Path, extension: &str) -> Vec<PathBuf> {
@@ -37,7 +42,6 @@ fn files_with_extension(folder: &Path, extension: &str) -> Vec<PathBuf> {
             }
         }
     }
-    assert!(!found.is_empty(), "no sources below {}", folder.display());
     found
 }
 

@@ -62,19 +62,6 @@ pub enum AccessTokenQuery {
     ExpiredAt(Timestamp),
 }
 
-/// The prefix of access tokens. Session tokens consist of letters and digits only, so they never have it.
-pub const ACCESS_TOKEN_PREFIX: &str = "cat_";
-
-/// The prefix of refresh tokens.
-pub const REFRESH_TOKEN_PREFIX: &str = "crt_";
-
-/// Returns whether a text has the form of an access token.
-#[must_use]
-pub fn is_access_token(text: &str) -> bool {
-    let secret = text.strip_prefix(ACCESS_TOKEN_PREFIX);
-    secret.is_some_and(|s| !s.is_empty() && s.bytes().all(|b| b.is_ascii_alphanumeric()))
-}
-
 /// Time after the first use during which the same token gets the same successor again. The response to the first use
 /// may have been lost, or several threads of the client may have used the token.
 const REPEAT_WINDOW: Duration = Duration::from_secs(10);
@@ -159,6 +146,7 @@ impl RefreshToken {
 
 #[cfg(test)]
 mod tests {
+    use crate::iam::is_access_token;
     use proptest::prelude::*;
 
     use crate::iam::{MAX_FAMILY_LIFETIME, REFRESH_TOKEN_LIFETIME};

@@ -249,18 +249,6 @@ pub async fn get(
     deployment::get(scope, uow, deployment).await
 }
 
-/// The prefix of the blob keys of uploads.
-pub(super) const BLOB_PREFIX: &str = "deploy-";
-
-/// Returns the key of the blob that contains the upload of a deployment.
-#[must_use]
-pub fn blob_key(deployment: &DeploymentId) -> String {
-    let text = deployment.as_str().to_ascii_lowercase();
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let text: String = text.chars().filter(|c| fits(*c)).take(100).collect();
-    format!("{BLOB_PREFIX}{text}")
-}
-
 /// The job kind that deploys a site.
 #[derive(Clone, Debug)]
 pub(super) struct DeploySite {

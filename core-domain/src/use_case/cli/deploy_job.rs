@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::deploy::{DeployInput, DeploySite, blob_key};
+use super::deploy::{DeployInput, DeploySite};
+use super::uploads::blob_key;
 use crate::access::PlatformWriter;
 use crate::kernel::{DeploymentId, Patch, Result, Stored};
 use crate::port::{

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::deploy::BLOB_PREFIX;
 use crate::access::{Batches, PlatformAccess, SystemScope};
 use crate::kernel::{Context, DeploymentId, Error, Result};
 use crate::port::{SiteStorage, UnitOfWork};
@@ -72,4 +71,16 @@ pub(super) async fn ensure_room(
     }
     let message = "The platform's sites would exceed the storage limit. Deploy a smaller site, or try again after previews have expired.";
     Err(Error::limit_reached(limit, message))
+}
+
+/// The prefix of the blob keys of uploads.
+pub(super) const BLOB_PREFIX: &str = "deploy-";
+
+/// Returns the key of the blob that contains the upload of a deployment.
+#[must_use]
+pub fn blob_key(deployment: &DeploymentId) -> String {
+    let text = deployment.as_str().to_ascii_lowercase();
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let text: String = text.chars().filter(|c| fits(*c)).take(100).collect();
+    format!("{BLOB_PREFIX}{text}")
 }

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::manage::ensure_roles_known;
 use super::manage::set_active;
 use super::manage::{ensure_room_for_invitation, ensure_room_for_member};
+use super::member::ensure_roles_known;
 use super::member::{MemberOfOrganization, member_with_user};
 use crate::access::{
     Covers, MembershipScope, PersonScope, RecipientScope, SessionScope, audited,

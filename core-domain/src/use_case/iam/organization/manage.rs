@@ -423,17 +423,6 @@ async fn organization_of(
     }
 }
 
-/// Returns `ROLE_NOT_FOUND` if the organization does not have one of the roles.
-pub(super) fn ensure_roles_known(organization: &Organization, roles: &Roles) -> Result<()> {
-    match roles.iter().find(|role| !organization.roles.has_role(role)) {
-        None => Ok(()),
-        Some(role) => {
-            let message = format!("ROLE_NOT_FOUND: {role}");
-            Err(Error::refused(Code::RoleNotFound, message))
-        }
-    }
-}
-
 /// Checks that the organization can have one more member.
 ///
 /// # Errors

@@ -1,11 +1,10 @@
 //! Lists members, changes their roles, and removes them. An organization always keeps at least one owner.
 
-use super::manage::ensure_roles_known;
 use crate::access::{
     Batches, Covers, MemberScope, MembershipScope, SystemScope, all_unowned, audited,
     ensure_can_own_another, ensure_fresh, find_member, unowned,
 };
-use crate::iam::{Member, MemberQuery, Session, SessionQuery, User};
+use crate::iam::{Member, MemberQuery, Organization, Session, SessionQuery, User};
 use crate::kernel::{
     Code, Context, Effect, Email, Error, MemberId, OrganizationId, Result, Role, Roles, Stored,
     Unowned, UserId, grant,
@@ -320,4 +319,15 @@ pub(super) async fn clear_active_organization(
 #[must_use]
 pub fn member_not_found() -> Error {
     Error::of_code(Code::MemberNotFound)
+}
+
+/// Returns `ROLE_NOT_FOUND` if the organization does not have one of the roles.
+pub(super) fn ensure_roles_known(organization: &Organization, roles: &Roles) -> Result<()> {
+    match roles.iter().find(|role| !organization.roles.has_role(role)) {
+        None => Ok(()),
+        Some(role) => {
+            let message = format!("ROLE_NOT_FOUND: {role}");
+            Err(Error::refused(Code::RoleNotFound, message))
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::own::{SignedIn, as_user, create, ensure_not_banned};
+use super::begin::{SignedIn, as_user, create, ensure_not_banned};
 use crate::access::{
     AuditEvent, EnrolledFactors, PersonScope, PublicScope, SessionScope, audited, unaudited,
     unowned,

@@ -1,9 +1,12 @@
 //! Sessions: created by sign-ins, looked up by their token, and listed and ended by their owner.
 
+mod begin;
 mod challenge;
 mod lookup;
 mod own;
 
+pub use begin::SignedIn;
+pub(super) use begin::{as_user, create, create_for_client, ensure_not_banned};
 pub(super) use challenge::{
     FirstFactor, begin_or_challenge, complete_challenge, find_challenge, reauthenticate,
     record_proof, remove_trusted_devices, trust_device,
@@ -15,7 +18,5 @@ pub use challenge::{
 };
 pub use lookup::{ActiveMembership, SessionDetails, details, details_by_token, exists, extend};
 pub(super) use lookup::{details_by_id, first_grant_expiry};
-pub(super) use own::{KeptSession, as_user, create, create_for_client, end_all, ensure_not_banned};
-pub use own::{
-    SignedIn, list, remove_expired, revoke, revoke_all, revoke_by_token_or_id, sign_out,
-};
+pub(super) use own::{KeptSession, end_all};
+pub use own::{list, remove_expired, revoke, revoke_all, revoke_by_token_or_id, sign_out};
