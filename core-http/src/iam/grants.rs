@@ -32,7 +32,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post("/api/core/grants", "createGrant")
             .summary("Grants a permission to a member, or denies it.")
             .description(
-                "The grant takes effect with the next request of the member. Nobody can grant or \
+                "The grant takes effect with the next request of the member. No caller can grant or \
                  deny a permission that they do not have. An expired grant with the same \
                  permission and effect is replaced; an active one is a conflict. The change is \
                  recorded in the audit log.",

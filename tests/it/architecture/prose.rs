@@ -164,8 +164,13 @@ fn vague_properties(value: &Value, document: &Value, path: &str, found: &mut Vec
     match value {
         Value::Object(fields) => {
             let properties = fields.get("properties").and_then(Value::as_object);
+            // The description of a variant covers its tag and its content.
+            let is_variant = fields
+                .get("properties")
+                .is_some_and(|p| p["type"]["const"].is_string())
+                && fields.contains_key("description");
             for (name, property) in properties.into_iter().flatten() {
-                if !is_explained(property, document) {
+                if !is_variant && !is_explained(property, document) {
                     let description = &property["description"];
                     found.push(format!("{path}/{name}: {description}"));
                 }

@@ -98,7 +98,7 @@ const UNAUDITED: &[(&str, &str)] = &[
         "records that expired or are evicted for a new one, which has an entry",
     ),
     (
-        "iam/session/own.rs",
+        "iam/session/begin.rs",
         "the sign-in that starts a session is audited",
     ),
     (

@@ -30,7 +30,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .description(
                 "The secret is returned only in this response. A key without an organization is \
                  personal: it only reads the profile of its owner. A key never has more \
-                 permissions than its owner, and nobody can give a key permissions that they do \
+                 permissions than its owner, and no caller can give a key permissions that they do \
                  not have. Requires a proof of identity from the last 10 minutes.",
             )
             .unauthorized(Code::UnauthorizedSession, "Unauthorized or invalid session")

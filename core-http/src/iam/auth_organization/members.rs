@@ -51,7 +51,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         .description(
             "Replaces all roles of the member; the change takes effect with the member's next \
              request. The last owner cannot lose the owner role. Only owners can make or remove \
-             owners, which requires a proof of identity from the last 10 minutes. Nobody can give \
+             owners, which requires a proof of identity from the last 10 minutes. No caller can give \
              roles that allow more than their own.",
         )
         .rewords(Code::Forbidden, Code::NotAllowedToUpdateMember)

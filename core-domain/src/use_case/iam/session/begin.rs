@@ -1,14 +1,16 @@
 //! The start of a session by a sign-in.
 
-use super::challenge::accept_password;
+use std::sync::Arc;
+
 use crate::access::{PublicScope, audited, unaudited, unowned};
-use crate::iam::{Member, MemberQuery, OAuthClient, Session, SessionQuery, TokenHash, User};
+use crate::iam::{
+    Account, AccountQuery, Member, MemberQuery, OAuthClient, Session, SessionQuery, TokenHash, User,
+};
 use crate::kernel::{
     Caller, Code, Context, Effect, Error, OrganizationId, Result, SessionId, Stored, TOKEN_LENGTH,
-    Timestamp, secret_token,
+    Timestamp, UserId, secret_token,
 };
 use crate::port::UnitOfWork;
-use std::sync::Arc;
 
 /// The result of a sign-in.
 #[derive(Clone, PartialEq)]
@@ -151,4 +153,16 @@ pub(in crate::use_case::iam) fn as_user(cx: &Context, user: &User) -> Context {
         }),
         ..cx.clone()
     }
+}
+
+/// Clears the mark that a mailed link set the password, after the user has used a second factor.
+pub(super) async fn accept_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
+    let password = AccountQuery::PasswordOf(user.clone());
+    let account = unowned::<Account>(uow).first(&password).await?;
+    if let Some(account) = account.filter(|account| account.set_by_link_at.is_some()) {
+        let mut next = account.edit();
+        next.set_by_link_at = None;
+        unaudited::replace(uow, &account, next).await?;
+    }
+    Ok(())
 }

@@ -3,15 +3,15 @@
 
 use serde_json::json;
 
-use super::begin::{SignedIn, as_user, create, ensure_not_banned};
+use super::begin::{SignedIn, accept_password, as_user, create, ensure_not_banned};
 use crate::access::{
     AuditEvent, EnrolledFactors, PersonScope, PublicScope, SessionScope, audited, unaudited,
     unowned,
 };
 use crate::iam::{
-    Account, AccountQuery, CHALLENGE_LIFETIME, DEVICE_TRUST_LIFETIME, MAX_CHALLENGES,
-    MAX_TRUSTED_DEVICES, ProofMethod, ProofStrength, Session, TokenHash, TrustedDevice,
-    TrustedDeviceQuery, TwoFactorChallenge, TwoFactorChallengeQuery, User,
+    CHALLENGE_LIFETIME, DEVICE_TRUST_LIFETIME, MAX_CHALLENGES, MAX_TRUSTED_DEVICES, ProofMethod,
+    ProofStrength, Session, TokenHash, TrustedDevice, TrustedDeviceQuery, TwoFactorChallenge,
+    TwoFactorChallengeQuery, User,
 };
 use crate::kernel::{
     Code, Context, Error, Record, Result, Stored, TOKEN_LENGTH, Timestamp, UserId, secret_token,
@@ -231,18 +231,6 @@ pub(in crate::use_case::iam) async fn record_proof(
         accept_password(uow, &session.user_id).await?;
     }
     unaudited::replace(uow, &session, next).await
-}
-
-/// Clears the mark that a mailed link set the password, after the user has used a second factor.
-pub(super) async fn accept_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
-    let password = AccountQuery::PasswordOf(user.clone());
-    let account = unowned::<Account>(uow).first(&password).await?;
-    if let Some(account) = account.filter(|account| account.set_by_link_at.is_some()) {
-        let mut next = account.edit();
-        next.set_by_link_at = None;
-        unaudited::replace(uow, &account, next).await?;
-    }
-    Ok(())
 }
 
 /// Marks the device as trusted after its user has used a second factor. Returns the device token, which is returned
