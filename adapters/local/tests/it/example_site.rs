@@ -142,6 +142,6 @@ async fn missing_path_shows_the_custom_404_page() {
     assert!(
         body(answer)
             .await
-            .contains("There is nothing at this address")
+            .contains("This page does not exist")
     );
 }

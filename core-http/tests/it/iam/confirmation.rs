@@ -209,7 +209,7 @@ async fn the_owner_of_an_address_deletes_an_account_and_all_its_access() {
         world.form(DELETE, &fields, &[OWN_ORIGIN]).await
     };
     let unsure = text(&delete("false").await, 200);
-    assert!(unsure.contains("Delete the account for good"));
+    assert!(unsure.contains("Delete the account permanently"));
     let page = location(&delete("true").await).to_owned();
     assert!(text(&world.page(&page, &[]).await, 200).contains("The account was deleted."));
     let ended = world
