@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use core_domain::cli::SiteFile;
 use core_domain::kernel::Clock;
 use core_domain::port::{
     CreateResource, Infrastructure, OwnedObjects, ProviderError, ProviderObject, ResourceRef,
-    Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteUpload,
+    Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
+    SiteUpload,
 };
 use core_domain::registry::ResourceType;
 use tokio::sync::Semaphore;
@@ -298,5 +300,25 @@ impl Infrastructure for CloudflareInfrastructure {
         target: &ResourceRef,
     ) -> Result<(), ProviderError> {
         customer::stop(&self.client, &self.zones, (hostname, owner), target).await
+    }
+
+    /// Disk space at Cloudflare does not belong to the operator, so only the new site counts.
+    async fn site_storage(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        files: &[SiteFile],
+    ) -> Result<SiteStorage, ProviderError> {
+        Ok(SiteStorage::unreported(files))
+    }
+
+    /// Does nothing: Cloudflare decides how long it keeps replaced deployments.
+    async fn clean_up(&self) -> Result<u64, ProviderError> {
+        Ok(0)
+    }
+
+    fn refuses_suspended(&self) -> bool {
+        false
     }
 }

@@ -45,6 +45,9 @@ pub struct LocalConfig {
     /// The source of platform suspensions. Sites and workers of suspended platforms respond with 451. If `None`, no
     /// platform is suspended. Default: `None`.
     pub suspensions: Option<Arc<dyn PlatformSuspensions>>,
+    /// The time that the provider waits before and again after every change. The states "not yet done" and "done but not
+    /// yet recorded" then last long enough to be observed. Default: 0.
+    pub latency: Duration,
     /// Failures that tests inject. Default: none.
     pub faults: Faults,
 }
@@ -66,6 +69,7 @@ impl LocalConfig {
             worker_host: None,
             reachable: Vec::new(),
             suspensions: None,
+            latency: Duration::ZERO,
             faults: Faults::default(),
         }
     }

@@ -307,6 +307,18 @@ impl LocalInfrastructure {
             state: SiteState::Active,
         }
     }
+
+    /// Runs a change with the configured latency before and after it.
+    pub(crate) async fn slowly<T>(&self, change: impl Future<Output = T> + Send) -> T {
+        let latency = self.config.latency;
+        if latency.is_zero() {
+            return change.await;
+        }
+        tokio::time::sleep(latency).await;
+        let outcome = change.await;
+        tokio::time::sleep(latency).await;
+        outcome
+    }
 }
 
 /// Returns the empty subfolders of a new object.

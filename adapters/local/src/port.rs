@@ -34,19 +34,22 @@ impl Infrastructure for LocalInfrastructure {
     }
 
     async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
-        Ok(self.create_object(request).await?)
+        Ok(self.slowly(self.create_object(request)).await?)
     }
 
     async fn remove(&self, resource: &ResourceRef, owner: &str) -> Result<(), ProviderError> {
-        Ok(self.remove_object(resource, owner).await?)
+        Ok(self.slowly(self.remove_object(resource, owner)).await?)
     }
 
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
-        let (now, config) = (self.config.clock.now(), self.config.clone());
-        let deployed = self
-            .run(move |data| deploy::deploy(data, &upload, now, &config))
-            .await?;
-        Ok(self.site_deployment_of(deployed))
+        self.slowly(async {
+            let (now, config) = (self.config.clock.now(), self.config.clone());
+            let deployed = self
+                .run(move |data| deploy::deploy(data, &upload, now, &config))
+                .await?;
+            Ok(self.site_deployment_of(deployed))
+        })
+        .await
     }
 
     async fn site_deployment(
@@ -111,11 +114,14 @@ impl Infrastructure for LocalInfrastructure {
     }
 
     async fn set_secrets(&self, request: &SetSecrets) -> Result<(), ProviderError> {
-        let faults = &self.config.faults;
-        faults.at("secrets", &request.resource, FaultMoment::Before)?;
-        let change = request.clone();
-        self.run(move |data| secrets::set(data, &change)).await?;
-        Ok(faults.at("secrets", &request.resource, FaultMoment::Done)?)
+        self.slowly(async {
+            let faults = &self.config.faults;
+            faults.at("secrets", &request.resource, FaultMoment::Before)?;
+            let change = request.clone();
+            self.run(move |data| secrets::set(data, &change)).await?;
+            Ok(faults.at("secrets", &request.resource, FaultMoment::Done)?)
+        })
+        .await
     }
 
     async fn secret_names(&self, resource: &ResourceRef) -> Result<Vec<String>, ProviderError> {
@@ -133,14 +139,17 @@ impl Infrastructure for LocalInfrastructure {
     }
 
     async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
-        let faults = &self.config.faults;
-        faults.at("route", &request.target, FaultMoment::Before)?;
-        let (change, domain) = (request.clone(), self.domain());
-        let route = self
-            .run(move |data| hostname::add_route(data, &change, &domain))
-            .await?;
-        faults.at("route", &request.target, FaultMoment::Done)?;
-        Ok(route)
+        self.slowly(async {
+            let faults = &self.config.faults;
+            faults.at("route", &request.target, FaultMoment::Before)?;
+            let (change, domain) = (request.clone(), self.domain());
+            let route = self
+                .run(move |data| hostname::add_route(data, &change, &domain))
+                .await?;
+            faults.at("route", &request.target, FaultMoment::Done)?;
+            Ok(route)
+        })
+        .await
     }
 
     async fn remove_route(
@@ -148,12 +157,15 @@ impl Infrastructure for LocalInfrastructure {
         hostname: &str,
         target: &ResourceRef,
     ) -> Result<(), ProviderError> {
-        let faults = &self.config.faults;
-        faults.at("unroute", target, FaultMoment::Before)?;
-        let (name, of) = (hostname.to_owned(), target.clone());
-        self.run(move |data| hostname::remove_route(data, &name, &of))
-            .await?;
-        Ok(faults.at("unroute", target, FaultMoment::Done)?)
+        self.slowly(async {
+            let faults = &self.config.faults;
+            faults.at("unroute", target, FaultMoment::Before)?;
+            let (name, of) = (hostname.to_owned(), target.clone());
+            self.run(move |data| hostname::remove_route(data, &name, &of))
+                .await?;
+            Ok(faults.at("unroute", target, FaultMoment::Done)?)
+        })
+        .await
     }
 
     async fn get_served_hostname(
@@ -172,14 +184,17 @@ impl Infrastructure for LocalInfrastructure {
         &self,
         request: &ServeHostname,
     ) -> Result<ServedHostname, ProviderError> {
-        let faults = &self.config.faults;
-        faults.at_hostname("serve", &request.hostname, FaultMoment::Before)?;
-        let (change, domain) = (request.clone(), self.domain());
-        let served = self
-            .run(move |data| hostname::serve(data, &change, &domain))
-            .await?;
-        faults.at_hostname("serve", &request.hostname, FaultMoment::Done)?;
-        Ok(served)
+        self.slowly(async {
+            let faults = &self.config.faults;
+            faults.at_hostname("serve", &request.hostname, FaultMoment::Before)?;
+            let (change, domain) = (request.clone(), self.domain());
+            let served = self
+                .run(move |data| hostname::serve(data, &change, &domain))
+                .await?;
+            faults.at_hostname("serve", &request.hostname, FaultMoment::Done)?;
+            Ok(served)
+        })
+        .await
     }
 
     fn refuses_suspended(&self) -> bool {
@@ -192,12 +207,15 @@ impl Infrastructure for LocalInfrastructure {
         owner: &str,
         _target: &ResourceRef,
     ) -> Result<(), ProviderError> {
-        let faults = &self.config.faults;
-        faults.at_hostname("stop", hostname, FaultMoment::Before)?;
-        let (name, owner) = (hostname.to_owned(), owner.to_owned());
-        self.run(move |data| hostname::stop_serving(data, &name, &owner))
-            .await?;
-        Ok(faults.at_hostname("stop", hostname, FaultMoment::Done)?)
+        self.slowly(async {
+            let faults = &self.config.faults;
+            faults.at_hostname("stop", hostname, FaultMoment::Before)?;
+            let (name, owner) = (hostname.to_owned(), owner.to_owned());
+            self.run(move |data| hostname::stop_serving(data, &name, &owner))
+                .await?;
+            Ok(faults.at_hostname("stop", hostname, FaultMoment::Done)?)
+        })
+        .await
     }
 }
 

@@ -5,11 +5,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use core_domain::cli::SiteFile;
 use core_domain::port::{
     ArchiveError, BlobError, BlobReader, Blobs, Cause, CreateResource, DnsError, DnsResolver,
-    Infrastructure, ProviderError, ProviderObject, ResourceRef, Site, SiteArchives, SiteDeployment,
+    Infrastructure, OwnedObjects, ProviderError, ProviderObject, ResourceRef, Route, RouteHostname,
+    ServeHostname, ServedHostname, SetSecrets, Site, SiteArchives, SiteDeployment, SiteStorage,
     SiteUpload, StagedBlob, WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender,
 };
+use core_domain::registry::ResourceType;
 
 /// A part of an installation that was neither set on the builder nor built in.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -89,6 +92,70 @@ impl Infrastructure for Absent {
     ) -> Result<Option<SiteDeployment>, ProviderError> {
         Err(self.provider_error())
     }
+
+    async fn site_storage(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        _: &[SiteFile],
+    ) -> Result<SiteStorage, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn clean_up(&self) -> Result<u64, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn list_owned(
+        &self,
+        _: &str,
+        _: ResourceType,
+        _: Option<String>,
+    ) -> Result<OwnedObjects, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn set_secrets(&self, _: &SetSecrets) -> Result<(), ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn secret_names(&self, _: &ResourceRef) -> Result<Vec<String>, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn get_route(&self, _: &str) -> Result<Option<Route>, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn route_hostname(&self, _: &RouteHostname) -> Result<Route, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn remove_route(&self, _: &str, _: &ResourceRef) -> Result<(), ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn get_served_hostname(
+        &self,
+        _: &str,
+        _: &str,
+        _: &ResourceRef,
+    ) -> Result<Option<ServedHostname>, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn serve_hostname(&self, _: &ServeHostname) -> Result<ServedHostname, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn stop_serving(&self, _: &str, _: &str, _: &ResourceRef) -> Result<(), ProviderError> {
+        Err(self.provider_error())
+    }
+
+    fn refuses_suspended(&self) -> bool {
+        false
+    }
 }
 
 #[async_trait]
@@ -137,8 +204,6 @@ impl WebhookSender for Absent {
 
 #[cfg(test)]
 mod tests {
-    use core_domain::registry::ResourceType;
-
     use super::*;
 
     #[tokio::test]

@@ -57,6 +57,7 @@ impl Provider {
         config.retention = builder.settings.retention;
         config.workerd.clone_from(&builder.workerd);
         config.workers = builder.settings.workerd;
+        config.latency = builder.local_latency;
         if builder.settings.workerd.process {
             config.worker_host.clone_from(&builder.worker_host);
         }
@@ -70,13 +71,8 @@ impl Provider {
         after_commit.set_suspensions(Arc::clone(&suspensions));
         config.suspensions = Some(suspensions);
         let local = LocalInfrastructure::open(config).await?;
-        let mut infrastructure: Arc<dyn Infrastructure> = Arc::new(local.clone());
-        if !builder.local_latency.is_zero() {
-            let slow = crate::SlowInfrastructure::new(infrastructure, builder.local_latency);
-            infrastructure = Arc::new(slow);
-        }
         Ok(Self {
-            infrastructure,
+            infrastructure: Arc::new(local.clone()),
             local: Some(local),
             blobs,
         })

@@ -67,24 +67,17 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// Only those of every method.
     async fn site_storage(
         &self,
-        _project: &str,
-        _branch: &str,
-        _owner: &str,
+        project: &str,
+        branch: &str,
+        owner: &str,
         files: &[SiteFile],
-    ) -> Result<SiteStorage, ProviderError> {
-        Ok(SiteStorage {
-            stored_bytes: 0,
-            new_bytes: files.iter().map(|file| file.size).sum(),
-        })
-    }
+    ) -> Result<SiteStorage, ProviderError>;
 
     /// Removes expired previews and files without a deployment. Returns the number of removed files. Called daily.
     ///
     /// # Errors
     /// Only those of every method.
-    async fn clean_up(&self) -> Result<u64, ProviderError> {
-        Ok(0)
-    }
+    async fn clean_up(&self) -> Result<u64, ProviderError>;
 
     /// Returns some of the objects of a type that belong to an owner, in any order. `cursor` is the `next` of the
     /// previous result. The removal of a platform ends only when no objects are left, so a platform at a provider that
@@ -94,12 +87,10 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// [`ProviderError::Permanent`] if the provider cannot list objects.
     async fn list_owned(
         &self,
-        _owner: &str,
-        _resource_type: ResourceType,
-        _cursor: Option<String>,
-    ) -> Result<OwnedObjects, ProviderError> {
-        Err(unsupported("list what exists"))
-    }
+        owner: &str,
+        resource_type: ResourceType,
+        cursor: Option<String>,
+    ) -> Result<OwnedObjects, ProviderError>;
 
     /// Sets secrets of a worker or a pages project, either all or none. Secrets of a pages project may take effect with
     /// its next deployment.
@@ -107,25 +98,19 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// - [`ProviderError::Permanent`] if the object does not exist.
     /// - [`ProviderError::NameTaken`] if it belongs to another owner.
-    async fn set_secrets(&self, _request: &SetSecrets) -> Result<(), ProviderError> {
-        Err(unsupported("keep secrets"))
-    }
+    async fn set_secrets(&self, request: &SetSecrets) -> Result<(), ProviderError>;
 
     /// Returns the sorted names of the secrets of a worker or a pages project; none if the object does not exist.
     ///
     /// # Errors
     /// Only those of every method.
-    async fn secret_names(&self, _resource: &ResourceRef) -> Result<Vec<String>, ProviderError> {
-        Err(unsupported("keep secrets"))
-    }
+    async fn secret_names(&self, resource: &ResourceRef) -> Result<Vec<String>, ProviderError>;
 
     /// Returns the route of a hostname in a zone of the operator; `None` if it has none.
     ///
     /// # Errors
     /// Only those of every method.
-    async fn get_route(&self, _hostname: &str) -> Result<Option<Route>, ProviderError> {
-        Err(unsupported("route hostnames"))
-    }
+    async fn get_route(&self, hostname: &str) -> Result<Option<Route>, ProviderError>;
 
     /// Routes a hostname in a zone of the operator to an object: creates its DNS record and its route. Returns the
     /// existing route if the hostname already leads to the object.
@@ -133,21 +118,14 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// - [`ProviderError::NameTaken`] if the hostname leads to another object.
     /// - [`ProviderError::Permanent`] if the hostname is in no zone of the operator, or the object does not exist.
-    async fn route_hostname(&self, _request: &RouteHostname) -> Result<Route, ProviderError> {
-        Err(unsupported("route hostnames"))
-    }
+    async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError>;
 
     /// Removes the route of a hostname in a zone of the operator. Does nothing if it has no route.
     ///
     /// # Errors
     /// [`ProviderError::NameTaken`] if the hostname leads to another object. The route is kept.
-    async fn remove_route(
-        &self,
-        _hostname: &str,
-        _target: &ResourceRef,
-    ) -> Result<(), ProviderError> {
-        Err(unsupported("route hostnames"))
-    }
+    async fn remove_route(&self, hostname: &str, target: &ResourceRef)
+    -> Result<(), ProviderError>;
 
     /// Returns the state of a customer's hostname that leads to an object. Returns `None` if the provider does not know
     /// the hostname or it belongs to another owner.
@@ -156,12 +134,10 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// Only those of every method.
     async fn get_served_hostname(
         &self,
-        _hostname: &str,
-        _owner: &str,
-        _target: &ResourceRef,
-    ) -> Result<Option<ServedHostname>, ProviderError> {
-        Err(unsupported("serve customers' hostnames"))
-    }
+        hostname: &str,
+        owner: &str,
+        target: &ResourceRef,
+    ) -> Result<Option<ServedHostname>, ProviderError>;
 
     /// Requests that the provider serves a customer's hostname with an object, also if a previous request has failed.
     /// Does nothing if the object is already served there. A hostname that leads to another object of the owner leads
@@ -172,10 +148,8 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// - [`ProviderError::Permanent`] if the object does not exist or cannot serve requests.
     async fn serve_hostname(
         &self,
-        _request: &ServeHostname,
-    ) -> Result<ServedHostname, ProviderError> {
-        Err(unsupported("serve customers' hostnames"))
-    }
+        request: &ServeHostname,
+    ) -> Result<ServedHostname, ProviderError>;
 
     /// Stops serving a customer's hostname. Does nothing if it is not served.
     ///
@@ -183,23 +157,14 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// [`ProviderError::NameTaken`] if the hostname belongs to another owner. It is served as before.
     async fn stop_serving(
         &self,
-        _hostname: &str,
-        _owner: &str,
-        _target: &ResourceRef,
-    ) -> Result<(), ProviderError> {
-        Err(unsupported("serve customers' hostnames"))
-    }
+        hostname: &str,
+        owner: &str,
+        target: &ResourceRef,
+    ) -> Result<(), ProviderError>;
 
     /// Returns whether the provider itself refuses visitors of suspended platforms. Otherwise a job stops serving their
     /// hostnames during the suspension.
-    fn refuses_suspended(&self) -> bool {
-        false
-    }
-}
-
-/// Returns the error of a provider that does not support an operation.
-fn unsupported(what: &str) -> ProviderError {
-    ProviderError::Permanent(format!("it cannot {what}"))
+    fn refuses_suspended(&self) -> bool;
 }
 
 /// The error of a call of the provider. Tenants see the text as the error of a job or a deployment, so details that
@@ -398,6 +363,17 @@ pub struct SiteStorage {
     pub stored_bytes: u64,
     /// The bytes that the files of the new site would add.
     pub new_bytes: u64,
+}
+
+impl SiteStorage {
+    /// Returns the storage at a provider that does not report it: only the size of the new site.
+    #[must_use]
+    pub fn unreported(files: &[SiteFile]) -> Self {
+        Self {
+            stored_bytes: 0,
+            new_bytes: files.iter().map(|file| file.size).sum(),
+        }
+    }
 }
 
 /// The state of a deployment at the provider.

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
+use crate::cli::SiteFile;
 use crate::port::{
     CreateResource, HostnameState, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
     ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
-    SiteDeployment, SiteState, SiteUpload,
+    SiteDeployment, SiteState, SiteStorage, SiteUpload,
 };
 use crate::registry::{ResourceType, SslStatus};
 
@@ -344,5 +345,23 @@ impl Infrastructure for MemoryInfrastructure {
             state,
             ..deployed(project, deployment_key)
         }))
+    }
+
+    async fn site_storage(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        files: &[SiteFile],
+    ) -> Result<SiteStorage, ProviderError> {
+        Ok(SiteStorage::unreported(files))
+    }
+
+    async fn clean_up(&self) -> Result<u64, ProviderError> {
+        Ok(0)
+    }
+
+    fn refuses_suspended(&self) -> bool {
+        false
     }
 }

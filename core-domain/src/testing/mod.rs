@@ -5,6 +5,7 @@
 mod authenticator;
 mod clock;
 mod entropy;
+mod hooked_infrastructure;
 mod memory_blobs;
 mod memory_dns;
 mod memory_infrastructure;
@@ -22,6 +23,7 @@ pub mod strategies {
 pub use authenticator::totp_secret_of;
 pub use clock::ManualClock;
 pub use entropy::SeededEntropy;
+pub use hooked_infrastructure::HookedInfrastructure;
 pub use memory_blobs::MemoryBlobs;
 pub use memory_dns::MemoryDns;
 pub use memory_infrastructure::MemoryInfrastructure;

@@ -58,23 +58,44 @@ pub fn open(config: MemoryConfig) -> Arc<dyn Store> {
 /// Opens a new, empty row engine in memory.
 #[must_use]
 pub fn rows(clock: Arc<dyn Clock>) -> Arc<dyn RowStore> {
-    Arc::new(Memory {
-        state: Arc::default(),
-        writer: Arc::default(),
-        clock,
-    })
+    MemoryRows::new(clock)
 }
 
+/// The row engine in memory.
 #[derive(Debug)]
-struct Memory {
+pub struct MemoryRows {
     state: Arc<Mutex<State>>,
     /// Locked by the one write unit that is open.
     writer: Arc<tokio::sync::Mutex<()>>,
     clock: Arc<dyn Clock>,
 }
 
+impl MemoryRows {
+    /// Creates an empty engine.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self {
+            state: Arc::default(),
+            writer: Arc::default(),
+            clock,
+        })
+    }
+
+    /// Returns an engine with the committed rows of this one. Later changes of one are not seen by the other. The copy
+    /// shares the unchanged rows, so its cost does not depend on their number.
+    #[must_use]
+    pub fn copy(&self) -> Arc<Self> {
+        let tables = lock(&self.state).snapshot();
+        Arc::new(Self {
+            state: Arc::new(Mutex::new(State::of(tables))),
+            writer: Arc::default(),
+            clock: Arc::clone(&self.clock),
+        })
+    }
+}
+
 #[async_trait]
-impl RowStore for Memory {
+impl RowStore for MemoryRows {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
         let view = match mode {
             Mode::Write | Mode::ReadCommitted => View::Writer {

@@ -88,6 +88,14 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Creates a state with these tables and no open unit.
+    pub(super) fn of(tables: Arc<Tables>) -> Self {
+        Self {
+            tables,
+            ..Self::default()
+        }
+    }
+
     /// Returns the last committed state.
     pub(super) fn snapshot(&mut self) -> Arc<Tables> {
         if self.began.is_empty() {

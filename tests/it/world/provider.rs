@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use core_domain::cli::SiteFile;
 use core_domain::port::{
-    CreateResource, Infrastructure, ProviderError, ProviderObject, ResourceRef, SiteDeployment,
+    CreateResource, Infrastructure, OwnedObjects, ProviderError, ProviderObject, ResourceRef,
+    Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
     SiteUpload,
 };
+use core_domain::registry::ResourceType;
 
 use super::rng::Rng;
 
@@ -222,6 +225,11 @@ fn no_answer() -> ProviderError {
     ProviderError::OutcomeUnknown("no answer".into())
 }
 
+/// Returns the error of a method that no job of these tests calls.
+fn unused() -> ProviderError {
+    ProviderError::Permanent("the fake provider has only objects".into())
+}
+
 #[async_trait]
 impl Infrastructure for FakeProvider {
     async fn observe(
@@ -283,7 +291,7 @@ impl Infrastructure for FakeProvider {
     }
 
     async fn deploy_site(&self, _: SiteUpload) -> Result<SiteDeployment, ProviderError> {
-        Err(ProviderError::Permanent("no sites here".into()))
+        Err(unused())
     }
 
     async fn site_deployment(
@@ -292,5 +300,69 @@ impl Infrastructure for FakeProvider {
         _: &str,
     ) -> Result<Option<SiteDeployment>, ProviderError> {
         Ok(None)
+    }
+
+    async fn site_storage(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        _: &[SiteFile],
+    ) -> Result<SiteStorage, ProviderError> {
+        Err(unused())
+    }
+
+    async fn clean_up(&self) -> Result<u64, ProviderError> {
+        Err(unused())
+    }
+
+    async fn list_owned(
+        &self,
+        _: &str,
+        _: ResourceType,
+        _: Option<String>,
+    ) -> Result<OwnedObjects, ProviderError> {
+        Err(unused())
+    }
+
+    async fn set_secrets(&self, _: &SetSecrets) -> Result<(), ProviderError> {
+        Err(unused())
+    }
+
+    async fn secret_names(&self, _: &ResourceRef) -> Result<Vec<String>, ProviderError> {
+        Err(unused())
+    }
+
+    async fn get_route(&self, _: &str) -> Result<Option<Route>, ProviderError> {
+        Err(unused())
+    }
+
+    async fn route_hostname(&self, _: &RouteHostname) -> Result<Route, ProviderError> {
+        Err(unused())
+    }
+
+    async fn remove_route(&self, _: &str, _: &ResourceRef) -> Result<(), ProviderError> {
+        Err(unused())
+    }
+
+    async fn get_served_hostname(
+        &self,
+        _: &str,
+        _: &str,
+        _: &ResourceRef,
+    ) -> Result<Option<ServedHostname>, ProviderError> {
+        Err(unused())
+    }
+
+    async fn serve_hostname(&self, _: &ServeHostname) -> Result<ServedHostname, ProviderError> {
+        Err(unused())
+    }
+
+    async fn stop_serving(&self, _: &str, _: &str, _: &ResourceRef) -> Result<(), ProviderError> {
+        Err(unused())
+    }
+
+    fn refuses_suspended(&self) -> bool {
+        false
     }
 }

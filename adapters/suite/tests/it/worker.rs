@@ -1,14 +1,7 @@
 //! Steps that hang, panic or are interrupted by a stop. The tests control the time.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use core_domain::port::{
-    CreateResource, Infrastructure, ProviderError, ProviderObject, ResourceRef, SiteDeployment,
-    SiteUpload,
-};
-use core_domain::testing::MemoryInfrastructure;
-use core_suite::SlowInfrastructure;
+use core_domain::port::Infrastructure;
+use core_domain::testing::{HookedInfrastructure, MemoryInfrastructure};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
@@ -23,31 +16,20 @@ enum Creation {
     Panics,
 }
 
-#[async_trait]
-impl Infrastructure for Creation {
-    async fn observe(&self, _: &ResourceRef) -> Result<Option<ProviderObject>, ProviderError> {
-        Ok(None)
-    }
-
-    async fn create(&self, _: &CreateResource) -> Result<ProviderObject, ProviderError> {
-        assert_eq!(*self, Self::Hangs, "this creation panics");
-        std::future::pending().await
-    }
-
-    async fn remove(&self, _: &ResourceRef, _: &str) -> Result<(), ProviderError> {
-        Ok(())
-    }
-
-    async fn deploy_site(&self, _: SiteUpload) -> Result<SiteDeployment, ProviderError> {
-        std::future::pending().await
-    }
-
-    async fn site_deployment(
-        &self,
-        _: &str,
-        _: &str,
-    ) -> Result<Option<SiteDeployment>, ProviderError> {
-        Ok(None)
+impl Creation {
+    /// Returns a provider on which every creation behaves like this.
+    fn provider(self) -> HookedInfrastructure {
+        let provider = MemoryInfrastructure::default();
+        HookedInfrastructure::with_async_hook(&provider, move |call, _| {
+            let creates = call == "create";
+            async move {
+                match self {
+                    _ if !creates => Ok(()),
+                    Self::Hangs => std::future::pending().await,
+                    Self::Panics => panic!("this creation panics"),
+                }
+            }
+        })
     }
 }
 
@@ -80,7 +62,7 @@ async fn a_step_that_hangs_or_panics_fails_the_attempt_but_not_the_worker() {
         (Creation::Hangs, HOUR),
         (Creation::Panics, Duration::from_secs(1)),
     ] {
-        let (world, path) = provisioning(creation).await;
+        let (world, path) = provisioning(creation.provider()).await;
         sleep(pause).await;
         let job = job(&world, &path).await;
         assert_eq!(job["status"], "QUEUED", "{creation:?}: {job}");
@@ -93,7 +75,7 @@ async fn a_step_that_hangs_or_panics_fails_the_attempt_but_not_the_worker() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_aborts_a_step_after_the_drain_time_without_counting_the_attempt() {
-    let (world, path) = provisioning(Creation::Hangs).await;
+    let (world, path) = provisioning(Creation::Hangs.provider()).await;
     sleep(Duration::from_secs(1)).await;
     assert_eq!(job(&world, &path).await["status"], "RUNNING");
     let provisioning = world.suite.provisioning();
@@ -112,7 +94,17 @@ async fn a_stop_aborts_a_step_after_the_drain_time_without_counting_the_attempt(
 async fn a_stop_waits_for_the_running_step_and_starts_no_other() {
     let provider = MemoryInfrastructure::default();
     let latency = Duration::from_secs(2);
-    let slow = SlowInfrastructure::new(Arc::new(provider.clone()), latency);
+    let slow = HookedInfrastructure::with_async_hook(&provider, move |call, _| {
+        let wait = if call == "create" {
+            latency
+        } else {
+            Duration::ZERO
+        };
+        async move {
+            sleep(wait).await;
+            Ok(())
+        }
+    });
     let (world, path) = provisioning(slow).await;
     sleep(Duration::from_secs(1)).await;
     assert_eq!(job(&world, &path).await["status"], "RUNNING");
@@ -120,6 +112,6 @@ async fn a_stop_waits_for_the_running_step_and_starts_no_other() {
     let start = Instant::now();
     world.suite.shutdown().await;
     assert_eq!(provider.names().len(), 1);
-    let rest = latency * 2 - Duration::from_secs(1);
+    let rest = latency - Duration::from_secs(1);
     assert_eq!((Instant::now() - start).as_secs(), rest.as_secs());
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::samples::{LowestRole, Sample, samples};
 use crate::world::{
-    Answer, Api, Person, SITE, WEBHOOKS, World, admin, operator, owner, plain_member,
+    Answer, Api, Person, SITE, WEBHOOKS, World, WorldImage, admin, operator, owner, plain_member,
     platform_path, user_without_organization, webhooks_of,
 };
 
@@ -86,7 +86,14 @@ pub(super) struct Case {
     pub(super) service: Api,
 }
 
-/// Checks every endpoint of every service, each in an empty world, and reports all failures together. A check returns
+/// The fixture of a service, to which every case of the service returns.
+struct FixtureImage {
+    world: WorldImage,
+    ids: BTreeMap<&'static str, String>,
+    person: Person,
+}
+
+/// Checks every endpoint of every service, each with a new fixture, and reports all failures together. A check returns
 /// `false` to skip its endpoint.
 ///
 /// Returns the number of endpoints that were checked and not skipped.
@@ -95,18 +102,20 @@ where
     F: AsyncFn(&Case) -> bool,
 {
     let (mut checked, mut failed) = (0, Vec::new());
-    let mut world = Some(World::new());
+    let mut images = BTreeMap::new();
+    let mut world = World::new();
     for sample in samples() {
-        let emptied = world
-            .take()
-            .map_or_else(World::new, World::with_empty_store);
-        let case = Case::of(emptied, sample).await;
+        let case = Case::of(world, sample, &mut images).await;
         match AssertUnwindSafe(check(&case)).catch_unwind().await {
             Ok(counts) => {
                 checked += usize::from(counts);
-                world = Some(case.fixture.world);
+                world = case.fixture.world;
             }
-            Err(_) => failed.push(sample.operation),
+            Err(_) => {
+                failed.push(sample.operation);
+                world = World::new();
+                images.clear();
+            }
         }
     }
     assert!(failed.is_empty(), "failed: {failed:?}");
@@ -115,7 +124,11 @@ where
 
 impl Case {
     /// Creates the case of a sample and sends the requests that must come before its own.
-    async fn of(world: World, sample: Sample) -> Self {
+    async fn of(
+        world: World,
+        sample: Sample,
+        images: &mut BTreeMap<&'static str, FixtureImage>,
+    ) -> Self {
         let services = world.services().map(|api| api.0.clone());
         let with_row = |service: &&Service| {
             service
@@ -124,7 +137,23 @@ impl Case {
                 .any(|row| row.operation() == sample.operation)
         };
         let service = services.iter().find(with_row).unwrap().name();
-        let fixture = Fixture::for_service(world, service).await;
+        let fixture = match images.get(service) {
+            Some(image) => Fixture {
+                world: world.restored(&image.world),
+                ids: image.ids.clone(),
+                person: image.person.clone(),
+            },
+            None => {
+                let fixture = Fixture::for_service(world.with_empty_store(), service).await;
+                let image = FixtureImage {
+                    world: fixture.world.image(),
+                    ids: fixture.ids.clone(),
+                    person: fixture.person.clone(),
+                };
+                images.insert(service, image);
+                fixture
+            }
+        };
         let case = Self::within(fixture, sample);
         for step in sample.preparation {
             let path = case.fixture.fill_in(step.1);

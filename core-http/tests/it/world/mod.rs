@@ -39,6 +39,7 @@ use core_http::kernel::App;
 use core_http::kernel::testing::app;
 use core_storage::RowStore;
 use core_storage::fault::FaultStore;
+use core_storage::memory::MemoryRows;
 use core_webauthn::Webauthn;
 
 pub(crate) use api::{Api, send_concurrently};
@@ -48,11 +49,12 @@ pub(crate) use callers::{
     admin, api_key, api_key_named, operator, owner, plain_member, user_without_organization,
     vouched_for,
 };
+pub(crate) use core_domain::testing::HookedInfrastructure;
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use domains::{TARGET, any_target};
 pub(crate) use follower::Follower;
 pub(crate) use limits::{assert_limit, assert_room_at_once};
-pub(crate) use provider::{HookedInfrastructure, no_answer_error};
+pub(crate) use provider::no_answer_error;
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, platform_path, resource_body};
 pub(crate) use seals::{NEXT_ROW_VERSION, audit_entry};
 pub(crate) use second_factors::{Authenticator, pending_sign_in_cookie};
@@ -78,6 +80,12 @@ pub(crate) struct World {
     pub(crate) rows: Arc<dyn RowStore>,
     pub(crate) store_location: stores::StoreLocation,
     pub(crate) _store_resources: Box<dyn Any + Send + Sync>,
+}
+
+/// The records and the time of a world in memory.
+pub(crate) struct WorldImage {
+    rows: Arc<MemoryRows>,
+    now: Timestamp,
 }
 
 /// An intervention of an operator in a job.
@@ -226,9 +234,30 @@ impl World {
         }
     }
 
-    /// Returns the same services over an empty in-memory store, with an empty provider and an empty DNS.
-    pub(crate) fn with_empty_store(mut self) -> Self {
+    /// Returns the records and the time of a world in memory.
+    pub(crate) fn image(&self) -> WorldImage {
+        let stores::StoreLocation::Process(rows) = &self.store_location else {
+            panic!("the world is not in memory");
+        };
+        WorldImage {
+            rows: rows.copy(),
+            now: self.clock.now(),
+        }
+    }
+
+    /// Returns the same services with an empty store in memory, an empty provider and an empty DNS.
+    pub(crate) fn with_empty_store(self) -> Self {
         let opened = stores::in_memory(self.clock.clone());
+        self.with_store(opened)
+    }
+
+    /// Returns the same services with the records and the time of an image, an empty provider and an empty DNS.
+    pub(crate) fn restored(self, image: &WorldImage) -> Self {
+        self.clock.set(image.now);
+        self.with_store(stores::over_memory(image.rows.copy()))
+    }
+
+    fn with_store(mut self, opened: stores::OpenStore) -> Self {
         self.store.exchange(opened.store);
         self.rows = opened.rows;
         self.store_location = opened.place;

@@ -10,7 +10,8 @@ use core_domain::kernel::StoreError;
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::testing::ManualClock;
 use core_storage::fault::FaultStore;
-use core_storage::{CursorKey, RecordStore, RowStore, memory, postgres, sqlite, testing};
+use core_storage::memory::MemoryRows;
+use core_storage::{CursorKey, RecordStore, RowStore, postgres, sqlite, testing};
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -24,7 +25,7 @@ pub(crate) enum Backend {
 /// The location of the rows.
 #[derive(Clone, Debug)]
 pub(crate) enum StoreLocation {
-    Process,
+    Process(Arc<MemoryRows>),
     File(PathBuf),
     Database(String),
 }
@@ -33,7 +34,7 @@ impl StoreLocation {
     /// Removes the guards of the database that keep append-only rows unchanged.
     pub(crate) async fn drop_guards(&self) {
         match self {
-            Self::Process => {}
+            Self::Process(_) => {}
             Self::File(path) => testing::drop_sqlite_guards(path).unwrap(),
             Self::Database(url) => {
                 let database = testing::connect(url).await;
@@ -93,13 +94,19 @@ impl Backend {
 }
 
 pub(crate) fn in_memory(clock: Arc<ManualClock>) -> OpenStore {
-    OpenStore::over(memory::rows(clock), StoreLocation::Process, ())
+    over_memory(MemoryRows::new(clock))
+}
+
+/// Opens a store over rows in memory.
+pub(crate) fn over_memory(rows: Arc<MemoryRows>) -> OpenStore {
+    OpenStore::over(Arc::clone(&rows) as _, StoreLocation::Process(rows), ())
 }
 
 /// Returns an in-memory store that fails on demand, and the handle that makes it fail.
 pub(crate) fn faulty(clock: Arc<ManualClock>) -> (OpenStore, FaultStore) {
-    let faults = FaultStore::new(memory::rows(clock));
-    let opened = OpenStore::over(Arc::new(faults.clone()), StoreLocation::Process, ());
+    let rows = MemoryRows::new(clock);
+    let faults = FaultStore::new(Arc::clone(&rows) as _);
+    let opened = OpenStore::over(Arc::new(faults.clone()), StoreLocation::Process(rows), ());
     (opened, faults)
 }
 
