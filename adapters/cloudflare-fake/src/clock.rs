@@ -17,11 +17,6 @@ impl Clock {
         self.0 += 1;
     }
 
-    /// Returns the time in Unix seconds.
-    pub(crate) const fn seconds(&self) -> u64 {
-        self.0
-    }
-
     /// Returns the time in RFC 3339 format.
     pub(crate) fn now(&self) -> String {
         let seconds = i64::try_from(self.0).unwrap_or(i64::MAX);

@@ -35,7 +35,6 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
     Some(match (request.method.as_str(), path) {
         ("GET", []) => list(state, request),
         ("POST", []) => create(state, request),
-        ("GET", [id]) => find(state, id).and_then(|at| ok(state.d1[at].details())),
         ("DELETE", [id]) => find(state, id).and_then(|at| {
             state.d1.remove(at);
             ok(Value::Null)

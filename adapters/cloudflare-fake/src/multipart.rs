@@ -1,4 +1,4 @@
-//! Parsing and writing of `multipart/form-data`.
+//! Parsing of `multipart/form-data`.
 
 use bytes::Bytes;
 
@@ -7,7 +7,6 @@ use bytes::Bytes;
 pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) file_name: Option<String>,
-    pub(crate) content_type: Option<String>,
     pub(crate) body: Bytes,
 }
 
@@ -46,7 +45,6 @@ fn read(part: &Bytes) -> Result<Part, &'static str> {
     Ok(Part {
         name: parameter(disposition, "name").ok_or("a part of the form has no name")?,
         file_name: parameter(disposition, "filename"),
-        content_type: header("content-type").map(str::to_owned),
         body: part.slice(end + 4..),
     })
 }
@@ -68,24 +66,4 @@ fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes
         .windows(pattern.len())
         .position(|window| window == pattern)
-}
-
-/// Writes a form of files. Returns its content type and body.
-pub(crate) fn write<'a>(
-    files: impl IntoIterator<Item = (&'a str, &'a str, &'a [u8])>,
-) -> (String, Bytes) {
-    const BOUNDARY: &str = "cloudflare-fake-part";
-    let mut body = Vec::new();
-    for (name, content_type, bytes) in files {
-        let head = format!(
-            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"{name}\"\r\n\
-             Content-Type: {content_type}\r\n\r\n"
-        );
-        body.extend_from_slice(head.as_bytes());
-        body.extend_from_slice(bytes);
-        body.extend_from_slice(b"\r\n");
-    }
-    body.extend_from_slice(format!("--{BOUNDARY}--\r\n").as_bytes());
-    let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
-    (content_type, Bytes::from(body))
 }

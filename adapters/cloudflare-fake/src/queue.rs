@@ -42,8 +42,6 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
         return Some(Err(NOT_FOUND));
     };
     Some(match (method, rest) {
-        ("GET", []) => ok(state.queues[at].view()),
-        ("PUT" | "PATCH", []) => update(state, at, request),
         ("DELETE", []) => delete(state, at),
         ("GET", ["consumers"]) => {
             let queue = &state.queues[at];
@@ -91,13 +89,12 @@ fn check_settings(settings: &Map<String, Value>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns a queue name if it is valid and no other queue has it.
-fn free_name(state: &State, name: String, but: Option<usize>) -> Result<String, Refusal> {
+/// Returns a queue name if it is valid and no queue has it.
+fn free_name(state: &State, name: String) -> Result<String, Refusal> {
     if !is_valid_name(&name) {
         return Err(INVALID_NAME);
     }
-    let mut queues = state.queues.iter().enumerate();
-    if queues.any(|(at, queue)| queue.name == name && Some(at) != but) {
+    if state.queues.iter().any(|queue| queue.name == name) {
         return Err(EXISTS);
     }
     Ok(name)
@@ -106,39 +103,23 @@ fn free_name(state: &State, name: String, but: Option<usize>) -> Result<String, 
 fn create(state: &mut State, request: &Request) -> Reply {
     let body: QueueBody = request.json(INVALID)?;
     check_settings(&body.settings)?;
-    let name = free_name(state, body.queue_name.ok_or(INVALID_NAME)?, None)?;
+    let name = free_name(state, body.queue_name.ok_or(INVALID_NAME)?)?;
     let mut settings = Map::from_iter([
         ("delivery_delay".to_owned(), json!(0)),
         ("delivery_paused".to_owned(), json!(false)),
         ("message_retention_period".to_owned(), json!(345_600)),
     ]);
     settings.extend(body.settings);
-    let now = state.clock.now();
     let queue = Queue {
         id: state.ids.hex(),
         name,
-        created: now.clone(),
-        modified: now,
+        created: state.clock.now(),
         settings,
         consumers: Vec::new(),
     };
     let view = queue.view();
     state.queues.push(queue);
     ok(view)
-}
-
-fn update(state: &mut State, at: usize, request: &Request) -> Reply {
-    let body: QueueBody = request.json(INVALID)?;
-    check_settings(&body.settings)?;
-    let name = body
-        .queue_name
-        .map(|name| free_name(state, name, Some(at)))
-        .transpose()?;
-    let queue = &mut state.queues[at];
-    queue.name = name.unwrap_or_else(|| queue.name.clone());
-    queue.settings.extend(body.settings);
-    queue.modified = state.clock.now();
-    ok(queue.view())
 }
 
 fn delete(state: &mut State, at: usize) -> Reply {

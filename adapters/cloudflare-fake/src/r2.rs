@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::envelope::{Refusal, Reply, ok, ok_with_info, raw};
+use crate::envelope::{Refusal, Reply, ok, ok_with_info};
 use crate::page::cursor_page;
 use crate::request::Request;
 use crate::state::State;
@@ -140,13 +140,6 @@ fn object(
             bucket.objects.insert(key.to_owned(), object);
             ok(view)
         }
-        ("GET", key) => bucket.objects.get(key).ok_or(NO_OBJECT).map(|object| {
-            let kind = object.content_type.as_deref();
-            raw(
-                kind.unwrap_or("application/octet-stream"),
-                object.bytes.clone(),
-            )
-        }),
         ("DELETE", key) => bucket
             .objects
             .remove(key)

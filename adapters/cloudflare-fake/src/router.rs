@@ -3,7 +3,7 @@
 use crate::access::{FOREIGN, NO_ROUTE, check_id};
 use crate::envelope::{Refusal, Reply};
 use crate::request::Request;
-use crate::script::{assets, service};
+use crate::script::service;
 use crate::state::State;
 use crate::{d1, kv, pages, queue, r2, script, user, zone};
 
@@ -18,9 +18,6 @@ pub(crate) fn handle(state: &mut State, request: &Request) -> Reply {
         return Err(UNAUTHENTICATED);
     }
     let bearer = request.bearer().ok_or(BAD_HEADER)?;
-    if let ["accounts", account, "workers", "assets", "upload"] = segments[..] {
-        return check_account(state, account).and_then(|()| assets::upload(state, request, bearer));
-    }
     if let ["pages", "assets", path @ ..] = &segments[..] {
         return pages::asset::route(state, request, bearer, path).unwrap_or(Err(NO_ROUTE));
     }

@@ -15,17 +15,12 @@ const PAGE: PageSize = PageSize {
 const ACCOUNT_NAME: &str = "Fake account";
 const EMAIL: &str = "user@example.com";
 
-/// `/user`, `/user/tokens/verify`, `/memberships`, `/accounts`
+/// `/user`, `/user/tokens/verify`, `/accounts`
 pub(crate) fn route(state: &State, request: &Request, path: &[&str]) -> Option<Reply> {
     let id = &state.settings.account_id;
     Some(match (request.method.as_str(), path) {
         ("GET", ["user"]) => ok(json!({"id": id, "email": EMAIL})),
         ("GET", ["user", "tokens", "verify"]) => ok(json!({"id": id, "status": "active"})),
-        ("GET", ["memberships"]) => {
-            let account = json!({"id": id, "name": ACCOUNT_NAME});
-            let membership = json!({"id": id, "status": "accepted", "account": account});
-            page(request, vec![membership], PAGE)
-        }
         ("GET", ["accounts"]) => {
             let account = json!({"id": id, "name": ACCOUNT_NAME, "type": "standard"});
             page(request, vec![account], PAGE)

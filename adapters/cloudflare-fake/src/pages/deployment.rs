@@ -31,16 +31,6 @@ const TWO_WORKERS: Refusal = Refusal::new(
     INVALID,
     "_worker.js and _worker.bundle exclude each other.",
 );
-const IS_LIVE: Refusal = Refusal::new(
-    400,
-    8_000_034,
-    "The deployment serves production; delete with force=true.",
-);
-const NOT_LIVE: Refusal = Refusal::new(
-    400,
-    8_000_039,
-    "Only a successful production deployment can be rolled back to.",
-);
 const LONGEST_MESSAGE: usize = 384;
 const PAGE: PageSize = PageSize {
     min: 1,
@@ -72,10 +62,7 @@ pub(super) fn route(
     };
     Some(match (method, rest) {
         ("GET", []) => poll(&mut state.projects[project], at),
-        ("DELETE", []) => delete(&mut state.projects[project], at, request),
         ("GET", ["history", "logs"]) => logs(&state.projects[project].deployments[at]),
-        ("POST", ["retry"]) => retry(state, project, at),
-        ("POST", ["rollback"]) => roll_back(&mut state.projects[project], at),
         _ => return None,
     })
 }
@@ -202,36 +189,6 @@ fn add(
     let view = deployment.view(project);
     project.deployments.push(deployment);
     ok(view)
-}
-
-fn retry(state: &mut State, project: usize, at: usize) -> Reply {
-    let old = &state.projects[project].deployments[at];
-    let (is_production, manifest, metadata) = (
-        old.is_production,
-        old.manifest.clone(),
-        old.metadata.clone(),
-    );
-    add(state, project, is_production, manifest, metadata)
-}
-
-fn roll_back(project: &mut Project, at: usize) -> Reply {
-    let deployment = &project.deployments[at];
-    if !deployment.is_production || !deployment.is_live() {
-        return Err(NOT_LIVE);
-    }
-    project.canonical = Some(deployment.id.clone());
-    ok(project.deployments[at].view(project))
-}
-
-fn delete(project: &mut Project, at: usize, request: &Request) -> Reply {
-    if project.canonical.as_ref() == Some(&project.deployments[at].id) {
-        if !request.flag("force") {
-            return Err(IS_LIVE);
-        }
-        project.canonical = None;
-    }
-    project.deployments.remove(at);
-    ok(Value::Null)
 }
 
 fn logs(deployment: &Deployment) -> Reply {

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::binding;
 use super::code::INVALID;
-use super::{assets, binding};
 use crate::envelope::Refusal;
 use crate::multipart::Part;
 use crate::request::Request;
@@ -22,11 +22,6 @@ const BAD_MODULE: Refusal =
 const BAD_DATE: Refusal = Refusal::new(400, INVALID, "compatibility_date is no date.");
 const TOO_MANY_TAGS: Refusal = Refusal::new(400, INVALID, "A Worker has at most 8 tags.");
 const TOO_LARGE: Refusal = Refusal::new(413, 10027, "The Worker is larger than allowed.");
-const BAD_ASSETS: Refusal = Refusal::new(
-    400,
-    INVALID,
-    "The completion token of the assets is invalid.",
-);
 const MOST_TAGS: usize = 8;
 const LARGEST: usize = 64 * 1024 * 1024;
 /// Metadata fields that belong to the script, not to a version.
@@ -51,16 +46,8 @@ struct Metadata {
     #[serde(default)]
     keep_bindings: Vec<String>,
     tags: Option<Vec<String>>,
-    assets: Option<AssetsField>,
-    #[serde(default)]
-    keep_assets: bool,
     #[serde(flatten)]
     rest: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-struct AssetsField {
-    jwt: Option<String>,
 }
 
 /// A valid upload.
@@ -83,8 +70,7 @@ pub(super) fn parse(state: &State, request: &Request, script: &str) -> Result<Up
         .script(script)
         .and_then(Script::latest)
         .map(|version| &version.content);
-    let has_assets = has_assets(state, script, &metadata, previous)?;
-    let entry = entry(&metadata, &modules, has_assets)?;
+    let entry = entry(&metadata, &modules)?;
     check(&metadata, &modules)?;
     let strict = request.param("bindings_inherit") == Some("strict");
     let bindings = binding::resolve(
@@ -117,33 +103,14 @@ pub(super) fn parse(state: &State, request: &Request, script: &str) -> Result<Up
             is_module: metadata.body_part.is_none(),
             bindings,
             metadata: part(&OF_VERSION),
-            has_assets,
         },
         settings: part(&OF_SCRIPT),
     })
 }
 
-fn has_assets(
-    state: &State,
-    script: &str,
-    metadata: &Metadata,
-    previous: Option<&Content>,
-) -> Result<bool, Refusal> {
-    let jwt = metadata
-        .assets
-        .as_ref()
-        .and_then(|assets| assets.jwt.as_ref());
-    match jwt {
-        Some(jwt) if assets::is_complete(state, script, jwt) => Ok(true),
-        Some(_) => Err(BAD_ASSETS),
-        None => Ok(metadata.keep_assets && previous.is_some_and(|previous| previous.has_assets)),
-    }
-}
-
-/// Returns the name of the entry module; empty for a worker that has only assets.
-fn entry(metadata: &Metadata, modules: &[Part], has_assets: bool) -> Result<String, Refusal> {
+/// Returns the name of the entry module.
+fn entry(metadata: &Metadata, modules: &[Part]) -> Result<String, Refusal> {
     let named = match (&metadata.main_module, &metadata.body_part) {
-        (None, None) if has_assets && modules.is_empty() => return Ok(String::new()),
         (Some(name), None) | (None, Some(name)) => name,
         _ => return Err(NO_ENTRY),
     };

@@ -1,6 +1,5 @@
 //! Worker scripts.
 
-pub(crate) mod assets;
 mod binding;
 mod code;
 mod form;
@@ -14,8 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::code::{INVALID, NOT_FOUND};
-use crate::envelope::{Refusal, Reply, ok, raw};
-use crate::multipart::{self, Part};
+use crate::envelope::{Refusal, Reply, ok};
 use crate::request::Request;
 use crate::state::State;
 use crate::state::script::Script;
@@ -35,23 +33,18 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
     let Some((name, rest)) = path.split_first() else {
         return (method == "GET").then(|| list(state, request));
     };
-    match (method, rest) {
-        ("PUT", []) => return Some(upload::put(state, request, name)),
-        ("POST", ["assets-upload-session"]) => return Some(assets::open(state, request, name)),
-        _ => {}
+    if let ("PUT", []) = (method, rest) {
+        return Some(upload::put(state, request, name));
     }
     let Some(at) = state.scripts.iter().position(|script| script.name == *name) else {
         return Some(Err(NOT_FOUND));
     };
     Some(match (method, rest) {
-        ("GET", []) => content(&state.scripts[at]),
         ("DELETE", []) => delete(state, at, request),
         ("GET", ["settings"]) => ok(settings::view(&state.scripts[at])),
         ("PATCH", ["settings"]) => settings::edit(state, at, request),
-        ("GET", ["script-settings"]) => ok(settings::script_view(&state.scripts[at])),
         ("PATCH", ["script-settings"]) => settings::edit_script(state, at, request),
         (_, ["subdomain"]) => return subdomain(&mut state.scripts[at], request),
-        (_, ["schedules"]) => return schedules(state, at, request),
         (_, ["secrets", rest @ ..]) => return secret::route(state, at, request, rest),
         ("PATCH", ["secrets-bulk"]) => secret::put_bulk(state, at, request),
         (_, ["versions", rest @ ..]) => return version::route(state, at, request, rest),
@@ -59,26 +52,6 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
         ("POST", ["deployments"]) => version::deploy(state, at, request),
         _ => return None,
     })
-}
-
-/// Returns the modules of a script: a text for a service worker, otherwise a form.
-fn content(script: &Script) -> Reply {
-    let version = script.latest().ok_or(NOT_FOUND)?;
-    let kind = |part: &Part| part.content_type.clone().unwrap_or_default();
-    if let ([only], false) = (&version.content.modules[..], version.content.is_module) {
-        return Ok(raw("application/javascript", only.body.clone()));
-    }
-    let kinds: Vec<_> = version
-        .content
-        .modules
-        .iter()
-        .map(|part| (part, kind(part)))
-        .collect();
-    let files = kinds
-        .iter()
-        .map(|(part, kind)| (part.name.as_str(), kind.as_str(), &part.body[..]));
-    let (content_type, body) = multipart::write(files);
-    Ok(raw(content_type, body))
 }
 
 /// Lists scripts. `tags` is a list of `tag:yes` and `tag:no`.
@@ -144,7 +117,6 @@ fn subdomain(script: &mut Script, request: &Request) -> Option<Reply> {
                 script.previews_enabled = body.previews_enabled.unwrap_or(body.enabled);
             }
         },
-        "DELETE" => (script.enabled, script.previews_enabled) = (false, false),
         _ => return None,
     }
     Some(ok(
@@ -152,44 +124,10 @@ fn subdomain(script: &mut Script, request: &Request) -> Option<Reply> {
     ))
 }
 
-#[derive(Deserialize)]
-struct Schedule {
-    cron: String,
-}
-
-fn schedules(state: &mut State, at: usize, request: &Request) -> Option<Reply> {
-    let script = &mut state.scripts[at];
-    match request.method.as_str() {
-        "GET" => {}
-        "PUT" => match request.json::<Vec<Schedule>>(INVALID) {
-            Err(refusal) => return Some(Err(refusal)),
-            Ok(body) => {
-                let now = state.clock.now();
-                let view = |schedule: Schedule| json!({"cron": schedule.cron, "created_on": now, "modified_on": now});
-                script.schedules = body.into_iter().map(view).collect();
-            }
-        },
-        _ => return None,
-    }
-    Some(ok(json!({"schedules": script.schedules})))
-}
-
-/// `/accounts/{account_id}/workers/subdomain`
-pub(crate) fn account_subdomain(state: &mut State, request: &Request) -> Option<Reply> {
-    #[derive(Deserialize)]
-    struct Body {
-        subdomain: String,
-    }
-    match request.method.as_str() {
-        "GET" => {}
-        "PUT" => match request.json::<Body>(INVALID) {
-            Err(refusal) => return Some(Err(refusal)),
-            Ok(body) => state.settings.workers_subdomain = Some(body.subdomain),
-        },
-        _ => return None,
-    }
-    Some(match &state.settings.workers_subdomain {
-        Some(subdomain) => ok(json!({"subdomain": subdomain})),
-        None => Err(NO_SUBDOMAIN),
-    })
+/// `GET /accounts/{account_id}/workers/subdomain`
+pub(crate) fn account_subdomain(state: &State, request: &Request) -> Option<Reply> {
+    let subdomain = state.settings.workers_subdomain.as_ref();
+    let reply = subdomain.ok_or(NO_SUBDOMAIN);
+    let is_read = request.method == "GET";
+    is_read.then(|| reply.and_then(|subdomain| ok(json!({"subdomain": subdomain}))))
 }

@@ -12,7 +12,6 @@ use crate::state::State;
 use crate::state::binding;
 use crate::state::script::Script;
 
-const NO_SECRET: Refusal = Refusal::new(404, 10056, "The secret does not exist.");
 const NOT_LATEST: Refusal = Refusal::new(
     400,
     10215,
@@ -37,24 +36,6 @@ pub(super) fn route(
     Some(match (request.method.as_str(), path) {
         ("GET", []) => ok(secrets(&state.scripts[at]).map(binding::view).collect()),
         ("PUT", []) => put(state, at, request),
-        ("GET", [name]) => {
-            let mut secrets = secrets(&state.scripts[at]);
-            secrets
-                .find(|secret| binding::name(secret) == *name)
-                .ok_or(NO_SECRET)
-                .and_then(|secret| ok(binding::view(secret)))
-        }
-        ("DELETE", [name]) => {
-            if secrets(&state.scripts[at]).any(|secret| binding::name(secret) == *name) {
-                edit_bindings(state, at, |bindings| {
-                    bindings.retain(|binding| binding::name(binding) != *name);
-                    Ok(())
-                })
-                .and_then(|()| ok(Value::Null))
-            } else {
-                Err(NO_SECRET)
-            }
-        }
         _ => return None,
     })
 }

@@ -25,13 +25,6 @@ pub(crate) struct Hostname {
     pub(crate) pinned: Option<(String, String)>,
 }
 
-/// The fallback origin of a zone.
-pub(crate) struct Fallback {
-    pub(crate) origin: String,
-    pub(crate) created: String,
-    pub(crate) step: usize,
-}
-
 impl Hostname {
     pub(crate) fn states(&self) -> (&str, &str) {
         match &self.pinned {

@@ -9,14 +9,7 @@ use serde_json::{Value, json};
 pub(crate) struct Namespace {
     pub(crate) id: String,
     pub(crate) title: String,
-    pub(crate) values: BTreeMap<String, Stored>,
-}
-
-/// A stored value with its metadata.
-pub(crate) struct Stored {
-    pub(crate) bytes: Bytes,
-    pub(crate) metadata: Option<Value>,
-    pub(crate) expiration: Option<u64>,
+    pub(crate) values: BTreeMap<String, Bytes>,
 }
 
 impl Namespace {

@@ -1,6 +1,5 @@
 //! The state of the account.
 
-pub(crate) mod assets;
 pub(crate) mod binding;
 pub(crate) mod d1;
 pub(crate) mod dns;
@@ -18,7 +17,6 @@ pub(crate) mod zone;
 
 use std::collections::VecDeque;
 
-use self::assets::Assets;
 use self::project::{DeploymentEnd, Project};
 use self::queue::Queue;
 use self::script::Script;
@@ -64,7 +62,6 @@ pub(crate) struct State {
     pub(crate) kv: Vec<kv::Namespace>,
     pub(crate) queues: Vec<Queue>,
     pub(crate) scripts: Vec<Script>,
-    pub(crate) assets: Assets,
     pub(crate) worker_domains: Vec<Domain>,
     pub(crate) zones: Vec<Zone>,
     pub(crate) projects: Vec<Project>,
@@ -85,7 +82,6 @@ impl State {
             kv: Vec::new(),
             queues: Vec::new(),
             scripts: Vec::new(),
-            assets: Assets::default(),
             worker_domains: Vec::new(),
             zones: Vec::new(),
             projects: Vec::new(),

@@ -8,7 +8,6 @@ pub(crate) struct Queue {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) created: String,
-    pub(crate) modified: String,
     pub(crate) settings: Map<String, Value>,
     pub(crate) consumers: Vec<Consumer>,
 }
@@ -53,7 +52,7 @@ impl Queue {
             "queue_id": self.id,
             "queue_name": self.name,
             "created_on": self.created,
-            "modified_on": self.modified,
+            "modified_on": self.created,
             "settings": self.settings,
             "producers": [],
             "producers_total_count": 0,

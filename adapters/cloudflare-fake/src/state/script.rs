@@ -22,7 +22,6 @@ pub(crate) struct Script {
     pub(crate) settings: Map<String, Value>,
     pub(crate) enabled: bool,
     pub(crate) previews_enabled: bool,
-    pub(crate) schedules: Vec<Value>,
 }
 
 /// A version, created by an upload or a change of a secret.
@@ -44,7 +43,6 @@ pub(crate) struct Content {
     pub(crate) bindings: Vec<Value>,
     /// `compatibility_date` and the other metadata that belongs to a version.
     pub(crate) metadata: Map<String, Value>,
-    pub(crate) has_assets: bool,
 }
 
 /// A deployment: the versions that serve requests.
@@ -150,7 +148,7 @@ impl Script {
         });
         if let Some(version) = self.latest() {
             view["etag"] = json!(version.content.etag());
-            view["has_assets"] = json!(version.content.has_assets);
+            view["has_assets"] = json!(false);
             view["has_modules"] = json!(version.content.is_module);
             for name in ["compatibility_date", "compatibility_flags"] {
                 if let Some(value) = version.content.metadata.get(name) {
@@ -173,7 +171,6 @@ impl Script {
             settings: Map::new(),
             enabled: false,
             previews_enabled: false,
-            schedules: Vec::new(),
         }
     }
 }

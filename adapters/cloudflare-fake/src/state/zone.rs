@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::dns::Record;
-use super::hostname::{Fallback, Hostname};
+use super::hostname::Hostname;
 use super::route::Route;
 
 /// A DNS zone with its records, routes and hostnames.
@@ -15,7 +15,6 @@ pub(crate) struct Zone {
     pub(crate) records: Vec<Record>,
     pub(crate) routes: Vec<Route>,
     pub(crate) hostnames: Vec<Hostname>,
-    pub(crate) fallback: Option<Fallback>,
 }
 
 impl Zone {
@@ -28,7 +27,6 @@ impl Zone {
             records: Vec::new(),
             routes: Vec::new(),
             hostnames: Vec::new(),
-            fallback: None,
         }
     }
 

@@ -77,12 +77,7 @@ pub(super) fn route(
         return Some(Err(NOT_FOUND));
     };
     Some(match method {
-        "GET" => ok(state.zones[zone].records[at].view()),
-        "PUT" => update(state, zone, at, request, Map::new()),
-        "PATCH" => {
-            let fields = state.zones[zone].records[at].fields.clone();
-            update(state, zone, at, request, fields)
-        }
+        "PATCH" => update(state, zone, at, request),
         "DELETE" => {
             state.zones[zone].records.remove(at);
             ok(json!({"id": id}))
@@ -100,14 +95,9 @@ fn create(state: &mut State, zone: usize, request: &Request) -> Reply {
     ok(view)
 }
 
-fn update(
-    state: &mut State,
-    zone: usize,
-    at: usize,
-    request: &Request,
-    base: Map<String, Value>,
-) -> Reply {
-    let fields = read(&state.zones[zone], request, base)?;
+fn update(state: &mut State, zone: usize, at: usize, request: &Request) -> Reply {
+    let previous = state.zones[zone].records[at].fields.clone();
+    let fields = read(&state.zones[zone], request, previous)?;
     check_conflicts(&state.zones[zone], &fields, Some(at))?;
     let record = &mut state.zones[zone].records[at];
     record.fields = fields;

@@ -33,7 +33,6 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
     Some(match (request.method.as_str(), path) {
         ("GET", []) => list(state, request),
         ("PUT", []) => put(state, request),
-        ("GET", [id]) => find(state, id).and_then(|at| ok(state.worker_domains[at].view())),
         ("DELETE", [id]) => find(state, id).map(|at| {
             let domain = state.worker_domains.remove(at);
             remove_record(state, &domain);

@@ -1,4 +1,4 @@
-//! Custom hostnames of a zone, and the fallback origin. Their states advance with each poll.
+//! Custom hostnames of a zone. Their states advance with each poll.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -7,19 +7,17 @@ use crate::envelope::{Refusal, Reply, bare, ok};
 use crate::page::{PageSize, page};
 use crate::request::Request;
 use crate::state::State;
-use crate::state::hostname::{Fallback, Hostname};
+use crate::state::hostname::Hostname;
 
 const NOT_FOUND: Refusal = Refusal::new(404, 1436, "The custom hostname was not found.");
 const EXISTS: Refusal = Refusal::new(409, 1406, "Duplicate custom hostname found.");
 const REJECTED: Refusal = Refusal::new(400, 1407, "Invalid custom hostname.");
-const NO_FALLBACK: Refusal = Refusal::new(404, 1551, "The fallback origin is not set.");
 const INVALID: u32 = 1400;
 const PAGE: PageSize = PageSize {
     min: 5,
     default: 20,
     max: 50,
 };
-const FALLBACK_STATES: [&str; 3] = ["initializing", "pending_deployment", "active"];
 
 #[derive(Deserialize)]
 struct Body {
@@ -131,37 +129,4 @@ fn edit(hostname: &mut Hostname, request: &Request) -> Reply {
     }
     hostname.fields.extend(body.rest);
     ok(hostname.view())
-}
-
-/// `/zones/{zone_id}/custom_hostnames/fallback_origin`
-pub(super) fn fallback(state: &mut State, zone: usize, request: &Request) -> Option<Reply> {
-    #[derive(Deserialize)]
-    struct Body {
-        origin: String,
-    }
-    let now = state.clock.now();
-    let fallback = &mut state.zones[zone].fallback;
-    match request.method.as_str() {
-        "GET" => {}
-        "PUT" => match request.json::<Body>(INVALID) {
-            Err(refusal) => return Some(Err(refusal)),
-            Ok(body) => {
-                *fallback = Some(Fallback {
-                    origin: body.origin,
-                    created: now,
-                    step: 0,
-                });
-            }
-        },
-        _ => return None,
-    }
-    let Some(fallback) = fallback else {
-        return Some(Err(NO_FALLBACK));
-    };
-    let status = FALLBACK_STATES[fallback.step.min(FALLBACK_STATES.len() - 1)];
-    fallback.step += 1;
-    let created = &fallback.created;
-    Some(ok(
-        json!({"origin": fallback.origin, "status": status, "errors": [], "created_at": created, "updated_at": created}),
-    ))
 }

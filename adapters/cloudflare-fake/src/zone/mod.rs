@@ -6,7 +6,7 @@ mod hostname;
 mod route;
 
 use crate::access::{FOREIGN, check_id};
-use crate::envelope::{Refusal, Reply, ok};
+use crate::envelope::{Refusal, Reply};
 use crate::page::{PageSize, page};
 use crate::request::Request;
 use crate::state::State;
@@ -26,12 +26,10 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
         Ok(at) => at,
         Err(refusal) => return Some(Err(refusal)),
     };
-    match (request.method.as_str(), rest) {
-        ("GET", []) => Some(ok(state.zones[at].view(&state.settings.account_id))),
-        (_, ["dns_records", rest @ ..]) => dns::route(state, at, request, rest),
-        (_, ["workers", "routes", rest @ ..]) => route::route(state, at, request, rest),
-        (_, ["custom_hostnames", "fallback_origin"]) => hostname::fallback(state, at, request),
-        (_, ["custom_hostnames", rest @ ..]) => hostname::route(state, at, request, rest),
+    match rest {
+        ["dns_records", rest @ ..] => dns::route(state, at, request, rest),
+        ["workers", "routes", rest @ ..] => route::route(state, at, request, rest),
+        ["custom_hostnames", rest @ ..] => hostname::route(state, at, request, rest),
         _ => None,
     }
 }

@@ -47,7 +47,6 @@ pub(super) fn route(
         return Some(Err(NOT_FOUND));
     };
     Some(match method {
-        "GET" => ok(state.zones[zone].routes[at].view()),
         "PUT" => read(state, zone, request, Some(at)).and_then(|body| {
             let route = &mut state.zones[zone].routes[at];
             (route.pattern, route.script) = (body.pattern, body.script);

@@ -28,7 +28,11 @@ async fn requests_without_the_accounts_token_are_refused() {
     let foreign = "/accounts/ffffffffffffffffffffffffffffffff/d1/database";
     assert_eq!(with("fake-api-token", foreign).await, (403, 9109));
     assert_eq!(
-        with("fake-api-token", "/zones/ffffffffffffffffffffffffffffffff").await,
+        with(
+            "fake-api-token",
+            "/zones/ffffffffffffffffffffffffffffffff/dns_records"
+        )
+        .await,
         (403, 9109)
     );
 }
@@ -41,7 +45,7 @@ async fn unknown_paths_and_invalid_ids_are_refused_with_7003() {
         "/nothing",
         "/accounts/{a}/nothing",
         "/accounts/7/d1/database",
-        "/zones/7",
+        "/zones/7/dns_records",
         "/accounts/{a}/d1/database/1/2",
     ] {
         assert_eq!(world.get(path).await.failure(), (404, 7003), "{path}");

@@ -280,38 +280,6 @@ async fn failed_deployment_has_its_reason_in_the_last_log_line() {
     let last = logs["data"].as_array().unwrap().last().unwrap();
     assert_eq!(last["line"], "Error: out of luck");
     assert_eq!(world.fake.hosted("site", "/index.html"), None);
-    assert_eq!(
-        world
-            .post(&format!("{path}/rollback"), Value::Null)
-            .await
-            .status,
-        400
-    );
-    let retried = world
-        .post(&format!("{path}/retry"), Value::Null)
-        .await
-        .result();
-    assert_eq!(await_end(&world, &retried["id"]).await.1, "success");
-    assert!(world.fake.hosted("site", "/index.html").is_some());
-}
-
-#[tokio::test]
-async fn production_can_be_rolled_back_and_live_deployment_needs_force() {
-    let (world, _) = with_site(Settings::default()).await;
-    let old = world.deploy("site", &manifest(), "main").await.result();
-    await_end(&world, &old["id"]).await;
-    let new = world.deploy("site", &json!({}), "main").await.result();
-    await_end(&world, &new["id"]).await;
-    assert_eq!(world.fake.hosted("site", "/index.html"), None);
-    let path = format!("{SITE}/deployments/{}", old["id"].as_str().unwrap());
-    world
-        .post(&format!("{path}/rollback"), Value::Null)
-        .await
-        .result();
-    assert_eq!(world.fake.hosted("site", "/index.html").unwrap(), PAGE.1);
-    assert_eq!(world.delete(&path).await.failure(), (400, 8_000_034));
-    world.delete(&format!("{path}?force=true")).await.result();
-    assert_eq!(world.get(&path).await.failure(), (404, 8_000_009));
 }
 
 #[tokio::test]
