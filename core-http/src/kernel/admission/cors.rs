@@ -1,6 +1,7 @@
 //! Cross-origin requests: the CORS functions that gateway and services share, and the CORS policy of a service.
 
 use core_domain::gateway::{BrowserRequest, PREFLIGHT_METHODS};
+use core_domain::kernel::{Code, Error};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
@@ -8,7 +9,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
-use crate::kernel::{Body, empty_body};
+use crate::kernel::request::body::{Body, empty_body};
 
 /// The request headers that pages of allowed origins may send (`Access-Control-Allow-Headers`).
 pub(crate) const ALLOWED_HEADERS: &str = "Content-Type, Authorization, X-Request-Id";
@@ -89,6 +90,14 @@ pub(crate) fn is_cross_origin(
         host,
     };
     page.is_cross_origin(is_allowed)
+}
+
+/// Returns the error for a refused cross-origin request.
+pub(crate) fn cross_origin_error() -> Error {
+    Error::refused(
+        Code::InvalidOrigin,
+        "Without a service key, cross-origin requests are refused.",
+    )
 }
 
 /// The origins whose pages may call a service with cookies, as browsers write them. If there are none, no CORS headers

@@ -1,5 +1,6 @@
 //! The client of a request: its address, the trusted forwarding headers, and the request id.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
@@ -8,10 +9,9 @@ use core_domain::kernel::new_uuid;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::credentials::is_trusted_hop;
 use super::header_names;
-use crate::kernel::admission::identify::is_trusted_hop;
-use crate::kernel::endpoint::context::ForwardedPrefix;
-use crate::kernel::endpoint::service::App;
+use crate::kernel::process::app::App;
 
 /// The client's IP address as text. An extension of requests from a gateway in the same process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,11 @@ pub struct PeerAddr(pub SocketAddr);
 /// cross-origin policy and authentication, so a service does not apply them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViaGateway;
+
+/// The prefix that a gateway in the same process has removed from the path. Equivalent to the header
+/// `X-Forwarded-Prefix`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardedPrefix(pub Cow<'static, str>);
 
 /// Returns whether a gateway or another holder of the service key sent the request.
 pub(crate) fn is_via_gateway(app: &App, parts: &Parts) -> bool {
