@@ -25,7 +25,8 @@ pub(crate) struct Compiled {
     pub(crate) router: Router,
     pub(crate) identify: Arc<dyn Identify>,
     pub(crate) proxies: TrustedProxies,
-    pub(crate) cors: CorsPolicy,
+    /// The CORS policy; `None` if no CORS headers are sent.
+    pub(crate) cors: Option<CorsPolicy>,
     pub(crate) rates: RateLimits,
     pub(crate) better_auth: Option<&'static str>,
     pub(crate) error_pages: Option<Arc<dyn ErrorPages>>,

@@ -53,8 +53,9 @@ pub(crate) async fn answer(
 ) -> Response<Body> {
     let id = request_id(&service.app, request.headers());
     let is_head = request.method() == Method::HEAD;
-    let origin = service.cors.allowed_origin(request.headers());
-    let preflight = service.cors.preflight(request.method(), request.headers());
+    let cors = service.cors.as_ref();
+    let origin = cors.and_then(|cors| cors.allowed_origin(request.headers()));
+    let preflight = cors.and_then(|cors| cors.preflight(request.method(), request.headers()));
     let style = default_style(service, &request);
     let mut response = match (preflight, refusal) {
         (Some(response), _) => response,
@@ -65,7 +66,9 @@ pub(crate) async fn answer(
         (None, None) => handled(service, request, text(&id), style).await,
     };
     let headers = response.headers_mut();
-    service.cors.expose(origin, headers);
+    if let Some(cors) = cors {
+        cors.expose(origin, headers);
+    }
     headers.insert(header_names::REQUEST_ID.clone(), id);
     if is_head {
         without_body(response)

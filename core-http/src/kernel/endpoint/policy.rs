@@ -7,9 +7,8 @@
 
 use core_domain::gateway::{RateKind, RateSubject};
 use core_domain::kernel::Error;
-use http::header::HOST;
 use http::request::Parts;
-use http::{HeaderName, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body::Body as _;
 
 use super::authenticate::locked_out;
@@ -19,9 +18,8 @@ use super::{health, pipeline};
 use crate::kernel::admission::cors::{cross_origin_error, intended_method, is_cross_origin};
 use crate::kernel::admission::rate_limit::Counted;
 use crate::kernel::request::body::{Body, TimedBody};
-use crate::kernel::request::client::{is_from_proxy, is_via_gateway, peer_client};
+use crate::kernel::request::client::{host, is_from_proxy, is_via_gateway, peer_client};
 use crate::kernel::request::credentials::check_service_key;
-use crate::kernel::request::header_names;
 
 /// Returns the response to a request that has just arrived at the service, or its refusal.
 pub(crate) async fn answer(service: &Compiled, request: Request<Body>) -> Response<Body> {
@@ -100,20 +98,11 @@ fn cross_origin(service: &Compiled, parts: &Parts) -> Option<Error> {
     }
     let options = &service.app.options;
     let allowed = |origin: &[u8]| {
-        service.cors.allows(origin) || options.allowed_origins.find(origin).is_some()
+        let cors = service.cors.as_ref();
+        cors.is_some_and(|cors| cors.allows(origin))
+            || options.allowed_origins.find(origin).is_some()
     };
-    let host = host(parts, is_from_proxy(parts, &service.proxies));
+    let from_proxy = is_from_proxy(parts, &service.proxies);
+    let host = host(&parts.headers, &parts.uri, from_proxy);
     is_cross_origin(&parts.method, &parts.headers, host, allowed).then(cross_origin_error)
-}
-
-/// Returns the host to which the client sent the request. `X-Forwarded-Host` counts only from a trusted proxy.
-fn host(parts: &Parts, from_proxy: bool) -> Option<&str> {
-    let text = |name: &HeaderName| {
-        let value: &http::HeaderValue = parts.headers.get(name)?;
-        value.to_str().ok()
-    };
-    let forwarded = text(&header_names::FORWARDED_HOST).filter(|_| from_proxy);
-    forwarded
-        .or_else(|| text(&HOST))
-        .or_else(|| parts.uri.authority().map(|authority| authority.as_str()))
 }

@@ -39,7 +39,7 @@ pub struct ServiceBuilder {
     mounts: Vec<Mount>,
     identify: Arc<dyn Identify>,
     proxies: TrustedProxies,
-    cors: CorsPolicy,
+    cors: Option<CorsPolicy>,
     better_auth: Option<&'static str>,
     purpose: &'static str,
     tags: Vec<Tag>,
@@ -89,7 +89,7 @@ impl ServiceBuilder {
     /// `https://app.example.org`. Default: none. A gateway in front of the service has a separate CORS policy.
     #[must_use]
     pub fn allowed_origins(mut self, origins: Vec<String>) -> Self {
-        self.cors = CorsPolicy(origins);
+        self.cors = CorsPolicy::of_service(origins);
         self
     }
 
@@ -170,7 +170,7 @@ impl Service {
             endpoints,
             mounts: Vec::new(),
             identify: Arc::new(ServiceKeyOnly),
-            cors: CorsPolicy::default(),
+            cors: None,
             better_auth: None,
             purpose: "",
             tags: Vec::new(),

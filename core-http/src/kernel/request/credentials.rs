@@ -8,8 +8,9 @@ use core_domain::kernel::{Result, SessionId};
 use core_domain::port::Mode;
 use core_domain::use_case::iam::service_token::verify;
 use http::request::Parts;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 
+use super::header_lines::single;
 use super::header_names;
 use crate::kernel::process::app::App;
 
@@ -110,18 +111,21 @@ pub(crate) fn hop_key(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns the API key of a request. `None` if the header is missing, or occurs more than once and is ambiguous.
 pub(crate) fn presented_api_key(headers: &HeaderMap) -> Option<&str> {
-    let mut lines = headers.get_all(&header_names::API_KEY).iter();
-    match (lines.next(), lines.next()) {
-        (Some(line), None) => line.to_str().ok(),
-        _ => None,
-    }
+    single(headers, &header_names::API_KEY)?.to_str().ok()
 }
 
 /// Returns the token of `Authorization: Bearer`. The scheme is not case-sensitive.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    let (_, token) = bearer_header(headers)?.to_str().ok()?.split_once(' ')?;
+    Some(token.trim())
+}
+
+/// Returns the `Authorization` header if its scheme is `Bearer`. Other schemes are meant for a
+/// proxy in front of the service.
+pub(crate) fn bearer_header(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let value = headers.get(header::AUTHORIZATION)?;
+    let scheme = value.as_bytes().split(|byte| *byte == b' ').next()?;
+    scheme.eq_ignore_ascii_case(b"bearer").then_some(value)
 }
 
 /// Returns whether a text has the form of a service token. Otherwise the store need not be read.

@@ -8,15 +8,17 @@
 //! - `context`, `input`, `dry_run`: the types that a handler receives.
 //! - `client`, `credentials`, `idempotency_key`: the facts in the headers: the client's address, the request id, the
 //!   credentials, the idempotency key.
-//! - `header_names`, `media_types`: the headers of the suite, and content types.
+//! - `header_lines`, `header_names`, `media_types`: headers that occur once, the headers of the suite, and
+//!   content types.
 
 pub(super) mod body;
 pub(super) mod check;
-pub(super) mod client;
+pub(crate) mod client;
 pub(super) mod context;
-pub(super) mod credentials;
+pub(crate) mod credentials;
 pub(super) mod draining;
 pub(super) mod dry_run;
+pub(crate) mod header_lines;
 pub(crate) mod header_names;
 pub(super) mod idempotency_key;
 pub(super) mod input;
