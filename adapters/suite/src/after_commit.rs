@@ -167,8 +167,8 @@ mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
-    use core_domain::gateway::{Credential, ServiceName};
-    use core_domain::kernel::{ApiKeyId, Caller, Role, SessionId, Timestamp};
+    use core_domain::gateway::Credential;
+    use core_domain::kernel::{ApiKeyId, Caller, Role, SessionId, SuiteService, Timestamp};
     use core_domain::testing::{ManualClock, SeededEntropy};
     use core_http::gateway::{
         Authority, AuthorityError, Gateway, GatewayConfig, Ports, Resolved, Upstream,
@@ -232,7 +232,7 @@ mod tests {
     fn gateway(iam: &Arc<Iam>) -> Gateway {
         let ports = Ports {
             authority: iam.clone(),
-            upstreams: Upstreams::new().with(ServiceName::Registry, Silent),
+            upstreams: Upstreams::new().with(SuiteService::Registry, Silent),
             limiter: Arc::new(MemoryRateLimiter::new()),
             clock: Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000))),
             entropy: Arc::new(SeededEntropy::new(1)),

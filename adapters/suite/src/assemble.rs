@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use core_domain::gateway::{Origins, ServiceName, TrustedProxies};
-use core_domain::kernel::{Cipher, Context, Ed25519Private};
+use core_domain::gateway::{Origins, TrustedProxies};
+use core_domain::kernel::{Cipher, Context, Ed25519Private, SuiteService};
 use core_domain::port::{AnnouncingStore, CommitListener, PasswordHasher, SiteArchives, Store};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
@@ -379,18 +379,18 @@ fn gateway(
     config.upload_limit = builder.settings.cli.sites.upload_bytes;
     let authority = SessionAuthority::new(Arc::clone(&app.store), iam_config);
     let upstreams = Upstreams::new()
-        .with(ServiceName::Iam, InProcess::service(services.iam.clone()))
+        .with(SuiteService::Iam, InProcess::service(services.iam.clone()))
         .with(
-            ServiceName::Registry,
+            SuiteService::Registry,
             InProcess::service(services.registry.clone()),
         )
         .with(
-            ServiceName::Provisioning,
+            SuiteService::Provisioning,
             InProcess::service(services.provisioning.clone()),
         )
-        .with(ServiceName::Cli, InProcess::service(services.cli.clone()))
+        .with(SuiteService::Cli, InProcess::service(services.cli.clone()))
         .with(
-            ServiceName::Stacks,
+            SuiteService::Stacks,
             InProcess::service(services.stacks.clone()),
         );
     let ports = Ports {

@@ -107,9 +107,9 @@ pub use core_cloudflare::{API_BASE_URL as CLOUDFLARE_API, CloudflareAccount, Clo
 #[cfg(feature = "dns")]
 pub use core_dns::HickoryDns;
 pub use core_domain::gateway::{
-    Origins, RateClass, RateKind, RatePlan, RatePolicy, ServiceName, TrustedProxies,
+    Origins, RateClass, RateKind, RatePlan, RatePolicy, TrustedProxies,
 };
-pub use core_domain::kernel::{Clock, Secret};
+pub use core_domain::kernel::{Clock, Secret, SuiteService};
 pub use core_domain::port::{Mail, MailError, Mailbox, Mailer};
 pub use core_domain::port::{WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender};
 pub use core_http::cli::{CliConfig, SiteLimits, UploadLimits};

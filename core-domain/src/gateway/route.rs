@@ -1,37 +1,17 @@
 //! Routing: the service that a path belongs to, and the part of the path that is forwarded to it.
 
 use super::path::{PathError, check_path, normalize_path};
-use crate::kernel::TextValue;
-use crate::kernel::text_enum;
-
-text_enum! {
-    /// A service to which the gateway forwards requests.
-    #[non_exhaustive]
-    pub enum ServiceName {
-        /// Sign-in, organizations and roles.
-        Iam = "iam",
-        /// Platforms and everything that belongs to them.
-        Registry = "registry",
-        /// The job engine.
-        Provisioning = "provisioning",
-        /// The backend of the command-line client.
-        Cli = "cli",
-        /// Plans, subscriptions and usage.
-        Billing = "billing",
-        /// Stack templates and their versions.
-        Stacks = "stacks",
-    }
-}
+use crate::kernel::SuiteService;
 
 /// The table of the interface: each prefix and the service that it belongs to.
-const PREFIXES: &[(&str, ServiceName)] = &[
-    ("/api/v1/iam", ServiceName::Iam),
-    ("/api/v1/platforms", ServiceName::Registry),
-    ("/api/v1/onboarding", ServiceName::Registry),
-    ("/api/v1/billing", ServiceName::Billing),
-    ("/api/v1/provisioning", ServiceName::Provisioning),
-    ("/api/v1/stacks", ServiceName::Stacks),
-    ("/api/v1/cli", ServiceName::Cli),
+const PREFIXES: &[(&str, SuiteService)] = &[
+    ("/api/v1/iam", SuiteService::Iam),
+    ("/api/v1/platforms", SuiteService::Registry),
+    ("/api/v1/onboarding", SuiteService::Registry),
+    ("/api/v1/billing", SuiteService::Billing),
+    ("/api/v1/provisioning", SuiteService::Provisioning),
+    ("/api/v1/stacks", SuiteService::Stacks),
+    ("/api/v1/cli", SuiteService::Cli),
 ];
 
 /// A route of IAM under the prefix of the CLI service. IAM receives the whole path.
@@ -44,7 +24,7 @@ const INTERNAL_PREFIXES: &[&str] = &["/internal"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The service that handles the request.
-    pub service: ServiceName,
+    pub service: SuiteService,
     /// The prefix that is removed from the path. Empty if the service receives the whole path.
     pub prefix: &'static str,
     /// The path that the service receives. It starts with a slash, and its bytes are otherwise unchanged.
@@ -104,7 +84,7 @@ fn is_private(rest: &str) -> bool {
 fn service_route(path: &str) -> Option<Route> {
     if path == WHOAMI {
         return Some(Route {
-            service: ServiceName::Iam,
+            service: SuiteService::Iam,
             prefix: "",
             forwarded_path: WHOAMI.to_owned(),
         });
@@ -143,21 +123,13 @@ pub fn find_route(path: &str) -> Result<Destination, PathError> {
     Ok(Destination::Service(route))
 }
 
-impl std::str::FromStr for ServiceName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::from_text(text).ok_or_else(|| format!("unknown service {text}"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn service(path: &str) -> Option<(ServiceName, &'static str, String)> {
+    fn service(path: &str) -> Option<(SuiteService, &'static str, String)> {
         let destination = find_route(path).unwrap();
         let route = destination.route()?;
         Some((route.service, route.prefix, route.forwarded_path.clone()))
@@ -166,13 +138,13 @@ mod tests {
     #[test]
     fn every_prefix_of_the_interface_reaches_its_service_without_the_prefix() {
         for (word, name) in [
-            ("iam", ServiceName::Iam),
-            ("platforms", ServiceName::Registry),
-            ("onboarding", ServiceName::Registry),
-            ("billing", ServiceName::Billing),
-            ("provisioning", ServiceName::Provisioning),
-            ("stacks", ServiceName::Stacks),
-            ("cli", ServiceName::Cli),
+            ("iam", SuiteService::Iam),
+            ("platforms", SuiteService::Registry),
+            ("onboarding", SuiteService::Registry),
+            ("billing", SuiteService::Billing),
+            ("provisioning", SuiteService::Provisioning),
+            ("stacks", SuiteService::Stacks),
+            ("cli", SuiteService::Cli),
         ] {
             let (found, prefix, rest) = service(&format!("/api/v1/{word}/x/y")).unwrap();
             assert_eq!(
@@ -233,9 +205,9 @@ mod tests {
         let (name, prefix, rest) = service("/api/v1/cli/whoami").unwrap();
         assert_eq!(
             (name, prefix, rest.as_str()),
-            (ServiceName::Iam, "", WHOAMI)
+            (SuiteService::Iam, "", WHOAMI)
         );
-        assert_eq!(service("/api/v1/cli/whoamis").unwrap().0, ServiceName::Cli);
+        assert_eq!(service("/api/v1/cli/whoamis").unwrap().0, SuiteService::Cli);
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub use crate::kernel::Ed25519Public;
 pub use crate::kernel::JwsError;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
-use crate::kernel::{SessionId, Timestamp, Unverified, record, text_enum};
+use crate::kernel::{SessionId, SuiteService, Timestamp, Unverified, record};
 
 /// Lifetime of a service token: 5 minutes.
 pub const SERVICE_TOKEN_LIFETIME: Duration = Duration::from_secs(300);
@@ -20,35 +20,6 @@ const MAX_CLOCK_SKEW: Duration = Duration::from_secs(30);
 
 /// The `typ` header of service tokens (RFC 9068).
 const TYPE: &str = "at+jwt";
-
-text_enum! {
-    /// A service of the suite, as the caller or the audience of a service token.
-    pub enum SuiteService {
-        /// The public gateway.
-        Gateway = "gateway",
-        /// The identity and access service.
-        Iam = "iam",
-        /// The registry of platforms and their records.
-        Registry = "registry",
-        /// The provisioning service with its jobs.
-        Provisioning = "provisioning",
-        /// The backend of the command-line client.
-        Cli = "cli",
-        /// The billing service: plans, subscriptions and usage.
-        Billing = "billing",
-        /// The registry of stack templates and their versions.
-        Stacks = "stacks",
-    }
-}
-
-impl SuiteService {
-    /// Returns whether this service may call the target. Every service may call every other, except the gateway, which
-    /// no service calls.
-    #[must_use]
-    pub fn may_call(self, target: Self) -> bool {
-        self != target && target != Self::Gateway
-    }
-}
 
 /// The claims of a service token. All times are in Unix seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

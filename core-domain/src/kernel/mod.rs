@@ -25,6 +25,7 @@ mod sample;
 mod store_error;
 #[cfg(any(test, feature = "proptest"))]
 pub(crate) mod strategy;
+mod suite_service;
 mod text;
 mod time;
 
@@ -64,6 +65,7 @@ pub use record_list::for_each_record;
 pub use role::{Role, Roles};
 pub use sample::{Fields, sample_of, samples};
 pub use store_error::StoreError;
+pub use suite_service::SuiteService;
 pub use text::{Email, Environment, Line, Name, Reason, Slug, TextError, TextValue};
 pub(crate) use text::{READABLE_LINE, READABLE_SEGMENT, text, text_enum};
 pub use time::{Clock, Timestamp, UnixSeconds};

@@ -13,6 +13,7 @@ mod spool;
 use std::sync::Arc;
 
 pub use core_domain::cli::SiteLimits;
+use core_domain::kernel::SuiteService;
 use core_domain::port::{Infrastructure, SiteArchives};
 
 pub use self::config::CliConfig;
@@ -31,17 +32,21 @@ pub fn service(
     infrastructure: Arc<dyn Infrastructure>,
     config: CliConfig,
 ) -> Result<Service, ServiceError> {
-    Service::builder("cli", app, endpoints(archives, infrastructure, config))
-        .mount("/api/v1", "")
-        .purpose(
-            "The CLI service deploys built sites to a platform and reports the status of their \
+    Service::builder(
+        SuiteService::Cli.as_str(),
+        app,
+        endpoints(archives, infrastructure, config),
+    )
+    .mount("/api/v1", "")
+    .purpose(
+        "The CLI service deploys built sites to a platform and reports the status of their \
              deployments.",
-        )
-        .tag(
-            "Deployments",
-            "Upload of built sites, and the status of their deployments.",
-        )
-        .build()
+    )
+    .tag(
+        "Deployments",
+        "Upload of built sites, and the status of their deployments.",
+    )
+    .build()
 }
 
 /// Returns the endpoint table of the CLI service.

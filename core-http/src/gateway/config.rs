@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use core_domain::cli::SiteLimits;
-use core_domain::gateway::{
-    Origins, RatePlan, ServiceName, TrustedProxies, check_path, strip_segment_prefix,
-};
-use core_domain::kernel::Secret;
+use core_domain::gateway::{Origins, RatePlan, TrustedProxies, check_path, strip_segment_prefix};
 use core_domain::kernel::duration_text;
+use core_domain::kernel::{Secret, SuiteService};
 use http::{HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::admission::cors::ALLOWED_HEADERS;
+use crate::kernel::admission::cors::{ALLOWED_HEADERS, CorsPolicy};
 use crate::kernel::{MAX_BODY_BYTES, ServiceKey};
 
 /// Maximum time-to-live of the session cache.
@@ -90,7 +88,7 @@ pub struct GatewayConfig {
     #[serde(skip)]
     pub upload_limit: u64,
     /// Services that also receive the session token and the cookies of the client. Default: IAM only.
-    pub sessions_to: Vec<ServiceName>,
+    pub sessions_to: Vec<SuiteService>,
     /// The value of the response header `X-Frame-Options`. Default: `DENY`.
     pub frame_options: String,
     /// The value of the response header `Referrer-Policy`. Default: `no-referrer`.
@@ -120,7 +118,7 @@ impl Default for GatewayConfig {
             response_idle_timeout: Duration::from_secs(60),
             body_limit: MAX_BODY_BYTES as u64,
             upload_limit: SiteLimits::default().upload_bytes,
-            sessions_to: vec![ServiceName::Iam],
+            sessions_to: vec![SuiteService::Iam],
             frame_options: "DENY".to_owned(),
             referrer_policy: "no-referrer".to_owned(),
             server_timing: false,
@@ -144,9 +142,7 @@ pub(crate) struct Settings {
     pub(crate) service_key: Option<ServiceKey>,
     public_routes: Vec<PublicRoute>,
     pub(crate) trusted_proxies: TrustedProxies,
-    pub(crate) origins: Origins,
-    pub(crate) cors_headers: HeaderValue,
-    pub(crate) cors_credentials: bool,
+    pub(crate) cors: CorsPolicy,
     pub(crate) rates: RatePlan,
     pub(crate) limiter_timeout: Duration,
     pub(crate) older_rate_headers: bool,
@@ -157,7 +153,7 @@ pub(crate) struct Settings {
     pub(crate) response_idle_timeout: Duration,
     body_limit: u64,
     upload_limit: u64,
-    sessions_to: Vec<ServiceName>,
+    sessions_to: Vec<SuiteService>,
     pub(crate) frame_options: HeaderValue,
     pub(crate) referrer_policy: HeaderValue,
     pub(crate) server_timing: bool,
@@ -217,6 +213,15 @@ fn public_routes(routes: &[String]) -> Result<Vec<PublicRoute>, ConfigError> {
     routes.iter().map(read).collect()
 }
 
+fn cors(config: &GatewayConfig) -> Result<CorsPolicy, ConfigError> {
+    Origins::parse(&config.allowed_origins).map_err(|problem| error("allowed_origins", problem))?;
+    Ok(CorsPolicy::new(
+        config.allowed_origins.clone(),
+        cors_headers(&config.extra_cors_headers)?,
+        config.cors_credentials,
+    ))
+}
+
 fn cors_headers(extra: &[String]) -> Result<HeaderValue, ConfigError> {
     let mut names = vec![ALLOWED_HEADERS];
     for name in extra {
@@ -246,15 +251,15 @@ fn not_zero(setting: &'static str, duration: Duration) -> Result<Duration, Confi
 
 impl Settings {
     /// Returns the maximum size of a request body for a service, in bytes.
-    pub(crate) fn body_limit(&self, service: ServiceName) -> u64 {
+    pub(crate) fn body_limit(&self, service: SuiteService) -> u64 {
         match service {
-            ServiceName::Cli => self.upload_limit,
+            SuiteService::Cli => self.upload_limit,
             _ => self.body_limit,
         }
     }
 
     /// Returns whether the service receives the session token and the cookies of the client.
-    pub(crate) fn shows_session_to(&self, service: ServiceName) -> bool {
+    pub(crate) fn shows_session_to(&self, service: SuiteService) -> bool {
         self.sessions_to.contains(&service)
     }
 
@@ -273,15 +278,13 @@ impl TryFrom<GatewayConfig> for Settings {
         if config.session_cache > MAX_SESSION_CACHE {
             return Err(error("session_cache", "must be 5 seconds or less"));
         }
+        let cors = cors(&config)?;
         Ok(Self {
             service_key: service_key(config.service_key)?,
             public_routes: public_routes(&config.public_routes)?,
             trusted_proxies: TrustedProxies::parse(config.trusted_proxies)
                 .map_err(|problem| error("trusted_proxies", problem))?,
-            origins: Origins::parse(config.allowed_origins)
-                .map_err(|problem| error("allowed_origins", problem))?,
-            cors_headers: cors_headers(&config.extra_cors_headers)?,
-            cors_credentials: config.cors_credentials,
+            cors,
             rates: config.rates,
             limiter_timeout: not_zero("limiter_timeout", config.limiter_timeout)?,
             older_rate_headers: config.older_rate_headers,

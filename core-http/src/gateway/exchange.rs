@@ -4,16 +4,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use core_domain::gateway::{
-    Destination, PathError, TraceContext, TrustedProxies, client_address, find_route, is_request_id,
-};
-use core_domain::kernel::{Caller, Clock, Entropy, new_uuid};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use core_domain::gateway::{Destination, PathError, TraceContext, TrustedProxies, find_route};
+use core_domain::kernel::{Caller, Clock, Entropy};
+use http::{HeaderName, HeaderValue, Method, Request, Response};
 use tokio::time::Instant;
 
 use super::refusal::Refusal;
+use crate::kernel::Body;
+use crate::kernel::request::client::{client_address_of, request_id_in};
+use crate::kernel::request::header_lines::single_text;
 use crate::kernel::request::header_names;
-use crate::kernel::{Body, own_value};
 
 /// The W3C trace context header that identifies the trace.
 pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -44,36 +44,6 @@ pub(crate) struct Exchange {
     pub(crate) head_time: Option<Duration>,
 }
 
-/// Returns the value of a header that occurs exactly once; otherwise `None`.
-pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
-    let mut lines = headers.get_all(name).iter();
-    match (lines.next(), lines.next()) {
-        (Some(line), None) => Some(line),
-        _ => None,
-    }
-}
-
-/// Returns the text of a header that occurs exactly once; otherwise `None`. A value that is not UTF-8 is `None` as
-/// well.
-pub(crate) fn single_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    single(headers, name).and_then(|line| std::str::from_utf8(line.as_bytes()).ok())
-}
-
-fn client(headers: &HeaderMap, peer: IpAddr, trusted: &TrustedProxies) -> IpAddr {
-    let lines = headers.get_all(&header_names::FORWARDED_FOR).iter();
-    // A line that is not text becomes an invalid address, which ends the search.
-    client_address(peer, lines.map(|line| line.to_str().unwrap_or("")), trusted)
-}
-
-/// Returns the request id of the client if it is valid, otherwise a new one.
-fn request_id(headers: &HeaderMap, clock: &dyn Clock, entropy: &dyn Entropy) -> HeaderValue {
-    let presented = single(headers, &header_names::REQUEST_ID);
-    if let Some(id) = presented.filter(|id| is_request_id(id.as_bytes())) {
-        return id.clone();
-    }
-    own_value(new_uuid(clock.now(), entropy))
-}
-
 impl Exchange {
     /// Reads the facts that the steps need from a request that has just arrived.
     pub(crate) fn begin(
@@ -90,10 +60,10 @@ impl Exchange {
             method: request.method().clone(),
             peer,
             from_proxy: peer_ip.is_some_and(|ip| trusted.contains(ip)),
-            client: peer_ip.map(|ip| client(headers, ip, trusted)),
+            client: peer_ip.map(|ip| client_address_of(ip, headers, trusted)),
             destination: find_route(request.uri().path()),
             trace: TraceContext::begin(single_text(headers, &TRACEPARENT), entropy),
-            request_id: request_id(headers, clock, entropy),
+            request_id: request_id_in(headers, &[&header_names::REQUEST_ID], clock, entropy),
             caller: None,
             upstream_time: OnceLock::new(),
             head_time: None,

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::iam::SuiteService;
-use core_domain::kernel::Caller;
+use core_domain::kernel::{Caller, SuiteService};
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};

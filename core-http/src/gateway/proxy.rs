@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::gateway::{Destination, Route, ServiceName};
-use core_domain::kernel::{Caller, Code, Error};
+use core_domain::gateway::{Destination, Route};
+use core_domain::kernel::{Caller, Code, Error, SuiteService};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::uri::PathAndQuery;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
@@ -145,7 +145,7 @@ impl Proxy {
                 || match name {
                     "x-api-key" | "x-request-id" => true,
                     "authorization" | "cookie" => !shows_session,
-                    "x-core-deploy-branch" => route.service != ServiceName::Cli,
+                    "x-core-deploy-branch" => route.service != SuiteService::Cli,
                     "tracestate" => !exchange.trace.is_continued,
                     _ => false,
                 }

@@ -146,13 +146,13 @@ impl RouteClasses for RouteTable {
 
 #[cfg(test)]
 mod tests {
-    use core_domain::gateway::ServiceName;
+    use core_domain::kernel::SuiteService;
 
     use super::*;
 
     fn class(table: &RouteTable, method: Method, rest: &str) -> Option<RateClass> {
         let route = Route {
-            service: ServiceName::Iam,
+            service: SuiteService::Iam,
             prefix: "/api/v1/iam",
             forwarded_path: rest.to_owned(),
         };

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use core_domain::iam::{SERVICE_TOKEN_LIFETIME, SuiteService};
-use core_domain::kernel::{Clock, Secret, SessionId, Timestamp};
+use core_domain::iam::SERVICE_TOKEN_LIFETIME;
+use core_domain::kernel::{Clock, Secret, SessionId, SuiteService, Timestamp};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};

@@ -1,11 +1,12 @@
 //! The services that a gateway forwards requests to.
 
+use core_domain::kernel::SuiteService;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use core_domain::gateway::{Route, ServiceName};
+use core_domain::gateway::Route;
 use futures_util::TryFutureExt;
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
@@ -142,7 +143,7 @@ pub(crate) enum KnownRoute<'r> {
 
 /// The services by name. Requests to a service that is missing get 503.
 #[derive(Clone, Debug, Default)]
-pub struct Upstreams(HashMap<ServiceName, Arc<dyn Upstream>>);
+pub struct Upstreams(HashMap<SuiteService, Arc<dyn Upstream>>);
 
 impl Upstreams {
     /// Creates an empty collection.
@@ -153,7 +154,7 @@ impl Upstreams {
 
     /// Adds a service, or replaces the service with the same name.
     #[must_use]
-    pub fn with(mut self, name: ServiceName, upstream: impl Upstream + 'static) -> Self {
+    pub fn with(mut self, name: SuiteService, upstream: impl Upstream + 'static) -> Self {
         self.0.insert(name, Arc::new(upstream));
         self
     }
@@ -171,7 +172,7 @@ impl Upstreams {
             .map_or(KnownRoute::Unknown, KnownRoute::Listed)
     }
 
-    pub(crate) fn get(&self, name: ServiceName) -> Option<&Arc<dyn Upstream>> {
+    pub(crate) fn get(&self, name: SuiteService) -> Option<&Arc<dyn Upstream>> {
         self.0.get(&name)
     }
 }

@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, header};
 
 use super::api_keys::KeyLimits;
 use super::config::{Iam, invalid_origin};
+use crate::kernel::request::credentials::bearer_header;
 use crate::kernel::{
     App, Cx, Identify, default_caller, is_unauthenticated, known_caller, presented_api_key,
 };
@@ -36,7 +37,7 @@ impl Identify for IdentifySessions {
             return Ok(Arc::clone(caller));
         }
         let nobody = known.unwrap_or_else(|| default_caller(app));
-        if bearer(&request.headers).is_none()
+        if bearer_header(&request.headers).is_none()
             && let Some(key) = presented_api_key(&request.headers)
         {
             let caller = self.limits.caller_of(app.store.as_ref(), key).await?;
@@ -109,16 +110,9 @@ pub(super) async fn session_of(store: &dyn Store, token: &str) -> Result<Option<
     found
 }
 
-/// Returns the `Authorization` header if its scheme is `Bearer`. Other schemes are meant for a proxy in front of IAM.
-fn bearer(headers: &HeaderMap) -> Option<&HeaderValue> {
-    let value = headers.get(header::AUTHORIZATION)?;
-    let scheme = value.as_bytes().split(|byte| *byte == b' ').next()?;
-    scheme.eq_ignore_ascii_case(b"bearer").then_some(value)
-}
-
 /// Returns whether the request has a bearer token, which takes precedence over cookies.
 pub(super) fn has_bearer(headers: &HeaderMap) -> bool {
-    bearer(headers).is_some()
+    bearer_header(headers).is_some()
 }
 
 /// Returns whether the browser reports that a page of another site or origin sent the request.
@@ -158,7 +152,7 @@ impl Iam {
 
     /// Returns the session token of a request: from the bearer token if there is one, otherwise from the cookies.
     pub(super) fn presented_token(&self, headers: &HeaderMap) -> Option<String> {
-        match bearer(headers) {
+        match bearer_header(headers) {
             Some(value) => self.signer.token_in_bearer(value.to_str().ok()?),
             None => self.cookie_token(headers),
         }

@@ -48,6 +48,7 @@ use crate::kernel::{App, Endpoint, Service, ServiceBuilder, ServiceError, tagged
 use crate::platform_status;
 use api_keys::KeyLimits;
 use config::Iam;
+use core_domain::kernel::SuiteService;
 use identify::{AUTH_ROUTES, IdentifySessions};
 use pages::HtmlErrorPages;
 
@@ -66,7 +67,7 @@ pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceErro
         iam: Arc::clone(&iam),
         limits: Arc::clone(&limits),
     };
-    let builder = Service::builder("iam", app, endpoints(&iam, &limits))
+    let builder = Service::builder(SuiteService::Iam.as_str(), app, endpoints(&iam, &limits))
         .identify(Arc::new(identify))
         .behind(config.trusted_proxies.clone())
         .allowed_origins(iam.trusted_origins().to_vec())

@@ -1,8 +1,8 @@
 //! Tokens that authenticate services to each other, and the public keys that verify them.
 
 use core_domain::access::{PublicScope, ServiceScope};
-use core_domain::iam::{SigningKey, SuiteService};
-use core_domain::kernel::{Result, SessionId, Stored, Timestamp};
+use core_domain::iam::SigningKey;
+use core_domain::kernel::{Result, SessionId, Stored, SuiteService, Timestamp};
 use core_domain::port::{Mode, UnitOfWork, transact};
 use core_domain::use_case::iam::service_token::{self, NewServiceToken};
 use http::header;

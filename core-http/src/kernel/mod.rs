@@ -6,41 +6,37 @@
 //! explains how to add an endpoint.
 //!
 //! # Folders
+//! Each folder may import the folders before it in this list:
+//! - `process`: ports, settings and state in memory that all services of a process share.
+//! - `request`: reads a request: body, JSON, schema validation, typed input, client address, credentials, header names.
+//! - `answer`: writes a response: JSON, entity tags, lists, errors, files, pages, event streams, long polls.
 //! - `admission`: decides whether a request is processed at all: rate limits, cross-origin policy, authentication,
 //!   idempotency keys.
-//! - `request`: reads a request: body, JSON, schema validation, typed input, client address, header names.
 //! - `endpoint`: the typed table of endpoints, from the row to the pipeline: rows, handlers, scopes, router, service,
 //!   health checks, OpenAPI.
-//! - `answer`: writes a response: JSON, entity tags, lists, errors, files, pages, event streams, long polls.
 //!
-//! A request passes `admission::policy`, then `endpoint::pipeline`, which uses the other folders. The module `testing`
+//! A request passes `endpoint::policy`, then `endpoint::pipeline`, which use the other folders. The module `testing`
 //! calls a service without a server.
 
 pub(crate) mod admission;
 pub(crate) mod answer;
 pub(crate) mod endpoint;
+pub(crate) mod process;
 pub(crate) mod request;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub(crate) use crate::kernel::admission::policy::cross_origin_error;
+pub(crate) use crate::kernel::admission::cors::cross_origin_error;
 pub use crate::kernel::answer::reply::{Answer, AnswerKind, Output, Versioned};
 pub use crate::kernel::answer::reply::{Content, Reply};
 pub use crate::kernel::endpoint::definition::{Endpoint, Shape, tagged};
-pub use admission::idempotency::InFlight;
-pub(crate) use admission::idempotency::KEY_PATTERN;
 pub use admission::identify::{Identify, ServiceKeyOnly, default_caller, known_caller};
-pub(crate) use admission::identify::{UNAUTHENTICATED, is_unauthenticated, presented_api_key};
+pub(crate) use admission::identify::{UNAUTHENTICATED, is_unauthenticated};
 pub use admission::limiter::MemoryRateLimiter;
-pub(crate) use admission::service_key::TokenDigest;
-pub use admission::service_key::{ServiceKey, ServiceKeyError};
 pub use answer::envelope::ErrorPages;
 pub(crate) use answer::envelope::error_body;
 pub use answer::envelope::status_of;
 pub use answer::envelope::{ErrorStyle, error_response};
-pub use answer::feed::AccessSignal;
-pub use answer::feed::OpenStreams;
-pub use answer::feed::SealSignal;
 pub use answer::feed::{EVENT_HEARTBEAT, Feed, LAST_EVENT_ID, Listening, News, Then};
 pub use answer::jwk::JsonWebKey;
 pub use answer::lists::{
@@ -51,23 +47,30 @@ pub use answer::media::{
     Event, EventStream, Html, JsonOrEvents, Media, MediaStream, PageOr, Redirect, RedirectOr,
 };
 pub(crate) use answer::media::{SCRIPT_POLICY, form_policy};
-pub use endpoint::context::{Cx, ForwardedPrefix};
 pub use endpoint::handler::{PlainHandler, UnitHandler, UploadHandler};
 pub use endpoint::handler::{WithState, with};
-pub use endpoint::health::StoreCheck;
 pub use endpoint::row::{Row, delete, get, patch, post, put};
 pub use endpoint::scope::{BySession, CallerScope, OnOrganization, OnPlatform, OpenScope};
-pub use endpoint::service::App;
-pub use endpoint::service::ServiceError;
-pub use endpoint::service::{MAX_BODY_BYTES, ServiceOptions};
 pub use endpoint::service::{Service, ServiceBuilder};
+pub use endpoint::service_error::ServiceError;
+pub use process::app::App;
+pub use process::in_flight::InFlight;
+pub use process::open_streams::OpenStreams;
+pub use process::options::{BodyTimes, MAX_BODY_BYTES, ServiceOptions};
+pub(crate) use process::service_key::TokenDigest;
+pub use process::service_key::{ServiceKey, ServiceKeyError};
+pub use process::signals::{AccessSignal, SealSignal};
+pub use process::store_check::StoreCheck;
+pub use request::body::TimedBody;
 pub use request::body::{Body, bytes_body, empty_body, read_body};
 pub use request::body::{BodyTimeout, BoxError};
-pub use request::body::{BodyTimes, TimedBody};
 pub(crate) use request::client::own_value;
 pub use request::client::request_id;
-pub use request::client::{ClientIp, PeerAddr, ViaGateway};
+pub use request::client::{ClientIp, ForwardedPrefix, PeerAddr, ViaGateway};
+pub use request::context::Cx;
+pub(crate) use request::credentials::presented_api_key;
 pub use request::draining::{Draining, Stopping};
 pub use request::dry_run::{DryRunQuery, Planned};
+pub(crate) use request::idempotency_key::KEY_PATTERN;
 pub use request::input::{Input, PathParams, RawInput, ReasonBody, Unparsed};
 pub use request::json::parse_strict;

@@ -15,16 +15,15 @@ use core_domain::use_case::registry::register_kinds;
 use http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 
-use super::admission::idempotency::InFlight;
 use super::admission::limiter::MemoryRateLimiter;
-use super::admission::service_key::ServiceKey;
-use super::answer::feed::AccessSignal;
-use super::answer::feed::OpenStreams;
-use super::answer::feed::SealSignal;
-use super::endpoint::health::StoreCheck;
-use super::endpoint::service::App;
 use super::endpoint::service::Service;
-use super::endpoint::service::ServiceOptions;
+use super::process::app::App;
+use super::process::in_flight::InFlight;
+use super::process::open_streams::OpenStreams;
+use super::process::options::ServiceOptions;
+use super::process::service_key::ServiceKey;
+use super::process::signals::{AccessSignal, SealSignal};
+use super::process::store_check::StoreCheck;
 use super::request::body::{Body, bytes_body, empty_body, read_body};
 use super::request::client::{PeerAddr, ViaGateway};
 

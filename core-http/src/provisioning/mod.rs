@@ -17,13 +17,14 @@ use std::sync::Arc;
 
 use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 use crate::platform_status;
+use core_domain::kernel::SuiteService;
 
 /// Builds the service. It responds to the documented paths, and to the same paths without `/api/v1/provision`.
 ///
 /// # Errors
 /// [`ServiceError`] if the endpoint table is inconsistent.
 pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
-    Service::builder("provisioning", app, endpoints())
+    Service::builder(SuiteService::Provisioning.as_str(), app, endpoints())
         .mount("/api/v1/provision", "")
         .purpose(
             "Provisioning creates, changes and removes the infrastructure of platforms. An \

@@ -27,6 +27,7 @@ mod workspace_stack;
 use std::sync::Arc;
 
 use crate::kernel::{App, Endpoint, Service, ServiceBuilder, ServiceError, tagged};
+use core_domain::kernel::SuiteService;
 
 /// Builds the service. It responds to the documented paths, and to the paths that remain after a gateway has removed
 /// `/api/v1/platforms` or `/api/v1/onboarding`.
@@ -34,7 +35,7 @@ use crate::kernel::{App, Endpoint, Service, ServiceBuilder, ServiceError, tagged
 /// # Errors
 /// [`ServiceError`] if the endpoint table is inconsistent.
 pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
-    let builder = Service::builder("registry", app, endpoints())
+    let builder = Service::builder(SuiteService::Registry.as_str(), app, endpoints())
         .mount("/api/v1/platforms", "")
         .mount("/api/v1/onboarding", "")
         .mount("/api/v1", "");

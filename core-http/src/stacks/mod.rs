@@ -6,13 +6,14 @@ mod version;
 use std::sync::Arc;
 
 use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
+use core_domain::kernel::SuiteService;
 
 /// Builds the service. It responds to the documented paths, and to the same paths without `/api/v1/stacks`.
 ///
 /// # Errors
 /// [`ServiceError`] if the endpoint table is inconsistent.
 pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
-    Service::builder("stacks", app, endpoints())
+    Service::builder(SuiteService::Stacks.as_str(), app, endpoints())
         .mount("/api/v1/stacks", "")
         .purpose(
             "The stack registry contains stack templates and their immutable versions, from which \

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use core_suite::SuiteService;
 use tokio::net::TcpListener;
 
 use crate::config::Config;
-use crate::service::{SITES_PORT_OFFSET, ServiceName};
+use crate::service::{SITES_PORT_OFFSET, port_offset};
 
 /// A listener for each service that runs, and one for the local sites.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    pub(crate) services: BTreeMap<ServiceName, TcpListener>,
+    pub(crate) services: BTreeMap<SuiteService, TcpListener>,
     pub(crate) sites: TcpListener,
 }
 
@@ -20,7 +21,9 @@ impl Listeners {
     pub(crate) async fn bind(config: &Config) -> std::io::Result<Self> {
         let mut services = BTreeMap::new();
         for service in &config.services {
-            services.insert(*service, bind(config, service.port_offset()).await?);
+            if let Some(offset) = port_offset(*service) {
+                services.insert(*service, bind(config, offset).await?);
+            }
         }
         Ok(Self {
             services,

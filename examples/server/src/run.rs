@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use core_suite::{
     BoxError, ConfigError, IncomingBody, ServeOptions, Suite, SuiteBuilder, SuiteError,
-    TrustedProxies,
+    SuiteService, TrustedProxies,
 };
 use http::{Request, Response};
 use serde_json::json;
@@ -18,7 +18,6 @@ use tower::Service;
 use crate::config::{Config, Database};
 use crate::listeners::Listeners;
 use crate::run_error::RunError;
-use crate::service::ServiceName;
 use crate::{welcome, workers};
 
 /// The accept loops of the listeners.
@@ -76,12 +75,14 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     };
     for (service, listener) in listeners.services {
         match service {
-            ServiceName::Gateway => servers.spawn(listener, suite.gateway()),
-            ServiceName::Iam => servers.spawn(listener, suite.iam()),
-            ServiceName::Registry => servers.spawn(listener, suite.registry()),
-            ServiceName::Provisioning => servers.spawn(listener, suite.provisioning()),
-            ServiceName::Cli => servers.spawn(listener, suite.cli()),
-            ServiceName::Stacks => servers.spawn(listener, suite.stacks()),
+            SuiteService::Gateway => servers.spawn(listener, suite.gateway()),
+            SuiteService::Iam => servers.spawn(listener, suite.iam()),
+            SuiteService::Registry => servers.spawn(listener, suite.registry()),
+            SuiteService::Provisioning => servers.spawn(listener, suite.provisioning()),
+            SuiteService::Cli => servers.spawn(listener, suite.cli()),
+            SuiteService::Stacks => servers.spawn(listener, suite.stacks()),
+            // Has no listener, because this server does not contain it.
+            SuiteService::Billing => {}
         }
     }
     if let Some(sites) = suite.sites() {

@@ -1,52 +1,35 @@
-//! The services that a process can run, and their ports.
+//! The services that this server can run, and their ports.
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use core_suite::SuiteService;
 
-/// A service of the suite, with the name that is used in options and output.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ServiceName {
-    /// The public entry point.
-    Gateway,
-    /// Identity and access management.
-    Iam,
-    /// Platforms, their entities and resources.
-    Registry,
-    /// Provisioning jobs and their history.
-    Provisioning,
-    /// The backend of the command-line client.
-    Cli,
-    /// The registry of stack templates.
-    Stacks,
+/// Returns the services that this server can run, in the order of their ports.
+pub(crate) fn runnable() -> impl Iterator<Item = SuiteService> {
+    let services = SuiteService::ALL.iter().copied();
+    services.filter(|service| port_offset(*service).is_some())
 }
 
-impl ServiceName {
-    /// The distance of the service's port from the gateway's port.
-    #[must_use]
-    pub(crate) const fn port_offset(self) -> u16 {
-        match self {
-            Self::Gateway => 0,
-            Self::Iam => 1,
-            Self::Registry => 2,
-            Self::Provisioning => 3,
-            Self::Cli => 4,
-            Self::Stacks => 6,
-        }
+/// Returns the distance of a service's port from the gateway's port; `None` for a service that this server does not
+/// contain.
+pub(crate) const fn port_offset(service: SuiteService) -> Option<u16> {
+    match service {
+        SuiteService::Gateway => Some(0),
+        SuiteService::Iam => Some(1),
+        SuiteService::Registry => Some(2),
+        SuiteService::Provisioning => Some(3),
+        SuiteService::Cli => Some(4),
+        SuiteService::Billing => None,
+        SuiteService::Stacks => Some(6),
     }
+}
 
-    /// Returns the service's name.
-    #[must_use]
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Gateway => "gateway",
-            Self::Iam => "iam",
-            Self::Registry => "registry",
-            Self::Provisioning => "provisioning",
-            Self::Cli => "cli",
-            Self::Stacks => "stacks",
-        }
-    }
+/// Parses the name of a service that this server can run.
+pub(crate) fn parser() -> impl TypedValueParser<Value = SuiteService> {
+    let names = PossibleValuesParser::new(runnable().map(SuiteService::as_str));
+    names.try_map(|name| {
+        let named = runnable().find(|service| service.as_str() == name);
+        named.ok_or("unknown service")
+    })
 }
 
 /// The distance of the local sites' port from the gateway's port.

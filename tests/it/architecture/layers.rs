@@ -62,11 +62,6 @@ const TIED_FOLDERS: &[(&str, &str, &str)] = &[
         "use_case/provisioning/",
         "the engine claims jobs for a worker, and attempts report to the engine",
     ),
-    (
-        "core-http",
-        "kernel/",
-        "admission and answers use the context of a request, which the endpoints own",
-    ),
 ];
 
 #[test]

@@ -7,11 +7,12 @@ use serde_json::json;
 use crate::access::{AuditEvent, ServiceScope, SystemScope, audited, unaudited, unowned};
 use crate::iam::{
     Ed25519Private, SERVICE_TOKEN_LIFETIME, ServiceClaims, SigningKey, SigningKeyQuery,
-    SuiteService, UnverifiedToken, next_key_activation, published_keys, retired_keys,
-    sign_service_token, signing_candidates,
+    UnverifiedToken, next_key_activation, published_keys, retired_keys, sign_service_token,
+    signing_candidates,
 };
 use crate::kernel::{
-    Caller, Cipher, Context, Error, Result, SessionId, StoreError, Stored, Timestamp, new_uuid,
+    Caller, Cipher, Context, Error, Result, SessionId, StoreError, Stored, SuiteService, Timestamp,
+    new_uuid,
 };
 use crate::port::UnitOfWork;
 

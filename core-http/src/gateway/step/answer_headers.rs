@@ -8,14 +8,13 @@
 //! of another client.
 
 use http::header::{
-    CACHE_CONTROL, CONNECTION, ORIGIN, REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONNECTION, REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Request};
 
-use super::cors;
 use crate::gateway::config::Settings;
-use crate::gateway::exchange::{Exchange, single};
+use crate::gateway::exchange::Exchange;
 use crate::kernel::request::header_names;
 use crate::kernel::{Body, own_value};
 
@@ -32,11 +31,8 @@ pub(super) struct CommonHeaders {
 
 impl CommonHeaders {
     pub(super) fn of(request: &Request<Body>, settings: &Settings) -> Self {
-        let origin = single(request.headers(), &ORIGIN);
         Self {
-            origin: origin
-                .filter(|origin| settings.origins.find(origin.as_bytes()).is_some())
-                .cloned(),
+            origin: settings.cors.allowed_origin(request.headers()),
             chunked: request.headers().contains_key(TRANSFER_ENCODING),
         }
     }
@@ -49,7 +45,7 @@ impl CommonHeaders {
         );
         let trace_id = own_value(exchange.trace.trace_id().to_owned());
         headers.insert(header_names::TRACE_ID.clone(), trace_id);
-        cors::expose(headers, self.origin, settings);
+        settings.cors.expose(self.origin, headers);
         if self.chunked {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }

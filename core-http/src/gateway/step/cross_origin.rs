@@ -2,13 +2,12 @@
 //! Requests of allowed origins pass.
 
 use http::Request;
-use http::header::HOST;
 
 use crate::gateway::config::Settings;
-use crate::gateway::exchange::{Exchange, single_text};
+use crate::gateway::exchange::Exchange;
 use crate::gateway::refusal::Refusal;
 use crate::kernel::admission::cors::is_cross_origin;
-use crate::kernel::request::header_names;
+use crate::kernel::request::client::host;
 use crate::kernel::{Body, cross_origin_error};
 
 pub(super) fn check(
@@ -20,15 +19,8 @@ pub(super) fn check(
         return Ok(());
     }
     let headers = request.headers();
-    let forwarded = single_text(headers, &header_names::FORWARDED_HOST);
-    let forwarded = forwarded.filter(|_| exchange.from_proxy);
-    let host = forwarded
-        .or_else(|| single_text(headers, &HOST))
-        .or_else(|| {
-            let authority = request.uri().authority()?;
-            Some(authority.as_str())
-        });
-    let is_allowed = |origin: &[u8]| settings.origins.find(origin).is_some();
+    let host = host(headers, request.uri(), exchange.from_proxy);
+    let is_allowed = |origin: &[u8]| settings.cors.allows(origin);
     if is_cross_origin(request.method(), headers, host, is_allowed) {
         return Err(Refusal::from(cross_origin_error()));
     }

@@ -13,7 +13,7 @@
 //! | 4 log | [`access_log`]: an entry, written when it is dropped | counts the bytes of the body |
 //! | 5 time | [`Exchange::begin`] | [`timing`] |
 //! | 6 rate limit | [`rate_limit`] | [`rate_limit`] |
-//! | 7 CORS | [`cors`]: responds to preflights | [`answer_headers`] |
+//! | 7 CORS | [`CorsPolicy`](crate::kernel::admission::cors::CorsPolicy): responds to preflights | [`answer_headers`] |
 //! | 8 tracing | [`trace`]: a span around the remaining steps | [`answer_headers`] |
 //! | | [`framing`] and [`headers`]: refuse ambiguous requests and remove forbidden headers | |
 //! | | [`cross_origin`] | |
@@ -23,7 +23,6 @@
 mod access_log;
 mod answer_headers;
 mod authenticate;
-mod cors;
 mod cross_origin;
 pub(super) mod errors;
 mod rate_limit;
@@ -115,7 +114,11 @@ impl Steps {
                 return Err(Refusal::from(error));
             }
         }
-        if let Some(answer) = cors::preflight_answer(&request, &self.settings) {
+        if let Some(answer) = self
+            .settings
+            .cors
+            .preflight(request.method(), request.headers())
+        {
             return Ok(answer);
         }
         let span = trace::span(exchange);

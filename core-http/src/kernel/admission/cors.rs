@@ -1,6 +1,7 @@
-//! Cross-origin requests: the CORS functions that gateway and services share, and the CORS policy of a service.
+//! Cross-origin requests: the CORS policy of the gateway and of services, and the refusal of cross-origin requests.
 
 use core_domain::gateway::{BrowserRequest, PREFLIGHT_METHODS};
+use core_domain::kernel::{Code, Error};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
@@ -8,20 +9,21 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
-use crate::kernel::{Body, empty_body};
+use crate::kernel::request::body::{Body, empty_body};
+use crate::kernel::request::header_lines::single;
 
 /// The request headers that pages of allowed origins may send (`Access-Control-Allow-Headers`).
 pub(crate) const ALLOWED_HEADERS: &str = "Content-Type, Authorization, X-Request-Id";
 
 /// The response headers that pages of allowed origins may read (`Access-Control-Expose-Headers`).
-pub(crate) const EXPOSED_HEADERS: HeaderValue =
+const EXPOSED_HEADERS: HeaderValue =
     HeaderValue::from_static("X-Request-Id, Retry-After, ETag, RateLimit, RateLimit-Policy");
 
 /// The time for which browsers may cache the response to a preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
 /// Returns whether the request is a CORS preflight.
-pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS
         && headers.contains_key(ORIGIN)
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
@@ -38,7 +40,7 @@ pub(crate) fn intended_method(method: &Method, headers: &HeaderMap) -> Method {
 
 /// Creates the response to a preflight. `allowed_headers` are the headers that an allowed origin may send; `None`
 /// refuses the origin.
-pub(crate) fn preflight(allowed_headers: Option<HeaderValue>) -> Response<Body> {
+fn preflight(allowed_headers: Option<HeaderValue>) -> Response<Body> {
     let mut response = Response::new(empty_body());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let Some(allowed_headers) = allowed_headers else {
@@ -54,7 +56,7 @@ pub(crate) fn preflight(allowed_headers: Option<HeaderValue>) -> Response<Body> 
 
 /// Adds `Vary: Origin`, so that a cache does not serve the response for one origin to another. It is also needed in
 /// responses to requests without an origin.
-pub(crate) fn vary_by_origin(headers: &mut HeaderMap) {
+fn vary_by_origin(headers: &mut HeaderMap) {
     let named = headers
         .get_all(VARY)
         .iter()
@@ -91,43 +93,73 @@ pub(crate) fn is_cross_origin(
     page.is_cross_origin(is_allowed)
 }
 
-/// The origins whose pages may call a service with cookies, as browsers write them. If there are none, no CORS headers
-/// are sent.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CorsPolicy(pub(crate) Vec<String>);
+/// Returns the error for a refused cross-origin request.
+pub(crate) fn cross_origin_error() -> Error {
+    Error::refused(
+        Code::InvalidOrigin,
+        "Without a service key, cross-origin requests are refused.",
+    )
+}
+
+/// A CORS policy: the origins whose pages may call, with the headers and cookies that these pages may send.
+#[derive(Clone, Debug)]
+pub(crate) struct CorsPolicy {
+    /// The allowed origins, as browsers write them.
+    origins: Vec<String>,
+    /// The request headers that pages may send: the value of `Access-Control-Allow-Headers`.
+    headers: HeaderValue,
+    /// Whether pages of these origins may send cookies.
+    credentials: bool,
+}
 
 impl CorsPolicy {
-    /// Returns whether pages of this origin may call the service.
+    /// Creates a policy.
+    pub(crate) const fn new(origins: Vec<String>, headers: HeaderValue, credentials: bool) -> Self {
+        Self {
+            origins,
+            headers,
+            credentials,
+        }
+    }
+
+    /// Creates the policy of a service that accepts cookies of these origins; `None` without origins. No CORS headers
+    /// are then sent.
+    pub(crate) fn of_service(origins: Vec<String>) -> Option<Self> {
+        let headers = HeaderValue::from_static(ALLOWED_HEADERS);
+        (!origins.is_empty()).then(|| Self::new(origins, headers, true))
+    }
+
+    /// Returns whether pages of this origin may call.
     pub(crate) fn allows(&self, origin: &[u8]) -> bool {
-        self.0.iter().any(|allowed| allowed.as_bytes() == origin)
+        self.origins
+            .iter()
+            .any(|allowed| allowed.as_bytes() == origin)
     }
 
     /// Returns the origin of the request, if it is allowed.
     pub(crate) fn allowed_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        let mut lines = headers.get_all(ORIGIN).iter();
-        let (origin, second) = (lines.next()?, lines.next());
-        (self.allows(origin.as_bytes()) && second.is_none()).then(|| origin.clone())
+        let origin = single(headers, &ORIGIN)?;
+        self.allows(origin.as_bytes()).then(|| origin.clone())
     }
 
-    /// Returns the response to a preflight; `None` for any other request, or without allowed origins.
+    /// Returns the response to a preflight; `None` for any other request.
     pub(crate) fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
-        if self.0.is_empty() || !is_preflight(method, headers) {
+        if !is_preflight(method, headers) {
             return None;
         }
-        let allowed = HeaderValue::from_static(ALLOWED_HEADERS);
-        Some(preflight(self.allowed_origin(headers).map(|_| allowed)))
+        let allowed = self.allowed_origin(headers);
+        Some(preflight(allowed.map(|_| self.headers.clone())))
     }
 
     /// Adds the CORS headers that allow pages of this origin to read the response.
     pub(crate) fn expose(&self, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
-        if self.0.is_empty() {
-            return;
-        }
         vary_by_origin(headers);
         let Some(origin) = origin else { return };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        let yes = HeaderValue::from_static("true");
-        headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, yes);
         headers.append(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
+        if self.credentials {
+            let yes = HeaderValue::from_static("true");
+            headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, yes);
+        }
     }
 }

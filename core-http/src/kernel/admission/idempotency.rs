@@ -7,14 +7,12 @@
 //!
 //! - [`Claim`]: the exclusive right to execute the request with a key. It also reads and stores the response.
 //! - [`Progress`]: how far a write got, which decides whether its refusal is stored.
-//! - [`find_stored`] and [`withholds`]: a stored response is returned only to a caller who is still authorized.
+//! - [`find_stored`] and [`Claim::withholds`]: a stored response is returned only to a caller who is still authorized.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use core_domain::access::ensure_fresh;
-use core_domain::kernel::{Caller, Cipher, Code, Error, Result, StoreError, hex};
+use core_domain::kernel::{Caller, Cipher, Code, Context, Error, Result, StoreError, hex};
 use core_domain::port::UnitOfWork;
 use core_domain::shared::{RESPONSE_LIFETIME, StoredResponse};
 use core_domain::use_case::shared::{find_answer, store_answer};
@@ -23,17 +21,8 @@ use sha2::{Digest, Sha256};
 
 use crate::kernel::answer::envelope::status_of;
 use crate::kernel::answer::reply::{Content, Reply};
-use crate::kernel::endpoint::context::Cx;
+use crate::kernel::process::in_flight::InFlight;
 use crate::kernel::request::header_names;
-
-/// The pattern of keys, for OpenAPI.
-pub(crate) const KEY_PATTERN: &str = "^[!-~]{1,255}$";
-
-const HEADER: &str = "idempotency-key";
-
-/// The keys of the writes in progress in this process. Clones share their state.
-#[derive(Clone, Debug, Default)]
-pub struct InFlight(Arc<Mutex<HashSet<String>>>);
 
 /// The scope in which a key is unique: a service and a caller.
 pub(crate) struct KeyScope<'a> {
@@ -56,9 +45,20 @@ pub(crate) struct Claim {
     id: String,
     /// Hash of method, documented path, query and body.
     request_hash: String,
-    /// Encrypts the stored responses of rows whose responses contain secrets.
-    cipher: Option<Cipher>,
+    rules: ClaimRules,
     running: InFlight,
+}
+
+/// The properties of a row that decide about its stored responses.
+#[derive(Debug)]
+pub(crate) struct ClaimRules {
+    /// Encrypts the stored responses of rows whose responses contain secrets.
+    pub(crate) cipher: Option<Cipher>,
+    /// Whether a success of the row can take away the access that the row requires, see
+    /// [`Row::ends_access`](crate::kernel::Row::ends_access).
+    pub(crate) ends_access: bool,
+    /// The code that the row uses in place of `NOT_FOUND`.
+    pub(crate) not_found: Code,
 }
 
 /// A response in the form in which it is stored.
@@ -90,17 +90,16 @@ impl Claim {
         scope: &KeyScope<'_>,
         key: &str,
         request: &[&str],
-        cipher: Option<Cipher>,
+        rules: ClaimRules,
     ) -> Result<Self> {
         let id = scope.id_of(key);
-        let mut keys = running.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !keys.insert(id.clone()) {
+        if !running.insert(&id) {
             return Err(in_progress());
         }
         Ok(Self {
             id,
             request_hash: hash(request),
-            cipher,
+            rules,
             running: running.clone(),
         })
     }
@@ -125,9 +124,39 @@ impl Claim {
         }))
     }
 
+    /// Returns whether a success of the row can take away the access that the row requires.
+    pub(crate) const fn ends_access(&self) -> bool {
+        self.rules.ends_access
+    }
+
     /// Returns whether the responses of the row contain secrets.
-    pub(crate) const fn is_secret(&self) -> bool {
-        self.cipher.is_some()
+    const fn is_secret(&self) -> bool {
+        self.rules.cipher.is_some()
+    }
+
+    /// Returns whether the error of the repeated handler is returned instead of the stored response, because the caller may
+    /// no longer see it.
+    pub(crate) fn withholds(&self, error: &Error) -> bool {
+        match error {
+            Error::Unauthorized | Error::Forbidden => true,
+            // The records have changed since, for example because of the first request.
+            Error::Store(StoreError::Conflict { .. } | StoreError::Stale { .. }) => false,
+            // The unit of work has to run again, or the store is down.
+            Error::Store(_) => true,
+            // The caller cannot see the record any more. A secret of it is withheld, and everything if the row reports
+            // missing records as forbidden.
+            Error::NotFound(_) => {
+                self.is_secret() || status_of(self.rules.not_found) == StatusCode::FORBIDDEN
+            }
+            Error::Refused { code, .. } => match status_of(*code) {
+                StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS => true,
+                StatusCode::NOT_FOUND => self.is_secret(),
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// Converts a response into the form in which it is stored.
@@ -194,7 +223,7 @@ impl Claim {
                 return Err(Error::Internal("only JSON responses are stored".to_owned()));
             }
         };
-        match &self.cipher {
+        match &self.rules.cipher {
             Some(cipher) => cipher.seal(&self.id, text),
             None => Ok(text.clone()),
         }
@@ -206,7 +235,7 @@ impl Claim {
             .ok()
             .and_then(|status| StatusCode::from_u16(status).ok())
             .ok_or_else(|| Error::Internal(format!("invalid stored status {}", stored.status)))?;
-        let content = match (&self.cipher, stored.body.as_str()) {
+        let content = match (&self.rules.cipher, stored.body.as_str()) {
             (_, "") => Content::Empty,
             (Some(cipher), sealed) => Content::Json(cipher.open(&self.id, sealed)?),
             (None, text) => Content::Json(text.to_owned()),
@@ -237,12 +266,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut keys = self
-            .running
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        keys.remove(&self.id);
+        self.running.remove(&self.id);
     }
 }
 
@@ -264,35 +288,6 @@ fn in_progress() -> Error {
     )
 }
 
-/// Returns the idempotency key of a request, if it has one.
-///
-/// # Errors
-/// `VALIDATION_ERROR` if the key is malformed.
-pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<&str>> {
-    headers.get(HEADER).map(readable).transpose()
-}
-
-/// Returns the key without quotes: 1 to 255 visible ASCII characters.
-fn readable(value: &HeaderValue) -> Result<&str> {
-    let refuse = || {
-        Error::invalid(
-            "Idempotency-Key",
-            "pattern",
-            "must be 1 to 255 visible ASCII characters",
-        )
-    };
-    let text = value.to_str().map_err(|_| refuse())?;
-    let key = text
-        .strip_prefix('"')
-        .and_then(|t| t.strip_suffix('"'))
-        .unwrap_or(text);
-    if (1..=255).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic()) {
-        Ok(key)
-    } else {
-        Err(refuse())
-    }
-}
-
 /// Returns the SHA-256 of the parts in hex. Each part is hashed with its length, so that different lists of parts have
 /// different hashes.
 fn hash(parts: &[&str]) -> String {
@@ -307,11 +302,26 @@ fn hash(parts: &[&str]) -> String {
 /// The progress of a write, which decides whether and how its refusal is stored.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
+    claim: Option<Claim>,
     was_let_in: AtomicBool,
     needs_proof: AtomicBool,
 }
 
 impl Progress {
+    /// Creates the progress of a write that has not started. `claim` is the claim on its idempotency key; `None` if the
+    /// row does not accept keys or the request has none.
+    pub(crate) fn of(claim: Option<Claim>) -> Self {
+        Self {
+            claim,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the claim on the idempotency key of the request.
+    pub(crate) const fn claim(&self) -> Option<&Claim> {
+        self.claim.as_ref()
+    }
+
     /// Resets the progress before the unit of work runs again.
     pub(crate) fn reset(&self) {
         self.was_let_in.store(false, Ordering::Relaxed);
@@ -351,18 +361,19 @@ impl Progress {
 /// - `IDEMPOTENCY_KEY_REUSED` if the key belongs to a different request.
 /// - `STEP_UP_REQUIRED` if the first request required a fresh proof of identity and the caller has none.
 pub(crate) async fn find_stored<S>(
-    cx: &Cx,
+    cx: &Context,
     uow: &mut dyn UnitOfWork,
+    claim: Option<&Claim>,
     scope: Result<S>,
 ) -> Result<(Option<FoundAnswer>, Result<S>)> {
-    let is_shown = match &scope {
+    let is_shown = |claim: &&Claim| match &scope {
         Ok(_) | Err(Error::InvalidState { .. }) => true,
         Err(error) => {
-            cx.ends_access && matches!(error.code(), Code::NotFound | Code::NoActiveOrganization)
+            claim.ends_access()
+                && matches!(error.code(), Code::NotFound | Code::NoActiveOrganization)
         }
     };
-    let claim = cx.claim.as_ref();
-    let Some(claim) = claim.filter(|_| is_shown) else {
+    let Some(claim) = claim.filter(is_shown) else {
         return Ok((None, scope));
     };
     let found = claim.find(uow).await?;
@@ -372,31 +383,10 @@ pub(crate) async fn find_stored<S>(
     Ok((found, scope))
 }
 
-/// Returns whether the error of the repeated handler is returned instead of the stored response, because the caller may
-/// no longer see it.
-pub(crate) fn withholds(cx: &Cx, error: &Error, claim: &Claim) -> bool {
-    match error {
-        Error::Unauthorized | Error::Forbidden => true,
-        // The records have changed since, for example because of the first request.
-        Error::Store(StoreError::Conflict { .. } | StoreError::Stale { .. }) => false,
-        // The unit of work has to run again, or the store is down.
-        Error::Store(_) => true,
-        // The caller cannot see the record any more. A secret of it is withheld, and everything if the row reports
-        // missing records as forbidden.
-        Error::NotFound(_) => claim.is_secret() || status_of(cx.not_found) == StatusCode::FORBIDDEN,
-        Error::Refused { code, .. } => match status_of(*code) {
-            StatusCode::UNAUTHORIZED
-            | StatusCode::FORBIDDEN
-            | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS => true,
-            StatusCode::NOT_FOUND => claim.is_secret(),
-            _ => false,
-        },
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use core_domain::port::{Mode, Store, transact};
     use core_domain::testing::{ManualClock, SeededEntropy};
 
@@ -421,7 +411,12 @@ mod tests {
             caller: &caller,
         };
         let request = ["POST", "/a", "", "{}"];
-        Claim::of(&InFlight::default(), &scope, "k1", &request, cipher).unwrap()
+        let rules = ClaimRules {
+            cipher,
+            ends_access: false,
+            not_found: Code::NotFound,
+        };
+        Claim::of(&InFlight::default(), &scope, "k1", &request, rules).unwrap()
     }
 
     fn json(status: StatusCode, text: &str) -> Reply {

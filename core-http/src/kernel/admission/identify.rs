@@ -1,29 +1,24 @@
 //! Authentication at a service: by a gateway in the same process, by the service key, or by a service token.
 //!
-//! [`check_service_key`] compares the credentials of a request once and attaches the result to it. The other functions
-//! use that result.
+//! The credentials themselves are read and compared by `super::super::request::credentials`.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use core_domain::iam::{ServiceClaims, UnverifiedToken};
 use core_domain::kernel::{
-    ApiKeyId, Caller, Error, OrganizationId, PlatformId, Result, SessionId, TextValue, UserId,
+    ApiKeyId, Caller, Error, OrganizationId, PlatformId, Result, TextValue, UserId,
 };
 use core_domain::port::Mode;
-use core_domain::use_case::iam::service_token::verify;
 use core_domain::use_case::iam::{NamedOrganization, named_api_key, named_person, named_session};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::kernel::App;
+use crate::kernel::process::app::App;
+use crate::kernel::request::credentials::{Holder, KeyCheck};
 use crate::kernel::request::header_names;
 
 /// The name of callers without a credential if no service key is configured.
 pub(crate) const UNAUTHENTICATED: &str = "unauthenticated";
-
-/// The name of callers with the service key.
-const SERVICE_KEY_HOLDER: &str = "service-key";
 
 /// Authenticates the callers of a service. IAM has an implementation for sessions; the other services use
 /// [`ServiceKeyOnly`].
@@ -74,98 +69,6 @@ pub async fn known_caller(app: &App, request: &Parts) -> Result<Option<Arc<Calle
     Ok(Some(Arc::new(caller)))
 }
 
-/// A service that has authenticated itself by the service key or a service token.
-#[derive(Clone, Debug)]
-struct Holder {
-    /// The name of the service.
-    service: &'static str,
-    /// The session of the person for whom the service calls, as named by its token.
-    session: Option<SessionId>,
-}
-
-impl From<ServiceClaims> for Holder {
-    fn from(claims: ServiceClaims) -> Self {
-        Self {
-            service: claims.sub.as_str(),
-            session: claims.sid,
-        }
-    }
-}
-
-/// The services that a request is from, by the two places of their credential. Hashing a credential is expensive, so
-/// the result is computed once and stored in the extensions of the request.
-#[derive(Clone, Debug, Default)]
-struct KeyCheck {
-    /// The service whose credential is the bearer token.
-    in_bearer: Option<Holder>,
-    /// The service whose credential is in `X-Core-Service-Key`.
-    in_hop_header: Option<Holder>,
-}
-
-impl KeyCheck {
-    /// Returns the stored result, or compares the service key now.
-    fn of(app: &App, request: &Parts) -> Self {
-        let known = request.extensions.get::<Self>().cloned();
-        known.unwrap_or_else(|| Self::of_key(app, request))
-    }
-
-    /// Compares the service key with both places. Service tokens are not checked.
-    fn of_key(app: &App, request: &Parts) -> Self {
-        let Some(key) = &app.service_key else {
-            return Self::default();
-        };
-        let holder = |presented: Option<&str>| {
-            let held = presented.is_some_and(|presented| key.is(presented));
-            held.then_some(Holder {
-                service: SERVICE_KEY_HOLDER,
-                session: None,
-            })
-        };
-        Self {
-            in_bearer: holder(bearer(&request.headers)),
-            in_hop_header: holder(hop_key(&request.headers)),
-        }
-    }
-
-    /// Like [`Self::of_key`], and verifies service tokens for the service of this name.
-    async fn of_any(app: &App, audience: &str, request: &Parts) -> Self {
-        let mut found = Self::of_key(app, request);
-        let headers = &request.headers;
-        for (holder, presented) in [
-            (&mut found.in_bearer, bearer(headers)),
-            (&mut found.in_hop_header, hop_key(headers)),
-        ] {
-            if let (None, Some(presented)) = (&holder, presented)
-                && could_be(presented)
-            {
-                // Boxed, so that it does not enlarge the futures of all other requests.
-                let claims = Box::pin(claims_of(app, audience, presented)).await;
-                *holder = claims.map(Holder::from);
-            }
-        }
-        found
-    }
-}
-
-/// Checks whether the request has the service key, or a service token for the service of this name, and stores the
-/// result in its extensions. The result of another service is replaced.
-pub(crate) async fn check_service_key(app: &App, service: &str, request: &mut Parts) {
-    let found = KeyCheck::of_any(app, service, request).await;
-    request.extensions.insert(found);
-}
-
-/// Returns whether a service sent the request, so that its forwarding headers are trusted. Its service key or service
-/// token is the bearer token, or is in `X-Core-Service-Key` if the bearer token is the client's.
-pub(crate) fn is_trusted_hop(app: &App, request: &Parts) -> bool {
-    let found = KeyCheck::of(app, request);
-    found.in_hop_header.or(found.in_bearer).is_some()
-}
-
-/// Returns the service key or service token in `X-Core-Service-Key`.
-pub(crate) fn hop_key(headers: &HeaderMap) -> Option<&str> {
-    headers.get(&header_names::SERVICE_KEY)?.to_str().ok()
-}
-
 /// Returns the caller of a request without a credential: anonymous. If no service key is configured, it is the service
 /// `unauthenticated`, which has all permissions, for local development.
 #[must_use]
@@ -186,22 +89,6 @@ pub(crate) fn is_unauthenticated(caller: &Caller) -> bool {
         Caller::Service { name } => name == UNAUTHENTICATED,
         _ => false,
     }
-}
-
-/// Returns the API key of a request. `None` if the header is missing, or occurs more than once and is ambiguous.
-pub(crate) fn presented_api_key(headers: &HeaderMap) -> Option<&str> {
-    let mut lines = headers.get_all(&header_names::API_KEY).iter();
-    match (lines.next(), lines.next()) {
-        (Some(line), None) => line.to_str().ok(),
-        _ => None,
-    }
-}
-
-/// Returns the token of `Authorization: Bearer`. The scheme is not case-sensitive.
-pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Returns the caller for whom a service calls: the person or API key that the headers name, or the service itself if
@@ -262,29 +149,4 @@ fn sole<T: TextValue>(headers: &HeaderMap, name: &HeaderName) -> Result<Option<T
         }
         (Some(_), Some(_)) => Err(Error::Unauthorized),
     }
-}
-
-/// Returns whether a text has the form of a service token. Otherwise the store need not be read.
-pub(crate) fn could_be(presented: &str) -> bool {
-    UnverifiedToken::parse(presented).is_ok()
-}
-
-/// Returns the claims of a valid token for the service of this name. `None` for any other text, and if the token cannot
-/// be verified because the store fails.
-pub(crate) async fn claims_of(app: &App, audience: &str, presented: &str) -> Option<ServiceClaims> {
-    match verified(app, audience, presented).await {
-        Ok(claims) => claims,
-        Err(error) => {
-            tracing::warn!(?error, "a service token could not be verified");
-            None
-        }
-    }
-}
-
-/// Verifies a token with the keys in the store; `None` if it is invalid.
-async fn verified(app: &App, audience: &str, token: &str) -> Result<Option<ServiceClaims>> {
-    let mut uow = app.store.begin(Mode::Auto).await?;
-    let claims = verify(uow.as_mut(), token, &app.issuer, audience).await;
-    uow.rollback().await;
-    claims
 }

@@ -15,7 +15,7 @@ use core_domain::port::{RateLimiter, RateLimiterError};
 use moka::future::Cache;
 use moka::ops::compute::Op;
 
-use crate::kernel::App;
+use crate::kernel::process::app::App;
 
 /// The default capacity of a policy's table, in keys.
 const CAPACITY: usize = 100_000;

@@ -2,8 +2,6 @@
 //!
 //! - [`RateLimits`] counts requests, uses of API keys and rejected credentials. [`Counted`] and [`ApiKeyUsage`] are the
 //!   results, which also write the `RateLimit` headers.
-//! - [`identify`] authenticates the caller at a service and counts rejected credentials. [`locked_out`] refuses clients
-//!   with too many of them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -11,18 +9,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use core_domain::gateway::{RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Usage};
-use core_domain::kernel::{ApiKeyId, Caller, Clock, Code, Error, Result};
+use core_domain::kernel::{ApiKeyId, Clock, Code, Error};
 use core_domain::port::RateLimiter;
 use http::header::RETRY_AFTER;
-use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
-use super::identify::{bearer, hop_key, is_trusted_hop, presented_api_key};
-use super::limiter::SharedLimiter;
-use crate::kernel::endpoint::service::Inner;
-use crate::kernel::request::client::{ViaGateway, peer_client};
-use crate::kernel::{App, MemoryRateLimiter, own_value};
+use super::limiter::{MemoryRateLimiter, SharedLimiter};
+use crate::kernel::process::app::App;
+use crate::kernel::request::client::own_value;
 
 static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -242,47 +237,4 @@ impl RateLimits {
             self.last_lockout_ends.fetch_max(end, Ordering::Relaxed);
         }
     }
-}
-
-/// Returns the lockout that applies to a request: it has a credential, and too many credentials of its client were
-/// rejected. Call it before the credential is checked, so that the response does not reveal whether a guess is correct.
-pub(crate) fn locked_out<'s>(service: &'s Inner, parts: &Parts) -> Option<Counted<'s>> {
-    let credential = bearer(&parts.headers)
-        .or_else(|| presented_api_key(&parts.headers))
-        .or_else(|| hop_key(&parts.headers));
-    if credential.is_none() || !is_limited(&service.app, parts) {
-        return None;
-    }
-    service.rates.lockout(peer_client(parts, &service.proxies)?)
-}
-
-/// Returns whether rejected credentials are counted. Without a service key there is nothing to guess, and a gateway in
-/// this process counts them itself.
-fn is_limited(app: &App, parts: &Parts) -> bool {
-    app.service_key.is_some() && parts.extensions.get::<ViaGateway>().is_none()
-}
-
-/// Authenticates the caller of a request, and counts a rejected credential.
-///
-/// # Errors
-/// Those of the service's [`Identify`](crate::kernel::Identify).
-pub(crate) async fn identify(service: &Inner, parts: &mut Parts) -> Result<Arc<Caller>> {
-    let app = &service.app;
-    let identified = service.identify.identify(app, parts).await;
-    if !is_limited(app, parts) || is_trusted_hop(app, parts) {
-        return identified;
-    }
-    let anonymous = match &identified {
-        Ok(caller) => caller.is_anonymous(),
-        Err(error) => matches!(error, Error::Unauthorized),
-    };
-    let presented = bearer(&parts.headers).or_else(|| presented_api_key(&parts.headers));
-    let rejected = hop_key(&parts.headers).or_else(|| presented.filter(|_| anonymous));
-    if let Some(credential) = rejected
-        && let Some(client) = peer_client(parts, &service.proxies)
-    {
-        let rejected = service.rates.failed_authentication(client, credential);
-        rejected.await;
-    }
-    identified
 }

@@ -8,8 +8,9 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 
-use super::media::{HTML, Html, page_headers};
+use super::media::{Html, page_headers};
 use crate::kernel::request::body::{Body, bytes_body};
+use crate::kernel::request::media_types::HTML;
 use crate::kernel::request::parse::is_form;
 
 /// The header that clients of better-auth read instead of `Retry-After`.

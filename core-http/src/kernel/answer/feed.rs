@@ -1,30 +1,28 @@
 //! Feeds: lists of events that grow, sent as server-sent events.
 //!
 //! - [`Feed`] reads the events. [`Listening`] turns a feed into an [`EventStream`].
-//! - [`AccessSignal`] and [`SealSignal`] announce changes of this process to open streams.
-//! - [`OpenStreams`] limits the number of open streams per caller.
 //!
 //! Events are read from the store after the earlier ones have been sent, so a slow reader needs no memory. The caller
 //! is authorized again in the same state of the store in which events are read, so no event is sent after the access
 //! has ended.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::{Caller, Code, Effect, Error, OrganizationId, Result, UserId};
+use core_domain::kernel::{Effect, Error, Result};
 use core_domain::port::Store;
 use futures_util::stream;
-use serde_json::json;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::envelope::status_of;
 use super::media::{Event, EventStream};
-use crate::kernel::endpoint::context::Cx;
-use crate::kernel::endpoint::service::App;
+use crate::kernel::process::app::App;
+use crate::kernel::process::open_streams::StreamPermit;
+use crate::kernel::request::context::Cx;
 use crate::kernel::request::draining::Draining;
 
 /// The maximum time for which an event stream sends nothing. A comment is then sent, so that proxies keep the
@@ -261,130 +259,4 @@ async fn access_changes(access: &mut broadcast::Receiver<Effect>, feed: &impl Fe
 fn ours(error: Error) -> Option<Error> {
     let refused = status_of(error.code()).is_client_error();
     (!refused).then_some(error)
-}
-
-/// The number of changes that are buffered for a slow receiver. A receiver that misses some assumes that its access
-/// has changed.
-const CAPACITY: usize = 256;
-
-/// Announces committed changes of access to the event streams of this process. It is only a hint: other processes
-/// commit changes as well, so receivers also poll. Clones share their state.
-#[derive(Clone, Debug)]
-pub struct AccessSignal(broadcast::Sender<Effect>);
-
-impl Default for AccessSignal {
-    fn default() -> Self {
-        Self(broadcast::Sender::new(CAPACITY))
-    }
-}
-
-impl AccessSignal {
-    /// Announces a change of access.
-    pub fn announce(&self, effect: &Effect) {
-        if self.0.receiver_count() > 0 {
-            // Sending fails only if the last receiver was dropped in the meantime.
-            let _ = self.0.send(effect.clone());
-        }
-    }
-
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Effect> {
-        self.0.subscribe()
-    }
-}
-
-/// Announces sealed audit entries to the event streams of this process. It is only a hint: other processes seal entries
-/// as well, so receivers also poll. Clones share their state.
-#[derive(Clone, Debug, Default)]
-pub struct SealSignal(Arc<watch::Sender<()>>);
-
-impl SealSignal {
-    /// Announces that audit entries were sealed.
-    pub fn announce(&self) {
-        self.0.send_replace(());
-    }
-
-    pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
-        self.0.subscribe()
-    }
-}
-
-/// The `Retry-After` of a refused stream, in seconds. It is an estimate, because a stream lasts as long as its reader
-/// likes.
-const RETRY_AFTER: u64 = 5;
-
-/// The owner of event streams that count together.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum StreamOwner {
-    /// A person, with all their sessions and API keys.
-    Person(UserId),
-    /// An organization, with all its API keys.
-    Organization(OrganizationId),
-    /// A service, by its name.
-    Service(String),
-    /// All callers without an identity.
-    Unnamed,
-}
-
-impl StreamOwner {
-    fn of(caller: &Caller) -> Self {
-        if let Some(person) = caller.user_id() {
-            return Self::Person(person.clone());
-        }
-        match (caller, caller.membership()) {
-            (Caller::Service { name }, _) => Self::Service(name.clone()),
-            (_, Some(membership)) => Self::Organization(membership.organization_id.clone()),
-            _ => Self::Unnamed,
-        }
-    }
-}
-
-/// Counts the open event streams by caller. Clones share their state.
-#[derive(Clone, Debug, Default)]
-pub struct OpenStreams(Arc<Mutex<HashMap<StreamOwner, usize>>>);
-
-impl OpenStreams {
-    fn lock(&self) -> MutexGuard<'_, HashMap<StreamOwner, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Counts a stream of the caller until the permit is dropped.
-    ///
-    /// # Errors
-    /// `RATE_LIMITED` if the caller has reached the limit.
-    pub(crate) fn acquire(&self, caller: &Caller, limit: usize) -> Result<StreamPermit> {
-        let owner = StreamOwner::of(caller);
-        let mut open = self.lock();
-        let count = open.get(&owner).copied().unwrap_or_default();
-        if count >= limit {
-            return Err(Error::Refused {
-                code: Code::RateLimited,
-                message: format!("You have {count} event streams open; close one of them first."),
-                details: json!({ "limit": limit, "retryAfter": RETRY_AFTER }),
-            });
-        }
-        open.insert(owner.clone(), count + 1);
-        Ok(StreamPermit {
-            streams: self.clone(),
-            owner,
-        })
-    }
-}
-
-/// Counts one stream of its owner until it is dropped.
-#[derive(Debug)]
-pub(crate) struct StreamPermit {
-    streams: OpenStreams,
-    owner: StreamOwner,
-}
-
-impl Drop for StreamPermit {
-    fn drop(&mut self) {
-        let mut open = self.streams.lock();
-        match open.get_mut(&self.owner) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => {
-                open.remove(&self.owner);
-            }
-        }
-    }
 }

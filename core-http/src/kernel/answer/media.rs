@@ -17,9 +17,7 @@ use serde::Serialize;
 
 use super::reply::{Answer, AnswerKind, Content, Output, Reply, reply};
 use crate::kernel::request::body::{Body, BoxError};
-
-pub(crate) const HTML: &str = "text/html; charset=utf-8";
-pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+use crate::kernel::request::media_types::{EVENT_STREAM, HTML};
 
 /// A body in memory, with a content type.
 #[derive(Clone, Debug)]

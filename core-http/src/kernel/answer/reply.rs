@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::lists::{BoundedData, Data, ListP1};
 use crate::kernel::request::body::{Body, bytes_body, empty_body};
+use crate::kernel::request::media_types::JSON;
 
 /// A function that adds the schema of a type to a generator and returns it, or a reference to it.
 pub(crate) type Describe = fn(&mut SchemaGenerator) -> Schema;
@@ -254,9 +255,6 @@ pub(crate) fn reply(status: StatusCode, content: Content) -> Reply {
         etag: None,
     }
 }
-
-/// The content type of JSON.
-pub(crate) const JSON: &str = "application/json";
 
 /// The content of a response.
 #[derive(Debug, Default)]

@@ -14,19 +14,19 @@ use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::context::Cx;
 use super::handler::{PlainHandler, UnitHandler, UploadHandler};
 use super::row::Row;
 use super::scope::{CallerScope, OpenScope};
-use super::service::ServiceError;
+use super::service_error::ServiceError;
 use super::shapes::Shapes;
-use crate::kernel::admission::idempotency::{Progress, find_stored, withholds};
+use crate::kernel::admission::idempotency::{Progress, find_stored};
 use crate::kernel::answer::long_poll::WaitQuery;
-use crate::kernel::answer::media::EVENT_STREAM;
 use crate::kernel::answer::reply::Answer;
 use crate::kernel::answer::reply::Reply;
 use crate::kernel::request::body::Body;
+use crate::kernel::request::context::Cx;
 use crate::kernel::request::input::{Input, PathParams, RawInput};
+use crate::kernel::request::media_types::EVENT_STREAM;
 use crate::kernel::request::parse::Parsed;
 
 /// A type-erased handler that runs in a unit of work.
@@ -305,12 +305,13 @@ where
         Box::pin(async move {
             let input: Input<P, Q, B> = parsed.input()?;
             let scope = S::open(cx, uow, &input).await;
-            let (stored, scope) = find_stored(cx, uow, scope).await?;
-            if let (Some(claim), Some(stored)) = (&cx.claim, stored) {
+            let claim = progress.claim();
+            let (stored, scope) = find_stored(cx, uow, claim, scope).await?;
+            if let (Some(claim), Some(stored)) = (claim, stored) {
                 if let Ok(scope) = scope
-                    && !cx.ends_access
+                    && !claim.ends_access()
                     && let Err(error) = handler.call(cx, scope, uow, input).await
-                    && withholds(cx, &error, claim)
+                    && claim.withholds(&error)
                 {
                     return Err(error);
                 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use core_domain::kernel::Result;
 use core_domain::port::UnitOfWork;
 
-use super::context::Cx;
 use crate::kernel::answer::reply::Answer;
+use crate::kernel::request::context::Cx;
 use crate::kernel::request::input::{Input, RawInput};
 
 /// A handler that runs in a unit of work:

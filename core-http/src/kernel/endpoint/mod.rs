@@ -5,19 +5,25 @@
 //! (`super::request`), writing a response (`super::answer`), and decisions about the caller (`super::admission`).
 //!
 //! - `row`, `definition`: an endpoint's declaration, and the same with its handler.
-//! - `handler`, `context`, `scope`, `shapes`: what a handler receives, and what the row learns from its types.
-//! - `router`, `pipeline`: finding the row of a request, and running it.
-//! - `service`, `health`: the table as a `tower::Service` with its settings and ports, and its health checks.
+//! - `handler`, `scope`, `shapes`: what a handler receives, and what the row learns from its types.
+//! - `router`, `compiled`, `service`, `service_error`: the table as a `tower::Service`.
+//! - `policy`, `authenticate`, `check_request`, `pipeline`: the steps from a request to its response, which apply the
+//!   checks of `super::admission`.
+//! - `health`: the paths that every service has without a row.
 //! - `openapi`: the description of the table.
 
-pub(super) mod context;
+pub(super) mod authenticate;
+pub(super) mod check_request;
+pub(super) mod compiled;
 pub(super) mod definition;
 pub(super) mod handler;
 pub(super) mod health;
 pub(super) mod openapi;
 pub(super) mod pipeline;
+pub(super) mod policy;
 pub(super) mod router;
 pub(super) mod row;
 pub(super) mod scope;
 pub(super) mod service;
+pub(super) mod service_error;
 pub(super) mod shapes;

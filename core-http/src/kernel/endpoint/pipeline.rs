@@ -21,23 +21,24 @@ use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 
-use super::context::Cx;
+use super::authenticate::identify;
+use super::check_request::{check, check_query, refuse};
+use super::compiled::Compiled;
 use super::definition::{Endpoint, Handler, Seen, UnitRun};
 use super::health;
-use super::service::Inner;
-use crate::kernel::admission::idempotency::Progress;
-use crate::kernel::admission::idempotency::{Claim, KeyScope, key_of};
-use crate::kernel::admission::rate_limit::identify;
+use crate::kernel::admission::idempotency::{Claim, ClaimRules, KeyScope, Progress};
 use crate::kernel::answer::envelope::as_page;
 use crate::kernel::answer::envelope::status_of;
 use crate::kernel::answer::envelope::{ErrorStyle, error_body, error_response};
 use crate::kernel::answer::long_poll::{Wait, look_until};
-use crate::kernel::answer::reply::{Content, JSON, Reply, reply};
+use crate::kernel::answer::reply::{Content, Reply, reply};
 use crate::kernel::request::body::{Body, bytes_body, empty_body};
-use crate::kernel::request::check_request::{check, check_query, refuse};
 use crate::kernel::request::client::client_ip;
 use crate::kernel::request::client::request_id;
+use crate::kernel::request::context::Cx;
 use crate::kernel::request::header_names;
+use crate::kernel::request::idempotency_key::key_of;
+use crate::kernel::request::media_types::JSON;
 use crate::kernel::request::parse::Parsed;
 
 /// The maximum stored length of a `User-Agent`, in bytes. Longer ones are cut off.
@@ -46,14 +47,15 @@ const MOST_OF_USER_AGENT: usize = 512;
 /// Returns the response to a request. Errors and panics become error responses. `refusal` is the error of an earlier
 /// check; with one, the request is not processed.
 pub(crate) async fn answer(
-    service: &Inner,
+    service: &Compiled,
     request: Request<Body>,
     refusal: Option<Error>,
 ) -> Response<Body> {
     let id = request_id(&service.app, request.headers());
     let is_head = request.method() == Method::HEAD;
-    let origin = service.cors.allowed_origin(request.headers());
-    let preflight = service.cors.preflight(request.method(), request.headers());
+    let cors = service.cors.as_ref();
+    let origin = cors.and_then(|cors| cors.allowed_origin(request.headers()));
+    let preflight = cors.and_then(|cors| cors.preflight(request.method(), request.headers()));
     let style = default_style(service, &request);
     let mut response = match (preflight, refusal) {
         (Some(response), _) => response,
@@ -64,7 +66,9 @@ pub(crate) async fn answer(
         (None, None) => handled(service, request, text(&id), style).await,
     };
     let headers = response.headers_mut();
-    service.cors.expose(origin, headers);
+    if let Some(cors) = cors {
+        cors.expose(origin, headers);
+    }
     headers.insert(header_names::REQUEST_ID.clone(), id);
     if is_head {
         without_body(response)
@@ -80,7 +84,7 @@ fn text(id: &HeaderValue) -> &str {
 
 /// Processes a request, and converts an error or a panic into an error response.
 async fn handled(
-    service: &Inner,
+    service: &Compiled,
     request: Request<Body>,
     id: &str,
     mut style: ErrorStyle,
@@ -105,7 +109,7 @@ async fn handled(
 
 /// Creates the response to a failed request: HTML if the style asks for a page, otherwise JSON.
 fn failed(
-    service: &Inner,
+    service: &Compiled,
     error: &Error,
     id: &str,
     style: ErrorStyle,
@@ -119,7 +123,7 @@ fn failed(
 }
 
 /// Returns the error style of a request before its row is known.
-fn default_style(service: &Inner, request: &Request<Body>) -> ErrorStyle {
+fn default_style(service: &Compiled, request: &Request<Body>) -> ErrorStyle {
     match service.better_auth {
         Some(below) if request.uri().path().starts_with(below) => ErrorStyle::TopLevelCode,
         _ if service.error_pages.is_some() => ErrorStyle::Page.for_request(request.headers()),
@@ -128,7 +132,7 @@ fn default_style(service: &Inner, request: &Request<Body>) -> ErrorStyle {
 }
 
 /// Returns the error style of a request that is refused before it is routed.
-fn refusal_style(service: &Inner, request: Request<Body>, default: ErrorStyle) -> ErrorStyle {
+fn refusal_style(service: &Compiled, request: Request<Body>, default: ErrorStyle) -> ErrorStyle {
     let (parts, _) = request.into_parts();
     let route = service.route(&parts);
     let endpoint = route.and_then(|route| service.endpoint(&route, &parts.method));
@@ -156,7 +160,7 @@ fn without_body(response: Response<Body>) -> Response<Body> {
 
 /// Processes a request. Sets `style` and `row` as soon as the row is known, so that errors take its form.
 async fn handle<'s>(
-    service: &'s Inner,
+    service: &'s Compiled,
     request: Request<Body>,
     id: &str,
     style: &mut ErrorStyle,
@@ -179,21 +183,21 @@ async fn handle<'s>(
         path: params.ok_or(Error::NotFound("resource"))?,
         ..Parsed::default()
     };
-    let mut cx = context(service, endpoint, &mut parts, caller, id);
+    let cx = context(service, endpoint, &mut parts, caller, id);
     cx.ensure_acceptable(endpoint.content_types())?;
     if let Handler::Upload(run) = &endpoint.handler {
         check_query(endpoint, &cx, &mut parsed).and_then(refuse)?;
         return answered(endpoint, &cx, run(&cx, &parsed, body).await?);
     }
     check(endpoint, &cx, body, &mut parsed).await?;
-    cx.claim = claim(service, endpoint, &cx, &parsed)?;
-    let reply = run(endpoint, &cx, &parsed).await?;
+    let claim = claim(service, endpoint, &cx, &parsed)?;
+    let reply = run(endpoint, &cx, &parsed, claim).await?;
     answered(endpoint, &cx, reply)
 }
 
 /// Responds to the paths that every service has: `/health`, `/livez`, `/readyz` and `/openapi.json`. A row with the
 /// same path takes precedence.
-async fn built_in(service: &Inner, parts: &Parts) -> Result<Response<Body>> {
+async fn built_in(service: &Compiled, parts: &Parts) -> Result<Response<Body>> {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::NotFound("route"));
     }
@@ -211,7 +215,7 @@ async fn built_in(service: &Inner, parts: &Parts) -> Result<Response<Body>> {
 }
 
 /// Creates the 405 response to a known path with an unsupported method.
-fn wrong_method(service: &Inner, allow: &str, id: &str, style: ErrorStyle) -> Response<Body> {
+fn wrong_method(service: &Compiled, allow: &str, id: &str, style: ErrorStyle) -> Response<Body> {
     let error = Error::refused(
         Code::MethodNotAllowed,
         "This path does not support the method.",
@@ -225,7 +229,7 @@ fn wrong_method(service: &Inner, allow: &str, id: &str, style: ErrorStyle) -> Re
 
 /// Creates the context of a request. Takes the URI, the headers and the extensions out of `parts`.
 fn context(
-    service: &Inner,
+    service: &Compiled,
     endpoint: &Endpoint,
     parts: &mut Parts,
     caller: Arc<Caller>,
@@ -262,9 +266,6 @@ fn context(
         uri: std::mem::take(&mut parts.uri),
         headers: std::mem::take(&mut parts.headers),
         extensions: std::mem::take(&mut parts.extensions),
-        claim: None,
-        ends_access: endpoint.row.ends_access,
-        not_found: endpoint.row.reworded(Code::NotFound),
         success: endpoint.first_success(),
     }
 }
@@ -293,7 +294,12 @@ fn documented_path(pattern: &str, params: &[String]) -> String {
 /// # Errors
 /// - `VALIDATION_ERROR` if the key is malformed.
 /// - `IDEMPOTENCY_IN_PROGRESS` if a request with the same key is in progress.
-fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Option<Claim>> {
+fn claim(
+    service: &Compiled,
+    endpoint: &Endpoint,
+    cx: &Cx,
+    parsed: &Parsed,
+) -> Result<Option<Claim>> {
     if !endpoint.takes_idempotency_keys() {
         return Ok(None);
     }
@@ -308,15 +314,20 @@ fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Resu
     let body = canonical_json(&parsed.body);
     let query = cx.uri.query().unwrap_or_default();
     let request = [cx.method.as_str(), &path, query, &body];
-    let cipher = endpoint.row.secret_answer.then(|| cx.app.cipher.clone());
-    Claim::of(&cx.app.in_flight, &scope, key, &request, cipher).map(Some)
+    let rules = ClaimRules {
+        cipher: endpoint.row.secret_answer.then(|| cx.app.cipher.clone()),
+        ends_access: endpoint.row.ends_access,
+        not_found: endpoint.row.reworded(Code::NotFound),
+    };
+    Claim::of(&cx.app.in_flight, &scope, key, &request, rules).map(Some)
 }
 
 /// Runs the handler of a row that is not an upload.
-async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
+async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, claim: Option<Claim>) -> Result<Reply> {
     let outcome = match &endpoint.handler {
         Handler::Unit(Mode::Write, handler) => {
-            Box::pin(write(endpoint, cx, parsed, handler.as_ref())).await
+            let progress = Progress::of(claim);
+            Box::pin(write(endpoint, cx, parsed, handler.as_ref(), &progress)).await
         }
         Handler::Unit(mode, handler) => {
             let seen = look(cx, parsed, *mode, handler.as_ref()).await;
@@ -334,14 +345,19 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
 
 /// Runs a handler that writes. If the request has an idempotency key, the response is stored in the same unit of work;
 /// a final refusal is stored in another one.
-async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
+async fn write(
+    endpoint: &Endpoint,
+    cx: &Cx,
+    parsed: &Parsed,
+    handler: &UnitRun,
+    progress: &Progress,
+) -> Result<Reply> {
     let store = cx.app.store.as_ref();
-    let progress = &Progress::default();
     let seen = transact_if(store, Seen::has_happened, |uow, _| {
         progress.reset();
         Box::pin(async move {
             let seen = handler(cx, uow, parsed, progress).await?;
-            if let Some(claim) = cx.claim.as_ref().filter(|_| seen.has_happened()) {
+            if let Some(claim) = progress.claim().filter(|_| seen.has_happened()) {
                 let answer = claim.record(&seen.reply, progress.needs_proof())?;
                 claim.store(uow, answer).await?;
             }
@@ -357,7 +373,7 @@ async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun)
         Ok(seen) => Ok(seen.reply),
         Err(error) => Err(endpoint.row.worded(error)),
     };
-    if let (Err(error), Some(claim)) = (&outcome, &cx.claim)
+    if let (Err(error), Some(claim)) = (&outcome, progress.claim())
         && progress.was_let_in()
         && is_final(error)
     {
@@ -374,12 +390,12 @@ async fn answer_dry_run(
     progress: &Progress,
 ) -> Result<Reply> {
     let record = |claim: &Claim| claim.record(&reply, progress.needs_proof());
-    let answer = cx.claim.as_ref().map(record);
+    let answer = progress.claim().map(record);
     let answer = &answer.transpose()?;
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
             record_dry_run(cx, uow, event).await?;
-            match (&cx.claim, answer) {
+            match (progress.claim(), answer) {
                 (Some(claim), Some(answer)) => claim.store(uow, answer.clone()).await,
                 _ => Ok(()),
             }

@@ -16,7 +16,7 @@ use percent_encoding::percent_decode_str;
 
 use super::definition::Endpoint;
 use super::health;
-use super::service::ServiceError;
+use super::service_error::ServiceError;
 
 /// A natural spelling of documented paths: the prefix `from` is replaced by `to`.
 #[derive(Clone, Debug)]

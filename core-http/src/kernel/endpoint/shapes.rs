@@ -1,8 +1,5 @@
-//! The schemas of a row's input and output, compiled from the types of its handler, and the text formats that schemas
-//! can name.
+//! The schemas of a row's input and output, compiled from the types of its handler.
 
-use core_domain::kernel::{Email, Timestamp};
-use core_domain::registry::Hostname;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
@@ -10,7 +7,6 @@ use crate::kernel::answer::reply::{Answer, AnswerKind, Describe};
 use crate::kernel::request::check::Checker;
 use crate::kernel::request::input::PathParams;
 use crate::kernel::request::parse::is_unit;
-pub(crate) use core_domain::kernel::is_plain_name as plain_name;
 
 /// The input and output of a row, according to the types of its handler.
 #[derive(Debug)]
@@ -65,30 +61,4 @@ fn compiled<T: JsonSchema + 'static>() -> Result<Option<Checker>, String> {
         return Ok(None);
     }
     Checker::of::<T>().map(Some)
-}
-
-/// Returns whether the text has the format `email`.
-pub(crate) fn email(text: &str) -> bool {
-    Email::parse(text).is_ok()
-}
-
-/// Returns whether the text has the format `idn-hostname`.
-pub(crate) fn hostname(text: &str) -> bool {
-    Hostname::parse(text).is_ok()
-}
-
-/// Returns whether the text has the format `date-time` (RFC 3339).
-pub(crate) fn date_time(text: &str) -> bool {
-    Timestamp::parse_rfc3339(text).is_some()
-}
-
-/// Returns whether the text has the format `uri`: an absolute URI with a host.
-pub(crate) fn uri(text: &str) -> bool {
-    text.parse::<http::Uri>()
-        .is_ok_and(|uri| uri.scheme().is_some() && uri.host().is_some_and(|h| !h.is_empty()))
-}
-
-/// Returns whether the text has the format `uuid`, in the form with hyphens.
-pub(crate) fn uuid(text: &str) -> bool {
-    text.len() == 36 && uuid::Uuid::try_parse(text).is_ok()
 }

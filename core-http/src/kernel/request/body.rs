@@ -6,12 +6,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use core_domain::kernel::{Code, Error, Result, duration_text};
+use core_domain::kernel::{Code, Error, Result};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
-use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, Sleep};
+
+use crate::kernel::process::options::BodyTimes;
 
 /// The body of requests and responses inside the suite: bytes in memory, or a stream.
 #[derive(Debug)]
@@ -189,28 +190,6 @@ pub enum BodyTimeout {
     /// The whole body took longer than this.
     #[error("the body took longer than {0:?}")]
     Total(Duration),
-}
-
-/// The time limits of a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BodyTimes {
-    /// Maximum pause between two frames.
-    #[serde(with = "duration_text")]
-    pub idle: Duration,
-    /// Maximum time for the whole body; [`Duration::MAX`] for no limit.
-    #[serde(with = "duration_text")]
-    pub total: Duration,
-}
-
-impl Default for BodyTimes {
-    /// Returns the limits for a request that is not an upload: 10 seconds per pause and 30 seconds in total.
-    fn default() -> Self {
-        Self {
-            idle: Duration::from_secs(10),
-            total: Duration::from_secs(30),
-        }
-    }
 }
 
 /// A body that fails with [`BodyTimeout`] when it exceeds its time limits. A pause is the time for which the reader

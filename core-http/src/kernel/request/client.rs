@@ -1,17 +1,20 @@
 //! The client of a request: its address, the trusted forwarding headers, and the request id.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 use core_domain::gateway::{TrustedProxies, client_address, is_request_id};
-use core_domain::kernel::new_uuid;
+use core_domain::kernel::{Clock, Entropy, new_uuid};
+use http::header::HOST;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
+use super::credentials::is_trusted_hop;
+use super::header_lines::{single, single_text};
 use super::header_names;
-use crate::kernel::admission::identify::is_trusted_hop;
-use crate::kernel::endpoint::context::ForwardedPrefix;
-use crate::kernel::endpoint::service::App;
+use crate::kernel::process::app::App;
 
 /// The client's IP address as text. An extension of requests from a gateway in the same process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +31,11 @@ pub struct PeerAddr(pub SocketAddr);
 /// cross-origin policy and authentication, so a service does not apply them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViaGateway;
+
+/// The prefix that a gateway in the same process has removed from the path. Equivalent to the header
+/// `X-Forwarded-Prefix`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardedPrefix(pub Cow<'static, str>);
 
 /// Returns whether a gateway or another holder of the service key sent the request.
 pub(crate) fn is_via_gateway(app: &App, parts: &Parts) -> bool {
@@ -56,9 +64,18 @@ pub(crate) fn client_ip(app: &App, proxies: &TrustedProxies, parts: &Parts) -> O
 /// Returns the peer of the connection, or the client for which a trusted proxy forwards.
 pub(crate) fn peer_client(parts: &Parts, proxies: &TrustedProxies) -> Option<IpAddr> {
     let peer = parts.extensions.get::<PeerAddr>()?.0.ip();
-    let lines = parts.headers.get_all(&header_names::FORWARDED_FOR).iter();
-    let lines = lines.map(|line| line.to_str().unwrap_or(""));
-    Some(client_address(peer, lines, proxies))
+    Some(client_address_of(peer, &parts.headers, proxies))
+}
+
+/// Returns the peer of a connection, or the client for which a trusted proxy forwards.
+pub(crate) fn client_address_of(
+    peer: IpAddr,
+    headers: &HeaderMap,
+    proxies: &TrustedProxies,
+) -> IpAddr {
+    let lines = headers.get_all(&header_names::FORWARDED_FOR).iter();
+    // A line that is not text becomes an invalid address, which ends the search.
+    client_address(peer, lines.map(|line| line.to_str().unwrap_or("")), proxies)
 }
 
 /// Returns whether the peer of the connection is a trusted proxy.
@@ -100,24 +117,35 @@ fn forwarded_client_ip(headers: &HeaderMap) -> Option<IpAddr> {
 /// sent, if it is acceptable, or a new UUID.
 #[must_use]
 pub fn request_id(app: &App, headers: &HeaderMap) -> HeaderValue {
-    [&header_names::CORE_REQUEST_ID, &header_names::REQUEST_ID]
-        .into_iter()
-        .find_map(|name| presented(headers, name))
-        .unwrap_or_else(|| own_value(new_uuid(app.clock.now(), app.entropy.as_ref())))
+    let names = [&header_names::CORE_REQUEST_ID, &header_names::REQUEST_ID];
+    request_id_in(headers, &names, app.clock.as_ref(), app.entropy.as_ref())
+}
+
+/// Returns the first acceptable request id in the headers of these names, or a new UUID. A header that occurs more than
+/// once is ignored.
+pub(crate) fn request_id_in(
+    headers: &HeaderMap,
+    names: &[&HeaderName],
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+) -> HeaderValue {
+    let values = names.iter().filter_map(|name| single(headers, name));
+    let mut acceptable = values.filter(|value| is_request_id(value.as_bytes()));
+    let presented = acceptable.next().cloned();
+    presented.unwrap_or_else(|| own_value(new_uuid(clock.now(), entropy)))
+}
+
+/// Returns the host to which the client sent a request: `Host`, or `X-Forwarded-Host` if a trusted proxy has forwarded
+/// the request. A header that occurs more than once is ignored.
+pub(crate) fn host<'r>(headers: &'r HeaderMap, uri: &'r Uri, from_proxy: bool) -> Option<&'r str> {
+    let forwarded = single_text(headers, &header_names::FORWARDED_HOST).filter(|_| from_proxy);
+    forwarded
+        .or_else(|| single_text(headers, &HOST))
+        .or_else(|| uri.authority().map(Authority::as_str))
 }
 
 /// Creates a header value from text of the program, without a copy. Text that is not a valid header value, which does
 /// not occur, becomes an empty value.
 pub(crate) fn own_value(text: impl Into<Bytes>) -> HeaderValue {
     HeaderValue::from_maybe_shared(text.into()).unwrap_or_else(|_| HeaderValue::from_static(""))
-}
-
-/// Returns the value of a header, if it occurs exactly once and is an acceptable request id.
-fn presented(headers: &HeaderMap, name: &HeaderName) -> Option<HeaderValue> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?;
-    if values.next().is_some() || !is_request_id(value.as_bytes()) {
-        return None;
-    }
-    Some(value.clone())
 }

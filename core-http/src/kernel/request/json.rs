@@ -1,12 +1,11 @@
 //! Strict JSON: text that two parsers could read differently is refused.
 
+use std::cell::Cell;
 use std::fmt;
 
 use core_domain::kernel::{Code, Error, Result, number_literal};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
-
-use super::parse::WrittenNumbers;
 
 /// The maximum nesting depth of arrays and objects.
 const MAX_DEPTH: usize = 64;
@@ -142,6 +141,55 @@ fn text<E: serde::de::Error>(text: &str) -> std::result::Result<&str, E> {
     } else {
         Ok(text)
     }
+}
+
+/// Iterates over the numbers of a JSON text, as written and in the order of the text. For malformed JSON, the numbers
+/// before the first error are correct.
+struct WrittenNumbers<'t> {
+    text: &'t [u8],
+    at: Cell<usize>,
+}
+
+impl<'t> WrittenNumbers<'t> {
+    const fn of(text: &'t [u8]) -> Self {
+        Self {
+            text,
+            at: Cell::new(0),
+        }
+    }
+
+    /// Returns the next number; `None` after the last one.
+    fn next(&self) -> Option<&'t str> {
+        let mut at = self.at.get();
+        loop {
+            match self.text.get(at)? {
+                b'"' => at = self.end_of_string(at),
+                b'-' | b'0'..=b'9' => break,
+                _ => at += 1,
+            }
+        }
+        let rest = self.text.get(at..)?;
+        let end = rest.iter().position(|byte| !is_of_number(*byte));
+        let number = rest.get(..end.unwrap_or(rest.len()))?;
+        self.at.set(at + number.len());
+        std::str::from_utf8(number).ok()
+    }
+
+    /// Returns the position after the string that starts here.
+    fn end_of_string(&self, start: usize) -> usize {
+        let mut at = start + 1;
+        loop {
+            match self.text.get(at) {
+                Some(b'\\') => at += 2,
+                Some(b'"') | None => return at + 1,
+                Some(_) => at += 1,
+            }
+        }
+    }
+}
+
+const fn is_of_number(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')
 }
 
 #[cfg(test)]

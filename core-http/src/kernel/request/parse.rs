@@ -2,14 +2,14 @@
 //! validated values become typed input.
 
 use std::any::TypeId;
-use std::cell::Cell;
 
 use core_domain::kernel::{Code, Error, Issue, Result};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::kernel::request::check::Checker;
-use crate::kernel::{Input, PathParams, parse_strict};
+use crate::kernel::request::input::{Input, PathParams};
+use crate::kernel::request::json::parse_strict;
 
 /// The validated values of a request. The typed input can be created from them any number of times.
 #[derive(Debug, Default)]
@@ -193,53 +193,4 @@ fn allows(schema: &Value, kind: &str) -> bool {
     };
     let branches = schema.get("anyOf").and_then(Value::as_array);
     named || branches.is_some_and(|all| all.iter().any(|branch| allows(branch, kind)))
-}
-
-/// Iterates over the numbers of a JSON text, as written and in the order of the text. For malformed JSON, the numbers
-/// before the first error are correct.
-pub(crate) struct WrittenNumbers<'t> {
-    text: &'t [u8],
-    at: Cell<usize>,
-}
-
-impl<'t> WrittenNumbers<'t> {
-    pub(crate) const fn of(text: &'t [u8]) -> Self {
-        Self {
-            text,
-            at: Cell::new(0),
-        }
-    }
-
-    /// Returns the next number; `None` after the last one.
-    pub(crate) fn next(&self) -> Option<&'t str> {
-        let mut at = self.at.get();
-        loop {
-            match self.text.get(at)? {
-                b'"' => at = self.end_of_string(at),
-                b'-' | b'0'..=b'9' => break,
-                _ => at += 1,
-            }
-        }
-        let rest = self.text.get(at..)?;
-        let end = rest.iter().position(|byte| !is_of_number(*byte));
-        let number = rest.get(..end.unwrap_or(rest.len()))?;
-        self.at.set(at + number.len());
-        std::str::from_utf8(number).ok()
-    }
-
-    /// Returns the position after the string that starts here.
-    fn end_of_string(&self, start: usize) -> usize {
-        let mut at = start + 1;
-        loop {
-            match self.text.get(at) {
-                Some(b'\\') => at += 2,
-                Some(b'"') | None => return at + 1,
-                Some(_) => at += 1,
-            }
-        }
-    }
-}
-
-const fn is_of_number(byte: u8) -> bool {
-    matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')
 }

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::gateway::ServiceName;
-use core_domain::iam::SuiteService;
-use core_domain::kernel::Secret;
+use core_domain::kernel::{Secret, SuiteService};
 use core_http::gateway::{
     Gateway, GatewayConfig, HttpUpstream, InProcess, Ports, ServiceTokens, Upstreams,
 };
@@ -36,7 +34,12 @@ impl Arrangement {
         let world = World::new();
         let upstreams = Upstreams::new();
         let registry = InProcess::service(world.registry.0.clone());
-        Self::of(world, upstreams.with(ServiceName::Registry, registry), None).await
+        Self::of(
+            world,
+            upstreams.with(SuiteService::Registry, registry),
+            None,
+        )
+        .await
     }
 
     async fn over_http() -> Self {
@@ -47,7 +50,7 @@ impl Arrangement {
         let tokens = ServiceTokens::new(iam, &key, world.clock.clone()).unwrap();
         let registry = HttpUpstream::new(&format!("http://{}", server.address)).unwrap();
         let registry = registry.with_service_tokens(Arc::new(tokens), SuiteService::Registry);
-        let upstreams = Upstreams::new().with(ServiceName::Registry, registry);
+        let upstreams = Upstreams::new().with(SuiteService::Registry, registry);
         Self::of(world, upstreams, Some(server)).await
     }
 

@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use core_domain::gateway::ServiceName;
-use core_domain::iam::SuiteService;
-use core_domain::kernel::Secret;
+use core_domain::kernel::{Secret, SuiteService};
 use core_domain::testing::SeededEntropy;
 use core_http::gateway::{Gateway, HttpUpstream, InProcess, Ports, ServiceTokens, Upstreams};
 use core_http::kernel::{BodyTimes, MemoryRateLimiter, bytes_body};
@@ -118,8 +116,8 @@ pub(super) fn gateway_to(address: SocketAddr) -> Gateway {
     let ports = Ports {
         authority: Arc::new(iam),
         upstreams: Upstreams::new()
-            .with(ServiceName::Registry, upstream(SuiteService::Registry))
-            .with(ServiceName::Iam, upstream(SuiteService::Iam)),
+            .with(SuiteService::Registry, upstream(SuiteService::Registry))
+            .with(SuiteService::Iam, upstream(SuiteService::Iam)),
         limiter: Arc::new(MemoryRateLimiter::new()),
         clock: manual_clock(),
         entropy: Arc::new(SeededEntropy::new(1)),

@@ -1,6 +1,6 @@
 //! Routing: the path prefix of each service, invalid paths, and health checks.
 
-use core_domain::gateway::ServiceName;
+use core_domain::kernel::SuiteService;
 use core_http::kernel::{ForwardedPrefix, Stopping};
 use http::Method;
 use tokio::sync::watch;
@@ -31,16 +31,16 @@ async fn each_prefix_reaches_its_service_with_the_whole_prefix_removed() {
     assert_eq!(
         seen,
         [
-            (ServiceName::Registry, "/p-1".to_owned()),
-            (ServiceName::Registry, "/start".to_owned()),
-            (ServiceName::Iam, "/api/auth/get-session".to_owned()),
-            (ServiceName::Provisioning, "/jobs".to_owned()),
-            (ServiceName::Stacks, "/".to_owned()),
-            (ServiceName::Cli, "/platforms/p-1/deploy".to_owned()),
-            (ServiceName::Registry, "/".to_owned()),
-            (ServiceName::Registry, "/".to_owned()),
+            (SuiteService::Registry, "/p-1".to_owned()),
+            (SuiteService::Registry, "/start".to_owned()),
+            (SuiteService::Iam, "/api/auth/get-session".to_owned()),
+            (SuiteService::Provisioning, "/jobs".to_owned()),
+            (SuiteService::Stacks, "/".to_owned()),
+            (SuiteService::Cli, "/platforms/p-1/deploy".to_owned()),
+            (SuiteService::Registry, "/".to_owned()),
+            (SuiteService::Registry, "/".to_owned()),
             (
-                ServiceName::Provisioning,
+                SuiteService::Provisioning,
                 "/api/v1/provision/jobs".to_owned()
             ),
         ]
@@ -65,7 +65,7 @@ async fn whoami_reaches_iam_with_its_full_path() {
     let seen = world.single_request();
     assert_eq!(
         (seen.service, seen.uri.as_str()),
-        (ServiceName::Iam, "/api/v1/cli/whoami")
+        (SuiteService::Iam, "/api/v1/cli/whoami")
     );
     assert_eq!(seen.header("x-forwarded-prefix"), "");
 }

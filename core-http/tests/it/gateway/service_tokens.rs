@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use core_domain::iam::SuiteService;
-use core_domain::kernel::Caller;
 use core_domain::kernel::Secret;
+use core_domain::kernel::{Caller, SuiteService};
 use core_http::gateway::{HttpUpstream, InProcess, ServiceTokens, Upstream, UpstreamError};
 use core_http::kernel::{Body, empty_body};
 use futures_util::future::join_all;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use core_domain::gateway::{Credential, ServiceName};
-use core_domain::kernel::Caller;
+use core_domain::gateway::Credential;
 use core_domain::kernel::Secret;
+use core_domain::kernel::{Caller, SuiteService};
 use core_domain::port::RateLimiter;
 use core_domain::testing::{ManualClock, SeededEntropy};
 use core_http::gateway::{
@@ -32,7 +32,7 @@ pub(super) const API_KEY: &str = "core_an-api-key";
 /// A request as a service received it.
 #[derive(Clone, Debug)]
 pub(super) struct ReceivedRequest {
-    pub(super) service: ServiceName,
+    pub(super) service: SuiteService,
     pub(super) method: Method,
     pub(super) uri: String,
     pub(super) headers: HeaderMap,
@@ -57,7 +57,7 @@ pub(super) type Reply =
 
 /// A service that records its requests.
 pub(super) struct FakeService {
-    name: ServiceName,
+    name: SuiteService,
     routes: Option<Arc<dyn RouteClasses>>,
     seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     reply: Arc<Mutex<Reply>>,
@@ -216,9 +216,9 @@ impl World {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let reply: Arc<Mutex<Reply>> =
             Arc::new(Mutex::new(reply_with(|| Response::new(bytes_body("fine")))));
-        let upstreams = ServiceName::ALL
+        let upstreams = SuiteService::ALL
             .iter()
-            .filter(|name| **name != ServiceName::Billing)
+            .filter(|name| **name != SuiteService::Billing)
             .fold(Upstreams::new(), |upstreams, name| {
                 upstreams.with(
                     *name,

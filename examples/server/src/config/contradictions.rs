@@ -1,7 +1,8 @@
 //! Options that contradict each other.
 
+use core_suite::SuiteService;
+
 use super::options::Options;
-use crate::service::ServiceName;
 
 /// Returns the options that contradict each other or have no effect, as sentences. The server works in spite of them.
 pub(super) fn find(options: &Options, is_cloudflare: bool) -> Vec<String> {
@@ -21,7 +22,7 @@ pub(super) fn find(options: &Options, is_cloudflare: bool) -> Vec<String> {
             "allow_unauthenticated: has no effect on a loopback address (bind)",
         ),
         (
-            !routes.is_empty() && !services.contains(&ServiceName::Gateway),
+            !routes.is_empty() && !services.contains(&SuiteService::Gateway),
             "public_routes: has no effect without the gateway (services)",
         ),
         (

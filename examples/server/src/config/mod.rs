@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use core_suite::{CloudflareAccount, MailOptions, ServiceKey, Settings, Workerd};
+use core_suite::{CloudflareAccount, MailOptions, ServiceKey, Settings, SuiteService, Workerd};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::error::ConfigError;
@@ -25,7 +25,7 @@ pub(crate) use self::values::Database;
 use self::values::{
     database, mail_server, master_key, public_url, secret, sender, thirty_two_bytes, workerd,
 };
-use crate::service::ServiceName;
+use crate::service::port_offset;
 
 /// The complete, validated configuration.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ pub(crate) struct Config {
     /// The gateway's port; 0 means free ports for all listeners.
     pub(crate) base_port: u16,
     /// The services that this process runs.
-    pub(crate) services: BTreeSet<ServiceName>,
+    pub(crate) services: BTreeSet<SuiteService>,
     /// Routes of the gateway that need no credential.
     pub(crate) public_routes: Vec<String>,
     /// Web origins that may call the gateway, and from which IAM accepts cookies.
@@ -163,6 +163,12 @@ impl Config {
         let services = BTreeSet::from_iter(said("services", options.services)?);
         if services.is_empty() {
             return Err(wrong("services", "must name at least one service"));
+        }
+        if let Some(other) = services.iter().find(|name| port_offset(**name).is_none()) {
+            return Err(wrong(
+                "services",
+                format!("this server has no service {other}"),
+            ));
         }
         let log_level = said("log_level", options.log_level)?;
         EnvFilter::try_new(&log_level)

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use core_suite::Settings;
+use core_suite::{Settings, SuiteService};
 use serde::{Deserialize, Serialize};
 
-use crate::service::ServiceName;
+use crate::service;
 
 /// The command line. Every option can also be set by the environment variable shown.
 #[derive(Parser)]
@@ -105,9 +105,9 @@ pub(crate) struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) base_port: Option<u16>,
     /// The services to run, separated by commas [default: all].
-    #[arg(long, env = "CORE_SERVICES", value_delimiter = ',', global = true)]
+    #[arg(long, env = "CORE_SERVICES", value_parser = service::parser(), value_delimiter = ',', global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) services: Option<Vec<ServiceName>>,
+    pub(crate) services: Option<Vec<SuiteService>>,
     /// Routes of the gateway that need no credential, each as `METHOD /path` [default: none].
     #[arg(long, env = "CORE_PUBLIC_ROUTES", value_delimiter = ',', global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,7 +218,7 @@ impl Options {
             data: Some(PathBuf::from("core-data")),
             bind: Some(IpAddr::from([127, 0, 0, 1])),
             base_port: Some(8080),
-            services: Some(ServiceName::value_variants().to_vec()),
+            services: Some(service::runnable().collect()),
             public_routes: Some(Vec::new()),
             allowed_origins: Some(Vec::new()),
             trusted_proxies: Some(Vec::new()),

@@ -5,7 +5,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::kernel::answer::reply::Describe;
-use crate::kernel::endpoint::service::ServiceError;
+use crate::kernel::endpoint::service_error::ServiceError;
 
 /// The name of the schema of the error envelope.
 pub(super) const ERROR: &str = "Error";

@@ -8,7 +8,7 @@ use http::Method;
 
 use super::parameters::takes_query;
 use crate::kernel::endpoint::definition::Endpoint;
-use crate::kernel::endpoint::service::ServiceError;
+use crate::kernel::endpoint::service_error::ServiceError;
 
 /// Returns the description of an operation in Markdown: that of its row, followed by the row's declarations about
 /// callers, headers, dry runs, rate limits and aliases.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::about::{OpenApi, Tag};
 use self::components::Components;
-use super::service::ServiceError;
+use super::service_error::ServiceError;
 use crate::kernel::endpoint::definition::Endpoint;
 
 /// Creates the document. It names no server, because its paths belong to the address from which it was fetched.

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::components::Components;
 use super::{OpenApi, description, parameters, responses};
-use crate::kernel::answer::reply::JSON;
 use crate::kernel::endpoint::definition::Endpoint;
-use crate::kernel::endpoint::service::ServiceError;
+use crate::kernel::endpoint::service_error::ServiceError;
+use crate::kernel::request::media_types::JSON;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data";

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::components::Components;
-use crate::kernel::admission::idempotency::KEY_PATTERN;
 use crate::kernel::endpoint::definition::Endpoint;
-use crate::kernel::endpoint::service::ServiceError;
+use crate::kernel::endpoint::service_error::ServiceError;
+use crate::kernel::request::idempotency_key::KEY_PATTERN;
 
 /// Returns the parameters of an endpoint.
 ///

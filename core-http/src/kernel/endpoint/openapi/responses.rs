@@ -13,10 +13,9 @@ use super::components::{
 use super::description::of_codes;
 use super::parameters::takes_query;
 use crate::kernel::answer::envelope::ErrorStyle;
-use crate::kernel::answer::media::{EVENT_STREAM, HTML};
-use crate::kernel::answer::reply::JSON;
 use crate::kernel::endpoint::definition::Endpoint;
-use crate::kernel::endpoint::service::ServiceError;
+use crate::kernel::endpoint::service_error::ServiceError;
+use crate::kernel::request::media_types::{EVENT_STREAM, HTML, JSON};
 
 /// Returns the responses of an endpoint by status, and adds their schemas to the components.
 ///

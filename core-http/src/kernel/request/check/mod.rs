@@ -8,6 +8,7 @@
 
 mod decimal;
 mod explain;
+mod formats;
 #[cfg(test)]
 mod oracle;
 mod pattern;

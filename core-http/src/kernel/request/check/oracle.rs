@@ -5,8 +5,7 @@ use jsonschema::{Draft, ValidationError};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::Checker;
-use crate::kernel::endpoint::shapes;
+use super::{Checker, formats};
 use crate::kernel::parse_strict;
 
 /// The path and the code of a violation.
@@ -18,8 +17,8 @@ fn theirs(schema: &Value, value: &Value) -> Vec<Verdict> {
         .with_draft(Draft::Draft202012)
         .should_validate_formats(true)
         .should_ignore_unknown_formats(true)
-        .with_format("email", shapes::email)
-        .with_format("uuid", shapes::uuid)
+        .with_format("email", formats::email)
+        .with_format("uuid", formats::uuid)
         .build(schema)
         .unwrap();
     let mut verdicts = Vec::new();

@@ -8,8 +8,7 @@ use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Number, Value};
 
-use super::pattern;
-use crate::kernel::endpoint::shapes;
+use super::{formats, pattern};
 
 /// The constraints of a value: keywords of JSON Schema, and `x-maxBytes`. An unknown keyword is an error, so that no
 /// constraint is ignored silently.
@@ -141,12 +140,12 @@ pub(super) struct Format {
 impl From<String> for Format {
     fn from(name: String) -> Self {
         let fits = match name.as_str() {
-            "email" => shapes::email,
-            "idn-hostname" => shapes::hostname,
-            "date-time" => shapes::date_time,
-            "uri" => shapes::uri,
-            "uuid" => shapes::uuid,
-            PLAIN_NAME => shapes::plain_name,
+            "email" => formats::email,
+            "idn-hostname" => formats::hostname,
+            "date-time" => formats::date_time,
+            "uri" => formats::uri,
+            "uuid" => formats::uuid,
+            PLAIN_NAME => formats::plain_name,
             _ => |_: &str| true,
         };
         Self { name, fits }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use core_domain::gateway::{Credential, ServiceName};
+use core_domain::gateway::Credential;
 use core_domain::kernel::Secret;
-use core_domain::kernel::{Effect, Effects};
+use core_domain::kernel::{Effect, Effects, SuiteService};
 use core_domain::port::{AnnouncingStore, CommitListener};
 use core_http::gateway::{
     Authority, AuthorityError, Gateway, GatewayConfig, InProcess, Invalidate, Ports, Upstreams,
@@ -55,10 +55,10 @@ impl TestGateway {
             authority: Arc::new(SessionAuthority::new(Arc::clone(&app.store), &iam_config())),
             upstreams: Upstreams::new()
                 .with(
-                    ServiceName::Registry,
+                    SuiteService::Registry,
                     InProcess::service(world.registry.0.clone()),
                 )
-                .with(ServiceName::Iam, InProcess::service(world.iam.0.clone())),
+                .with(SuiteService::Iam, InProcess::service(world.iam.0.clone())),
             limiter: Arc::clone(&app.limiter),
             clock: Arc::clone(&app.clock),
             entropy: Arc::clone(&app.entropy),

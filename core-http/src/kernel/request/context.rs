@@ -1,6 +1,5 @@
 //! The context of a request, which every handler receives besides its input.
 
-use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -8,14 +7,9 @@ use core_domain::kernel::{Code, Context, Error, IfMatch, Result};
 use http::header::AsHeaderName;
 use http::{Extensions, HeaderMap, Method, StatusCode, Uri, header};
 
-use super::service::App;
-use crate::kernel::admission::idempotency::{Claim, key_of};
-use crate::kernel::answer::media::EVENT_STREAM;
-
-/// The prefix that a gateway in the same process has removed from the path. Equivalent to the header
-/// `X-Forwarded-Prefix`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForwardedPrefix(pub Cow<'static, str>);
+use super::idempotency_key::key_of;
+use super::media_types::{EVENT_STREAM, accepts};
+use crate::kernel::process::app::App;
 
 /// The context of a request. Dereferences to the domain's [`Context`], so a handler passes it to use cases directly:
 /// `use_case(cx, scope, uow, ..)`.
@@ -34,13 +28,6 @@ pub struct Cx {
     /// Values that the server, a gateway in this process, or the authentication has attached to the request. See
     /// [`Identify`](crate::kernel::Identify).
     pub extensions: Extensions,
-    /// The claim on the request's idempotency key. `None` if the row does not accept keys or the request has none.
-    pub(crate) claim: Option<Claim>,
-    /// Whether a success of the row can take away the access that the row requires, see
-    /// [`Row::ends_access`](crate::kernel::Row::ends_access).
-    pub(crate) ends_access: bool,
-    /// The code that the row uses in place of `NOT_FOUND`.
-    pub(crate) not_found: Code,
     /// The first success status of the row.
     pub(crate) success: StatusCode,
 }
@@ -103,54 +90,5 @@ impl Cx {
             Code::NotAcceptable,
             format!("Responses are of type {}.", content_types.join(", ")),
         ))
-    }
-}
-
-/// Returns whether an `Accept` header allows a content type. Quality values are ignored, except zero.
-fn accepts(accept: &str, content_type: &str) -> bool {
-    let essence = content_type
-        .split(';')
-        .next()
-        .unwrap_or(content_type)
-        .trim();
-    let group = essence.split('/').next().unwrap_or(essence);
-    accept.split(',').any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let wanted = parts.next().unwrap_or_default();
-        let refused = parts.any(|part| part == "q=0" || part == "q=0.0");
-        let fits = wanted == "*/*"
-            || wanted.eq_ignore_ascii_case(essence)
-            || wanted.strip_suffix("/*") == Some(group)
-            // Clients that accept only problem documents can read the JSON of an error as well.
-            || (essence == crate::kernel::answer::reply::JSON && wanted == "application/problem+json");
-        fits && !refused
-    })
-}
-
-#[cfg(test)]
-mod tests {
-
-    use super::*;
-
-    #[test]
-    fn accept_matches_the_exact_type_its_group_or_a_wildcard() {
-        let json = crate::kernel::answer::reply::JSON;
-        for good in [
-            "*/*",
-            "application/*",
-            "application/json",
-            "text/html, */*;q=0.1",
-        ] {
-            assert!(accepts(good, json), "{good}");
-        }
-        for bad in [
-            "text/html",
-            "application/json;q=0",
-            "image/*",
-            "application",
-        ] {
-            assert!(!accepts(bad, json), "{bad}");
-        }
-        assert!(accepts("text/html", "text/html; charset=utf-8"));
     }
 }

@@ -3,11 +3,11 @@
 use core_domain::kernel::{Error, Issue, Result};
 use http::header;
 
-use super::body::{Body, read_body};
-use super::parse::{Parsed, form_object, is_form, json_body, require_json};
-use crate::kernel::endpoint::context::Cx;
-use crate::kernel::endpoint::definition::Endpoint;
+use super::definition::Endpoint;
+use crate::kernel::request::body::{Body, read_body};
 use crate::kernel::request::check::Checker;
+use crate::kernel::request::context::Cx;
+use crate::kernel::request::parse::{Parsed, form_object, is_form, json_body, require_json};
 
 /// Reads and validates the query and the body, and stores them in `parsed`.
 ///

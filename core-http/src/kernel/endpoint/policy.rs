@@ -6,27 +6,23 @@
 //! 4. The body of every request gets time limits.
 
 use core_domain::gateway::{RateKind, RateSubject};
-use core_domain::kernel::{Code, Error};
-use http::header::HOST;
+use core_domain::kernel::Error;
 use http::request::Parts;
-use http::{HeaderName, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body::Body as _;
 
-use super::cors::{intended_method, is_cross_origin};
-use super::identify::check_service_key;
-use super::rate_limit::Counted;
-use super::rate_limit::locked_out;
-use crate::kernel::endpoint::definition::Endpoint;
-use crate::kernel::endpoint::health;
-use crate::kernel::endpoint::pipeline;
-use crate::kernel::endpoint::service::Inner;
-use crate::kernel::request::body::Body;
-use crate::kernel::request::body::TimedBody;
-use crate::kernel::request::client::{is_from_proxy, is_via_gateway, peer_client};
-use crate::kernel::request::header_names;
+use super::authenticate::locked_out;
+use super::compiled::Compiled;
+use super::definition::Endpoint;
+use super::{health, pipeline};
+use crate::kernel::admission::cors::{cross_origin_error, intended_method, is_cross_origin};
+use crate::kernel::admission::rate_limit::Counted;
+use crate::kernel::request::body::{Body, TimedBody};
+use crate::kernel::request::client::{host, is_from_proxy, is_via_gateway, peer_client};
+use crate::kernel::request::credentials::check_service_key;
 
 /// Returns the response to a request that has just arrived at the service, or its refusal.
-pub(crate) async fn answer(service: &Inner, request: Request<Body>) -> Response<Body> {
+pub(crate) async fn answer(service: &Compiled, request: Request<Body>) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     if let Some(counted) = locked_out(service, &parts) {
         let request = Request::from_parts(parts, body);
@@ -58,14 +54,14 @@ pub(crate) async fn answer(service: &Inner, request: Request<Body>) -> Response<
 }
 
 /// Returns the endpoint of a request. For a preflight, it is the endpoint of the intended request.
-fn endpoint_of<'s>(service: &'s Inner, parts: &Parts) -> Option<&'s Endpoint> {
+fn endpoint_of<'s>(service: &'s Compiled, parts: &Parts) -> Option<&'s Endpoint> {
     let route = service.route(parts)?;
     service.endpoint(&route, &intended_method(&parts.method, &parts.headers))
 }
 
 /// Adds the time limits of the service to a body. Uploads have other limits, see
 /// [`ServeOptions::body_times`](crate::ServeOptions::body_times).
-fn timed(service: &Inner, parts: &Parts, body: Body) -> Body {
+fn timed(service: &Compiled, parts: &Parts, body: Body) -> Body {
     if body.is_whole()
         || body.is_end_stream()
         || endpoint_of(service, parts).is_some_and(Endpoint::takes_uploads)
@@ -76,7 +72,7 @@ fn timed(service: &Inner, parts: &Parts, body: Body) -> Body {
 }
 
 /// Counts a request for rate limits. `None` for health checks, and if the client's address is unknown.
-async fn count<'s>(service: &'s Inner, parts: &Parts) -> Option<Counted<'s>> {
+async fn count<'s>(service: &'s Compiled, parts: &Parts) -> Option<Counted<'s>> {
     if health::is_probe(parts.uri.path()) {
         return None;
     }
@@ -96,34 +92,17 @@ async fn count<'s>(service: &'s Inner, parts: &Parts) -> Option<Counted<'s>> {
 
 /// Returns the refusal of a cross-origin request, if no service key is configured. No credential is then required, so
 /// without this check any web page could send requests through a browser on this machine.
-fn cross_origin(service: &Inner, parts: &Parts) -> Option<Error> {
+fn cross_origin(service: &Compiled, parts: &Parts) -> Option<Error> {
     if service.app.service_key.is_some() || health::is_probe(parts.uri.path()) {
         return None;
     }
     let options = &service.app.options;
     let allowed = |origin: &[u8]| {
-        service.cors.allows(origin) || options.allowed_origins.find(origin).is_some()
+        let cors = service.cors.as_ref();
+        cors.is_some_and(|cors| cors.allows(origin))
+            || options.allowed_origins.find(origin).is_some()
     };
-    let host = host(parts, is_from_proxy(parts, &service.proxies));
+    let from_proxy = is_from_proxy(parts, &service.proxies);
+    let host = host(&parts.headers, &parts.uri, from_proxy);
     is_cross_origin(&parts.method, &parts.headers, host, allowed).then(cross_origin_error)
-}
-
-/// Returns the error for a refused cross-origin request.
-pub(crate) fn cross_origin_error() -> Error {
-    Error::refused(
-        Code::InvalidOrigin,
-        "Without a service key, cross-origin requests are refused.",
-    )
-}
-
-/// Returns the host to which the client sent the request. `X-Forwarded-Host` counts only from a trusted proxy.
-fn host(parts: &Parts, from_proxy: bool) -> Option<&str> {
-    let text = |name: &HeaderName| {
-        let value: &http::HeaderValue = parts.headers.get(name)?;
-        value.to_str().ok()
-    };
-    let forwarded = text(&header_names::FORWARDED_HOST).filter(|_| from_proxy);
-    forwarded
-        .or_else(|| text(&HOST))
-        .or_else(|| parts.uri.authority().map(|authority| authority.as_str()))
 }
