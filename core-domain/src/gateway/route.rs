@@ -58,6 +58,8 @@ pub enum Destination {
     Health,
     /// The gateway's own `/readyz`.
     Readiness,
+    /// The gateway's own API reference: `/docs`, or a path below it.
+    Reference,
     /// A route of a service.
     Service(Route),
     /// An unknown or internal route under `/api/`. Callers are authenticated before they receive 404.
@@ -80,6 +82,16 @@ impl Destination {
             Self::Service(route) => Some(route),
             _ => None,
         }
+    }
+}
+
+impl ServiceName {
+    /// Returns the first prefix of the service at the gateway. `None` if it has none.
+    #[must_use]
+    pub fn prefix(self) -> Option<&'static str> {
+        let mut prefixes = PREFIXES.iter();
+        let (prefix, _) = prefixes.find(|(_, service)| *service == self)?;
+        Some(prefix)
     }
 }
 
@@ -129,6 +141,9 @@ pub fn find_route(path: &str) -> Result<Destination, PathError> {
         "/health" | "/livez" => return Ok(Destination::Health),
         "/readyz" => return Ok(Destination::Readiness),
         _ => {}
+    }
+    if strip_segment_prefix(path, "/docs").is_some() {
+        return Ok(Destination::Reference);
     }
     if !path.starts_with("/api/") {
         return Ok(Destination::Unknown);
@@ -210,6 +225,24 @@ mod tests {
             "/internal",
         ] {
             assert_eq!(find_route(path), Ok(Destination::Unknown), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_reference_has_one_path_and_the_paths_below_it() {
+        for path in ["/docs", "/docs/", "/docs/assets/docs.js"] {
+            assert_eq!(find_route(path), Ok(Destination::Reference), "{path}");
+        }
+        for path in ["/Docs", "/docsx", "/x/docs"] {
+            assert_eq!(find_route(path), Ok(Destination::Unknown), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_prefix_of_a_service_reaches_it() {
+        for name in ServiceName::ALL {
+            let prefix = name.prefix().unwrap();
+            assert_eq!(service(prefix), Some((*name, prefix, "/".to_owned())));
         }
     }
 

@@ -11,6 +11,7 @@
 //! - `request`: reads a request: body, JSON, schema validation, typed input, client address, header names.
 //! - `endpoint`: the typed table of endpoints, from the row to the pipeline: rows, handlers, scopes, router, service,
 //!   health checks, OpenAPI.
+//! - `reference`: the API reference at `/docs`, a viewer of OpenAPI documents.
 //! - `answer`: writes a response: JSON, entity tags, lists, errors, files, pages, event streams, long polls.
 //!
 //! A request passes `admission::policy`, then `endpoint::pipeline`, which uses the other folders. The module `testing`
@@ -19,6 +20,7 @@
 pub(crate) mod admission;
 pub(crate) mod answer;
 pub(crate) mod endpoint;
+pub(crate) mod reference;
 pub(crate) mod request;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -34,6 +36,7 @@ pub(crate) use admission::identify::{UNAUTHENTICATED, is_unauthenticated, presen
 pub use admission::limiter::MemoryRateLimiter;
 pub(crate) use admission::service_key::TokenDigest;
 pub use admission::service_key::{ServiceKey, ServiceKeyError};
+pub(crate) use answer::asset::{CSS, JAVASCRIPT, asset_reply, version_of};
 pub use answer::envelope::ErrorPages;
 pub(crate) use answer::envelope::error_body;
 pub use answer::envelope::status_of;

@@ -1,5 +1,5 @@
-//! The paths that every service has without a row (`/health`, `/livez`, `/readyz`, `/openapi.json`), and the health
-//! check of the store.
+//! The paths that every service has without a row (`/health`, `/livez`, `/readyz`, `/openapi.json`, and `/docs` with the
+//! feature `docs`), and the health check of the store.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,11 +12,12 @@ use tokio::time::{Instant, timeout};
 
 use super::service::App;
 use crate::kernel::answer::reply::{Content, Reply, reply};
+use crate::kernel::reference;
 use crate::kernel::request::draining::Stopping;
 
 /// Returns whether every service responds to this path without a row.
 pub(crate) fn is_path(path: &str) -> bool {
-    matches!(path, "/health" | "/livez" | "/readyz" | "/openapi.json")
+    is_probe(path) || path == "/openapi.json" || reference::is_path(path)
 }
 
 /// Returns whether the path is a health check. Health checks have no rate limit.
