@@ -86,12 +86,11 @@ impl Destination {
 }
 
 impl ServiceName {
-    /// Returns the first prefix of the service at the gateway. `None` if it has none.
-    #[must_use]
-    pub fn prefix(self) -> Option<&'static str> {
-        let mut prefixes = PREFIXES.iter();
-        let (prefix, _) = prefixes.find(|(_, service)| *service == self)?;
-        Some(prefix)
+    /// Returns the prefixes of the service at the gateway. Each service has at least one.
+    pub fn prefixes(self) -> impl Iterator<Item = &'static str> {
+        let prefixes = PREFIXES.iter();
+        let prefixes = prefixes.filter(move |(_, service)| *service == self);
+        prefixes.map(|(prefix, _)| *prefix)
     }
 }
 
@@ -239,10 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_of_a_service_reaches_it() {
+    fn every_service_has_prefixes_that_reach_it() {
         for name in ServiceName::ALL {
-            let prefix = name.prefix().unwrap();
-            assert_eq!(service(prefix), Some((*name, prefix, "/".to_owned())));
+            assert!(name.prefixes().count() > 0, "{name}");
+            for prefix in name.prefixes() {
+                assert_eq!(service(prefix), Some((*name, prefix, "/".to_owned())));
+            }
         }
     }
 

@@ -69,10 +69,9 @@ fn document_file(service: ServiceName) -> String {
 
 /// Returns the document of a service as the page of the gateway refers to it.
 fn document_of(service: ServiceName) -> Document {
-    let prefix = service.prefix().unwrap_or_default();
     Document {
         service: service.as_str(),
         path: format!("docs{}", document_file(service)),
-        server: format!(".{prefix}"),
+        prefixes: service.prefixes().collect(),
     }
 }

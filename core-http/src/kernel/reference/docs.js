@@ -11,13 +11,21 @@ function showNotice(text) {
     reference.replaceChildren(notice);
 }
 
+// Returns the path at the gateway, or at the service if the page has no prefixes.
+function fullPath(path) {
+    const prefixes = reference.dataset.prefixes.split(' ');
+    const isBelow = prefix => path === prefix || path.startsWith(`${prefix}/`);
+    return prefixes.some(isBelow) ? path : prefixes[0] + path;
+}
+
 async function show() {
     const response = await fetch(reference.dataset.document);
     if (!response.ok) throw new Error(`status ${response.status}`);
     const spec = await response.json();
-    // The document names no server: its paths belong to the address from which it was fetched.
-    const server = new URL(reference.dataset.server, location.href).href.replace(/\/$/, '');
-    spec.servers = [{ url: server }];
+    // The document names no server. This page is at the root of the service, or of the gateway in front of it.
+    spec.servers = [{ url: new URL('.', location.href).href.replace(/\/$/, '') }];
+    const paths = Object.entries(spec.paths).map(([path, item]) => [fullPath(path), item]);
+    spec.paths = Object.fromEntries(paths);
     SwaggerUIBundle({
         domNode: reference,
         spec,

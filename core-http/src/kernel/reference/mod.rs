@@ -31,8 +31,9 @@ pub(crate) struct Document {
     pub(crate) service: &'static str,
     /// The path of the document, relative to the page.
     pub(crate) path: String,
-    /// The address below which the paths of the document exist, relative to the page.
-    pub(crate) server: String,
+    /// The prefixes of the service at a gateway. The page shows a path that has none of them with the first one in front
+    /// of it, so that it is the path at the gateway. Empty if the paths are shown unchanged.
+    pub(crate) prefixes: Vec<&'static str>,
 }
 
 impl Document {
@@ -41,7 +42,7 @@ impl Document {
         Self {
             service,
             path: "openapi.json".to_owned(),
-            server: ".".to_owned(),
+            prefixes: Vec::new(),
         }
     }
 }

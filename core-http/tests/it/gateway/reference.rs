@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use core_domain::gateway::ServiceName;
+use core_domain::gateway::{ServiceName, strip_segment_prefix};
 use core_domain::kernel::{Caller, Secret};
 use core_http::gateway::{Gateway, GatewayConfig, HttpUpstream, InProcess, Ports, Upstreams};
 use core_http::iam::SessionAuthority;
@@ -91,17 +91,30 @@ async fn one_page_offers_the_documents_of_all_services_without_a_credential() {
     }
 }
 
-/// The page combines the server with the paths of a document. The result must reach the service.
+/// The page shows a path without a prefix of the service with the first prefix in front of it. The result must reach the
+/// service.
 #[tokio::test]
-async fn the_paths_of_a_document_exist_below_its_server() {
+async fn the_shown_paths_of_a_document_exist_at_the_gateway() {
     let world = World::new();
     let (gateway, _server) = gateway(&world).await;
-    for (name, path) in [
-        ("iam", "/api/auth/get-session"),
-        ("registry", "/api/v1/lookup"),
-        ("registry", "/api/v1/platforms"),
-        ("provisioning", "/api/v1/provision/jobs"),
-        ("stacks", "/api/v1/stacks"),
+    for (name, path, shown) in [
+        (
+            "iam",
+            "/api/auth/get-session",
+            "/api/v1/iam/api/auth/get-session",
+        ),
+        ("registry", "/api/v1/platforms", "/api/v1/platforms"),
+        (
+            "registry",
+            "/api/v1/lookup",
+            "/api/v1/platforms/api/v1/lookup",
+        ),
+        (
+            "provisioning",
+            "/api/v1/provision/jobs",
+            "/api/v1/provisioning/api/v1/provision/jobs",
+        ),
+        ("stacks", "/api/v1/stacks", "/api/v1/stacks"),
     ] {
         let page = send(
             &gateway,
@@ -109,12 +122,18 @@ async fn the_paths_of_a_document_exist_below_its_server() {
         )
         .await;
         let html = assert_page(&page);
-        let server = attributes(&html, "data-server")[0].trim_start_matches('.');
-        let mut request = read(Method::GET, &format!("{server}{path}"));
+        let prefixes = attributes(&html, "data-prefixes")[0];
+        let is_below = |prefix| strip_segment_prefix(path, prefix).is_some();
+        let full = match prefixes.split(' ').any(is_below) {
+            true => path.to_owned(),
+            false => format!("{}{path}", prefixes.split(' ').next().unwrap()),
+        };
+        assert_eq!(full, shown);
+        let mut request = read(Method::GET, shown);
         let key = format!("Bearer {SERVICE_KEY}").parse().unwrap();
         request.headers_mut().insert("authorization", key);
         let answer = send(&gateway, request).await;
-        assert_ne!(answer.status, 404, "{name} {path}: {}", answer.json);
+        assert_ne!(answer.status, 404, "{shown}: {}", answer.json);
     }
 }
 

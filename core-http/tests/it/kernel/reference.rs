@@ -15,7 +15,7 @@ async fn every_service_shows_its_openapi_document_with_files_of_its_own() {
         let html = assert_page(&page);
         assert!(html.contains(&format!("API reference: {}", api.0.name())));
         assert_eq!(attributes(&html, "data-document"), ["openapi.json"]);
-        assert_eq!(attributes(&html, "data-server"), ["."]);
+        assert_eq!(attributes(&html, "data-prefixes"), [""]);
         let document = api.raw(read(Method::GET, "/openapi.json")).await;
         assert_eq!(document.expect(200).bytes, api.0.openapi().as_bytes());
         let files = files(&html);
