@@ -483,12 +483,15 @@ const flows = {
         });
         const shows = async ({ document, server, prefix }) => {
             const spec = await (await page.request.get(document)).json();
-            const [path, methods] = Object.entries(spec.paths).find(([, methods]) => Object.values(methods)[0].tags);
-            await page.getByText(Object.values(methods)[0].summary, { exact: true }).first().waitFor();
-            assert.match(await page.locator('main h1, main h2').first().innerText(), new RegExp(`^${spec.info.title}`));
+            // Of a large document, Swagger UI renders the next operations when the reader scrolls to them.
+            const first = page.locator('.opblock').first();
+            const shown = await first.locator('.opblock-summary-path').getAttribute('data-path');
+            const path = spec.paths[shown] ? shown : shown.slice(prefix.length);
+            const method = (await first.locator('.opblock-summary-method').innerText()).toLowerCase();
+            assert.equal(await first.locator('.opblock-summary-description').innerText(), spec.paths[path][method].summary);
+            assert.match(await page.locator('#reference h1, #reference h2').first().innerText(), new RegExp(`^${spec.info.title}`));
             assert.equal(await page.locator('.servers option').innerText(), server);
-            const shown = await page.locator('.opblock-summary-path').first().getAttribute('data-path');
-            assert.ok(shown === path || shown.startsWith(prefix), shown);
+            assert.ok(shown.startsWith(prefix), shown);
             assert.equal(await page.locator('button', { hasText: /Authorize|Try it out|Execute/ }).count(), 0);
         };
         await page.goto('/docs');
@@ -496,7 +499,7 @@ const flows = {
         assert.deepEqual(services, ['iam', 'registry', 'provisioning', 'cli', 'stacks']);
         for (const [index, service] of services.entries()) {
             if (index > 0) await follow(page, service);
-            const [prefix] = (await page.locator('main').getAttribute('data-prefixes')).split(' ');
+            const [prefix] = (await page.locator('#reference').getAttribute('data-prefixes')).split(' ');
             await shows({ document: `/docs/openapi/${service}.json`, server: GATEWAY, prefix });
             if (SCREENSHOTS) await page.screenshot({ path: path.join(SCREENSHOTS, `docs-${service}.png`) });
         }

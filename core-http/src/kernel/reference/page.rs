@@ -56,7 +56,7 @@ fn page(documents: &[Document], shown: &Document) -> Markup {
                     @if documents.len() > 1 { (services(documents, shown)) }
                     p { a href=(shown.path) { "OpenAPI document" } }
                 }
-                main id="reference" data-document=(shown.path) data-prefixes=(shown.prefixes.join(" ")) {
+                div id="reference" data-document=(shown.path) data-prefixes=(shown.prefixes.join(" ")) {
                     noscript { p.notice { "This page needs JavaScript. The OpenAPI document does not." } }
                 }
             }

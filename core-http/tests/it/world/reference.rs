@@ -16,7 +16,8 @@ pub(crate) fn read(method: Method, path: &str) -> Request<Body> {
 
 /// Returns the values of an attribute in an HTML page, in their order.
 pub(crate) fn attributes<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
-    let parts = page.split(&format!(" {name}=\"")).skip(1);
+    let start = format!(" {name}=\"");
+    let parts = page.split(&*start).skip(1);
     parts.filter_map(|part| part.split('"').next()).collect()
 }
 
