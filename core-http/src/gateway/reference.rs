@@ -4,7 +4,7 @@
 //! themselves.
 
 use core_domain::gateway::{Route, ServiceName};
-use http::header::CONTENT_LENGTH;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE};
 use http::request::Parts;
 use http::{Method, Request};
 
@@ -56,7 +56,10 @@ impl Proxy {
             prefix: "",
             forwarded_path: AT_SERVICE.to_owned(),
         };
-        parts.headers.remove(CONTENT_LENGTH);
+        // Without an identity, `forward` would show the session to IAM.
+        for name in [AUTHORIZATION, CONTENT_LENGTH, COOKIE] {
+            parts.headers.remove(name);
+        }
         let request = Request::from_parts(parts, empty_body());
         self.forward(request, None, exchange, &route).await
     }
