@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
-const { NODE_MODULES, IAM, SERVICE_KEY, OUTBOX, CHROMIUM, SCREENSHOTS } = process.env;
+const { NODE_MODULES, IAM, GATEWAY, SERVICE_KEY, OUTBOX, CHROMIUM, SCREENSHOTS } = process.env;
 const require = createRequire(path.join(NODE_MODULES, 'x.js'));
 const { chromium } = require('playwright-core');
 const axe = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
@@ -470,6 +470,46 @@ const flows = {
         await inspect(page, 'not-found');
         const forged = await page.goto('/sign-in?next=//evil.example');
         assert.equal(forged.status(), 403);
+    },
+
+    async 'the API reference shows the operations of every service, and loads nothing from other hosts'() {
+        const page = await newPage({ baseURL: GATEWAY, viewport: { width: 1280, height: 800 } });
+        page.on('console', message => {
+            if (message.type() === 'error') problems.push(`API reference: ${message.text()}`);
+        });
+        page.on('request', request => {
+            const url = request.url();
+            if (![`${GATEWAY}/`, `${IAM}/`, 'data:'].some(start => url.startsWith(start))) problems.push(`API reference: loads ${url}`);
+        });
+        const shows = async ({ document, server, prefix }) => {
+            const spec = await (await page.request.get(document)).json();
+            // Of a large document, Swagger UI renders the next operations when the reader scrolls to them.
+            const first = page.locator('.opblock').first();
+            const shown = await first.locator('.opblock-summary-path').getAttribute('data-path');
+            const path = spec.paths[shown] ? shown : shown.slice(prefix.length);
+            const method = (await first.locator('.opblock-summary-method').innerText()).toLowerCase();
+            assert.equal(await first.locator('.opblock-summary-description').innerText(), spec.paths[path][method].summary);
+            assert.match(await page.locator('#reference h1, #reference h2').first().innerText(), new RegExp(`^${spec.info.title}`));
+            assert.equal(await page.locator('.servers option').innerText(), server);
+            assert.ok(shown.startsWith(prefix), shown);
+            assert.equal(await page.locator('button', { hasText: /Authorize|Try it out|Execute/ }).count(), 0);
+        };
+        await page.goto('/docs');
+        const services = await page.locator('nav a').allInnerTexts();
+        assert.deepEqual(services, ['iam', 'registry', 'provisioning', 'cli', 'stacks']);
+        for (const [index, service] of services.entries()) {
+            if (index > 0) await follow(page, service);
+            const [prefix] = (await page.locator('#reference').getAttribute('data-prefixes')).split(' ');
+            await shows({ document: `/docs/openapi/${service}.json`, server: GATEWAY, prefix });
+            if (SCREENSHOTS) await page.screenshot({ path: path.join(SCREENSHOTS, `docs-${service}.png`) });
+        }
+        const operation = page.locator('.opblock-summary-control').first();
+        await operation.click();
+        await page.getByText('Responses', { exact: true }).first().waitFor();
+        await page.goto(`${IAM}/docs`);
+        assert.equal(await page.locator('nav a').count(), 0);
+        await shows({ document: `${IAM}/openapi.json`, server: IAM, prefix: '/' });
+        await page.context().close();
     },
 };
 

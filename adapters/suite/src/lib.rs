@@ -31,6 +31,7 @@
 //! | `local` | the provider that creates infrastructure on this machine, and the folder that stores uploads |
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
 //! | `cloudflare` | the provider that creates infrastructure in a Cloudflare account |
+//! | `docs` | the API reference at `/docs`, in the gateway and in every service; 2 MB of files |
 //! | `dns` | looking up the DNS records of custom domains; without it domains are not verified |
 //! | `webhooks` | sending webhooks over HTTP; without it webhooks cannot be delivered |
 //! | `smtp` | sending mail through an SMTP server, with TLS; without it mails are written to files |

@@ -38,6 +38,8 @@ pub enum Destination {
     Health,
     /// The gateway's own `/readyz`.
     Readiness,
+    /// The gateway's own API reference: `/docs`, or a path below it.
+    Reference,
     /// A route of a service.
     Service(Route),
     /// An unknown or internal route under `/api/`. Callers are authenticated before they receive 404.
@@ -60,6 +62,15 @@ impl Destination {
             Self::Service(route) => Some(route),
             _ => None,
         }
+    }
+}
+
+impl SuiteService {
+    /// Returns the prefixes of the service at the gateway. Each service has at least one.
+    pub fn prefixes(self) -> impl Iterator<Item = &'static str> {
+        let prefixes = PREFIXES.iter();
+        let prefixes = prefixes.filter(move |(_, service)| *service == self);
+        prefixes.map(|(prefix, _)| *prefix)
     }
 }
 
@@ -109,6 +120,9 @@ pub fn find_route(path: &str) -> Result<Destination, PathError> {
         "/health" | "/livez" => return Ok(Destination::Health),
         "/readyz" => return Ok(Destination::Readiness),
         _ => {}
+    }
+    if strip_segment_prefix(path, "/docs").is_some() {
+        return Ok(Destination::Reference);
     }
     if !path.starts_with("/api/") {
         return Ok(Destination::Unknown);
@@ -182,6 +196,26 @@ mod tests {
             "/internal",
         ] {
             assert_eq!(find_route(path), Ok(Destination::Unknown), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_reference_has_one_path_and_the_paths_below_it() {
+        for path in ["/docs", "/docs/", "/docs/assets/docs.js"] {
+            assert_eq!(find_route(path), Ok(Destination::Reference), "{path}");
+        }
+        for path in ["/Docs", "/docsx", "/x/docs"] {
+            assert_eq!(find_route(path), Ok(Destination::Unknown), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_service_has_prefixes_that_reach_it() {
+        for name in SuiteService::ALL {
+            assert!(name.prefixes().count() > 0, "{name}");
+            for prefix in name.prefixes() {
+                assert_eq!(service(prefix), Some((*name, prefix, "/".to_owned())));
+            }
         }
     }
 

@@ -95,6 +95,7 @@ impl Exchange {
             Ok(Destination::Service(route)) => route.prefix,
             Ok(Destination::Health) => "/health",
             Ok(Destination::Readiness) => "/readyz",
+            Ok(Destination::Reference) => "/docs",
             Ok(_) => "unknown",
             Err(_) => "refused",
         }

@@ -23,6 +23,7 @@ mod http_upstream;
 mod identity;
 mod invalidate;
 mod proxy;
+mod reference;
 mod refusal;
 mod routes;
 mod service;

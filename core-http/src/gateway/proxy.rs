@@ -49,12 +49,14 @@ impl Proxy {
             }
             Ok(Destination::Health) => Ok(plain("ok")),
             Ok(Destination::Readiness) => Ok(readiness(request.extensions())),
+            Ok(Destination::Reference) => self.reference(request, exchange).await,
             Ok(Destination::Unknown | Destination::UnknownApi) => Err(Refusal::not_found()),
             Err(error) => Err((*error).into()),
         }
     }
 
-    async fn forward(
+    /// Sends a request to a service, with the identity of its caller.
+    pub(super) async fn forward(
         &self,
         request: Request<Body>,
         identity: Option<Identity>,

@@ -172,6 +172,12 @@ impl Upstreams {
             .map_or(KnownRoute::Unknown, KnownRoute::Listed)
     }
 
+    /// Returns the names of the services, in the order of the interface.
+    pub(crate) fn names(&self) -> impl Iterator<Item = SuiteService> {
+        let names = SuiteService::ALL.iter().copied();
+        names.filter(|name| self.0.contains_key(name))
+    }
+
     pub(crate) fn get(&self, name: SuiteService) -> Option<&Arc<dyn Upstream>> {
         self.0.get(&name)
     }

@@ -14,6 +14,7 @@
 //!   idempotency keys.
 //! - `endpoint`: the typed table of endpoints, from the row to the pipeline: rows, handlers, scopes, router, service,
 //!   health checks, OpenAPI.
+//! - `reference`: the API reference at `/docs`, a viewer of OpenAPI documents.
 //!
 //! A request passes `endpoint::policy`, then `endpoint::pipeline`, which use the other folders. The module `testing`
 //! calls a service without a server.
@@ -22,6 +23,7 @@ pub(crate) mod admission;
 pub(crate) mod answer;
 pub(crate) mod endpoint;
 pub(crate) mod process;
+pub(crate) mod reference;
 pub(crate) mod request;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -33,6 +35,7 @@ pub use crate::kernel::endpoint::definition::{Endpoint, Shape, tagged};
 pub use admission::identify::{Identify, ServiceKeyOnly, default_caller, known_caller};
 pub(crate) use admission::identify::{UNAUTHENTICATED, is_unauthenticated};
 pub use admission::limiter::MemoryRateLimiter;
+pub(crate) use answer::asset::{CSS, JAVASCRIPT, asset_reply, version_of};
 pub use answer::envelope::ErrorPages;
 pub(crate) use answer::envelope::error_body;
 pub use answer::envelope::status_of;

@@ -3,7 +3,6 @@
 
 mod account;
 mod api_keys;
-mod asset;
 mod confirm;
 mod device;
 mod error;

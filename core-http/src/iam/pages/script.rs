@@ -7,15 +7,15 @@ use core_domain::kernel::Result;
 use http::StatusCode;
 use maud::{Markup, html};
 
-use super::asset;
 use crate::iam::config::Iam;
-use crate::kernel::{Answer, AnswerKind, Cx, Endpoint, Input, Reply, get};
+use crate::kernel::{
+    Answer, AnswerKind, Cx, Endpoint, Input, JAVASCRIPT, Reply, asset_reply, get, version_of,
+};
 
 const PATH: &str = "/assets/passkeys.js";
-const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const TEXT: &str = include_str!("passkeys.js");
 
-static VERSION: LazyLock<String> = LazyLock::new(|| asset::version_of(TEXT));
+static VERSION: LazyLock<String> = LazyLock::new(|| version_of(TEXT));
 
 pub(super) fn rows() -> Vec<Endpoint> {
     let row = get(PATH, "getPasskeyScript")
@@ -40,7 +40,7 @@ impl Answer for Script {
     }
 
     fn reply(self, default: StatusCode) -> Result<Reply> {
-        asset::reply(default, JAVASCRIPT, TEXT, &VERSION)
+        Ok(asset_reply(default, JAVASCRIPT, TEXT, &VERSION))
     }
 }
 

@@ -6,14 +6,14 @@ use core_domain::access::PublicScope;
 use core_domain::kernel::Result;
 use http::StatusCode;
 
-use super::asset;
-use crate::kernel::{Answer, AnswerKind, Cx, Endpoint, Input, Reply, get};
+use crate::kernel::{
+    Answer, AnswerKind, CSS, Cx, Endpoint, Input, Reply, asset_reply, get, version_of,
+};
 
 const PATH: &str = "/assets/iam.css";
-const CSS: &str = "text/css; charset=utf-8";
 const TEXT: &str = include_str!("iam.css");
 
-static VERSION: LazyLock<String> = LazyLock::new(|| asset::version_of(TEXT));
+static VERSION: LazyLock<String> = LazyLock::new(|| version_of(TEXT));
 
 pub(super) fn rows() -> Vec<Endpoint> {
     let row = get(PATH, "getStylesheet")
@@ -37,7 +37,7 @@ impl Answer for Stylesheet {
     }
 
     fn reply(self, default: StatusCode) -> Result<Reply> {
-        asset::reply(default, CSS, TEXT, &VERSION)
+        Ok(asset_reply(default, CSS, TEXT, &VERSION))
     }
 }
 

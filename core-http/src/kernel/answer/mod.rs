@@ -6,10 +6,12 @@
 //! - `reply`: JSON, entity tags, and the type-erased response.
 //! - `lists`: the five list shapes of the interface.
 //! - `media`: responses that are not JSON: files, pages, redirects, server-sent events.
+//! - `asset`: static files of pages.
 //! - `feed`, `long_poll`: responses that wait for something to happen.
 //! - `envelope`: errors, with their statuses and their shapes.
 //! - `jwk`: a public key as JSON.
 
+pub(super) mod asset;
 pub(super) mod envelope;
 pub(super) mod feed;
 pub(super) mod jwk;

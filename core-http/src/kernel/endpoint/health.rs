@@ -1,15 +1,17 @@
-//! The paths that every service has without a row: `/health`, `/livez`, `/readyz` and `/openapi.json`.
+//! The paths that every service has without a row: `/health`, `/livez`, `/readyz`, `/openapi.json`, and `/docs` with the
+//! feature `docs`.
 
 use http::{Extensions, StatusCode};
 use serde_json::json;
 
 use crate::kernel::answer::reply::{Content, Reply, reply};
 use crate::kernel::process::app::App;
+use crate::kernel::reference;
 use crate::kernel::request::draining::Stopping;
 
 /// Returns whether every service responds to this path without a row.
 pub(crate) fn is_path(path: &str) -> bool {
-    matches!(path, "/health" | "/livez" | "/readyz" | "/openapi.json")
+    is_probe(path) || path == "/openapi.json" || reference::is_path(path)
 }
 
 /// Returns whether the path is a health check. Health checks have no rate limit.

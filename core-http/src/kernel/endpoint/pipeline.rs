@@ -32,6 +32,7 @@ use crate::kernel::answer::envelope::status_of;
 use crate::kernel::answer::envelope::{ErrorStyle, error_body, error_response};
 use crate::kernel::answer::long_poll::{Wait, look_until};
 use crate::kernel::answer::reply::{Content, Reply, reply};
+use crate::kernel::reference::{self, Document};
 use crate::kernel::request::body::{Body, bytes_body, empty_body};
 use crate::kernel::request::client::client_ip;
 use crate::kernel::request::client::request_id;
@@ -195,8 +196,8 @@ async fn handle<'s>(
     answered(endpoint, &cx, reply)
 }
 
-/// Responds to the paths that every service has: `/health`, `/livez`, `/readyz` and `/openapi.json`. A row with the
-/// same path takes precedence.
+/// Responds to the paths that every service has: `/health`, `/livez`, `/readyz`, `/openapi.json`, and the API reference
+/// at `/docs`. A row with the same path takes precedence.
 async fn built_in(service: &Compiled, parts: &Parts) -> Result<Response<Body>> {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::NotFound("route"));
@@ -205,6 +206,10 @@ async fn built_in(service: &Compiled, parts: &Parts) -> Result<Response<Body>> {
         let mut response = Response::new(bytes_body(service.openapi.clone()));
         let json = HeaderValue::from_static(JSON);
         response.headers_mut().insert(header::CONTENT_TYPE, json);
+        return Ok(response);
+    }
+    let documents = || vec![Document::of_service(service.name)];
+    if let Some(response) = reference::answer(parts, documents) {
         return Ok(response);
     }
     let (app, path) = (&service.app, parts.uri.path());

@@ -15,6 +15,7 @@ mod limits;
 mod logging;
 mod over_http;
 mod paths;
+mod reference;
 mod service_tokens;
 mod suspension;
 mod world;

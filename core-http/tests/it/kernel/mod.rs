@@ -5,6 +5,7 @@ mod body_times;
 mod health;
 mod idempotency;
 mod limits;
+mod reference;
 mod requests;
 mod rows;
 mod streams;

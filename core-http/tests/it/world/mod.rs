@@ -14,6 +14,7 @@ mod organizations;
 mod passkeys;
 mod provider;
 mod records;
+pub(crate) mod reference;
 mod seals;
 mod second_factors;
 pub(crate) mod server;

@@ -1,35 +1,41 @@
-//! Static files of the pages. Each file is part of the program, and its URL changes with its content.
+//! Static files of pages. Each file is part of the program, and its URL changes with its content.
 
 use bytes::Bytes;
-use core_domain::kernel::{Result, hex};
+use core_domain::kernel::hex;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
 
-use crate::kernel::{Content, Reply};
+use super::reply::{Content, Reply};
+
+/// The content type of stylesheets.
+pub(crate) const CSS: &str = "text/css; charset=utf-8";
+
+/// The content type of scripts.
+pub(crate) const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Returns a version that is different for each content, so that browsers do not use an outdated file.
-pub(super) fn version_of(text: &str) -> String {
+pub(crate) fn version_of(text: &str) -> String {
     let mut version = hex(&Sha256::digest(text));
     version.truncate(16);
     version
 }
 
-/// Returns the response with the content of a file.
-pub(super) fn reply(
+/// Returns the response with the content of a file. Caches may use it for a day.
+pub(crate) fn asset_reply(
     status: StatusCode,
     kind: &'static str,
     text: &'static str,
     version: &str,
-) -> Result<Reply> {
+) -> Reply {
     let set = |name, value| (name, HeaderValue::from_static(value));
     let headers = [
         set(header::CACHE_CONTROL, "public, max-age=86400"),
         set(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    Ok(Reply {
+    Reply {
         status,
         content: Content::Bytes(kind, Bytes::from_static(text.as_bytes())),
         headers: HeaderMap::from_iter(headers),
         etag: Some(version.to_owned()),
-    })
+    }
 }
