@@ -22,10 +22,6 @@ pub(crate) const PAGE: &str = "/docs";
 
 /// An OpenAPI document that the page can show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "docs"),
-    expect(dead_code, reason = "only the page reads it")
-)]
 pub(crate) struct Document {
     /// The name of the service, which selects the document in the query.
     pub(crate) service: &'static str,
