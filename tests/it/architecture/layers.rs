@@ -58,11 +58,6 @@ const TIED_FOLDERS: &[(&str, &str, &str)] = &[
         "the commands of an aggregate queue jobs, and the jobs write their outcome through the aggregate",
     ),
     (
-        "core-domain",
-        "use_case/provisioning/",
-        "the engine claims jobs for a worker, and attempts report to the engine",
-    ),
-    (
         "core-http",
         "kernel/",
         "admission and answers use the context of a request, which the endpoints own",

@@ -5,16 +5,13 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::claim::{Claim, HeldJob, startable_step};
-use super::engine::Guard;
-use super::engine::Worker;
-use super::engine::{StepEnd, Supervisor};
-use super::kind::StepPorts;
-use super::kinds::Kinds;
-use super::kinds::{AnyKind, OpenJob};
+use super::claim::startable_step;
+use super::kind::{Guard, StepPorts};
+use super::kinds::{AnyKind, Kinds, OpenJob};
 use super::report::{LeaseState, report_of};
 use super::step_error::{Observation, StepError};
 use super::undo;
+use super::worker::{Claim, HeldJob, StepEnd, Supervisor, Worker};
 use crate::kernel::Stored;
 use crate::provisioning::{
     Failure, FirstObservation, Job, Report, StepStatus, Trigger, effect_key,
