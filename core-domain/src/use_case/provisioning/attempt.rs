@@ -58,7 +58,7 @@ impl AttemptReport {
     }
 
     /// Returns whether [`Worker::commit`] can write the reports together with those of other jobs. If not, use
-    /// [`Worker::settle`].
+    /// [`Worker::report_attempt`].
     #[must_use]
     pub const fn in_batch(&self) -> bool {
         self.can_batch
@@ -199,7 +199,7 @@ impl Guard for LeaseGuard<'_> {
 
 impl Worker {
     /// Makes one attempt of the current step of a held job. Returns the reports, to be written with [`Worker::commit`]
-    /// or [`Worker::settle`]. `None` if the worker has lost the job.
+    /// or [`Worker::report_attempt`]. `None` if the worker has lost the job.
     pub async fn attempt(
         &self,
         held: &HeldJob,

@@ -175,7 +175,7 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
     }
 
     /// Removes the effect of the step, as far as it exists. Must keep objects that others own or use. Called only if
-    /// the first observation was [`FirstLook::Absent`]; otherwise the engine keeps the object. `cx.job` is the
+    /// the first observation was [`FirstObservation::Absent`]; otherwise the engine keeps the object. `cx.job` is the
     /// cancelled job with the outputs of its steps, and the effect key is that of the step.
     ///
     /// # Errors

@@ -151,7 +151,7 @@ async fn wake_parent(
     Ok(())
 }
 
-/// Returns the place in the lane. [`LanePlace::AsNew`] becomes the place that the kind defines for new jobs.
+/// Returns the place in the lane. [`LanePlace::KindDefault`] becomes the place that the kind defines for new jobs.
 fn resolve_place(place: LanePlace, job: &Job, kinds: &Kinds) -> LanePlace {
     match place {
         LanePlace::KindDefault => kinds.get(&job.kind).map_or(LanePlace::Tail, AnyKind::place),

@@ -133,7 +133,8 @@ pub(super) async fn find_undone_job(
     unowned::<Job>(uow).get(undone).await.map(Some)
 }
 
-/// Works like [`undone_by`], for an attempt of a step. Returns an error if the undone job is not cancelled any more.
+/// Works like [`find_undone_job`], for an attempt of a step. Returns an error if the undone job is not cancelled any
+/// more.
 pub(super) async fn read_undone(
     store: &dyn Store,
     job: &Job,

@@ -47,7 +47,7 @@ impl Worker {
         }
     }
 
-    /// Returns the worker with another lease duration than [`LEASE`].
+    /// Returns the worker with another lease duration than [`DEFAULT_LEASE`].
     #[must_use]
     pub const fn with_lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
