@@ -158,7 +158,7 @@ pub(super) struct Deletion {
 /// Returns the records that a deletion removes, without removing them.
 ///
 /// # Errors
-/// Those of [`delete`].
+/// Those of [`entity::delete`](super::entity::delete).
 pub(super) async fn plan_deletion(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
