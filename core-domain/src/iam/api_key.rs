@@ -589,7 +589,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_make_only_the_moves_of_the_table(events in prop::collection::vec(any::<ApiKeyEvent>(), 0..12)) {
+        fn random_events_follow_the_transition_table(events in prop::collection::vec(any::<ApiKeyEvent>(), 0..12)) {
             assert_only_table_moves(ApiKeyStatus::Active, &events);
         }
     }

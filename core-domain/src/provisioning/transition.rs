@@ -704,7 +704,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_sequence_of_events_makes_only_the_declared_transitions(
+        fn random_events_follow_the_transition_table(
             moves in prop::collection::vec(prop::sample::select(JobTransition::ALL), 1..60),
         ) {
             assert_only_table_moves(JobStatus::Queued, &moves);

@@ -373,7 +373,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_sequence_of_events_makes_only_the_moves_of_the_table(
+        fn random_events_follow_the_transition_table(
             events in prop::collection::vec(prop::sample::select(DeploymentEvent::ALL), 1..30),
         ) {
             assert_only_table_moves(Queued, &events);

@@ -287,7 +287,7 @@ mod tests {
         }
 
         #[test]
-        fn any_sequence_of_events_makes_only_the_moves_of_the_table(
+        fn random_events_follow_the_transition_table(
             events in prop::collection::vec(prop::sample::select(EntityEvent::ALL), 1..20),
         ) {
             assert_only_table_moves(EntityStatus::Active, &events);

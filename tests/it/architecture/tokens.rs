@@ -152,7 +152,9 @@ fn is_colons(trees: &[TokenTree], at: usize) -> bool {
 
 /// Collects the leaves of a `use` tree, each with its name in this file.
 fn tree(trees: &[TokenTree], above: &[String], found: &mut Vec<(Path, String)>) {
-    for branch in trees.split(|tree| matches!(tree, TokenTree::Punct(p) if p.as_char() == ',')) {
+    let branches = trees.split(|tree| matches!(tree, TokenTree::Punct(p) if p.as_char() == ','));
+    // Nothing follows the comma after the last name.
+    for branch in branches.filter(|branch| !branch.is_empty()) {
         let (below, length) = path(branch, 0);
         let full = [above, &below].concat();
         let rest = &branch[length..];

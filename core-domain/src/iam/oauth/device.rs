@@ -296,7 +296,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_make_only_the_moves_of_the_table(
+        fn random_events_follow_the_transition_table(
             events in prop::collection::vec(any::<DeviceEvent>(), 0..8)
         ) {
             assert_only_table_moves(DeviceStatus::Pending, &events);

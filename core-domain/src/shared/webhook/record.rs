@@ -495,7 +495,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_sequence_of_events_makes_only_the_declared_transitions(
+        fn random_events_follow_the_transition_table(
             events in prop::collection::vec(prop::sample::select(WebhookEvent::ALL), 1..30),
         ) {
             assert_only_table_moves(WebhookStatus::Enabled, &events);

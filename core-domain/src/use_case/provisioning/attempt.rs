@@ -5,16 +5,13 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::claim::{Claim, HeldJob, startable_step};
-use super::engine::Guard;
-use super::engine::Worker;
-use super::engine::{StepEnd, Supervisor};
-use super::kind::StepPorts;
-use super::kinds::Kinds;
-use super::kinds::{AnyKind, OpenJob};
+use super::claim::startable_step;
+use super::kind::{Guard, StepPorts};
+use super::kinds::{AnyKind, Kinds, OpenJob};
 use super::report::{LeaseState, report_of};
 use super::step_error::{Observation, StepError};
 use super::undo;
+use super::worker::{Claim, HeldJob, StepEnd, Supervisor, Worker};
 use crate::kernel::Stored;
 use crate::provisioning::{
     Failure, FirstObservation, Job, Report, StepStatus, Trigger, effect_key,
@@ -61,7 +58,7 @@ impl AttemptReport {
     }
 
     /// Returns whether [`Worker::commit`] can write the reports together with those of other jobs. If not, use
-    /// [`Worker::settle`].
+    /// [`Worker::report_attempt`].
     #[must_use]
     pub const fn in_batch(&self) -> bool {
         self.can_batch
@@ -202,7 +199,7 @@ impl Guard for LeaseGuard<'_> {
 
 impl Worker {
     /// Makes one attempt of the current step of a held job. Returns the reports, to be written with [`Worker::commit`]
-    /// or [`Worker::settle`]. `None` if the worker has lost the job.
+    /// or [`Worker::report_attempt`]. `None` if the worker has lost the job.
     pub async fn attempt(
         &self,
         held: &HeldJob,

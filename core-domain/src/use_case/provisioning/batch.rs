@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempt::AttemptReport;
-use super::claim::{HeldJob, wide_scopes};
-use super::engine::Worker;
+use super::claim::wide_scopes;
+use super::job_change::{JobChange, write_with_settled_lanes};
 use super::lane::{Lanes, holds_on, notify_ready};
 use super::report::{LeaseState, ReportPlan, plan};
 use super::timers;
-use super::transition::{JobChange, write_with_settled_lanes};
+use super::worker::{HeldJob, Worker};
 use crate::access::unowned;
 use crate::kernel::{Error, JobId, Result, StoreError, Stored};
 use crate::port::{Mode, UnitOfWork, transact_in};

@@ -1,13 +1,12 @@
 //! Claiming jobs, checking claims, and prolonging leases.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::engine::Worker;
+use super::job_change::JobChange;
 use super::kinds::{AnyKind, Kinds};
 use super::lane::{Lanes, refill_cache};
-use super::transition::JobChange;
+use super::worker::{Claim, Worker};
 use crate::access::{unaudited, unowned};
 use crate::kernel::{JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
@@ -18,35 +17,6 @@ use crate::provisioning::{
 
 /// Maximum number of lanes that one call of [`promote`] makes ready.
 const MAX_PROMOTED_LANES: u32 = 256;
-
-/// Identifies a claim of a job. Every write by the holder contains it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Claim {
-    /// The id of the claimed job.
-    pub job_id: JobId,
-    /// The fence of the job after the claim.
-    pub fence: i64,
-}
-
-/// A job that a worker holds. The start of its current step is already stored, unless this process does not know the
-/// step or no step is left.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HeldJob {
-    /// Identifies the claim in every write by the holder.
-    pub claimed: Claim,
-    pub(super) job: Arc<Stored<Job>>,
-}
-
-impl HeldJob {
-    pub(super) fn new(job: Stored<Job>) -> Self {
-        let claimed = Claim {
-            job_id: job.id.clone(),
-            fence: job.fence,
-        };
-        let job = Arc::new(job);
-        Self { claimed, job }
-    }
-}
 
 /// The result of looking for jobs to claim.
 #[derive(Debug, Default)]

@@ -2,83 +2,23 @@
 //!
 //! It does not depend on a runtime. Time limits, cancellation and catching panics are delegated to a [`Supervisor`].
 
-use std::fmt::Debug;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::Value;
 
 use super::attempt::AttemptReport;
 use super::batch::MAX_WRITE_ATTEMPTS;
-use super::claim::{Claim, HeldJob};
-use super::kinds::Kinds;
 use super::report::{LeaseHolder, LeaseState};
-use super::step_error::StepError;
 use super::timers::TimerStats;
+use super::worker::{Claim, HeldJob, Outcome, Supervisor, Worker};
 use super::{claim, report, timers};
 use crate::access::unowned;
-use crate::kernel::{Context, Entropy, Error, Result, StoreError, Stored, secret_token};
-use crate::port::{Blobs, Infrastructure, Mode, Store, UnitOfWork, transact, transact_in};
-use crate::provisioning::{Actor, DEFAULT_LEASE, Job, JobQuery, JobStatus, Report, Trigger};
+use crate::kernel::{Error, Result, StoreError, Stored};
+use crate::port::{Mode, UnitOfWork, transact, transact_in};
+use crate::provisioning::{Job, JobQuery, JobStatus, Report, Trigger};
 
 /// Interval between two polls of the queue without a notification.
 const POLL: Duration = Duration::from_secs(1);
-
-/// A worker: claims jobs of registered kinds and executes them. Cloning it is cheap.
-#[derive(Clone, Debug)]
-pub struct Worker {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) infrastructure: Arc<dyn Infrastructure>,
-    pub(super) blobs: Arc<dyn Blobs>,
-    pub(super) kinds: Arc<Kinds>,
-    pub(super) cx: Context,
-    pub(super) actor: Actor,
-    pub(super) lease: Duration,
-}
-
-impl Worker {
-    /// Creates a worker with a random owner id.
-    #[must_use]
-    pub fn new(
-        store: Arc<dyn Store>,
-        infrastructure: Arc<dyn Infrastructure>,
-        blobs: Arc<dyn Blobs>,
-        kinds: Arc<Kinds>,
-        entropy: Arc<dyn Entropy>,
-    ) -> Self {
-        let actor = Actor::worker(&secret_token(entropy.as_ref(), 22));
-        Self {
-            store,
-            infrastructure,
-            blobs,
-            kinds,
-            cx: Context::system(entropy),
-            actor,
-            lease: DEFAULT_LEASE,
-        }
-    }
-
-    /// Returns the worker with another lease duration than [`LEASE`].
-    #[must_use]
-    pub const fn with_lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
-        self
-    }
-
-    /// Returns the duration of its leases, counted from the claim or the latest heartbeat.
-    #[must_use]
-    pub const fn lease(&self) -> Duration {
-        self.lease
-    }
-
-    /// Returns the owner id in its leases.
-    #[must_use]
-    pub fn owner(&self) -> &str {
-        &self.actor.id
-    }
-}
 
 impl Worker {
     /// Claims up to `limit` jobs and stores the start of their first steps.
@@ -259,79 +199,6 @@ impl Worker {
             }
         }
     }
-}
-
-/// The result of working on a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// No job could be claimed.
-    Idle,
-    /// The job left `RUNNING` and has this status.
-    Left(JobStatus),
-    /// The job was taken from the worker.
-    LeaseLost,
-}
-
-/// The future of one attempt of a step.
-pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, StepError>> + Send + 'a>>;
-
-/// How an attempt ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StepEnd {
-    /// The attempt returned a result.
-    Finished(Result<Value, StepError>),
-    /// The attempt exceeded its time limit and was cancelled.
-    TimedOut,
-    /// The attempt panicked.
-    Panicked,
-    /// The lease was lost and the attempt was cancelled.
-    LeaseLost,
-    /// The process stops and the attempt was cancelled.
-    Stopping,
-}
-
-/// The services that the engine needs from the runtime.
-#[async_trait]
-pub trait Supervisor: Send + Sync {
-    /// Runs the attempt, at most for `limit` and only while the worker holds the job.
-    async fn attempt(&self, job: &Claim, limit: Duration, work: StepFuture<'_>) -> StepEnd;
-
-    /// Returns whether the job is still held; see [`Worker::is_held`]. The store is read after the call starts. One
-    /// query may serve several concurrent calls.
-    ///
-    /// # Errors
-    /// Only those of the store.
-    async fn is_held(&self, worker: &Worker, job: &Claim) -> Result<bool> {
-        worker.is_held(job).await
-    }
-
-    /// Returns whether the process is about to stop. If so, no new step is started.
-    fn is_stopping(&self) -> bool;
-}
-
-/// A supervisor without limits that never stops, for tests and for embedding applications that run a job to its end.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unsupervised;
-
-#[async_trait]
-impl Supervisor for Unsupervised {
-    async fn attempt(&self, _job: &Claim, _limit: Duration, work: StepFuture<'_>) -> StepEnd {
-        StepEnd::Finished(work.await)
-    }
-
-    fn is_stopping(&self) -> bool {
-        false
-    }
-}
-
-/// Checks that a worker still holds a job.
-#[async_trait]
-pub(super) trait Guard: Debug + Send + Sync {
-    /// Reads the fence from the store. The read starts after the call.
-    ///
-    /// # Errors
-    /// [`StepError::LeaseLost`] if the worker no longer holds the job; another error if the fence could not be read.
-    async fn check(&self) -> Result<(), StepError>;
 }
 
 /// Maximum number of completed jobs used for an estimate.

@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::engine::Guard;
 use super::step_error::{Observation, StepError, Undone, to_json};
 use crate::access::{PlatformWriter, SystemScope};
 use crate::kernel::{
@@ -176,7 +175,7 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
     }
 
     /// Removes the effect of the step, as far as it exists. Must keep objects that others own or use. Called only if
-    /// the first observation was [`FirstLook::Absent`]; otherwise the engine keeps the object. `cx.job` is the
+    /// the first observation was [`FirstObservation::Absent`]; otherwise the engine keeps the object. `cx.job` is the
     /// cancelled job with the outputs of its steps, and the effect key is that of the step.
     ///
     /// # Errors
@@ -203,6 +202,16 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
     fn timeout(&self) -> Duration {
         Duration::from_secs(60)
     }
+}
+
+/// Checks that a worker still holds a job.
+#[async_trait]
+pub(super) trait Guard: Debug + Send + Sync {
+    /// Reads the fence from the store. The read starts after the call.
+    ///
+    /// # Errors
+    /// [`StepError::LeaseLost`] if the worker no longer holds the job; another error if the fence could not be read.
+    async fn check(&self) -> Result<(), StepError>;
 }
 
 /// The services that a step can use.

@@ -10,8 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps, WriteContext};
-use super::step_error::{Observation, StepError};
-use super::undo::UndoKind;
+use super::step_error::{Observation, StepError, Undone};
 use crate::kernel::{Error, Result};
 use crate::port::UnitOfWork;
 use crate::provisioning::{Job, LanePlace, Step, is_undo_kind, undo_kind_of};
@@ -325,4 +324,127 @@ impl<K: JobKind> OpenJob for OpenedJob<'_, K> {
 /// Returns the item in the name of a step.
 fn item_of(step: &str) -> Option<&str> {
     step.split_once(':').map(|(_, item)| item)
+}
+
+/// The undo kind of a kind. Its steps are those steps of the kind that can be undone.
+#[derive(Debug)]
+struct UndoKind<K>(Arc<Registered<K>>);
+
+impl<K: JobKind> AnyKind for UndoKind<K> {
+    /// The undo job goes first. Jobs created later may create the same objects again, and a later undo would remove
+    /// them.
+    fn place(&self) -> LanePlace {
+        LanePlace::Front
+    }
+
+    fn deadline(&self) -> Duration {
+        K::DEADLINE
+    }
+
+    fn has_step(&self, name: &str) -> bool {
+        self.0.undoes(name)
+    }
+
+    fn has_hooks(&self) -> bool {
+        false
+    }
+
+    fn records(&self, _step: &str) -> bool {
+        true
+    }
+
+    fn undoes(&self, _step: &str) -> bool {
+        false
+    }
+
+    fn longest_timeout(&self) -> Duration {
+        self.0.longest_timeout()
+    }
+
+    fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
+        Ok(Box::new(OpenUndo(OpenedJob::new(&self.0, job)?)))
+    }
+}
+
+/// An undo job, opened with the input of the undone job.
+struct OpenUndo<'a, K: JobKind>(OpenedJob<'a, K>);
+
+impl<K: JobKind> OpenUndo<'_, K> {
+    /// Returns the step of the undone job. `None` if another undo job has already undone it: after a clock was set
+    /// back, an older undo job may appear to be the newest and be retried.
+    fn undoable_step(&self, step: &str) -> Option<&Step> {
+        let stored = self.0.stored(step);
+        stored.filter(|step| step.status.may_have_effect())
+    }
+}
+
+#[async_trait]
+impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
+    fn timeout(&self, step: &str) -> Duration {
+        self.0.timeout(step)
+    }
+
+    /// Always reports the effect as absent, so that `apply` runs. `JobStep::undo` observes the object itself.
+    async fn observe(
+        &self,
+        _step: &str,
+        _ports: StepPorts<'_>,
+    ) -> Result<Observation<Value>, StepError> {
+        Ok(Observation::Absent)
+    }
+
+    /// Undoes the step if its first observation found no object; otherwise keeps the object.
+    async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
+        let Some(done) = self.undoable_step(step) else {
+            return Ok(Undone::left("another undo job removed it").output());
+        };
+        if let Some(why) = done.keep_reason() {
+            return Ok(Undone::left(why).output());
+        }
+        let cx = self.0.step_context(step, ports);
+        cx.guard().await?;
+        Ok(self.0.step(step)?.undo(&cx).await?.output())
+    }
+
+    async fn record(
+        &self,
+        step: &str,
+        cx: WriteContext<'_>,
+        uow: &mut dyn UnitOfWork,
+        output: &Value,
+    ) -> Result<()> {
+        let Some(undone) = self
+            .0
+            .find(step)
+            .filter(|_| self.undoable_step(step).is_some())
+        else {
+            return Ok(());
+        };
+        let cx = self.0.job_context(Some(step), cx);
+        let outcome = Undone::of_output(output);
+        undone.record_undo(&cx, uow, &outcome).await
+    }
+
+    /// Does nothing: an undo finds out its progress by observing.
+    async fn record_wait(
+        &self,
+        _step: &str,
+        _cx: WriteContext<'_>,
+        _uow: &mut dyn UnitOfWork,
+        _found: &Value,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    async fn completed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+        Ok(())
+    }
+
+    async fn failed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+        Ok(())
+    }
+
+    async fn resumed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+        Ok(())
+    }
 }

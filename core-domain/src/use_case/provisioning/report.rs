@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::claim::{Claim, HeldJob};
-use super::engine::Outcome;
+use super::job_change::JobChange;
 use super::kind::WriteContext;
 use super::kinds::Kinds;
 use super::step_error::StepError;
-use super::transition::JobChange;
 use super::transition::{TransitionContext, write_transition};
 use super::undo;
+use super::worker::{Claim, HeldJob, Outcome};
 use crate::access::unowned;
 use crate::kernel::{Context, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::claim::promote;
+use super::job_change::JobChange;
 use super::kinds::Kinds;
 use super::operate;
-use super::transition::JobChange;
 use super::transition::{TransitionContext, transition, write_transition};
 use crate::access::{Batches, JobScope, unaudited, unowned};
 use crate::kernel::{Context, Error, JobId, Result, StoreError, Stored, Timestamp, grant};

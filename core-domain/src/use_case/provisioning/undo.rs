@@ -1,22 +1,15 @@
 //! Undoing cancelled jobs. Cancelling a job creates an undo job: a child in the same lane. It takes back one step after
 //! another, newest first. The end of each undo step is also recorded in the undone job.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use async_trait::async_trait;
-use serde_json::Value;
-
 use super::enqueue::insert_jobs;
-use super::kind::{JobKind, StepPorts, WriteContext};
-use super::kinds::{AnyKind, Kinds, OpenJob, OpenedJob, Registered};
-use super::step_error::{Observation, StepError, Undone};
-use super::transition::JobChange;
+use super::job_change::JobChange;
+use super::kinds::Kinds;
+use super::step_error::StepError;
 use crate::access::unowned;
 use crate::kernel::{Context, Error, IllegalTransition, JobId, Machine, Record, Result, Stored};
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::provisioning::{
-    Actor, FailureKind, Job, JobLane, JobQuery, JobStatus, JobTransition, LanePlace, Step, Trigger,
+    Actor, FailureKind, Job, JobLane, JobQuery, JobStatus, JobTransition, LanePlace, Trigger,
     effects_settled_at, undo_job, undo_kind_of, undo_triggers,
 };
 
@@ -140,7 +133,8 @@ pub(super) async fn find_undone_job(
     unowned::<Job>(uow).get(undone).await.map(Some)
 }
 
-/// Works like [`undone_by`], for an attempt of a step. Returns an error if the undone job is not cancelled any more.
+/// Works like [`find_undone_job`], for an attempt of a step. Returns an error if the undone job is not cancelled any
+/// more.
 pub(super) async fn read_undone(
     store: &dyn Store,
     job: &Job,
@@ -186,127 +180,4 @@ pub(super) async fn plan_undone_change(
     }
     let now = uow.now().await?;
     Ok(Some(JobChange::plan(cx, actor, undone, &triggers, now)?))
-}
-
-/// The undo kind of a kind. Its steps are those steps of the kind that can be undone.
-#[derive(Debug)]
-pub(super) struct UndoKind<K>(pub(super) Arc<Registered<K>>);
-
-impl<K: JobKind> AnyKind for UndoKind<K> {
-    /// The undo job goes first. Jobs created later may create the same objects again, and a later undo would remove
-    /// them.
-    fn place(&self) -> LanePlace {
-        LanePlace::Front
-    }
-
-    fn deadline(&self) -> Duration {
-        K::DEADLINE
-    }
-
-    fn has_step(&self, name: &str) -> bool {
-        self.0.undoes(name)
-    }
-
-    fn has_hooks(&self) -> bool {
-        false
-    }
-
-    fn records(&self, _step: &str) -> bool {
-        true
-    }
-
-    fn undoes(&self, _step: &str) -> bool {
-        false
-    }
-
-    fn longest_timeout(&self) -> Duration {
-        self.0.longest_timeout()
-    }
-
-    fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
-        Ok(Box::new(OpenUndo(OpenedJob::new(&self.0, job)?)))
-    }
-}
-
-/// An undo job, opened with the input of the undone job.
-struct OpenUndo<'a, K: JobKind>(OpenedJob<'a, K>);
-
-impl<K: JobKind> OpenUndo<'_, K> {
-    /// Returns the step of the undone job. `None` if another undo job has already undone it: after a clock was set
-    /// back, an older undo job may appear to be the newest and be retried.
-    fn undoable_step(&self, step: &str) -> Option<&Step> {
-        let stored = self.0.stored(step);
-        stored.filter(|step| step.status.may_have_effect())
-    }
-}
-
-#[async_trait]
-impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
-    fn timeout(&self, step: &str) -> Duration {
-        self.0.timeout(step)
-    }
-
-    /// Always reports the effect as absent, so that `apply` runs. `JobStep::undo` observes the object itself.
-    async fn observe(
-        &self,
-        _step: &str,
-        _ports: StepPorts<'_>,
-    ) -> Result<Observation<Value>, StepError> {
-        Ok(Observation::Absent)
-    }
-
-    /// Undoes the step if its first observation found no object; otherwise keeps the object.
-    async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
-        let Some(done) = self.undoable_step(step) else {
-            return Ok(Undone::left("another undo job removed it").output());
-        };
-        if let Some(why) = done.keep_reason() {
-            return Ok(Undone::left(why).output());
-        }
-        let cx = self.0.step_context(step, ports);
-        cx.guard().await?;
-        Ok(self.0.step(step)?.undo(&cx).await?.output())
-    }
-
-    async fn record(
-        &self,
-        step: &str,
-        cx: WriteContext<'_>,
-        uow: &mut dyn UnitOfWork,
-        output: &Value,
-    ) -> Result<()> {
-        let Some(undone) = self
-            .0
-            .find(step)
-            .filter(|_| self.undoable_step(step).is_some())
-        else {
-            return Ok(());
-        };
-        let cx = self.0.job_context(Some(step), cx);
-        let outcome = Undone::of_output(output);
-        undone.record_undo(&cx, uow, &outcome).await
-    }
-
-    /// Does nothing: an undo finds out its progress by observing.
-    async fn record_wait(
-        &self,
-        _step: &str,
-        _cx: WriteContext<'_>,
-        _uow: &mut dyn UnitOfWork,
-        _found: &Value,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    async fn completed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
-        Ok(())
-    }
-
-    async fn failed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
-        Ok(())
-    }
-
-    async fn resumed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
-        Ok(())
-    }
 }

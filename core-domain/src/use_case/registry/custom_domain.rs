@@ -2,25 +2,24 @@
 //! until all exist, and then has the provider serve the hostname.
 
 use super::dns_record;
-use super::hostname::assign;
-use super::hostname::{Claim, ensure_not_reserved, ensure_not_served_elsewhere, is_custom_domain};
-use super::jobs::{AddDomain, DomainTarget, RemoveDomain, sync_if_suspended};
+use super::hostname::{ensure_not_reserved, is_custom_domain};
+use super::jobs::{
+    AddDomain, DomainTarget, queue_domain_removal, replace_domain, requeue, soft_delete_domain,
+};
 use crate::access::{
-    Batches, Covers, OperatorScope, PlatformAccess, PlatformScope, PlatformWriter, SystemScope,
-    audited, authorize_operator, ensure_room_unless_operator,
+    OperatorScope, PlatformAccess, PlatformScope, PlatformWriter, audited, authorize_operator,
+    ensure_room_unless_operator,
 };
 use crate::kernel::{
-    Context, CustomDomainId, DeletedFilter, DnsRecordId, Error, IllegalTransition, JobId,
-    ListQuery, Machine, Page, PlatformOwned, Record, Result, StoreError, Stored, TOKEN_LENGTH,
-    UnixSeconds, grant, secret_token,
+    Context, CustomDomainId, DeletedFilter, Error, IllegalTransition, JobId, ListQuery, Machine,
+    Page, Record, Result, StoreError, Stored, TOKEN_LENGTH, UnixSeconds, grant, secret_token,
 };
 use crate::port::UnitOfWork;
-use crate::provisioning::{ADD_DOMAIN, Job};
+use crate::provisioning::Job;
 use crate::registry::{
     AddCustomDomain, CreateCustomDomain, CustomDomain, CustomDomainEvent, CustomDomainQuery,
-    CustomDomainStatus, MissingRecord, ProviderName, SslStatus, UpdateCustomDomain,
+    CustomDomainStatus, UpdateCustomDomain,
 };
-use crate::use_case::provisioning;
 use crate::use_case::provisioning::enqueue;
 
 /// Creates a custom domain, unless the platform already has it, and queues the job that proves its ownership and serves
@@ -59,28 +58,6 @@ pub async fn add(
     let id = CustomDomainId::generate(uow.now().await?, cx.entropy.as_ref());
     let job = enqueue::<AddDomain>(cx, scope, uow, &DomainTarget::of(scope, &id)).await?;
     insert(cx, scope.writer(), uow, (id, job.id.clone()), command).await?;
-    Ok(job)
-}
-
-/// Queues a new job for an existing domain. The job replaces the domain's earlier job.
-///
-/// # Errors
-/// `LIMIT_REACHED` if too many jobs of the platform are queued; `VERSION_CONFLICT` if `If-Match` does not match.
-pub(in crate::use_case::registry) async fn requeue(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    seen: &Stored<CustomDomain>,
-) -> Result<Stored<Job>> {
-    let job = enqueue::<AddDomain>(cx, scope, uow, &DomainTarget::of(scope, &seen.id)).await?;
-    let (mut next, mut action) = (seen.edit(), "domain.updated");
-    if seen.status == CustomDomainStatus::Failed {
-        let event = CustomDomainEvent::Restart;
-        next = next.after(event, uow.now().await?)?;
-        action = event.transition().action;
-    }
-    next.job_id = job.id.clone();
-    replace(cx, scope, uow, seen, next, action).await?;
     Ok(job)
 }
 
@@ -148,258 +125,8 @@ pub async fn delete(
     domain: &CustomDomainId,
 ) -> Result<()> {
     let seen = not_deleted(scope, uow, domain).await?;
-    soft_delete(cx, scope, uow, &seen).await?;
-    queue_removal(cx, scope.writer(), uow, &seen).await
-}
-
-/// Queues the job that stops serving a domain, if the provider may serve it.
-async fn queue_removal(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomain,
-) -> Result<()> {
-    if may_be_served(uow, domain).await? {
-        let target = DomainTarget::of(scope, &domain.id);
-        enqueue::<RemoveDomain>(cx, scope, uow, &target).await?;
-    }
-    Ok(())
-}
-
-/// Returns whether the provider may serve the domain. That is so if it has an id at the provider, or if its job may
-/// have requested it without recording the result.
-pub(in crate::use_case::registry) async fn may_be_served(
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomain,
-) -> Result<bool> {
-    if domain.cf_hostname_id.is_some() {
-        return Ok(true);
-    }
-    let job = provisioning::find(SystemScope::new(), uow, &domain.job_id).await?;
-    Ok(job.is_some_and(|job| job.kind == ADD_DOMAIN))
-}
-
-/// Deletes the domains of a DNS record. Queues jobs that stop serving those that have an id at the provider.
-pub(in crate::use_case::registry) async fn delete_on(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    dns_record: &DnsRecordId,
-) -> Result<()> {
-    let on_record = CustomDomainQuery::OnDnsRecord(dns_record.clone());
-    let mut domains = Batches::<CustomDomain>::of(on_record);
-    while let Some(batch) = domains.next(scope.records(uow)).await? {
-        for domain in batch {
-            soft_delete(cx, scope, uow, &domain).await?;
-            // A deprovisioning already stopped serving the other domains and cleared their ids.
-            if domain.cf_hostname_id.is_some() {
-                queue_removal(cx, scope, uow, &domain).await?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Marks a domain as deleted.
-async fn soft_delete(
-    cx: &Context,
-    scope: &impl Covers<PlatformOwned>,
-    uow: &mut dyn UnitOfWork,
-    seen: &Stored<CustomDomain>,
-) -> Result<()> {
-    let event = CustomDomainEvent::Delete;
-    let next = seen.edit().after(event, uow.now().await?)?;
-    audited::replace(cx, scope, uow, seen, next, event.transition().action).await?;
-    Ok(())
-}
-
-/// Records the domain's id at the provider and the status of its certificate. Does not depend on the job of the domain.
-/// A deleted domain does not change.
-pub(in crate::use_case::registry) async fn record_hostname(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomainId,
-    (cf_hostname_id, ssl_status): (&str, SslStatus),
-) -> Result<()> {
-    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
-    let is_there = |domain: &CustomDomain| domain.status != CustomDomainStatus::Deleted;
-    let Some(seen) = found.filter(|domain| is_there(domain)) else {
-        return Ok(());
-    };
-    let next = CustomDomain {
-        cf_hostname_id: ProviderName::parse(cf_hostname_id).ok(),
-        ssl_status,
-        ..seen.edit()
-    };
-    audited::replace(cx, scope, uow, &seen, next, "domain.updated").await?;
-    Ok(())
-}
-
-/// Records that the provider does not serve a domain: clears its id, if `is_gone` returns `true` for the current
-/// record.
-pub(in crate::use_case::registry) async fn clear_hostname_id(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomainId,
-    is_gone: impl Fn(&CustomDomain) -> bool + Send,
-) -> Result<()> {
-    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
-    let Some(seen) = found.filter(|domain| is_gone(domain)) else {
-        return Ok(());
-    };
-    let next = CustomDomain {
-        cf_hostname_id: None,
-        ..seen.edit()
-    };
-    audited::replace(cx, scope, uow, &seen, next, "domain.updated").await?;
-    Ok(())
-}
-
-/// Returns the domain if it is unverified and this is its job.
-async fn find_verified_by(
-    scope: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomainId,
-    job: &JobId,
-) -> Result<Option<Stored<CustomDomain>>> {
-    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
-    Ok(found.filter(|domain| domain.is_verified_by(job)))
-}
-
-/// Records which DNS records are missing, as found by the domain's job.
-pub(in crate::use_case::registry) async fn record_check(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomainId,
-    job: &JobId,
-    missing: &[MissingRecord],
-) -> Result<()> {
-    let Some(seen) = find_verified_by(scope, uow, domain, job).await? else {
-        return Ok(());
-    };
-    let (next, event) = seen.edit().after_look_up(missing, uow.now().await?)?;
-    let action = event.map_or("domain.updated", |event| event.transition().action);
-    replace(cx, scope, uow, &seen, next, action).await?;
-    Ok(())
-}
-
-/// Records that the domain's job found all DNS records. The platform takes the hostname from other platforms. The
-/// domain becomes active later, when its certificate is in use.
-pub(in crate::use_case::registry) async fn record_proof(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomainId,
-    job: &JobId,
-) -> Result<()> {
-    let Some(seen) = find_verified_by(scope, uow, domain, job).await? else {
-        return Ok(());
-    };
-    assign(cx, scope, uow, &seen.hostname, Claim::Proved).await?;
-    set_proved(cx, scope, uow, &seen).await
-}
-
-/// Records that the domain's job found all DNS records before it was retried. That earlier proof does not take the
-/// hostname from other platforms.
-///
-/// # Errors
-/// `CONFLICT` if another platform is now served under the hostname.
-pub(in crate::use_case::registry) async fn record_earlier_proof(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomainId,
-    job: &JobId,
-) -> Result<()> {
-    let Some(seen) = find_verified_by(scope, uow, domain, job).await? else {
-        return Ok(());
-    };
-    ensure_not_served_elsewhere(scope, uow, &seen.hostname).await?;
-    set_proved(cx, scope, uow, &seen).await
-}
-
-/// Marks a domain as proved.
-async fn set_proved(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    seen: &Stored<CustomDomain>,
-) -> Result<()> {
-    let next = seen.edit().after_proof(uow.now().await?);
-    let action = if next.status == seen.status {
-        "domain.updated"
-    } else {
-        CustomDomainEvent::Check.transition().action
-    };
-    replace(cx, scope, uow, seen, next, action).await?;
-    Ok(())
-}
-
-/// Records the state of a domain and its certificate at the provider. With `activates`, a domain that is not active
-/// becomes active.
-///
-/// # Errors
-/// `CONFLICT` if the domain would become active and another platform now has the hostname.
-pub(in crate::use_case::registry) async fn record_served(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    (domain, job): (&CustomDomainId, &JobId),
-    (cf_hostname_id, ssl_status): (&str, SslStatus),
-    activates: bool,
-) -> Result<()> {
-    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
-    let Some(seen) = found.filter(|domain| domain.is_served_by(job)) else {
-        return Ok(());
-    };
-    let (mut next, mut action) = (seen.edit(), "domain.updated");
-    if activates && seen.status != CustomDomainStatus::Active {
-        let event = CustomDomainEvent::Activate;
-        next = next.after(event, uow.now().await?)?;
-        action = event.transition().action;
-    }
-    next.cf_hostname_id = ProviderName::parse(cf_hostname_id).ok();
-    next.ssl_status = ssl_status;
-    replace(cx, scope, uow, &seen, next, action).await?;
-    sync_if_suspended(cx, scope, uow).await
-}
-
-/// Applies the outcome of its job to a domain: the possible ones of `events`, in their order, and the status of the
-/// certificate. Does nothing if the domain has another job, is active or is deleted.
-///
-/// # Errors
-/// `CONFLICT` if the domain would become active and another platform now has the hostname.
-pub(in crate::use_case::registry) async fn apply_job_outcome(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    (domain, job): (&CustomDomainId, &JobId),
-    events: &[CustomDomainEvent],
-    certificate: Option<SslStatus>,
-) -> Result<()> {
-    const FINAL: [CustomDomainStatus; 2] =
-        [CustomDomainStatus::Active, CustomDomainStatus::Deleted];
-    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
-    let follows = |seen: &CustomDomain| seen.job_id == *job && !FINAL.contains(&seen.status);
-    let Some(seen) = found.filter(|seen| follows(seen)) else {
-        return Ok(());
-    };
-    let now = uow.now().await?;
-    let (mut next, mut action) = (seen.edit(), "domain.updated");
-    for event in events {
-        if event.next(next.status).is_ok() {
-            next = next.after(*event, now)?;
-            action = event.transition().action;
-            // A job's outcome activates a domain only if an operator forced the job to complete.
-            next.is_vouched = *event == CustomDomainEvent::Activate;
-        }
-    }
-    next.ssl_status = certificate.unwrap_or(next.ssl_status);
-    replace(cx, scope, uow, &seen, next, action).await?;
-    Ok(())
+    soft_delete_domain(cx, scope, uow, &seen).await?;
+    queue_domain_removal(cx, scope.writer(), uow, &seen).await
 }
 
 /// Maximum number of unverified domains in a list.
@@ -460,32 +187,6 @@ async fn not_deleted(
     Ok(found)
 }
 
-/// Stores a changed domain. A domain that becomes active takes its hostname.
-///
-/// # Errors
-/// `CONFLICT` if the domain becomes active and another platform now has the hostname; `VERSION_CONFLICT` if `If-Match`
-/// does not match.
-async fn replace(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    seen: &Stored<CustomDomain>,
-    next: CustomDomain,
-    action: &'static str,
-) -> Result<Stored<CustomDomain>> {
-    let is_active = |domain: &CustomDomain| domain.status == CustomDomainStatus::Active;
-    if is_active(&next) && !is_active(seen) {
-        assign(cx, scope, uow, &next.hostname, Claim::Vouched).await?;
-    }
-    let stored = audited::replace(cx, scope, uow, seen, next, action).await;
-    stored.map_err(|error| match error {
-        Error::Store(StoreError::Conflict {
-            index: "hostname", ..
-        }) => is_custom_domain(),
-        error => error,
-    })
-}
-
 /// Updates a domain.
 ///
 /// If the status changes to `pending`, a new job verifies the domain. If it changes to `active`, a new job serves it.
@@ -539,13 +240,13 @@ pub async fn update(
         authorize_operator(cx)?;
     }
     command.apply_to(&mut next);
-    let stored = replace(cx, scope.writer(), uow, &seen, next, action).await?;
+    let stored = replace_domain(cx, scope.writer(), uow, &seen, next, action).await?;
     let is_over = matches!(
         stored.status,
         CustomDomainStatus::Deleted | CustomDomainStatus::Failed
     );
     if is_over && stored.status != seen.status {
-        queue_removal(cx, scope.writer(), uow, &seen).await?;
+        queue_domain_removal(cx, scope.writer(), uow, &seen).await?;
     }
     Ok(stored)
 }

@@ -10,9 +10,8 @@ use serde_json::json;
 use super::jobs::{
     Activate, AppCreate, AuthTarget, Deactivate, Deprovision, Onboard, PlannedPart,
     ProvisionPlatform, Removal, StackActivate, StackDeactivate, Target, UpgradeAuth, auth_ref,
-    find_resource, is_current, is_data_of, owned_by, resource_ref,
+    find_resource, is_current, is_data_of, is_part, of_stack, owned_by, resource_ref,
 };
-use super::workspace_stack;
 use crate::access::{AuditEvent, Batches, PlatformAccess, SystemScope};
 use crate::kernel::{EntityId, Environment, Error, PlatformId, Result, Stored};
 use crate::port::{ResourceRef, UnitOfWork};
@@ -141,7 +140,7 @@ impl From<Vec<PlannedResource>> for Resources {
 
 impl Resources {
     /// Adds the resources of the query that `is_removed` selects. Counts all of them and lists at most
-    /// [`MOST_OF_A_TYPE`] of each type.
+    /// [`MAX_RESOURCES_PER_TYPE`] of each type.
     async fn add(
         &mut self,
         platform: &PlatformAccess,
@@ -214,11 +213,10 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
             let input = input_of::<StackDeactivate>(job)?;
             let (target, delete_data) = (&input.target, input.work.delete_data);
             let is_removed = |entry: &Resource| {
-                workspace_stack::is_part(target, entry)
-                    && (delete_data || !entry.resource_type.is_store())
+                is_part(target, entry) && (delete_data || !entry.resource_type.is_store())
             };
             let mut removed = Resources::default();
-            let of_stack = workspace_stack::of_stack(target);
+            let of_stack = of_stack(target);
             removed.add(&platform, uow, of_stack, is_removed).await?;
             Ok(removed)
         }

@@ -6,71 +6,24 @@ use serde::{Deserialize, Serialize};
 use super::jobs::{CREATE_PLATFORM, Onboard, OnboardInput, Target};
 use super::slug;
 use super::slug::slug_taken;
-use super::tenant::{Tenant, TenantSetup, create_tenant};
 use crate::access::{
     NewOrganizationScope, SignedInScope, SystemScope, audited, ensure_can_own_another, unowned,
 };
 use crate::iam::User;
 use crate::kernel::{
-    Code, Context, Email, Environment, Error, JobId, Machine, Name, OnboardingId, PlatformId,
-    Record, Result, SessionId, Slug, StoreError, Stored, TemplateId, Timestamp, UserId,
+    Code, Context, Email, Environment, Error, JobId, Name, OnboardingId, PlatformId, Record,
+    Result, SessionId, Slug, StoreError, Stored, TemplateId, Timestamp, UserId,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{Job, JobError, JobStatus};
 use crate::registry::{
-    Onboarding, OnboardingEvent, OnboardingQuery, OnboardingStatus, OnboardingTier,
-    StartOnboarding, Tier,
+    Onboarding, OnboardingQuery, OnboardingStatus, OnboardingTier, StartOnboarding, Tier,
 };
 use crate::stacks::TemplateStatus;
-use crate::use_case::iam::{organization, user};
+use crate::use_case::iam::user;
 use crate::use_case::provisioning;
 use crate::use_case::provisioning::enqueue;
 use crate::use_case::stacks::template;
-
-/// Creates the organization, platform and default tenant of an onboarding. The session that requested it acts for the
-/// organization from then on, unless it already acts for another one.
-pub(in crate::use_case::registry) async fn create_onboarded(
-    cx: &Context,
-    scope: SystemScope,
-    uow: &mut dyn UnitOfWork,
-    onboarding: &OnboardingId,
-) -> Result<Tenant> {
-    let onboarding = unowned::<Onboarding>(uow).get(onboarding).await?;
-    let setup = TenantSetup {
-        platform_id: onboarding.platform_id.clone(),
-        name: onboarding.platform_name.clone(),
-        slug: onboarding.slug.clone(),
-        tier: onboarding.platform_tier,
-        owner: onboarding.user_id.clone(),
-    };
-    let tenant = create_tenant(cx, &scope, uow, setup).await?;
-    if let Some(session) = &onboarding.session_id {
-        let organization = &tenant.organization_id;
-        organization::set_active_if_none(cx, &scope, uow, session, organization).await?;
-    }
-    Ok(tenant)
-}
-
-/// Applies an event to an onboarding. Does nothing if the event is not possible in the current status.
-pub(in crate::use_case::registry) async fn record_event(
-    cx: &Context,
-    scope: SystemScope,
-    uow: &mut dyn UnitOfWork,
-    onboarding: &OnboardingId,
-    event: OnboardingEvent,
-) -> Result<()> {
-    let seen = unowned::<Onboarding>(uow).get(onboarding).await?;
-    let Ok(status) = event.next(seen.status) else {
-        return Ok(());
-    };
-    let mut next = seen.edit();
-    next.status = status;
-    let action = event.transition().action;
-    match audited::replace(cx, &scope, uow, &seen, next, action).await {
-        Err(Error::Store(StoreError::Conflict { .. })) => Err(slug_taken()),
-        outcome => outcome.map(drop),
-    }
-}
 
 /// Maximum number of onboardings of different callers that are searched for the same requested id.
 const MAX_ONBOARDINGS_PER_ID: u32 = 100;

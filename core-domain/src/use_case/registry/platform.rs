@@ -3,27 +3,24 @@
 
 use serde_json::json;
 
-use super::feature::EndScope;
 use super::jobs::queue_sync;
+use super::provision;
 use super::slug::{ensure_not_reserved, slug_conflict};
-use super::{deployment, feature, provision, workspace_stack};
 use crate::access::{
-    AuditEvent, Covers, OrganizationScope, PlatformScope, PlatformWriter, Reach, SystemScope,
-    audited, ensure_fresh, ensure_not_deleted, ensure_room_unless_operator, remove_records,
-    unaudited, unowned,
+    Covers, OrganizationScope, PlatformScope, PlatformWriter, Reach, audited, ensure_fresh,
+    ensure_not_deleted, ensure_room_unless_operator, unaudited, unowned,
 };
 use crate::kernel::{
-    Context, DeletedFilter, Environment, Error, LifecycleId, ListQuery, Machine, NoFilter, Page,
-    PlatformId, Reason, Result, Stored, Unowned, grant,
+    Context, DeletedFilter, Error, LifecycleId, ListQuery, Machine, NoFilter, Page, PlatformId,
+    Reason, Result, Stored, Unowned, grant,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{
     CreatePlatform, LifecycleQuery, LifecycleRecord, Platform, PlatformEvent, PlatformOwner,
     PlatformQuery, PlatformStatus, Tier, UpdatePlatform,
 };
-use crate::use_case::iam::organization;
 use crate::use_case::provisioning::Kinds;
-use crate::use_case::shared::{send, webhook};
+use crate::use_case::shared::send;
 use crate::use_case::{iam, provisioning};
 
 /// Creates a platform. If a person creates it, it belongs to the organization that they act for.
@@ -50,72 +47,6 @@ pub async fn create(
     };
     let id = PlatformId::generate(now, cx.entropy.as_ref());
     insert_platform(cx, scope, uow, id, owner, command).await
-}
-
-/// The scope of a completed deprovisioning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::use_case::registry) struct DeprovisionScope {
-    /// The environment; `None` means all environments.
-    pub(in crate::use_case::registry) environment: Option<Environment>,
-    /// Whether the job itself removed everything in every environment.
-    pub(in crate::use_case::registry) everything: bool,
-}
-
-/// Records the end of a deprovisioning.
-///
-/// If the platform is being removed permanently and everything was removed, deletes the platform and all of its
-/// records. Otherwise ends the features and stacks of the environment.
-pub(in crate::use_case::registry) async fn finish_deprovision(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    covered: DeprovisionScope,
-) -> Result<()> {
-    // Sites only exist in the environment `prod`.
-    if covered.environment.is_none_or(|e| e == Environment::Prod) {
-        deployment::cancel_all(cx, scope, uow, "The platform was deprovisioned.").await?;
-    }
-    let purges = scope.platform().purging && covered.everything;
-    if purges {
-        remove_records(scope, uow).await?;
-        webhook::remove_of_platform(uow, scope.id()).await?;
-        unaudited::remove(uow, scope.platform()).await?;
-        apply_suspension(cx, scope, uow, false, None).await?;
-        release_organization(cx, scope, uow).await?;
-    } else {
-        let ending = EndScope::Environment(covered.environment);
-        feature::end_all(cx, scope, uow, ending).await?;
-        workspace_stack::end_all(cx, scope, uow, covered.environment).await?;
-    }
-    let event = AuditEvent {
-        platform_id: Some(scope.id().clone()),
-        action: if purges {
-            "platform.purged"
-        } else {
-            "platform.deprovisioned"
-        },
-        entity_id: scope.id().to_string(),
-        details: None,
-    };
-    audited::record_event(cx, uow, event).await
-}
-
-/// Releases the organization of a platform that was removed permanently.
-async fn release_organization(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-) -> Result<()> {
-    let organization = scope.platform().organization_id.as_ref();
-    let others = match organization {
-        None => 0,
-        Some(organization) => {
-            let belonging = PlatformQuery::OfIncludingDeleted(organization.clone());
-            unowned::<Platform>(uow).count(&belonging).await?
-        }
-    };
-    let system = SystemScope::new();
-    organization::release_platform(cx, system, uow, scope.id(), organization, others > 0).await
 }
 
 /// Lists the platforms that the caller can access, newest first. Only operators can include deleted platforms.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::entity;
+use super::entity_tree;
 use super::jobs::{Deprovision, ProvisionPlatform, Removal, Target};
 use crate::access::{
     AuditEvent, PlatformAccess, PlatformScope, PlatformWriter, SystemScope, audited,
@@ -16,7 +16,8 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::provisioning::{DEPROVISION, Job, JobStatus};
 use crate::registry::PlatformRefusal;
-use crate::use_case::provisioning::{self, Kinds, enqueue};
+use crate::use_case::provisioning;
+use crate::use_case::provisioning::{Kinds, enqueue};
 
 /// Provisions the infrastructure of a platform in an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -83,10 +84,10 @@ pub(super) async fn queue_provision(
     wanted: ProvisionParams,
 ) -> Result<Stored<Job>> {
     let entity = match &wanted.entity_id {
-        Some(id) => entity::not_deleted(scope, uow, id).await?,
-        None => entity::default_tenant(cx, scope, uow).await?,
+        Some(id) => entity_tree::not_deleted(scope, uow, id).await?,
+        None => entity_tree::default_tenant(cx, scope, uow).await?,
     };
-    entity::ensure_not_suspended(scope, uow, &entity).await?;
+    entity_tree::ensure_not_suspended(scope, uow, &entity).await?;
     let target = Target {
         platform_id: scope.id().clone(),
         slug: scope.platform().slug.clone(),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{dns_record, entity, feature};
+use super::jobs::{delete_of_resource, ensure_no_dns_records};
+use super::{entity_tree, feature_state};
 use crate::access::{
     Batches, Covers, OrganizationScope, PlatformAccess, PlatformScope, PlatformWriter, Reach,
     SystemScope, audited, authorize, authorize_operator, ensure_room_unless_operator, unowned,
@@ -38,8 +39,8 @@ pub async fn create(
     entity: &EntityId,
     command: CreateResource,
 ) -> Result<Stored<Resource>> {
-    let entity = entity::not_deleted(scope, uow, entity).await?;
-    entity::ensure_not_suspended(scope, uow, &entity).await?;
+    let entity = entity_tree::not_deleted(scope, uow, entity).await?;
+    entity_tree::ensure_not_suspended(scope, uow, &entity).await?;
     check_job(scope, uow, command.provision_job_id.as_ref()).await?;
     let existing = ResourceQuery::All { deleted: false };
     let resources = scope.records::<Resource>(uow);
@@ -120,7 +121,9 @@ async fn ensure_not_reserved(
     let is_reserved = match name_holder(resource.cf_name.as_str(), scope.id()) {
         None | Some(NameOwner::Platform | NameOwner::Stack) => false,
         Some(NameOwner::OtherPlatform) => true,
-        Some(NameOwner::Feature) => !feature::is_worker_of_entity(scope, uow, resource).await?,
+        Some(NameOwner::Feature) => {
+            !feature_state::is_worker_of_entity(scope, uow, resource).await?
+        }
     };
     if !is_reserved {
         return Ok(());
@@ -147,7 +150,7 @@ async fn owner_of(
         return Ok(None);
     }
     let entity = &resource.entity_id;
-    let found = feature::find(scope, uow, entity, &feature, resource.environment).await?;
+    let found = feature_state::find(scope, uow, entity, &feature, resource.environment).await?;
     let in_use = found.filter(|feature| feature.status.is_in_use());
     Ok(in_use.map(|feature| feature.id.clone()))
 }
@@ -190,7 +193,7 @@ async fn delete_conflicting(
                 continue;
             }
             if let Some(other) = system.platform(uow, &entry.platform_id).await? {
-                dns_record::delete_of_resource(&cx, &other, uow, &entry.id).await?;
+                delete_of_resource(&cx, &other, uow, &entry.id).await?;
                 soft_delete(&cx, &other, uow, &entry).await?;
             }
         }
@@ -227,7 +230,7 @@ impl Creator<'_> {
 /// would get.
 ///
 /// An existing record keeps its id, entity and settings. Its environment, stack and feature are overwritten, because
-/// the job knows them better than a person who created the record. [`Maker::Unchanged`] keeps them.
+/// the job knows them better than a person who created the record. [`Creator::Unchanged`] keeps them.
 pub(in crate::use_case::registry) async fn upsert_observed(
     cx: &Context,
     scope: &PlatformWriter,
@@ -344,7 +347,7 @@ pub async fn list_of_entity(
     entity: &EntityId,
     query: &ListQuery<DeletedFilter>,
 ) -> Result<Page<Stored<Resource>>> {
-    entity::not_deleted(scope, uow, entity).await?;
+    entity_tree::not_deleted(scope, uow, entity).await?;
     let of_entity = ResourceQuery::OfEntity {
         entity_id: entity.clone(),
         deleted: query.filter.include_deleted && cx.caller.is_operator(),
@@ -424,8 +427,8 @@ async fn ensure_not_needed(
     uow: &mut dyn UnitOfWork,
     resource: &Resource,
 ) -> Result<()> {
-    dns_record::ensure_no_dns_records(scope, uow, &resource.id).await?;
-    feature::ensure_none_runs_as(scope, uow, resource).await
+    ensure_no_dns_records(scope, uow, &resource.id).await?;
+    feature_state::ensure_none_runs_as(scope, uow, resource).await
 }
 
 /// Returns `NOT_FOUND` if the job does not belong to the platform.

@@ -1,7 +1,7 @@
 //! Creates an organization, its platform and the platform's default tenant in one unit of work, and deletes
 //! organizations.
 
-use super::entity::default_tenant;
+use super::entity_tree::default_tenant;
 use super::platform::insert_platform;
 use super::provision::{ProvisionParams, queue_provision};
 use super::slug::ensure_not_reserved;

@@ -5,25 +5,23 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::jobs::{
-    Activation, AppCreate, MadeResource, NewApp, PlannedPart, StackActivate, StackDeactivate,
-    StackInput, StackRemoval, StackTarget, find_resource,
+    Activation, AppCreate, NewApp, StackActivate, StackDeactivate, StackInput, StackRemoval,
+    StackTarget, insert_planned_parts,
 };
-use super::{entity, feature, resource};
+use super::{entity_tree, feature_state};
 use crate::access::{
     AuditEvent, Batches, PlatformAccess, PlatformScope, PlatformWriter, audited,
     ensure_room_unless_operator,
 };
 use crate::kernel::{
-    BoundedJson, Code, Context, EntityId, Environment, Error, IllegalTransition, JobId, Line,
-    ListQuery, Machine, Name, Page, PlatformId, ResourceId, Result, StackId, StoreError, Stored,
-    grant,
+    Code, Context, EntityId, Environment, Error, IllegalTransition, JobId, Line, ListQuery,
+    Machine, Name, Page, PlatformId, Result, StackId, StoreError, Stored, grant,
 };
 use crate::port::UnitOfWork;
-use crate::provisioning::{FailureKind, Job, StepStatus};
+use crate::provisioning::Job;
 use crate::registry::{
-    ActivatedVersion, CreateResource, CreateWorkspaceStack, FeatureId, NameOwner, ProviderName,
-    Resource, ResourceEvent, ResourceQuery, ResourceStatus, WorkspaceStack, WorkspaceStackEvent,
-    WorkspaceStackFilter, WorkspaceStackQuery, WorkspaceStackStatus, name_holder,
+    ActivatedVersion, CreateWorkspaceStack, FeatureId, WorkspaceStack, WorkspaceStackEvent,
+    WorkspaceStackFilter, WorkspaceStackQuery, WorkspaceStackStatus,
 };
 use crate::stacks::{
     AppName, AppType, SemVer, StackDefinition, StackTemplate, StackVersion, TemplateStatus,
@@ -46,8 +44,8 @@ pub async fn create(
     uow: &mut dyn UnitOfWork,
     command: CreateWorkspaceStack,
 ) -> Result<Stored<WorkspaceStack>> {
-    let tenant = entity::not_deleted(scope, uow, &command.tenant_id).await?;
-    entity::ensure_not_suspended(scope, uow, &tenant).await?;
+    let tenant = entity_tree::not_deleted(scope, uow, &command.tenant_id).await?;
+    entity_tree::ensure_not_suspended(scope, uow, &tenant).await?;
     ensure_room_for_stack(cx, scope, uow, &tenant.id).await?;
     if command.is_default {
         unset_default(cx, scope, uow, &tenant.id).await?;
@@ -206,16 +204,16 @@ pub(in crate::use_case::registry) async fn activate_for(
         details: json!({ "issues": issues }),
     })?;
     let entity = match &command.entity_id {
-        Some(id) => entity::not_deleted(scope, uow, id).await?,
-        None => entity::default_tenant(cx, scope, uow).await?,
+        Some(id) => entity_tree::not_deleted(scope, uow, id).await?,
+        None => entity_tree::default_tenant(cx, scope, uow).await?,
     };
-    entity::ensure_not_suspended(scope, uow, &entity).await?;
+    entity_tree::ensure_not_suspended(scope, uow, &entity).await?;
     let environment = command.environment;
     for asked in &definition.features {
         let id = FeatureId::from(asked.id.clone());
-        let known = feature::find(scope, uow, &entity.id, &id, environment).await?;
+        let known = feature_state::find(scope, uow, &entity.id, &id, environment).await?;
         if let Some(known) = known {
-            feature::is_active_or_pending(&known, &asked.version)?;
+            feature_state::is_active_or_pending(&known, &asked.version)?;
         }
     }
     let activated = ActivatedVersion {
@@ -373,8 +371,8 @@ pub async fn create_app(
         let takes = [WorkspaceStackStatus::Pending, WorkspaceStackStatus::Active];
         return Err(IllegalTransition::new(stack.status, takes).into());
     }
-    let entity = entity::not_deleted(scope, uow, &stack.tenant_id).await?;
-    entity::ensure_not_suspended(scope, uow, &entity).await?;
+    let entity = entity_tree::not_deleted(scope, uow, &stack.tenant_id).await?;
+    entity_tree::ensure_not_suspended(scope, uow, &entity).await?;
     let target = StackTarget {
         platform_id: scope.id().clone(),
         slug: scope.platform().slug.clone(),
@@ -467,159 +465,6 @@ pub async fn deactivate(
     Ok(job)
 }
 
-/// Returns the resource of a part; `None` if there is none.
-pub(in crate::use_case::registry) async fn of_part(
-    platform: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    part: &PlannedPart,
-) -> Result<Option<Stored<Resource>>> {
-    find_resource(platform, uow, &part.object()).await
-}
-
-/// Selects the resources of a stack that are not deleted, newest first.
-pub(in crate::use_case::registry) fn of_stack(target: &StackTarget) -> ResourceQuery {
-    ResourceQuery::OfStack(target.stack_instance_id.clone())
-}
-
-/// Returns whether a resource is a part of the stack in its environment. The platform's own resources are not, even if
-/// a person assigned one to the stack.
-pub(in crate::use_case::registry) fn is_part(target: &StackTarget, entry: &Resource) -> bool {
-    let holder = name_holder(entry.cf_name.as_str(), &target.platform_id);
-    entry.environment == target.environment && holder != Some(NameOwner::Platform)
-}
-
-/// Creates the resource records of the parts that a job will create. Existing resources do not change, except that
-/// failed ones are assigned to the job.
-///
-/// # Errors
-/// `CONFLICT` if a name is taken.
-pub(in crate::use_case::registry) async fn insert_planned_parts(
-    cx: &Context,
-    platform: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    (target, job): (&StackTarget, &JobId),
-    parts: &[PlannedPart],
-) -> Result<()> {
-    for part in parts {
-        let Some(seen) = of_part(platform, uow, part).await? else {
-            let entry = planned_resource(cx, platform, uow, (target, job), part).await?;
-            resource::insert_for_job(cx, platform, uow, entry).await?;
-            continue;
-        };
-        if seen.status == ResourceStatus::Failed {
-            let event = ResourceEvent::Provision;
-            let mut next = seen.edit().after(event, uow.now().await?)?;
-            next.provision_job_id = Some(job.clone());
-            audited::replace(cx, platform, uow, &seen, next, event.transition().action).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Creates or updates the resource record of a part that a job created or found.
-pub(in crate::use_case::registry) async fn upsert_part(
-    cx: &Context,
-    platform: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    (target, job): (&StackTarget, &JobId),
-    part: &PlannedPart,
-    made: &MadeResource,
-) -> Result<()> {
-    let mut observed = planned_resource(cx, platform, uow, (target, job), part).await?;
-    observed.cf_id = Line::parse(&made.cf_id).ok();
-    observed.cf_url.clone_from(&made.cf_url);
-    let maker = made.maker(job);
-    resource::upsert_observed(cx, platform, uow, observed, maker).await?;
-    Ok(())
-}
-
-/// Marks parts that an ended job never created as failed. Deletes the records of parts that a cancelled job had not
-/// started.
-pub(in crate::use_case::registry) async fn fail_unmade_parts(
-    cx: &Context,
-    platform: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    job: &Job,
-    parts: &[PlannedPart],
-) -> Result<()> {
-    let cancelled = job.failure_kind == Some(FailureKind::Cancelled);
-    for part in parts {
-        let entry = of_part(platform, uow, part).await?;
-        let own = |entry: &Resource| {
-            entry.provision_job_id.as_ref() == Some(&job.id)
-                && entry.status != ResourceStatus::Active
-        };
-        let Some(entry) = entry.filter(|entry| own(entry)) else {
-            continue;
-        };
-        let mut steps = job.steps.iter();
-        let step = steps.find(|step| step.name == part.step());
-        if cancelled && step.is_some_and(|step| step.status == StepStatus::Pending) {
-            resource::soft_delete(cx, platform, uow, &entry).await?;
-            continue;
-        }
-        let next = entry.edit().fail_provisioning(uow.now().await?)?;
-        let action = ResourceEvent::Fail.transition().action;
-        audited::replace(cx, platform, uow, &entry, next, action).await?;
-    }
-    Ok(())
-}
-
-/// Returns the resource record of a part that does not exist yet.
-async fn planned_resource(
-    cx: &Context,
-    platform: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    (target, job): (&StackTarget, &JobId),
-    part: &PlannedPart,
-) -> Result<Resource> {
-    let command = CreateResource {
-        stack_id: Some(target.stack_instance_id.clone()),
-        resource_type: part.id.resource_type,
-        service_name: provider_name(part.id.name.as_str())?,
-        environment: target.environment,
-        cf_name: provider_name(&part.cf_name)?,
-        cf_id: None,
-        cf_url: None,
-        provision_job_id: Some(job.clone()),
-        config: BoundedJson::empty_object(),
-    };
-    let now = uow.now().await?;
-    let id = ResourceId::generate(now, cx.entropy.as_ref());
-    let entity = target.entity_id.clone();
-    Ok(Resource::create(
-        id,
-        platform.platform(),
-        entity,
-        command,
-        now,
-    ))
-}
-
-/// Parses a name at the provider. An invalid name is an internal error.
-fn provider_name(text: &str) -> Result<ProviderName> {
-    ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()))
-}
-
-/// Applies an event of its job to a stack. Does nothing if the stack now belongs to another job or has ended.
-pub(in crate::use_case::registry) async fn record_event(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    (stack, job): (&StackId, &JobId),
-    event: WorkspaceStackEvent,
-) -> Result<()> {
-    let stacks = scope.records::<WorkspaceStack>(uow);
-    let seen = stacks.find(stack).await?;
-    let own = |seen: &WorkspaceStack| seen.provision_job_id.as_ref() == Some(job);
-    let Some(seen) = seen.filter(|seen| own(seen)) else {
-        return Ok(());
-    };
-    let next = seen.edit().after(event)?;
-    audited::replace(cx, scope, uow, &seen, next, event.transition().action).await?;
-    Ok(())
-}
-
 /// Ends the stacks of an environment whose infrastructure is removed; `None` means all environments. Jobs that still
 /// work on them fail when they read the new status.
 pub(in crate::use_case::registry) async fn end_all(
@@ -644,33 +489,4 @@ pub(in crate::use_case::registry) async fn end_all(
         }
     }
     Ok(())
-}
-
-/// Returns another active or pending stack of the entity in the environment that includes the feature.
-pub(in crate::use_case::registry) async fn other_with_feature(
-    scope: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    (entity, stack): (&EntityId, &StackId),
-    environment: Environment,
-    feature: &FeatureId,
-) -> Result<Option<StackId>> {
-    let mut stacks = Batches::<WorkspaceStack>::of(WorkspaceStackQuery::of_tenant(entity));
-    while let Some(batch) = stacks.next(scope.records(uow)).await? {
-        for other in batch {
-            let Some(version) = other.version_id.as_ref() else {
-                continue;
-            };
-            if other.id == *stack || other.environment != Some(environment) || !other.accepts_apps()
-            {
-                continue;
-            }
-            let version = version::by_id(uow, version).await?;
-            let definition = StackDefinition::parse(&version.stack_definition);
-            let features = definition.unwrap_or_default().features;
-            if features.iter().any(|of| of.id.as_str() == feature.as_str()) {
-                return Ok(Some(other.id.clone()));
-            }
-        }
-    }
-    Ok(None)
 }

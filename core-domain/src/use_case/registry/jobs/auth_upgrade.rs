@@ -15,7 +15,7 @@ use crate::registry::{AUTH, Resource, ResourceType, auth_worker_name};
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
-use crate::use_case::registry::{entity, resource};
+use crate::use_case::registry::{entity_tree, resource};
 
 /// The name of the step, which runs once for each environment.
 const UPGRADE: &str = "worker";
@@ -114,7 +114,7 @@ impl JobStep<UpgradeAuth> for Upgrade {
         let (_, _, environment) = place(cx.input, cx.item)?;
         let platform = cx.platform(uow).await?;
         let platform = platform.ok_or(Error::NotFound("platform"))?;
-        let owner = entity::default_tenant(cx, &platform, uow).await?;
+        let owner = entity_tree::default_tenant(cx, &platform, uow).await?;
         let entry = CatalogueEntry {
             entity_id: owner.id.clone(),
             feature: None,
@@ -141,8 +141,10 @@ fn place<'a>(input: &'a AuthTarget, item: Option<&str>) -> Result<PlatformEnviro
 
 /// The script of the worker.
 const WORKER: &str = include_str!("js/auth.js");
+
 /// The name of the script's main module.
 const MAIN_MODULE: &str = "auth.js";
+
 /// The name of the generated module with the settings.
 const SETTINGS_MODULE: &str = "config.js";
 

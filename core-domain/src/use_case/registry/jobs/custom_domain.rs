@@ -7,72 +7,25 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::custom_domain_outcome::{
+    apply_job_outcome, record_check, record_earlier_proof, record_proof, record_served,
+    replace_domain,
+};
+use super::custom_domain_removal::{DomainTarget, RemoveDomain, clear_hostname_id, find_domain};
 use super::hostname::{at_provider, serve, stop_serving};
-use crate::access::{PlatformAccess, PlatformWriter};
-use crate::kernel::{CustomDomainId, PlatformId, PlatformOwned, Result, Stored, Timestamp};
+use crate::access::PlatformWriter;
+use crate::kernel::{Context, Machine, Result, Stored, Timestamp};
 use crate::port::{
     DnsError, DnsResolver, HostnameState, Mode, ProviderError, ServedHostname, UnitOfWork,
 };
-use crate::provisioning::{ADD_DOMAIN, FailureKind, Job, LaneKey};
+use crate::provisioning::{ADD_DOMAIN, FailureKind, Job};
 use crate::registry::{
-    CustomDomain, CustomDomainEvent, CustomDomainQuery, CustomDomainStatus, MissingRecord,
-    PlatformStatus, SslStatus,
+    CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord, PlatformStatus, SslStatus,
 };
 use crate::use_case::provisioning::{
-    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
-    enqueue,
-};
-use crate::use_case::registry::custom_domain::{
-    apply_job_outcome, clear_hostname_id, record_check, record_earlier_proof, record_proof,
-    record_served, requeue,
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone, enqueue,
 };
 use crate::use_case::registry::hostname::ensure_not_served_elsewhere;
-
-/// The input of the jobs: a custom domain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::use_case::registry) struct DomainTarget {
-    pub(in crate::use_case::registry) platform_id: PlatformId,
-    pub(in crate::use_case::registry) domain_id: CustomDomainId,
-}
-
-impl JobInput for DomainTarget {
-    type Owner = PlatformOwned;
-
-    fn lane(&self) -> LaneKey {
-        LaneKey::platform(&self.platform_id)
-    }
-
-    fn platform_id(&self) -> Option<&PlatformId> {
-        Some(&self.platform_id)
-    }
-}
-
-impl DomainTarget {
-    /// Creates the input for a domain of a platform.
-    pub(in crate::use_case::registry) fn of(
-        scope: &PlatformAccess,
-        domain: &CustomDomainId,
-    ) -> Self {
-        Self {
-            platform_id: scope.id().clone(),
-            domain_id: domain.clone(),
-        }
-    }
-}
-
-/// Returns the domain in any status with its platform; `None` if one of them does not exist.
-pub(super) async fn find_domain<K: JobKind<Input = DomainTarget>>(
-    cx: &StepContext<'_, K>,
-    uow: &mut dyn UnitOfWork,
-) -> Result<Option<(PlatformWriter, Stored<CustomDomain>)>> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(None);
-    };
-    let domains = platform.records::<CustomDomain>(uow);
-    let found = domains.find(&cx.input.domain_id).await?;
-    Ok(found.map(|domain| (platform, domain)))
-}
 
 /// Returns the domain if `is_wanted` selects it and its platform is not deleted. Also returns the current time.
 pub(super) async fn find_wanted<K: JobKind<Input = DomainTarget>>(
@@ -188,85 +141,6 @@ async fn apply_events(
     };
     let own = (&cx.input.domain_id, &cx.job.id);
     apply_job_outcome(cx, &platform, uow, own, events, certificate).await
-}
-
-/// The job kind `domain.remove`.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::use_case::registry) struct RemoveDomain;
-
-impl JobKind for RemoveDomain {
-    const NAME: &'static str = "domain.remove";
-    const HAS_HOOKS: bool = false;
-    type Input = DomainTarget;
-
-    fn steps() -> Steps<Self> {
-        Steps::new().step(StopServing)
-    }
-}
-
-/// Stops serving the hostname.
-#[derive(Clone, Copy, Debug)]
-struct StopServing;
-
-#[async_trait]
-impl JobStep<RemoveDomain> for StopServing {
-    type Output = ();
-
-    fn name(&self) -> &'static str {
-        "hostname"
-    }
-
-    async fn observe(
-        &self,
-        cx: &StepContext<'_, RemoveDomain>,
-    ) -> Result<Observation<()>, StepError> {
-        let Some(domain) = to_remove(cx).await? else {
-            return Ok(Observation::Present(()));
-        };
-        let found = at_provider(cx, &domain).await?;
-        Ok(found.map_or(Observation::Present(()), |_| Observation::Absent))
-    }
-
-    async fn apply(&self, cx: &StepContext<'_, RemoveDomain>) -> Result<(), StepError> {
-        match to_remove(cx).await? {
-            Some(domain) => stop_serving(cx, &domain).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn record(
-        &self,
-        cx: &JobContext<'_, RemoveDomain>,
-        uow: &mut dyn UnitOfWork,
-        (): &(),
-    ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
-        clear_hostname_id(cx, &platform, uow, &cx.input.domain_id, must_not_be_served).await
-    }
-}
-
-/// Returns whether the domain must not be served: it has ended, or its platform has not proved it.
-fn must_not_be_served(domain: &CustomDomain) -> bool {
-    !domain.is_proved()
-}
-
-/// Returns the domain, unless another custom domain of its platform is served under the hostname.
-async fn to_remove(
-    cx: &StepContext<'_, RemoveDomain>,
-) -> Result<Option<Stored<CustomDomain>>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let found = find_domain(cx, uow.as_mut()).await?;
-    let Some((platform, domain)) = found.filter(|(_, domain)| must_not_be_served(domain)) else {
-        return Ok(None);
-    };
-    let again = CustomDomainQuery::Entered(domain.hostname.clone());
-    let again = platform.records::<CustomDomain>(uow.as_mut()).first(&again);
-    let is_wanted = again
-        .await?
-        .is_some_and(|again| again.id != domain.id && again.is_proved());
-    Ok((!is_wanted).then_some(domain))
 }
 
 /// The name of the step that looks up DNS records.
@@ -486,6 +360,7 @@ const CERTIFICATE_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Minimum pause between two requests to the provider.
 const MIN_POLL_INTERVAL: Duration = Duration::from_secs(5);
+
 /// Maximum pause between two requests to the provider.
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
@@ -732,4 +607,26 @@ async fn record<K: JobKind<Input = DomainTarget>>(
     let at_provider = (found.cf_hostname_id.as_str(), found.ssl_status);
     let activates = activates && found.active;
     record_served(cx, &platform, uow, own, at_provider, activates).await
+}
+
+/// Queues a new job for an existing domain. The job replaces the domain's earlier job.
+///
+/// # Errors
+/// `LIMIT_REACHED` if too many jobs of the platform are queued; `VERSION_CONFLICT` if `If-Match` does not match.
+pub(in crate::use_case::registry) async fn requeue(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<CustomDomain>,
+) -> Result<Stored<Job>> {
+    let job = enqueue::<AddDomain>(cx, scope, uow, &DomainTarget::of(scope, &seen.id)).await?;
+    let (mut next, mut action) = (seen.edit(), "domain.updated");
+    if seen.status == CustomDomainStatus::Failed {
+        let event = CustomDomainEvent::Restart;
+        next = next.after(event, uow.now().await?)?;
+        action = event.transition().action;
+    }
+    next.job_id = job.id.clone();
+    replace_domain(cx, scope, uow, seen, next, action).await?;
+    Ok(job)
 }

@@ -8,80 +8,25 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::custom_domain::RECORDS_MISSING;
-use super::hostname::{ensure_can_be_routed, remove_route, route};
-use crate::access::{PlatformAccess, PlatformWriter};
-use crate::kernel::{DnsRecordId, PlatformId, PlatformOwned, Result, Stored, Timestamp};
-use crate::port::{DnsResolver, Mode, ResourceRef, UnitOfWork};
-use crate::provisioning::{FailureKind, LaneKey};
+use super::dns_record_removal::{DnsTarget, RemoveDnsRecord, find_record, record_route_id};
+use super::hostname::{RoutedRecord, ensure_can_be_routed, remove_route, route};
+use super::sync_hostnames::sync_if_suspended;
+use crate::access::{PlatformAccess, PlatformWriter, audited};
+use crate::kernel::{
+    Context, DnsRecordId, Error, JobId, Line, Machine, Result, StoreError, Stored, Timestamp,
+};
+use crate::port::{DnsResolver, Mode, UnitOfWork};
+use crate::provisioning::FailureKind;
 use crate::registry::{
-    CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordQuery, DnsRecordStatus,
-    MissingRecord, PlatformStatus, Resource,
+    CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordStatus, MissingRecord,
+    PlatformStatus,
 };
 use crate::use_case::provisioning::{
-    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
-    enqueue,
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone, enqueue,
 };
-use crate::use_case::registry::dns_record::{
-    apply_job_outcome, record_proof, record_route, record_route_id,
+use crate::use_case::registry::hostname::{
+    Claim, assign, ensure_not_served_elsewhere, has_dns_record,
 };
-use crate::use_case::registry::hostname::ensure_not_served_elsewhere;
-
-/// The input of the jobs: a DNS record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::use_case::registry) struct DnsTarget {
-    pub(in crate::use_case::registry) platform_id: PlatformId,
-    pub(in crate::use_case::registry) dns_record_id: DnsRecordId,
-}
-
-impl JobInput for DnsTarget {
-    type Owner = PlatformOwned;
-
-    fn lane(&self) -> LaneKey {
-        LaneKey::platform(&self.platform_id)
-    }
-
-    fn platform_id(&self) -> Option<&PlatformId> {
-        Some(&self.platform_id)
-    }
-}
-
-impl DnsTarget {
-    /// Creates the input for a DNS record of a platform.
-    pub(in crate::use_case::registry) fn of(
-        scope: &PlatformAccess,
-        dns_record: &DnsRecordId,
-    ) -> Self {
-        Self {
-            platform_id: scope.id().clone(),
-            dns_record_id: dns_record.clone(),
-        }
-    }
-}
-
-/// A DNS record and the object to which its hostname points.
-#[derive(Clone, Debug)]
-pub(super) struct RoutedRecord {
-    pub(super) record: Stored<DnsRecord>,
-    pub(super) target: ResourceRef,
-}
-
-/// Returns the record in any status with its platform; `None` if the record, its resource or its platform does not
-/// exist.
-pub(super) async fn find_record<K: JobKind<Input = DnsTarget>>(
-    cx: &StepContext<'_, K>,
-    uow: &mut dyn UnitOfWork,
-) -> Result<Option<(PlatformWriter, RoutedRecord)>> {
-    let Some(platform) = cx.platform(uow).await? else {
-        return Ok(None);
-    };
-    let records = platform.records::<DnsRecord>(uow);
-    let Some(record) = records.find(&cx.input.dns_record_id).await? else {
-        return Ok(None);
-    };
-    let target = target_of_record(&platform, uow, &record).await?;
-    Ok(target.map(|target| (platform, RoutedRecord { record, target })))
-}
 
 /// Returns the record if it is pending, this is its job and its platform is not deleted. Also returns the current time.
 pub(super) async fn find_pending<K: JobKind<Input = DnsTarget>>(
@@ -95,33 +40,6 @@ pub(super) async fn find_pending<K: JobKind<Input = DnsTarget>>(
         !is_deleted && routed.record.is_pending_for(&cx.job.id)
     });
     Ok((pending.map(|(_, routed)| routed), now))
-}
-
-/// Returns the object at the provider to which a DNS record points.
-pub(super) async fn target_of_record(
-    platform: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    record: &DnsRecord,
-) -> Result<Option<ResourceRef>> {
-    let resources = platform.records::<Resource>(uow);
-    let resource = resources.find(&record.resource_id).await?;
-    Ok(resource.map(|resource| ResourceRef {
-        resource_type: resource.resource_type,
-        name: resource.cf_name.to_string(),
-    }))
-}
-
-/// Returns the object at the provider to which a custom domain points.
-pub(super) async fn target_of_domain(
-    platform: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomain,
-) -> Result<Option<ResourceRef>> {
-    let records = platform.records::<DnsRecord>(uow);
-    match records.find(&domain.dns_record_id).await? {
-        Some(record) => target_of_record(platform, uow, &record).await,
-        None => Ok(None),
-    }
 }
 
 /// The name of the step that waits for the proof.
@@ -398,94 +316,119 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
     }
 }
 
-/// The job kind `dns.remove`.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::use_case::registry) struct RemoveDnsRecord;
-
-impl JobKind for RemoveDnsRecord {
-    const NAME: &'static str = "dns.remove";
-    const HAS_HOOKS: bool = false;
-    type Input = DnsTarget;
-
-    fn steps() -> Steps<Self> {
-        Steps::new().step(RemoveRoute)
-    }
+/// Returns the record if it is pending and this is its job.
+async fn find_pending_for(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    (record, job): (&DnsRecordId, &JobId),
+) -> Result<Option<Stored<DnsRecord>>> {
+    let found = scope.records::<DnsRecord>(uow).find(record).await?;
+    Ok(found.filter(|record| record.is_pending_for(job)))
 }
 
-/// Removes the route from the hostname to the resource.
-#[derive(Clone, Copy, Debug)]
-struct RemoveRoute;
-
-#[async_trait]
-impl JobStep<RemoveDnsRecord> for RemoveRoute {
-    type Output = ();
-
-    fn name(&self) -> &'static str {
-        "route"
-    }
-
-    async fn observe(
-        &self,
-        cx: &StepContext<'_, RemoveDnsRecord>,
-    ) -> Result<Observation<()>, StepError> {
-        let Some(routed) = to_remove(cx).await? else {
-            return Ok(Observation::Present(()));
-        };
-        let found = cx.infrastructure.get_route(routed.record.hostname.as_str());
-        let found = found.await?;
-        let leads_here = found.is_some_and(|route| route.target == routed.target.name);
-        Ok(if leads_here {
-            Observation::Absent
-        } else {
-            Observation::Present(())
-        })
-    }
-
-    async fn apply(&self, cx: &StepContext<'_, RemoveDnsRecord>) -> Result<(), StepError> {
-        match to_remove(cx).await? {
-            Some(routed) => remove_route(cx, &routed).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn record(
-        &self,
-        cx: &JobContext<'_, RemoveDnsRecord>,
-        uow: &mut dyn UnitOfWork,
-        (): &(),
-    ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
-        let id = &cx.input.dns_record_id;
-        let record: Option<Stored<DnsRecord>> = platform.records(uow).find(id).await?;
-        if record.is_some_and(|record| must_not_be_served(&record)) {
-            record_route_id(cx, &platform, uow, id, None).await?;
-        }
-        Ok(())
-    }
-}
-
-/// Returns whether the record must not be served: it has ended, or its platform has not proved it.
-fn must_not_be_served(record: &DnsRecord) -> bool {
-    !record.is_proved()
-}
-
-/// Returns the record, unless another DNS record of its platform points the hostname to the same resource.
-async fn to_remove(
-    cx: &StepContext<'_, RemoveDnsRecord>,
-) -> Result<Option<RoutedRecord>, StepError> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let found = find_record(cx, uow.as_mut()).await?;
-    let Some((platform, routed)) = found.filter(|(_, routed)| must_not_be_served(&routed.record))
-    else {
-        return Ok(None);
+/// Records which DNS records are missing, as found by the record's job. If none is missing, the platform takes the
+/// hostname.
+///
+/// # Errors
+/// `CONFLICT` if no proof is needed and another platform is served under the hostname.
+async fn record_proof(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    own: (&DnsRecordId, &JobId),
+    missing: &[MissingRecord],
+) -> Result<()> {
+    let Some(seen) = find_pending_for(scope, uow, own).await? else {
+        return Ok(());
     };
-    let again = DnsRecordQuery::Entered(routed.record.hostname.clone());
-    let again = platform.records::<DnsRecord>(uow.as_mut()).first(&again);
-    let is_wanted = again.await?.is_some_and(|again| {
-        let leads_there = again.resource_id == routed.record.resource_id;
-        again.id != routed.record.id && leads_there && again.is_proved()
+    if missing.is_empty() {
+        let claim = if seen.is_vouched {
+            Claim::Vouched
+        } else {
+            Claim::Proved
+        };
+        assign(cx, scope, uow, &seen.hostname, claim).await?;
+    }
+    let next = seen.edit().checked(missing, uow.now().await?);
+    audited::replace(cx, scope, uow, &seen, next, "dns_record.checked").await?;
+    Ok(())
+}
+
+/// Records that the hostname points to the resource.
+///
+/// # Errors
+/// `CONFLICT` if another platform is now served under the hostname.
+async fn record_route(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    own: (&DnsRecordId, &JobId),
+    route: &str,
+) -> Result<()> {
+    let Some(seen) = find_pending_for(scope, uow, own).await? else {
+        return Ok(());
+    };
+    ensure_not_served_elsewhere(scope, uow, &seen.hostname).await?;
+    let event = DnsRecordEvent::Route;
+    let mut next = seen.edit().after(event)?;
+    next.cf_route_id = Line::parse(route).ok();
+    replace_record(cx, scope, uow, &seen, next, event.transition().action).await?;
+    sync_if_suspended(cx, scope, uow).await
+}
+
+/// Applies the outcome of its job to a record: the possible ones of `events`, in their order. Does nothing if the
+/// record has another job, is active or is deleted.
+///
+/// # Errors
+/// `CONFLICT` if the record would become active and another platform is served under the hostname.
+async fn apply_job_outcome(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (record, job): (&DnsRecordId, &JobId),
+    events: &[DnsRecordEvent],
+) -> Result<()> {
+    let found = scope.records::<DnsRecord>(uow).find(record).await?;
+    let follows = |seen: &DnsRecord| {
+        let is_open = matches!(
+            seen.status,
+            DnsRecordStatus::Pending | DnsRecordStatus::Failed
+        );
+        is_open && seen.job_id.as_ref() == Some(job)
+    };
+    let Some(seen) = found.filter(|seen| follows(seen)) else {
+        return Ok(());
+    };
+    let (mut next, mut action) = (seen.edit(), "dns_record.updated");
+    for event in events {
+        if event.next(next.status).is_ok() {
+            next = next.after(*event)?;
+            action = event.transition().action;
+        }
+    }
+    if next.status == DnsRecordStatus::Active {
+        ensure_not_served_elsewhere(scope, uow, &next.hostname).await?;
+        // Only an operator who forces the job to complete activates the record this way.
+        next.is_vouched = true;
+    }
+    replace_record(cx, scope, uow, &seen, next, action).await
+}
+
+/// Stores a changed record. Converts a conflict on the unique index `hostname`.
+async fn replace_record(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<DnsRecord>,
+    next: DnsRecord,
+    action: &'static str,
+) -> Result<()> {
+    let stored = audited::replace(cx, scope, uow, seen, next, action).await;
+    let stored = stored.map_err(|error| match error {
+        Error::Store(StoreError::Conflict {
+            index: "hostname", ..
+        }) => has_dns_record(),
+        error => error,
     });
-    Ok((!is_wanted).then_some(routed))
+    stored.map(drop)
 }

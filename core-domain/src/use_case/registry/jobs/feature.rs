@@ -15,11 +15,10 @@ use super::removal::{
     Attempt, RemovedObjects, TIMEOUT, delete_entries, delete_entry, delete_removed, portion_of,
     remove_if_owned, undo_creation,
 };
-use super::stack::StackTarget;
-use crate::access::{PlatformAccess, PlatformWriter, SystemScope};
+use crate::access::PlatformAccess;
 use crate::kernel::{
-    Context, EntityId, Environment, Error, FeatureActivationId, JobId, PlatformId, PlatformOwned,
-    Result, Slug, Stored,
+    EntityId, Environment, Error, FeatureActivationId, PlatformId, PlatformOwned, Result, Slug,
+    Stored,
 };
 use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
 use crate::provisioning::{ACTIVATE_FEATURE, Job, LaneKey};
@@ -27,14 +26,14 @@ use crate::registry::{
     BuildOutcome, FeatureActivation, FeatureEvent, FeatureId, FeatureStatus, FeatureVersion,
     Resource, ResourceQuery, ResourceType,
 };
-use crate::use_case::provisioning;
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
-use crate::use_case::registry::{build, feature, workspace_stack};
+use crate::use_case::registry::{build, feature_state};
 
 /// The initial script of a feature's worker.
 const WORKER: &str = include_str!("js/feature.js");
+
 const MAIN_MODULE: &str = "feature.js";
 
 /// The name of the step that creates the worker.
@@ -99,7 +98,7 @@ async fn apply_activation_event(
         return Ok(());
     };
     let own = (&cx.input.target.activation_id, &cx.job.id);
-    feature::record_event(cx, &platform, uow, own, event, service_url).await?;
+    feature_state::record_event(cx, &platform, uow, own, event, service_url).await?;
     match end {
         Some(end) => build::end(cx, &platform, uow, &cx.job.id, end).await,
         None => build::resume(cx, &platform, uow, &cx.job.id).await,
@@ -217,6 +216,7 @@ async fn feature_of_job(
 
 /// The name of the step that removes the worker.
 const WORKER_STEP: &str = "worker";
+
 /// The name of the step that removes the data.
 const DATA: &str = "data";
 
@@ -266,7 +266,7 @@ async fn apply_deactivation_event(
         return Ok(());
     };
     let own = (&cx.input.target.activation_id, &cx.job.id);
-    feature::record_event(cx, &platform, uow, own, event, None).await
+    feature_state::record_event(cx, &platform, uow, own, event, None).await
 }
 
 /// Removes the feature's worker and its resource.
@@ -450,6 +450,7 @@ macro_rules! of_feature {
         }
     )+};
 }
+
 of_feature!(ActivateInput, DeactivateInput);
 
 impl FeatureTarget {
@@ -506,53 +507,4 @@ impl FeatureTarget {
         let called_off = "the feature now belongs to another job or has ended";
         Err(StepError::Precondition(called_off.to_owned()))
     }
-}
-
-/// The interval at which a waiting job polls the features.
-pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Returns the permanent error `FEATURE_JOB_FAILED` for a failed feature, if `job` queued the feature's job.
-pub(super) async fn ensure_not_failed_for(
-    job: &Job,
-    uow: &mut dyn UnitOfWork,
-    feature: &FeatureActivation,
-) -> Result<(), StepError> {
-    if was_queued_by(job, uow, feature).await? {
-        let message = format!("the job of the feature {} has failed", feature.feature_id);
-        return Err(StepError::permanent("FEATURE_JOB_FAILED", message));
-    }
-    Ok(())
-}
-
-/// Returns whether `job` queued the feature's current job.
-pub(super) async fn was_queued_by(
-    job: &Job,
-    uow: &mut dyn UnitOfWork,
-    feature: &FeatureActivation,
-) -> Result<bool> {
-    let Some(child) = &feature.provision_job_id else {
-        return Ok(false);
-    };
-    let child = provisioning::find(SystemScope::new(), uow, child).await?;
-    Ok(child.is_some_and(|child| child.parent_job_id.as_ref() == Some(&job.id)))
-}
-
-/// Queues the job that removes a feature of a stack. If another stack includes the feature too, assigns it to that
-/// stack instead.
-pub(super) async fn remove_or_reassign(
-    cx: &Context,
-    platform: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    (target, seen): (&StackTarget, &Stored<FeatureActivation>),
-    delete_data: bool,
-    parent: Option<&JobId>,
-) -> Result<()> {
-    let own = (&target.entity_id, &target.stack_instance_id);
-    let (environment, id) = (target.environment, &seen.feature_id);
-    let other = workspace_stack::other_with_feature(platform, uow, own, environment, id).await?;
-    if let Some(other) = other {
-        return feature::reassign(cx, platform, uow, seen, &other).await;
-    }
-    feature::queue_removal(cx, platform, uow, seen, delete_data, parent).await?;
-    Ok(())
 }

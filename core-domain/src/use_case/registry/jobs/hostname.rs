@@ -1,14 +1,13 @@
 //! Calls to the provider for the hostnames of custom domains and DNS records.
 
-use super::dns_record::{RoutedRecord, target_of_domain, target_of_record};
-use crate::access::{Batches, SystemScope};
-use crate::kernel::{CustomDomainId, DnsRecordId, Result};
+use crate::access::{Batches, PlatformAccess, SystemScope};
+use crate::kernel::{CustomDomainId, DnsRecordId, Result, Stored};
 use crate::port::{
     Mode, ProviderError, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname,
     UnitOfWork,
 };
 use crate::registry::{
-    CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, DnsTargetType, Hostname,
+    CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, DnsTargetType, Hostname, Resource,
 };
 use crate::use_case::provisioning::{JobKind, StepContext, StepError};
 
@@ -253,5 +252,39 @@ async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &UnprovedRecord) -> Resu
             let owner = domain.platform_id.to_string();
             Ok(target.map(|target| Served::Domain { owner, target }))
         }
+    }
+}
+
+/// A DNS record and the object to which its hostname points.
+#[derive(Clone, Debug)]
+pub(super) struct RoutedRecord {
+    pub(super) record: Stored<DnsRecord>,
+    pub(super) target: ResourceRef,
+}
+
+/// Returns the object at the provider to which a DNS record points.
+pub(super) async fn target_of_record(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    record: &DnsRecord,
+) -> Result<Option<ResourceRef>> {
+    let resources = platform.records::<Resource>(uow);
+    let resource = resources.find(&record.resource_id).await?;
+    Ok(resource.map(|resource| ResourceRef {
+        resource_type: resource.resource_type,
+        name: resource.cf_name.to_string(),
+    }))
+}
+
+/// Returns the object at the provider to which a custom domain points.
+pub(super) async fn target_of_domain(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomain,
+) -> Result<Option<ResourceRef>> {
+    let records = platform.records::<DnsRecord>(uow);
+    match records.find(&domain.dns_record_id).await? {
+        Some(record) => target_of_record(platform, uow, &record).await,
+        None => Ok(None),
     }
 }

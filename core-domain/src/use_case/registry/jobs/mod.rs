@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 mod auth_upgrade;
 mod custom_domain;
+mod custom_domain_outcome;
+mod custom_domain_removal;
 mod dns_record;
+mod dns_record_removal;
 mod feature;
 mod hostname;
 mod onboard;
@@ -19,16 +22,26 @@ mod platform_provision;
 mod platform_reconcile;
 mod reconcile_dns;
 mod reconcile_domains;
+mod reconcile_report;
 mod removal;
 mod remove_entity;
 mod stack;
 mod stack_deactivate;
+mod stack_records;
 mod sync_hostnames;
 mod target;
 
 pub(super) use auth_upgrade::{AuthTarget, UpgradeAuth, auth_ref, is_current};
-pub(super) use custom_domain::{AddDomain, DomainTarget, RemoveDomain};
-pub(super) use dns_record::{DnsTarget, RemoveDnsRecord, RouteDnsRecord};
+pub(super) use custom_domain::{AddDomain, requeue};
+pub(super) use custom_domain_outcome::replace_domain;
+pub(super) use custom_domain_removal::{
+    DomainTarget, RemoveDomain, queue_domain_removal, soft_delete_domain,
+};
+pub(super) use dns_record::RouteDnsRecord;
+pub(super) use dns_record_removal::{
+    DnsTarget, RemoveDnsRecord, delete_of_resource, ensure_entity_has_no_dns_records,
+    ensure_no_dns_records, soft_delete_record,
+};
 pub(super) use feature::{
     Activate, ActivateInput, Deactivate, DeactivateInput, FeatureTarget, is_data_of, owned_by,
 };
@@ -36,14 +49,15 @@ pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use platform_deprovision::{Deprovision, Removal};
 pub use platform_provision::{MadeResource, MakeResource};
 pub(super) use platform_provision::{ProvisionPlatform, find_resource, resource_ref};
-pub(super) use platform_reconcile::{Reconcile, Reconciliation};
+pub(super) use platform_reconcile::Reconcile;
+pub(super) use reconcile_report::Reconciliation;
 pub(super) use remove_entity::{DeletedEntity, RemoveEntity};
-pub(super) use stack::{
-    Activation, AppCreate, NewApp, PlannedPart, StackActivate, StackInput, StackTarget,
-};
+pub(super) use stack::{Activation, AppCreate, NewApp, StackActivate, StackInput};
 pub(super) use stack_deactivate::{StackDeactivate, StackRemoval};
-pub(super) use sync_hostnames::{queue_sync, sync_if_suspended};
+pub(super) use stack_records::{insert_planned_parts, is_part, of_stack};
+pub(super) use sync_hostnames::queue_sync;
 pub use target::{HasTarget, Target};
+pub(super) use target::{PlannedPart, StackTarget};
 
 use self::sync_hostnames::SyncHostnames;
 use crate::port::DnsResolver;

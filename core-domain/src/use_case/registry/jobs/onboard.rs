@@ -14,19 +14,19 @@ use super::platform_deprovision::{Deprovision, Removal};
 use super::platform_provision::ProvisionPlatform;
 use super::stack::StackActivate;
 use super::target::Target;
-use crate::access::{Batches, PlatformAccess, PlatformWriter, SystemScope};
+use crate::access::{Batches, PlatformAccess, PlatformWriter, SystemScope, audited, unowned};
 use crate::iam::Member;
 use crate::kernel::{
-    Environment, Error, JobId, Line, OnboardingId, PlatformId, PlatformOwned, Record, Result,
-    TemplateId, TextError, Unowned,
+    Context, Environment, Error, JobId, Line, Machine, OnboardingId, PlatformId, PlatformOwned,
+    Record, Result, StoreError, TemplateId, TextError, Unowned,
 };
 use crate::port::{Mode, Persisted, UnitOfWork};
 use crate::provisioning::{Job, JobStatus, LaneKey};
 use crate::registry::{
     CustomDomain, CustomDomainQuery, Deployment, DeploymentQuery, DnsRecord, DnsRecordQuery,
-    Entity, EntityFilter, EntityQuery, FeatureActivation, FeatureActivationQuery, OnboardingEvent,
-    PlatformConfig, PlatformConfigQuery, PlatformStatus, Resource, ResourceQuery, WorkspaceStack,
-    WorkspaceStackFilter, WorkspaceStackQuery, WorkspaceStackStatus,
+    Entity, EntityFilter, EntityQuery, FeatureActivation, FeatureActivationQuery, Onboarding,
+    OnboardingEvent, PlatformConfig, PlatformConfigQuery, PlatformStatus, Resource, ResourceQuery,
+    WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery, WorkspaceStackStatus,
 };
 use crate::stacks::SemVer;
 use crate::use_case::iam::organization;
@@ -35,8 +35,9 @@ use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
     enqueue, enqueue_child,
 };
-use crate::use_case::registry::onboarding::{create_onboarded, record_event};
-use crate::use_case::registry::{entity, platform, workspace_stack};
+use crate::use_case::registry::slug::slug_taken;
+use crate::use_case::registry::tenant::{Tenant, TenantSetup, create_tenant};
+use crate::use_case::registry::{entity_tree, platform, workspace_stack};
 use crate::use_case::stacks::template;
 
 /// The name of the step that creates the platform.
@@ -44,6 +45,7 @@ pub(in crate::use_case::registry) const CREATE_PLATFORM: &str = "platform";
 
 /// The name of the step that waits for the infrastructure.
 const INFRASTRUCTURE: &str = "infrastructure";
+
 /// The name of the step that waits for the stack.
 const STACK: &str = "stack";
 
@@ -181,7 +183,7 @@ impl JobStep<Onboard> for CreatePlatform {
     ) -> Result<()> {
         let (platform, entity_id) = match find_platform(uow, cx.input).await? {
             Some(platform) => {
-                let tenant = entity::default_tenant(cx, &platform, uow).await?;
+                let tenant = entity_tree::default_tenant(cx, &platform, uow).await?;
                 (platform, tenant.id.clone())
             }
             None => {
@@ -521,5 +523,50 @@ impl OtherRecords<'_> {
         let owner = platform.owner_user_id.as_ref();
         let other = organization::find_other_member(self.system, uow, organization, owner).await?;
         Ok(other.map(|user| format!("{} {user}", Member::KIND)))
+    }
+}
+
+/// Creates the organization, platform and default tenant of an onboarding. The session that requested it acts for the
+/// organization from then on, unless it already acts for another one.
+async fn create_onboarded(
+    cx: &Context,
+    scope: SystemScope,
+    uow: &mut dyn UnitOfWork,
+    onboarding: &OnboardingId,
+) -> Result<Tenant> {
+    let onboarding = unowned::<Onboarding>(uow).get(onboarding).await?;
+    let setup = TenantSetup {
+        platform_id: onboarding.platform_id.clone(),
+        name: onboarding.platform_name.clone(),
+        slug: onboarding.slug.clone(),
+        tier: onboarding.platform_tier,
+        owner: onboarding.user_id.clone(),
+    };
+    let tenant = create_tenant(cx, &scope, uow, setup).await?;
+    if let Some(session) = &onboarding.session_id {
+        let organization = &tenant.organization_id;
+        organization::set_active_if_none(cx, &scope, uow, session, organization).await?;
+    }
+    Ok(tenant)
+}
+
+/// Applies an event to an onboarding. Does nothing if the event is not possible in the current status.
+async fn record_event(
+    cx: &Context,
+    scope: SystemScope,
+    uow: &mut dyn UnitOfWork,
+    onboarding: &OnboardingId,
+    event: OnboardingEvent,
+) -> Result<()> {
+    let seen = unowned::<Onboarding>(uow).get(onboarding).await?;
+    let Ok(status) = event.next(seen.status) else {
+        return Ok(());
+    };
+    let mut next = seen.edit();
+    next.status = status;
+    let action = event.transition().action;
+    match audited::replace(cx, &scope, uow, &seen, next, action).await {
+        Err(Error::Store(StoreError::Conflict { .. })) => Err(slug_taken()),
+        outcome => outcome.map(drop),
     }
 }

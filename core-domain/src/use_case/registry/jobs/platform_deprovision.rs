@@ -11,28 +11,34 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::auth_upgrade::auth_ref;
+use super::custom_domain_removal::{clear_hostname_id, may_be_served};
 use super::hostname::stop_serving;
 use super::platform_provision::ObjectRecords;
 use super::removal::{
     Attempt, MAX_OBJECTS_PER_ATTEMPT, RemovedObjects, TIMEOUT, delete_removed, portion_of,
 };
-use crate::access::{Batches, PlatformAccess};
+use crate::access::{
+    AuditEvent, Batches, PlatformAccess, PlatformWriter, SystemScope, audited, remove_records,
+    unaudited, unowned,
+};
 use crate::kernel::{
-    CustomDomainId, Environment, PlatformId, PlatformOwned, Result, Slug, Stored, Timestamp,
+    Context, CustomDomainId, Environment, PlatformId, PlatformOwned, Result, Slug, Stored,
+    Timestamp,
 };
 use crate::port::{Mode, ResourceRef, UnitOfWork};
 use crate::provisioning::{DEPROVISION, LaneKey, LanePlace};
 use crate::registry::{
-    CustomDomain, CustomDomainQuery, DEFAULT_RESOURCES, DnsRecord, Resource, ResourceQuery,
-    ResourceType, environment_in, is_provider_name, resource_name,
+    CustomDomain, CustomDomainQuery, DEFAULT_RESOURCES, DnsRecord, Platform, PlatformQuery,
+    Resource, ResourceQuery, ResourceType, environment_in, is_provider_name, resource_name,
 };
-use crate::use_case::provisioning;
+use crate::use_case::iam::organization;
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
-use crate::use_case::registry::custom_domain::{clear_hostname_id, may_be_served};
-use crate::use_case::registry::feature;
-use crate::use_case::registry::platform::{DeprovisionScope, finish_deprovision};
+use crate::use_case::registry::feature_state::EndScope;
+use crate::use_case::registry::{deployment, feature_state, workspace_stack};
+use crate::use_case::shared::webhook;
+use crate::use_case::{iam, provisioning};
 
 /// The job kind `platform.deprovision`.
 #[derive(Clone, Copy, Debug)]
@@ -372,7 +378,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
             return Ok(());
         };
         delete_removed(cx, &platform, uow, output).await?;
-        feature::end_removed(cx, &platform, uow, &output.features, &cx.job.id).await
+        feature_state::end_removed(cx, &platform, uow, &output.features, &cx.job.id).await
     }
 
     async fn record_wait(
@@ -429,7 +435,7 @@ impl RemoveResources {
         };
         let (environment, limit) = (cx.input.environment, MAX_OBJECTS_PER_ATTEMPT + 1);
         let features =
-            feature::list_with_worker(&platform, uow.as_mut(), environment, limit).await?;
+            feature_state::list_with_worker(&platform, uow.as_mut(), environment, limit).await?;
         drop(uow);
         for feature in features {
             let object = self.named(feature.worker_name(&platform.platform().slug));
@@ -524,4 +530,71 @@ impl RemoveResources {
                 && environment.is_some_and(|environment| cx.input.covers(environment)),
         )
     }
+}
+
+/// The scope of a completed deprovisioning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DeprovisionScope {
+    /// The environment; `None` means all environments.
+    pub(in crate::use_case::registry) environment: Option<Environment>,
+    /// Whether the job itself removed everything in every environment.
+    pub(in crate::use_case::registry) everything: bool,
+}
+
+/// Records the end of a deprovisioning.
+///
+/// If the platform is being removed permanently and everything was removed, deletes the platform and all of its
+/// records. Otherwise ends the features and stacks of the environment.
+async fn finish_deprovision(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    covered: DeprovisionScope,
+) -> Result<()> {
+    // Sites only exist in the environment `prod`.
+    if covered.environment.is_none_or(|e| e == Environment::Prod) {
+        deployment::cancel_all(cx, scope, uow, "The platform was deprovisioned.").await?;
+    }
+    let purges = scope.platform().purging && covered.everything;
+    if purges {
+        remove_records(scope, uow).await?;
+        webhook::remove_of_platform(uow, scope.id()).await?;
+        unaudited::remove(uow, scope.platform()).await?;
+        iam::suspension::set_flag(cx, scope, uow, false, None).await?;
+        provisioning::sync_suspension_hold(cx, scope, uow, false, None).await?;
+        release_organization(cx, scope, uow).await?;
+    } else {
+        let ending = EndScope::Environment(covered.environment);
+        feature_state::end_all(cx, scope, uow, ending).await?;
+        workspace_stack::end_all(cx, scope, uow, covered.environment).await?;
+    }
+    let event = AuditEvent {
+        platform_id: Some(scope.id().clone()),
+        action: if purges {
+            "platform.purged"
+        } else {
+            "platform.deprovisioned"
+        },
+        entity_id: scope.id().to_string(),
+        details: None,
+    };
+    audited::record_event(cx, uow, event).await
+}
+
+/// Releases the organization of a platform that was removed permanently.
+async fn release_organization(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+) -> Result<()> {
+    let organization = scope.platform().organization_id.as_ref();
+    let others = match organization {
+        None => 0,
+        Some(organization) => {
+            let belonging = PlatformQuery::OfIncludingDeleted(organization.clone());
+            unowned::<Platform>(uow).count(&belonging).await?
+        }
+    };
+    let system = SystemScope::new();
+    organization::release_platform(cx, system, uow, scope.id(), organization, others > 0).await
 }

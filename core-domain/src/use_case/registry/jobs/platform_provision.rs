@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::dns_record_removal;
 use super::removal::{delete_entry, undo_creation};
 use super::target::{HasTarget, Target};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
@@ -24,7 +25,7 @@ use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
 use crate::use_case::registry::resource::Creator;
-use crate::use_case::registry::{dns_record, entity, resource};
+use crate::use_case::registry::{entity_tree, resource};
 
 /// The job kind `platform`.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,7 @@ impl JobKind for ProvisionPlatform {
 
 /// The initial script of a platform's worker.
 const WORKER: &str = include_str!("js/worker.js");
+
 const MAIN_MODULE: &str = "worker.js";
 
 /// Creates the resource of one type.
@@ -237,7 +239,7 @@ pub(super) async fn reason_to_keep(
     if !is_made_by(entry, job) {
         return Ok(Some("another job uses it"));
     }
-    let leading = dns_record::count_leading_to(platform, uow, &entry.id).await?;
+    let leading = dns_record_removal::count_leading_to(platform, uow, &entry.id).await?;
     Ok((leading > 0).then_some("it has DNS records"))
 }
 
@@ -293,7 +295,7 @@ pub(super) async fn ensure_not_deleted<'p>(
     let Some(entity) = entity else {
         return Ok(platform);
     };
-    match entity::not_deleted(platform, uow, entity).await {
+    match entity_tree::not_deleted(platform, uow, entity).await {
         Err(Error::NotFound(_)) => Err(StepError::Precondition("the entity is gone".to_owned())),
         outcome => Ok(outcome.map(|_| platform)?),
     }
@@ -375,8 +377,8 @@ async fn owner_of(
     target: &Target,
 ) -> Result<EntityId> {
     let entity = match &target.entity_id {
-        Some(entity) => entity::not_deleted(platform, uow, entity).await?,
-        None => entity::default_tenant(cx, platform, uow).await?,
+        Some(entity) => entity_tree::not_deleted(platform, uow, entity).await?,
+        None => entity_tree::default_tenant(cx, platform, uow).await?,
     };
     Ok(entity.id.clone())
 }

@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::dns_record::{RoutedRecord, target_of_record};
-use super::hostname::{remove_route, route};
+use super::dns_record_removal::record_route_id;
+use super::hostname::{RoutedRecord, remove_route, route, target_of_record};
 use super::platform_provision::ensure_not_deleted;
-use super::platform_reconcile::Reconciliation;
-use super::platform_reconcile::record_report;
-use super::platform_reconcile::{Repair, RepairAction, Report};
+use super::reconcile_report::{Reconciliation, Repair, RepairAction, Report, record_report};
 use crate::access::Batches;
 use crate::kernel::{DnsRecordId, Result};
 use crate::port::{Mode, Route, UnitOfWork};
@@ -17,7 +15,6 @@ use crate::registry::{DnsRecord, DnsRecordQuery, DnsRecordStatus};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
-use crate::use_case::registry::dns_record::record_route_id;
 
 /// Compares the DNS records whose hostnames the provider routes or should route.
 #[derive(Clone, Copy, Debug)]

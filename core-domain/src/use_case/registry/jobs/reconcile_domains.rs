@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::custom_domain_removal::{clear_hostname_id, record_hostname};
 use super::hostname::{at_provider, serve, stop_serving};
 use super::platform_provision::ensure_not_deleted;
-use super::platform_reconcile::Reconciliation;
-use super::platform_reconcile::record_report;
-use super::platform_reconcile::{Repair, RepairAction, Report};
+use super::reconcile_report::{Reconciliation, Repair, RepairAction, Report, record_report};
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
 use crate::port::{Mode, ServedHostname, UnitOfWork};
@@ -16,7 +15,6 @@ use crate::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRe
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
-use crate::use_case::registry::custom_domain::{clear_hostname_id, record_hostname};
 
 /// Compares the custom domains that the provider serves or should serve.
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::dns_record_removal;
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
     Context, FeatureActivationId, PlatformId, ResourceId, Result, Stored, Timestamp,
@@ -11,13 +12,14 @@ use crate::kernel::{
 use crate::port::{Mode, ProviderError, ResourceRef, UnitOfWork};
 use crate::registry::{FeatureActivation, Resource, ResourceQuery, is_provider_name};
 use crate::use_case::provisioning::{JobKind, StepContext, StepError, Undone};
-use crate::use_case::registry::{dns_record, resource};
+use crate::use_case::registry::resource;
 
 /// Maximum number of objects that one attempt removes.
 pub(super) const MAX_OBJECTS_PER_ATTEMPT: usize = 100;
 
 /// Maximum duration of an attempt.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(600);
+
 /// The time after which an attempt removes no further object.
 const WORKING_TIME: Duration = Duration::from_secs(360);
 
@@ -254,6 +256,6 @@ pub(super) async fn delete_entry(
     uow: &mut dyn UnitOfWork,
     entry: &Stored<Resource>,
 ) -> Result<()> {
-    dns_record::delete_of_resource(cx, platform, uow, &entry.id).await?;
+    dns_record_removal::delete_of_resource(cx, platform, uow, &entry.id).await?;
     resource::soft_delete(cx, platform, uow, entry).await
 }

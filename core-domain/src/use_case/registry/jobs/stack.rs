@@ -3,95 +3,41 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::feature::{POLL_INTERVAL, ensure_not_failed_for, remove_or_reassign, was_queued_by};
 use super::platform_provision::{
     MadeResource, ensure_not_deleted, is_made_by, made_resource, observe_made, reason_to_keep,
 };
 use super::removal::{delete_entry, undo_creation};
-use crate::access::PlatformAccess;
+use super::stack_records;
+use super::target::{PlannedPart, StackTarget};
+use crate::access::{PlatformAccess, PlatformWriter, SystemScope};
 use crate::kernel::{
-    EntityId, Environment, Error, PlatformId, PlatformOwned, Result, Slug, StackId, Stored,
+    Context, EntityId, Environment, Error, JobId, PlatformId, PlatformOwned, Result, Stored,
     VersionId,
 };
-use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
+use crate::port::{CreateResource, Mode, UnitOfWork};
 use crate::provisioning::{Job, LaneKey};
 use crate::registry::{
     ActivateFeature, DEFAULT_RESOURCES, FeatureActivation, FeatureId, FeatureStatus, NewFeatureId,
     Resource, ResourceStatus, ResourceType, WorkspaceStack, WorkspaceStackEvent,
-    stack_resource_name,
 };
 use crate::stacks::{
     AppName, AppType, FeatureDefinition, PartId, Script, SemVer, StackDefinition, StackPart,
     TemplateName, parts_of_app,
 };
+use crate::use_case::provisioning;
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
 use crate::use_case::registry::feature::ActivationOrigin;
-use crate::use_case::registry::{feature, workspace_stack};
+use crate::use_case::registry::{feature, feature_state};
 use crate::use_case::stacks::version;
-
-/// The workspace stack of a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::use_case::registry) struct StackTarget {
-    pub(in crate::use_case::registry) platform_id: PlatformId,
-    /// The slug of the platform, a part of the names at the provider.
-    pub(in crate::use_case::registry) slug: Slug,
-    pub(in crate::use_case::registry) entity_id: EntityId,
-    pub(in crate::use_case::registry) environment: Environment,
-    pub(in crate::use_case::registry) stack_instance_id: StackId,
-}
-
-impl StackTarget {
-    /// Returns the name of a part at the provider.
-    pub(super) fn name_of(&self, part: &PartId) -> String {
-        let (platform, environment) = (&self.platform_id, self.environment);
-        let called = (part.name.as_str(), part.key());
-        let called = (called.0, called.1.as_str());
-        let stack = &self.stack_instance_id;
-        stack_resource_name(platform, &self.slug, environment, stack, called)
-    }
-
-    /// Returns the parts with their names at the provider.
-    pub(in crate::use_case::registry) fn planned(&self, parts: &[StackPart]) -> Vec<PlannedPart> {
-        let planned = parts.iter().map(|part| PlannedPart {
-            cf_name: self.name_of(&part.id),
-            id: part.id.clone(),
-        });
-        planned.collect()
-    }
-}
-
-/// A part that a job creates.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::use_case::registry) struct PlannedPart {
-    #[serde(flatten)]
-    pub(in crate::use_case::registry) id: PartId,
-    pub(in crate::use_case::registry) cf_name: String,
-}
-
-impl PlannedPart {
-    /// Returns the name of the step that creates the part.
-    pub(in crate::use_case::registry) fn step(&self) -> String {
-        format!("{}:{}", self.id.resource_type, self.id.name)
-    }
-
-    /// Returns the name and type of the part at the provider.
-    pub(in crate::use_case::registry) fn object(&self) -> ResourceRef {
-        ResourceRef {
-            resource_type: self.id.resource_type,
-            name: self.cf_name.clone(),
-        }
-    }
-}
 
 /// The input of a job of a workspace stack: the stack, and the work to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,10 +189,9 @@ impl JobKind for StackActivate {
         };
         let target = &cx.input.target;
         let own = (&target.stack_instance_id, &cx.job.id);
-        workspace_stack::record_event(cx, &platform, uow, own, WorkspaceStackEvent::Activate)
-            .await?;
+        stack_records::record_event(cx, &platform, uow, own, WorkspaceStackEvent::Activate).await?;
         let of = (target, &cx.job.id);
-        workspace_stack::insert_planned_parts(cx, &platform, uow, of, &cx.input.work.parts).await?;
+        stack_records::insert_planned_parts(cx, &platform, uow, of, &cx.input.work.parts).await?;
         for asked in &cx.input.work.features {
             let known = find(&platform, uow, target, asked).await?;
             let failed = |feature: &FeatureActivation| {
@@ -272,9 +217,9 @@ async fn apply_event(
     };
     let target = &cx.input.target;
     let own = (&target.stack_instance_id, &cx.job.id);
-    workspace_stack::record_event(cx, &platform, uow, own, event).await?;
+    stack_records::record_event(cx, &platform, uow, own, event).await?;
     let parts = &cx.input.work.parts;
-    workspace_stack::fail_unmade_parts(cx, &platform, uow, cx.job, parts).await
+    stack_records::fail_unmade_parts(cx, &platform, uow, cx.job, parts).await
 }
 
 /// Returns the stack's activation of a feature.
@@ -285,7 +230,7 @@ async fn find(
     asked: &FeatureDefinition,
 ) -> Result<Option<Stored<FeatureActivation>>> {
     let id = FeatureId::from(asked.id.clone());
-    feature::find(platform, uow, &target.entity_id, &id, target.environment).await
+    feature_state::find(platform, uow, &target.entity_id, &id, target.environment).await
 }
 
 /// Activates a feature on behalf of the stack.
@@ -361,7 +306,7 @@ impl JobStep<StackActivate> for MakeFeature {
         let Some(known) = known else {
             return Ok(Observation::Absent);
         };
-        let is_there = feature::is_active_or_pending(&known, &asked.version)?;
+        let is_there = feature_state::is_active_or_pending(&known, &asked.version)?;
         match known.status {
             FeatureStatus::Active if is_there => Ok(Observation::Present(made_feature(asked))),
             FeatureStatus::Pending | FeatureStatus::Deactivating => Err(StepError::Wait {
@@ -497,7 +442,7 @@ impl JobKind for AppCreate {
             return Ok(());
         };
         let of = (&cx.input.target, &cx.job.id);
-        workspace_stack::insert_planned_parts(cx, &platform, uow, of, &cx.input.work.parts).await
+        stack_records::insert_planned_parts(cx, &platform, uow, of, &cx.input.work.parts).await
     }
 }
 
@@ -506,11 +451,12 @@ async fn fail_unmade_parts(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfW
     let Some(platform) = cx.platform(uow).await? else {
         return Ok(());
     };
-    workspace_stack::fail_unmade_parts(cx, &platform, uow, cx.job, &cx.input.work.parts).await
+    stack_records::fail_unmade_parts(cx, &platform, uow, cx.job, &cx.input.work.parts).await
 }
 
 /// The initial script of a worker whose stack provides none.
 const STARTER: &str = include_str!("js/service.js");
+
 const MAIN_MODULE: &str = "service.js";
 
 /// The work of a job that creates parts.
@@ -616,7 +562,7 @@ where
         let platform = platform.ok_or(Error::NotFound("platform"))?;
         let part = self.part(cx.input, cx.item)?;
         let of = (&cx.input.target, &cx.job.id);
-        workspace_stack::upsert_part(cx, &platform, uow, of, part, output).await
+        stack_records::upsert_part(cx, &platform, uow, of, part, output).await
     }
 
     /// Keeps an object that another job uses or that has DNS records.
@@ -626,7 +572,7 @@ where
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
             return Ok(Undone::left("its platform does not exist"));
         };
-        let entry = workspace_stack::of_part(&platform, uow.as_mut(), part).await?;
+        let entry = stack_records::of_part(&platform, uow.as_mut(), part).await?;
         let Some(entry) = entry else {
             return Ok(Undone::left("its resource was deleted"));
         };
@@ -648,7 +594,7 @@ where
             return Ok(());
         };
         let part = self.part(cx.input, cx.item)?;
-        let entry = workspace_stack::of_part(&platform, uow, part).await?;
+        let entry = stack_records::of_part(&platform, uow, part).await?;
         let goes = |entry: &Resource| {
             let was_planned = entry.status != ResourceStatus::Active;
             is_made_by(entry, cx.job) && (undone.is_removed() || was_planned)
@@ -703,4 +649,53 @@ where
         config["modules"] = json!(script.modules);
     }
     Ok(config)
+}
+
+/// The interval at which a waiting job polls the features.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Returns the permanent error `FEATURE_JOB_FAILED` for a failed feature, if `job` queued the feature's job.
+pub(super) async fn ensure_not_failed_for(
+    job: &Job,
+    uow: &mut dyn UnitOfWork,
+    feature: &FeatureActivation,
+) -> Result<(), StepError> {
+    if was_queued_by(job, uow, feature).await? {
+        let message = format!("the job of the feature {} has failed", feature.feature_id);
+        return Err(StepError::permanent("FEATURE_JOB_FAILED", message));
+    }
+    Ok(())
+}
+
+/// Returns whether `job` queued the feature's current job.
+async fn was_queued_by(
+    job: &Job,
+    uow: &mut dyn UnitOfWork,
+    feature: &FeatureActivation,
+) -> Result<bool> {
+    let Some(child) = &feature.provision_job_id else {
+        return Ok(false);
+    };
+    let child = provisioning::find(SystemScope::new(), uow, child).await?;
+    Ok(child.is_some_and(|child| child.parent_job_id.as_ref() == Some(&job.id)))
+}
+
+/// Queues the job that removes a feature of a stack. If another stack includes the feature too, assigns it to that
+/// stack instead.
+pub(super) async fn remove_or_reassign(
+    cx: &Context,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (target, seen): (&StackTarget, &Stored<FeatureActivation>),
+    delete_data: bool,
+    parent: Option<&JobId>,
+) -> Result<()> {
+    let own = (&target.entity_id, &target.stack_instance_id);
+    let (environment, id) = (target.environment, &seen.feature_id);
+    let other = stack_records::other_with_feature(platform, uow, own, environment, id).await?;
+    if let Some(other) = other {
+        return feature_state::reassign(cx, platform, uow, seen, &other).await;
+    }
+    feature::queue_removal(cx, platform, uow, seen, delete_data, parent).await?;
+    Ok(())
 }

@@ -6,9 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::feature::{POLL_INTERVAL, ensure_not_failed_for, remove_or_reassign};
 use super::removal::{Attempt, RemovedObjects, TIMEOUT, delete_removed, portion_of};
-use super::stack::{StackInput, StackTarget, StackWork, ensure_needed};
+use super::stack::{
+    POLL_INTERVAL, StackInput, StackWork, ensure_needed, ensure_not_failed_for, remove_or_reassign,
+};
+use super::stack_records;
+use super::target::StackTarget;
 use crate::access::PlatformAccess;
 use crate::kernel::{Error, Result, Stored};
 use crate::port::{Mode, UnitOfWork};
@@ -20,8 +23,7 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
-use crate::use_case::registry::feature;
-use crate::use_case::registry::workspace_stack;
+use crate::use_case::registry::feature_state;
 
 /// The name of the step that deactivates the features.
 const FEATURES: &str = "features";
@@ -100,7 +102,7 @@ async fn apply_event(
         return Ok(());
     };
     let own = (&cx.input.target.stack_instance_id, &cx.job.id);
-    workspace_stack::record_event(cx, &platform, uow, own, event).await
+    stack_records::record_event(cx, &platform, uow, own, event).await
 }
 
 /// Removes the stack's objects of one type.
@@ -133,12 +135,12 @@ impl JobStep<StackDeactivate> for RemoveParts {
         let until = attempt.began();
         let is_removed = |entry: &Resource| {
             self.0 == entry.resource_type
-                && workspace_stack::is_part(target, entry)
+                && stack_records::is_part(target, entry)
                 && entry.created_at <= until
         };
         let parts = match cx.platform(uow.as_mut()).await? {
             Some(platform) => {
-                let of_stack = workspace_stack::of_stack(target);
+                let of_stack = stack_records::of_stack(target);
                 portion_of(&platform, uow.as_mut(), of_stack, is_removed).await?
             }
             None => Vec::new(),
@@ -251,7 +253,7 @@ async fn of_stack(
     target: &StackTarget,
 ) -> Result<Vec<Stored<FeatureActivation>>> {
     let own = (&target.entity_id, &target.stack_instance_id);
-    feature::of_stack(platform, uow, own, target.environment).await
+    feature_state::of_stack(platform, uow, own, target.environment).await
 }
 
 /// Returns the features of the job's stack; none if the platform does not exist.

@@ -9,8 +9,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::dns_record::{RoutedRecord, target_of_record};
-use super::hostname::{at_provider, remove_route, route, serve, stop_serving};
+use super::custom_domain_removal::{clear_hostname_id, record_hostname};
+use super::dns_record_removal::record_route_id;
+use super::hostname::{
+    RoutedRecord, at_provider, remove_route, route, serve, stop_serving, target_of_record,
+};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
     Context, CustomDomainId, DnsRecordId, PlatformId, PlatformOwned, Record, Result, Stored,
@@ -24,8 +27,6 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, enqueue,
 };
-use crate::use_case::registry::custom_domain::{clear_hostname_id, record_hostname};
-use crate::use_case::registry::dns_record::record_route_id;
 
 /// Maximum number of hostnames that one attempt handles.
 const PORTION: usize = 100;

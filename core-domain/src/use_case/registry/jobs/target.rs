@@ -1,9 +1,14 @@
 //! The target of a provisioning job.
 
+use std::fmt::Debug;
+
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{Email, EntityId, Environment, PlatformId, PlatformOwned, Slug};
+use crate::kernel::{Email, EntityId, Environment, PlatformId, PlatformOwned, Slug, StackId};
+use crate::port::ResourceRef;
 use crate::provisioning::LaneKey;
+use crate::registry::stack_resource_name;
+use crate::stacks::{PartId, StackPart};
 use crate::use_case::provisioning::JobInput;
 
 /// The platform and environment of a provisioning job.
@@ -53,5 +58,61 @@ pub trait HasTarget {
 impl HasTarget for Target {
     fn target(&self) -> &Target {
         self
+    }
+}
+
+/// The workspace stack of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct StackTarget {
+    pub(in crate::use_case::registry) platform_id: PlatformId,
+    /// The slug of the platform, a part of the names at the provider.
+    pub(in crate::use_case::registry) slug: Slug,
+    pub(in crate::use_case::registry) entity_id: EntityId,
+    pub(in crate::use_case::registry) environment: Environment,
+    pub(in crate::use_case::registry) stack_instance_id: StackId,
+}
+
+impl StackTarget {
+    /// Returns the name of a part at the provider.
+    pub(super) fn name_of(&self, part: &PartId) -> String {
+        let (platform, environment) = (&self.platform_id, self.environment);
+        let called = (part.name.as_str(), part.key());
+        let called = (called.0, called.1.as_str());
+        let stack = &self.stack_instance_id;
+        stack_resource_name(platform, &self.slug, environment, stack, called)
+    }
+
+    /// Returns the parts with their names at the provider.
+    pub(in crate::use_case::registry) fn planned(&self, parts: &[StackPart]) -> Vec<PlannedPart> {
+        let planned = parts.iter().map(|part| PlannedPart {
+            cf_name: self.name_of(&part.id),
+            id: part.id.clone(),
+        });
+        planned.collect()
+    }
+}
+
+/// A part that a job creates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct PlannedPart {
+    #[serde(flatten)]
+    pub(in crate::use_case::registry) id: PartId,
+    pub(in crate::use_case::registry) cf_name: String,
+}
+
+impl PlannedPart {
+    /// Returns the name of the step that creates the part.
+    pub(in crate::use_case::registry) fn step(&self) -> String {
+        format!("{}:{}", self.id.resource_type, self.id.name)
+    }
+
+    /// Returns the name and type of the part at the provider.
+    pub(in crate::use_case::registry) fn object(&self) -> ResourceRef {
+        ResourceRef {
+            resource_type: self.id.resource_type,
+            name: self.cf_name.clone(),
+        }
     }
 }
