@@ -1,7 +1,5 @@
 //! The allowed imports between the folders of a crate, and the absence of import cycles between files.
 
-use std::collections::BTreeSet;
-
 use super::imports::{Imports, circles, imports};
 use super::sources::{members, root};
 
