@@ -65,6 +65,7 @@ fn workspace_crates_depend_only_on_lower_ones() {
         ("adapters/dns", &["core-domain"]),
         ("adapters/local", &["core-domain"]),
         ("adapters/smtp", &["core-domain"]),
+        ("adapters/sqlx", &["core-domain", "core-storage"]),
         (
             "adapters/suite",
             &[
@@ -75,6 +76,7 @@ fn workspace_crates_depend_only_on_lower_ones() {
                 "core-dns",
                 "core-local",
                 "core-smtp",
+                "core-sqlx",
                 "core-webauthn",
                 "core-webhooks",
             ],
