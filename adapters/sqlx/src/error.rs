@@ -35,3 +35,12 @@ pub(crate) fn run_error(error: Error) -> RunError {
 pub(crate) fn failure(error: Error) -> StoreError {
     run_error(error).into_failure()
 }
+
+/// Converts the error of a statement of the host program. A unique violation is an answer for the host program, and not a
+/// conflict that ends when the unit is run again.
+pub(crate) fn host_failure(error: Error) -> StoreError {
+    match run_error(error) {
+        RunError::Driver(error) if error.sqlstate() == Some("23505") => StoreError::backend(error),
+        other => other.into_failure(),
+    }
+}

@@ -7,7 +7,7 @@ use core_domain::kernel::StoreError;
 use core_storage::sql::postgres::RunError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgConnection;
-use sqlx::{Connection, PgPool, Postgres};
+use sqlx::{Connection, PgPool, Postgres, SqlSafeStr, Transaction};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
@@ -35,11 +35,19 @@ pub(crate) enum Work {
     Commit,
 }
 
+/// The connection of a lease.
+enum Held {
+    /// The driver does not know of the transaction.
+    Plain(PoolConnection<Postgres>),
+    /// The driver counts the transaction, so that a transaction of the host program is a savepoint.
+    Counted(Transaction<'static, Postgres>),
+}
+
 /// A connection in use. Dropping it returns it to the pool; its statement and its transaction are ended first.
 pub(crate) struct Lease {
     pool: PgPool,
     /// `None` if the connection was lost.
-    connection: Option<PoolConnection<Postgres>>,
+    held: Option<Held>,
     /// The work in progress.
     pub(crate) work: Work,
     /// Whether a transaction may be open.
@@ -52,7 +60,7 @@ impl Lease {
     /// Acquires a connection.
     pub(crate) async fn acquire(pool: &PgPool) -> Result<Self, StoreError> {
         Ok(Self {
-            connection: Some(pool.acquire().await.map_err(failure)?),
+            held: Some(Held::Plain(pool.acquire().await.map_err(failure)?)),
             pool: pool.clone(),
             work: Work::None,
             in_transaction: false,
@@ -61,8 +69,40 @@ impl Lease {
     }
 
     pub(crate) fn connection(&mut self) -> Result<&mut PgConnection, StoreError> {
-        let connection = self.connection.as_deref_mut();
-        connection.ok_or_else(|| RunError::Closed.into_failure())
+        match &mut self.held {
+            Some(Held::Plain(connection)) => Ok(&mut *connection),
+            Some(Held::Counted(transaction)) => Ok(&mut *transaction),
+            None => Err(RunError::Closed.into_failure()),
+        }
+    }
+
+    /// Makes the driver count the open transaction.
+    pub(crate) async fn count_transaction(&mut self) -> Result<(), RunError> {
+        match self.held.take() {
+            Some(Held::Plain(connection)) => {
+                // The driver would return the connection with an open transaction if this were interrupted.
+                let counted = tokio::spawn(Transaction::begin(connection, Some("".into_sql_str())));
+                let counted = counted.await.map_err(|_| RunError::Closed)?;
+                self.held = Some(Held::Counted(counted.map_err(run_error)?));
+            }
+            other => self.held = other,
+        }
+        Ok(())
+    }
+
+    /// Commits the transaction. The connection returns to the pool when the lease is dropped, at the latest.
+    pub(crate) async fn commit(&mut self) -> Result<(), RunError> {
+        match self.held.take() {
+            Some(Held::Counted(transaction)) => transaction.commit().await.map_err(run_error),
+            Some(Held::Plain(connection)) => {
+                let Held::Plain(connection) = self.held.insert(Held::Plain(connection)) else {
+                    return Err(RunError::Closed);
+                };
+                let committed = sqlx::raw_sql("COMMIT").execute(&mut **connection).await;
+                committed.map(drop).map_err(run_error)
+            }
+            None => Err(RunError::Closed),
+        }
     }
 
     /// Replaces a lost connection.
@@ -74,60 +114,71 @@ impl Lease {
 
     /// Closes the connection instead of returning it to the pool.
     pub(crate) fn forget(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            close(connection);
+        if let Some(held) = self.held.take() {
+            close(held);
         }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let Some(connection) = self.connection.take() else {
+        let Some(held) = self.held.take() else {
             return;
         };
         let Ok(runtime) = Handle::try_current() else {
-            close(connection);
+            close(held);
             return;
         };
         if !self.in_transaction && self.work == Work::None {
             // The pool runs a task for it.
-            drop(connection);
+            drop(held);
             return;
         }
         let can_cancel = self.work != Work::Commit;
         let process = self.process.filter(|_| can_cancel);
-        runtime.spawn(settle(self.pool.clone(), connection, process));
+        runtime.spawn(settle(self.pool.clone(), held, process));
     }
 }
 
 /// Closes the connection, and lets the pool open another one.
-fn close(mut connection: PoolConnection<Postgres>) {
-    if Handle::try_current().is_ok() {
-        connection.close_on_drop();
-    } else {
+fn close(held: Held) {
+    let has_runtime = Handle::try_current().is_ok();
+    match held {
+        Held::Plain(mut connection) if has_runtime => connection.close_on_drop(),
         // Without a runtime the process ends, and its connections with it.
-        drop(connection.detach());
+        Held::Plain(connection) => drop(connection.detach()),
+        // The pool tests the connection, and closes it.
+        Held::Counted(transaction) if has_runtime => drop(transaction),
+        Held::Counted(transaction) => std::mem::forget(transaction),
     }
 }
 
 /// Ends the statement and the transaction of a connection, and then returns it to the pool. If they do not end soon, the
 /// connection is closed. `process` is the server's process whose statement may be cancelled.
-async fn settle(pool: PgPool, mut connection: PoolConnection<Postgres>, process: Option<i32>) {
-    if is_rolled_back(&pool, &mut connection, process).await {
-        drop(connection);
-    } else {
-        close(connection);
+async fn settle(pool: PgPool, held: Held, process: Option<i32>) {
+    match held {
+        Held::Plain(mut connection) => {
+            let rollback = roll_back(&mut connection);
+            if !is_rolled_back(&pool, rollback, process).await {
+                close(Held::Plain(connection));
+            }
+        }
+        Held::Counted(transaction) => {
+            // After an error the pool tests the connection.
+            let rollback = async { transaction.rollback().await.is_ok() };
+            is_rolled_back(&pool, rollback, process).await;
+        }
     }
 }
 
-/// Returns whether the connection can be reused. It is not reused after a cancel request, because a late request would
-/// cancel the next statement.
+/// Waits for the rollback, and cancels the statement before it if that takes too long. Returns whether the connection can be
+/// reused. It is not reused after a cancel request, because a late request would cancel the next statement.
 async fn is_rolled_back(
     pool: &PgPool,
-    connection: &mut PgConnection,
+    rollback: impl Future<Output = bool>,
     process: Option<i32>,
 ) -> bool {
-    let mut rollback = pin!(roll_back(connection));
+    let mut rollback = pin!(rollback);
     if let Ok(is_rolled_back) = timeout(GRACE, &mut rollback).await {
         return is_rolled_back;
     }
@@ -141,10 +192,9 @@ async fn is_rolled_back(
                 let _ = cancel(pool, process).await;
                 sleep(CANCEL_PAUSE).await;
             };
-            let mut cancelled = pin!(cancelled);
             tokio::select! {
                 _ = &mut rollback => return false,
-                () = &mut cancelled => {}
+                () = cancelled => {}
             }
         }
     });

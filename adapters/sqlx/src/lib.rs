@@ -32,6 +32,7 @@
 //! connection is closed. Until then the connection counts against the limit of the pool.
 
 mod config;
+mod enlist;
 mod error;
 mod hints;
 mod lease;
@@ -48,6 +49,7 @@ use core_storage::sql::{Dialect, SqlTx, Texts};
 use core_storage::{CheckedTx, RecordStore, RowStore, RowTx, Table};
 
 pub use config::SqlxConfig;
+pub use enlist::{HostWork, enlist};
 pub use hints::Hints;
 // The version of sqlx whose pool the store accepts.
 pub use sqlx;

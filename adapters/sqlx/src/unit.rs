@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::Mode;
+use core_domain::port::{HostStatements, Mode};
 use core_storage::Visit;
-use core_storage::sql::postgres::{RunError, begin, now};
+use core_storage::sql::postgres::{PostgresError, RunError, begin, now};
 use core_storage::sql::{Cost, Executor, Statement};
 use futures_util::TryStreamExt;
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, PgPool, Row};
+use sqlx::{AssertSqlSafe, Connection, PgPool, Row};
 use tokio::time::timeout;
 
 use crate::config::SqlxConfig;
@@ -186,6 +186,44 @@ async fn fetch(
     Ok(())
 }
 
+/// Returns whether the error means that the transaction, or the savepoint in it, does not exist any more.
+fn is_ended(error: &PostgresError) -> bool {
+    matches!(error.sqlstate(), Some("25P01" | "3B001"))
+}
+
+/// Runs statements of the host program in a savepoint, with its search path. Afterwards `own` sets the search path of the
+/// suite. There is no limit for all of them together; the server limits each statement.
+async fn run_host(
+    connection: &mut PgConnection,
+    host_search_path: Option<&str>,
+    own: Option<&str>,
+    statements: &mut dyn HostStatements,
+) -> Result<(), RunError> {
+    let mut savepoint = connection.begin().await.map_err(run_error)?;
+    if let Some(path) = host_search_path {
+        let set = sqlx::query("SELECT set_config('search_path', $1, true)").bind(path);
+        set.execute(&mut *savepoint).await.map_err(run_error)?;
+    }
+    let connection: &mut PgConnection = &mut savepoint;
+    let ran = statements.run(connection).await;
+    ran.map_err(RunError::Visit)?;
+    if let Some(own) = own {
+        let set = sqlx::raw_sql(AssertSqlSafe(own)).execute(&mut *savepoint);
+        set.await.map_err(run_error)?;
+    }
+    // Fails if the host program has ended the transaction, or if one of its statements has failed.
+    savepoint.commit().await.map_err(|error| {
+        let error = run_error(error);
+        match &error {
+            RunError::Driver(reported) if is_ended(reported) => {
+                let text = "the host program has ended the transaction of the unit";
+                RunError::Visit(StoreError::commit_unknown(text))
+            }
+            _ => error,
+        }
+    })
+}
+
 impl Unit {
     /// Creates a unit that opens its transaction with its first statement.
     pub(crate) async fn begin(shared: &Arc<Shared>, mode: Mode) -> Result<Self, StoreError> {
@@ -282,16 +320,6 @@ impl Unit {
         };
         self.ended(outcome)
     }
-
-    async fn run_commit(&mut self) -> Result<(), RunError> {
-        let shared = self.shared.clone();
-        let connection = self.lease.connection().map_err(RunError::Visit)?;
-        let commit = async {
-            let commit = sqlx::raw_sql("COMMIT").execute(connection).await;
-            commit.map(drop).map_err(run_error)
-        };
-        shared.answered(commit).await
-    }
 }
 
 impl Executor for Unit {
@@ -330,13 +358,27 @@ impl Executor for Unit {
         Ok(self.now)
     }
 
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        self.open().await?;
+        self.lease.work = Work::Statement;
+        let counted = self.lease.count_transaction().await;
+        self.ended(counted)?;
+        self.lease.work = Work::Statement;
+        let own = self.shared.search_path.clone();
+        let host = own.is_some().then_some(&*self.host_search_path);
+        let connection = self.lease.connection()?;
+        let outcome = run_host(connection, host, own.as_deref(), statements).await;
+        self.ended(outcome)
+    }
+
     async fn commit(mut self) -> Result<(), StoreError> {
         // A unit that changed nothing is rolled back without waiting for the reply.
         if self.state == State::Before || matches!(self.mode, Mode::Auto | Mode::Read) {
             return Ok(());
         }
         self.lease.work = Work::Commit;
-        let outcome = self.run_commit().await;
+        let shared = self.shared.clone();
+        let outcome = shared.answered(self.lease.commit()).await;
         self.lease.work = Work::None;
         match outcome {
             Ok(()) => {

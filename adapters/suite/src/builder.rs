@@ -122,6 +122,16 @@ impl SuiteBuilder {
         self
     }
 
+    /// Stores records in a Postgres database, on the connections of this pool (feature `sqlx`). The pool, TLS and the
+    /// credentials are those of the host program; see [`core_sqlx`] for the options that suit the suite. The schema and
+    /// the time-outs come from `settings.postgres` and `settings.pool`.
+    #[cfg(feature = "sqlx")]
+    #[must_use]
+    pub fn sqlx(mut self, pool: core_sqlx::sqlx::PgPool) -> Self {
+        self.store = StoreChoice::Sqlx(pool);
+        self
+    }
+
     /// Stores records in the given store.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {

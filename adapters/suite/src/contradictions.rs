@@ -96,12 +96,18 @@ impl SuiteBuilder {
             "worker.slots",
             || "must be greater than 0: no other process can run the jobs of this store".to_owned(),
         );
-        let is_postgres = matches!(self.store, StoreChoice::Postgres(_));
+        let is_postgres = self.store.is_postgres();
         let postgres = &self.settings.postgres;
         found.warn(
             !is_postgres && (postgres.schema.is_some() || postgres.root_certificates.is_some()),
             "postgres",
             || "has no effect: the store is not Postgres".to_owned(),
+        );
+        let has_own_tls = matches!(self.store, StoreChoice::Postgres(_));
+        found.warn(
+            is_postgres && !has_own_tls && postgres.root_certificates.is_some(),
+            "postgres.root_certificates",
+            || "has no effect: the pool of the host program has its own certificates".to_owned(),
         );
         let gateway = &self.settings.gateway;
         found.warn(

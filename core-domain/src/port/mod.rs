@@ -58,7 +58,7 @@ pub use passkeys::{
 pub use password::{HashForm, PasswordError, PasswordHasher};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use store::{
-    Direction, Env, Mode, Persisted, Repositories, Repository, Staged, Store, UnitOfWork, Within,
+    Direction, Env, HostStatements, Mode, Persisted, Repositories, Repository, Staged, Store, UnitOfWork, Within,
     Work, transact, transact_if, transact_in,
 };
 pub use webhook_sender::{

@@ -85,7 +85,7 @@ fn workspace_crates_depend_only_on_lower_ones() {
         ("adapters/webhooks", &["core-domain"]),
         ("examples/server", &["core-suite"]),
         ("examples/tour", &[]),
-        ("examples/embed", &["core-suite"]),
+        ("examples/embed", &["core-domain", "core-suite"]),
         ("examples/jobs", &["core-suite"]),
         ("examples/rules", &["core-domain"]),
         ("examples/own_backend", &["core-domain", "core-storage"]),

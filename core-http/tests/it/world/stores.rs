@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use core_domain::kernel::StoreError;
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::testing::ManualClock;
+use core_sqlx::SqlxConfig;
+use core_sqlx::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use core_storage::fault::FaultStore;
 use core_storage::{CursorKey, RecordStore, RowStore, memory, postgres, sqlite, testing};
 
@@ -19,6 +21,8 @@ pub(crate) enum Backend {
     Memory,
     Sqlite,
     Postgres,
+    /// Postgres, on a pool of sqlx.
+    Sqlx,
 }
 
 /// The location of the rows.
@@ -82,6 +86,17 @@ impl Backend {
                 let mut config = postgres::PostgresConfig::new(&database.url, KEY);
                 config.clock = Some(clock);
                 let rows = postgres::rows(config, &[]).await.unwrap();
+                Opened::over(rows, Place::Database(database.url.clone()), database)
+            }
+            Self::Sqlx => {
+                let database = testing::postgres().await;
+                let options: PgConnectOptions = database.url.parse().unwrap();
+                let pool = PgPoolOptions::new()
+                    .max_connections(16)
+                    .connect_lazy_with(options.statement_cache_capacity(1_024));
+                let mut config = SqlxConfig::new(pool, KEY);
+                config.clock = Some(clock);
+                let rows = core_sqlx::rows(config, &[]).await.unwrap();
                 Opened::over(rows, Place::Database(database.url.clone()), database)
             }
         }
@@ -162,6 +177,11 @@ macro_rules! on_every_store {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn on_postgres() {
                 super::$test(World::on(Backend::Postgres).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_sqlx() {
+                super::$test(World::on(Backend::Sqlx).await).await;
             }
         }
     )+};
