@@ -51,9 +51,9 @@ async fn set(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), PlatformAccessStatus>,
 ) -> Result<Output<PlatformAccessStatus>> {
-    let wanted = input.body;
-    let scope = authorize::<grant::PlatformManage>(cx, uow, &wanted.platform_id).await?;
-    let suspended = wanted.status == AccessStatus::Suspended;
+    let command = input.body;
+    let scope = authorize::<grant::PlatformManage>(cx, uow, &command.platform_id).await?;
+    let suspended = command.status == AccessStatus::Suspended;
     set_suspension(cx, &scope, uow, suspended, None).await?;
-    Ok(Output::new(wanted))
+    Ok(Output::new(command))
 }

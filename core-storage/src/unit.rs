@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{
-    Bounded, Effects, Page, PageRequest, PlatformId, StoreError, Stored, Timestamp, Total,
+    Bounded, Effects, Page, PageQuery, PlatformId, StoreError, Stored, Timestamp, Total,
     for_each_record,
 };
 use core_domain::port::{
@@ -257,7 +257,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
         Ok(changes.into_iter().map(stored).collect())
     }
 
-    async fn staged(&mut self, limit: u32) -> Result<Vec<Staged<R>>, StoreError> {
+    async fn list_staged(&mut self, limit: u32) -> Result<Vec<Staged<R>>, StoreError> {
         self.ensure_active()?;
         self.read_staged(limit).await
     }
@@ -439,7 +439,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
         &mut self,
         within: Within<'_>,
         query: &R::Query,
-        page: &PageRequest,
+        page: &PageQuery,
     ) -> Result<Page<Stored<R>>, StoreError> {
         self.ensure_active()?;
         let mut select = select_within::<R>(within, query);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use core_domain::kernel::{Effect, Effects, OutboxId, Timestamp};
 use core_domain::port::{
-    AnnouncingStore, CommitListener, CommitRest, Mode, Store, UnitOfWork, Within,
+    AnnouncingStore, CommitListener, DetachedCommit, Mode, Store, UnitOfWork, Within,
 };
 use core_domain::shared::{OutboxMessage, OutboxQuery};
 use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
@@ -25,12 +25,12 @@ struct Listener {
 }
 
 impl CommitListener for Listener {
-    fn committed(&self, effects: &Effects) {
+    fn on_committed(&self, effects: &Effects) {
         self.announced.lock().unwrap().push(effects.clone());
         self.heard.notify_one();
     }
 
-    fn run_rest(&self, rest: CommitRest) {
+    fn run_detached(&self, rest: DetachedCommit) {
         self.runtime.spawn(rest);
     }
 }

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use core_domain::kernel::{Error, StoreError, Timestamp};
 use core_domain::port::{Mode, Store, UnitOfWork, Within, transact};
-use core_domain::shared::IdempotencyKey;
+use core_domain::shared::StoredResponse;
 use core_domain::testing::{ManualClock, RecordKey};
 use core_sqlx::SqlxConfig;
 use core_sqlx::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -129,7 +129,7 @@ impl Host {
 /// Adds a record of the suite.
 async fn add_record(unit: &mut dyn UnitOfWork, key: &str) -> Result<(), StoreError> {
     let now = unit.now().await?;
-    let record = IdempotencyKey {
+    let record = StoredResponse {
         id: key.to_owned(),
         request_hash: String::new(),
         status: 201,
@@ -335,7 +335,7 @@ async fn run_group(host: &Host, failing: &[(&'static str, bool)]) -> Vec<bool> {
     let mut committed = Vec::new();
     for (number, outcome) in outcomes.iter().enumerate() {
         if let Err(error) = outcome {
-            assert!(error.certainly_not_applied(), "{error:?}");
+            assert!(error.is_certainly_not_applied(), "{error:?}");
         }
         let is_committed = host.has_record(&number.to_string()).await;
         assert_eq!(is_committed, outcome.is_ok(), "{number}: {outcome:?}");
@@ -441,7 +441,7 @@ async fn a_host_on_sqlx_that_ends_the_transaction_fails_the_unit() {
         });
         let error = enlisted.await.expect_err(ending);
         // What the host has committed cannot be undone.
-        assert_eq!(error.certainly_not_applied(), ending == "SELECT 1 / 0");
+        assert_eq!(error.is_certainly_not_applied(), ending == "SELECT 1 / 0");
         assert_eq!(host.has_record(ending).await, ending == "COMMIT");
         add_record(unit.as_mut(), "b").await.unwrap_err();
         unit.commit().await.unwrap_err();

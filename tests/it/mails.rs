@@ -9,7 +9,7 @@ use core_domain::port::{Mail, Mode, Store, Within, transact};
 use core_domain::shared::{AuditQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery};
 use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
 use core_domain::use_case::shared::{
-    ClaimedMail, ClaimedMessage, MailFate, MessageOutcome, claim_mails, claim_messages,
+    ClaimedMail, ClaimedMessage, MailOutcome, MessageOutcome, claim_mails, claim_messages,
     settle_mail, settle_messages,
 };
 use futures_util::future::join_all;
@@ -86,7 +86,7 @@ impl Outbox {
         claim_mails(self.store.as_ref(), limit).await.unwrap()
     }
 
-    async fn settle(&self, claimed: &ClaimedMail, fate: MailFate) {
+    async fn settle(&self, claimed: &ClaimedMail, fate: MailOutcome) {
         let cx = Context::system(self.entropy.clone());
         let settled = settle_mail(&cx, self.store.as_ref(), claimed, &fate).await;
         settled.unwrap();
@@ -155,7 +155,7 @@ async fn nodes_that_claim_at_the_same_time_never_claim_the_same_mail() {
             while !outbox.left().await.is_empty() {
                 for claimed in outbox.claim(3).await {
                     sent.push(claimed.id().clone());
-                    outbox.settle(&claimed, MailFate::Sent).await;
+                    outbox.settle(&claimed, MailOutcome::Sent).await;
                 }
             }
             sent
@@ -177,13 +177,13 @@ async fn a_late_outcome_does_not_change_a_mail_that_another_node_has_claimed() {
         let quick = outbox.claim(1).await.remove(0);
         assert_eq!((slow.attempt(), quick.attempt()), (1, 2));
         let claimed = outbox.left().await;
-        for fate in [MailFate::PutOff, MailFate::Released] {
+        for fate in [MailOutcome::PutOff, MailOutcome::Released] {
             outbox.settle(&slow, fate).await;
         }
         assert_eq!(outbox.left().await, claimed);
         let to = Email::parse("p0@example.org").unwrap();
         for mail in [&quick, &slow] {
-            outbox.settle(mail, MailFate::Refused(to.clone())).await;
+            outbox.settle(mail, MailOutcome::Refused(to.clone())).await;
         }
         assert!(outbox.left().await.is_empty());
         assert_eq!(outbox.audited("mail.refused").await, 1);
@@ -214,7 +214,7 @@ async fn a_claim_of_a_message_lasts_longer_than_its_delivery() {
             .collect();
         assert_eq!(attempts, [(&ids[1], 2), (&ids[2], 2)]);
         // A late outcome for a message that another node has claimed changes nothing.
-        for outcome in [MessageOutcome::PutOff, MessageOutcome::Released] {
+        for outcome in [MessageOutcome::Rescheduled, MessageOutcome::Released] {
             let late = [(first[1].clone(), outcome)];
             settle_messages(&cx, store, &late).await.unwrap();
         }

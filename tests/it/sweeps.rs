@@ -6,7 +6,7 @@ use std::time::Duration;
 use core_domain::iam::{AccessToken, TokenHash};
 use core_domain::kernel::{SessionId, Timestamp};
 use core_domain::port::{Mode, Store, transact};
-use core_domain::shared::IdempotencyKey;
+use core_domain::shared::StoredResponse;
 use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
 use core_domain::use_case::iam::oauth;
 use core_domain::use_case::shared::{
@@ -50,7 +50,7 @@ impl World {
                 };
                 let tokens = (0..tokens).map(token).collect();
                 repositories.access_tokens().insert_many(tokens).await?;
-                let answer = IdempotencyKey {
+                let answer = StoredResponse {
                     id: "key".to_owned(),
                     request_hash: String::new(),
                     status: 201,
@@ -126,7 +126,7 @@ async fn one_node_at_a_time_sweeps_until_its_lease_expires_or_it_releases_it() {
         assert_eq!(world.sweep(&first, TOKENS, 10).await, Slice::Busy);
         second.release(world.store.as_ref()).await.unwrap();
         assert_eq!(world.sweep(&first, TOKENS, 10).await, Slice::Removed(10));
-        let sole = LeaseHolder::sole("another task", LEASE);
+        let sole = LeaseHolder::exclusive("another task", LEASE);
         assert_eq!(world.sweep(&sole, ANSWERS, 10).await, Slice::Removed(1));
     }
 }

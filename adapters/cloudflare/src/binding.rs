@@ -23,7 +23,7 @@ pub(crate) struct Binding {
 
 /// A reference to an object in the form that the API requires: an id for some types, a name for others.
 #[derive(Clone, Debug)]
-pub(crate) enum BoundTo {
+pub(crate) enum BindingTarget {
     Kv { id: String },
     D1 { id: String },
     R2 { bucket: String },

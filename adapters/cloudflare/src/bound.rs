@@ -3,7 +3,7 @@
 use core_domain::port::ProviderError;
 use core_domain::registry::ResourceType;
 
-use crate::binding::{Binding, BoundTo};
+use crate::binding::{Binding, BindingTarget};
 use crate::client::Client;
 use crate::ownership::belongs_to;
 use crate::worker::script;
@@ -14,7 +14,7 @@ pub(crate) async fn resolve(
     client: &Client,
     bindings: &[Binding],
     owner: &str,
-) -> Result<Vec<(String, BoundTo)>, ProviderError> {
+) -> Result<Vec<(String, BindingTarget)>, ProviderError> {
     let mut resolved = Vec::with_capacity(bindings.len());
     for binding in bindings {
         let bound_to = find(client, binding, owner).await?;
@@ -23,7 +23,11 @@ pub(crate) async fn resolve(
     Ok(resolved)
 }
 
-async fn find(client: &Client, binding: &Binding, owner: &str) -> Result<BoundTo, ProviderError> {
+async fn find(
+    client: &Client,
+    binding: &Binding,
+    owner: &str,
+) -> Result<BindingTarget, ProviderError> {
     let target = binding.resource.as_str();
     let found = match binding.resource_type {
         ResourceType::D1 => d1::find(client, target).await?,
@@ -44,11 +48,11 @@ async fn find(client: &Client, binding: &Binding, owner: &str) -> Result<BoundTo
     let id = found.ok_or_else(missing)?.id;
     let name = target.to_owned();
     Ok(match binding.resource_type {
-        ResourceType::D1 => BoundTo::D1 { id },
-        ResourceType::Kv => BoundTo::Kv { id },
-        ResourceType::R2 => BoundTo::R2 { bucket: name },
-        ResourceType::Queue => BoundTo::Queue { queue: name },
-        ResourceType::Worker => BoundTo::Worker { service: name },
+        ResourceType::D1 => BindingTarget::D1 { id },
+        ResourceType::Kv => BindingTarget::Kv { id },
+        ResourceType::R2 => BindingTarget::R2 { bucket: name },
+        ResourceType::Queue => BindingTarget::Queue { queue: name },
+        ResourceType::Worker => BindingTarget::Worker { service: name },
         ResourceType::Pages => return Err(missing()),
     })
 }

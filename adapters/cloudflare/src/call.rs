@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 /// The characters that are not percent-encoded in a path or query.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -50,7 +50,7 @@ impl Call {
         let mut path = String::new();
         for segment in segments {
             path.push('/');
-            path.extend(utf8_percent_encode(segment, PLAIN));
+            path.extend(utf8_percent_encode(segment, UNRESERVED));
         }
         Self {
             operation,
@@ -69,7 +69,7 @@ impl Call {
         self.path.push_str(name);
         self.path.push('=');
         let value = value.to_string();
-        self.path.extend(utf8_percent_encode(&value, PLAIN));
+        self.path.extend(utf8_percent_encode(&value, UNRESERVED));
         self
     }
 
@@ -100,7 +100,7 @@ impl Call {
     }
 
     /// Returns whether the call only reads.
-    pub(crate) fn reads(&self) -> bool {
+    pub(crate) fn is_read_only(&self) -> bool {
         self.method == Method::GET
     }
 }

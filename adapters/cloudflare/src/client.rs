@@ -27,10 +27,10 @@ use crate::error::{CallError, Refusal};
 use crate::options::{CloudflareAccount, CloudflareOptions};
 use crate::rate::RateLimiter;
 
-const AGENT: &str = concat!("core-cloudflare/", env!("CARGO_PKG_VERSION"));
+const USER_AGENT_VALUE: &str = concat!("core-cloudflare/", env!("CARGO_PKG_VERSION"));
 
 /// Maximum number of attempts of a call that can be repeated.
-const ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 
 /// Time after which an idle connection is closed.
 const POOL_IDLE: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ pub struct TlsError(#[from] rustls::Error);
 
 /// The result of a successful call.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer<T> {
+pub(crate) struct ApiResponse<T> {
     pub(crate) result: T,
     pub(crate) info: ResultInfo,
 }
@@ -114,11 +114,11 @@ impl Client {
     pub(crate) async fn fetch<T: DeserializeOwned>(
         &self,
         call: Call,
-    ) -> Result<Answer<T>, CallError> {
-        let (operation, reads) = (call.operation, call.reads());
+    ) -> Result<ApiResponse<T>, CallError> {
+        let (operation, reads) = (call.operation, call.is_read_only());
         let content = self.send(call).await?;
         let result = serde_json::from_value(content.result).map_err(|error| {
-            CallError::Unanswered {
+            CallError::NoResponse {
                 reads,
                 // The text of the error could repeat confidential values.
                 cause: Cause::new(format!(
@@ -127,7 +127,7 @@ impl Client {
                 )),
             }
         })?;
-        Ok(Answer {
+        Ok(ApiResponse {
             result,
             info: content.info,
         })
@@ -167,7 +167,7 @@ impl Client {
         call: &Call,
         passes: impl Fn(&CallError) -> bool,
     ) -> Result<T, CallError> {
-        for attempt in 1..ATTEMPTS {
+        for attempt in 1..MAX_ATTEMPTS {
             match self.fetch(call.clone()).await {
                 Ok(answer) => return Ok(answer.result),
                 Err(error) if !passes(&error) => return Err(error),
@@ -204,8 +204,8 @@ impl Client {
             .await
             .map_err(CallError::Throttled)?;
         let request = self.request(&call)?;
-        let reads = call.reads();
-        let unanswered = |cause| CallError::Unanswered { reads, cause };
+        let reads = call.is_read_only();
+        let unanswered = |cause| CallError::NoResponse { reads, cause };
         let limit = self.timeout_for(&call);
         let answered = timeout(limit, self.0.connections.request(request)).await;
         let answered = match answered {
@@ -262,7 +262,7 @@ impl Client {
             .method(&call.method)
             .uri(format!("{}{}", self.0.base_url, call.path))
             .header(AUTHORIZATION, bearer)
-            .header(USER_AGENT, AGENT);
+            .header(USER_AGENT, USER_AGENT_VALUE);
         let body = match &call.body {
             Some((content_type, body)) => {
                 request = request.header(CONTENT_TYPE, content_type);

@@ -1,6 +1,6 @@
 //! D1 databases.
 
-use core_domain::port::{OwnedObject, Provisioned};
+use core_domain::port::{OwnedObject, ProviderObject};
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -23,7 +23,7 @@ struct Database {
     name: String,
 }
 
-impl From<Database> for Provisioned {
+impl From<Database> for ProviderObject {
     fn from(database: Database) -> Self {
         Self {
             id: database.uuid,
@@ -34,14 +34,14 @@ impl From<Database> for Provisioned {
 }
 
 /// Finds a database by its exact name. The API also returns longer names that contain the text.
-pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
+pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<ProviderObject>, CallError> {
     let list = client.call(Method::GET, "d1.find", &PATH);
     let list = list.query("name", name).query("per_page", 100);
     let found = first_match::<Database>(client, &list, |database| database.name == name).await?;
-    Ok(found.map(Provisioned::from))
+    Ok(found.map(ProviderObject::from))
 }
 
-pub(crate) async fn create(client: &Client, name: &str) -> Result<Provisioned, CallError> {
+pub(crate) async fn create(client: &Client, name: &str) -> Result<ProviderObject, CallError> {
     let call = client.call(Method::POST, "d1.create", &PATH);
     let made = client
         .fetch::<Database>(call.json(&json!({ "name": name })))

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::shortened;
+use crate::error::shorten;
 
 /// The content of a successful response.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,7 +66,7 @@ fn errors_of(value: &Value) -> Vec<(u32, String)> {
         let text = error.get("message").or_else(|| error.get("error"));
         Some((
             code,
-            shortened(text.and_then(Value::as_str).unwrap_or_default()),
+            shorten(text.and_then(Value::as_str).unwrap_or_default()),
         ))
     };
     match value.get("errors").and_then(Value::as_array) {
@@ -79,7 +79,7 @@ fn errors_of(value: &Value) -> Vec<(u32, String)> {
 mod tests {
     use super::*;
 
-    fn refused(status: StatusCode, body: &str) -> Vec<(u32, String)> {
+    fn expect_refused(status: StatusCode, body: &str) -> Vec<(u32, String)> {
         match decode(status, body.as_bytes()) {
             Err(EnvelopeError::Refused(errors)) => errors,
             other => panic!("{other:?}"),
@@ -91,7 +91,10 @@ mod tests {
         let no =
             r#"{"success":false,"errors":[{"code":7502,"message":"there\nis one"}],"result":null}"#;
         for status in [StatusCode::OK, StatusCode::BAD_REQUEST] {
-            assert_eq!(refused(status, no), [(7502, "there is one".to_owned())]);
+            assert_eq!(
+                expect_refused(status, no),
+                [(7502, "there is one".to_owned())]
+            );
         }
         let yes =
             br#"{"success":true,"errors":[],"result":{"id":"x"},"result_info":{"cursor":"c"}}"#;
@@ -110,7 +113,7 @@ mod tests {
         );
         let gateway = r#"{"code":10429,"error":"slow down"}"#;
         let expected = [(10_429, "slow down".to_owned())];
-        assert_eq!(refused(StatusCode::BAD_GATEWAY, gateway), expected);
+        assert_eq!(expect_refused(StatusCode::BAD_GATEWAY, gateway), expected);
         for (status, body) in [
             (StatusCode::FORBIDDEN, "<html>"),
             (StatusCode::BAD_GATEWAY, ""),

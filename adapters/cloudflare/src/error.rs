@@ -7,7 +7,7 @@ use core_domain::port::{Cause, ProviderError};
 use http::StatusCode;
 
 /// Error codes of an invalid token or a missing permission.
-const ACCESS: [u32; 4] = [10_000, 9_109, 6_003, 6_111];
+const ACCESS_CODES: [u32; 4] = [10_000, 9_109, 6_003, 6_111];
 
 /// The error code of an invalid path. It is an error of this adapter and does not prove that an object is missing.
 const NO_ROUTE: u32 = 7_003;
@@ -16,7 +16,7 @@ const NO_ROUTE: u32 = 7_003;
 const TRANSIENT: [(&str, u32); 2] = [("d1", 7_500), ("pages", 8_000_000)];
 
 /// Explanations of other error codes for tenants, with the product that returns them.
-const EXPLAINED: [(&str, u32, &str); 4] = [
+const EXPLANATIONS: [(&str, u32, &str); 4] = [
     ("d1", 7_406, "the account cannot have more databases"),
     ("r2", 10_042, "R2 is not enabled for the account"),
     ("worker", 10_027, "the script is too large"),
@@ -27,7 +27,7 @@ const EXPLAINED: [(&str, u32, &str); 4] = [
 const SCRIPT_REFUSED: (&str, u32) = ("worker", 10_021);
 
 /// Maximum length of a message of the API that is repeated, in characters.
-const LONGEST_MESSAGE: usize = 500;
+const MAX_MESSAGE_CHARS: usize = 500;
 
 /// The error of an API call.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub(crate) enum CallError {
     Throttled(Duration),
     /// The request was sent, but no usable response was received.
     #[error("no usable response was received")]
-    Unanswered {
+    NoResponse {
         /// Whether the request only reads.
         reads: bool,
         /// The reason, or the unusable response.
@@ -88,7 +88,7 @@ impl Refusal {
 
     fn is_access(&self) -> bool {
         let statuses = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
-        statuses.contains(&self.status) || ACCESS.iter().any(|code| self.has(*code))
+        statuses.contains(&self.status) || ACCESS_CODES.iter().any(|code| self.has(*code))
     }
 
     /// Returns the message for tenants.
@@ -97,7 +97,7 @@ impl Refusal {
             return "the operator must renew the API token or its permissions".to_owned();
         }
         let product = self.product();
-        let explained = EXPLAINED
+        let explained = EXPLANATIONS
             .iter()
             .find(|(of, code, _)| *of == product && self.has(*code));
         if let Some((_, _, text)) = explained {
@@ -108,7 +108,7 @@ impl Refusal {
             .iter()
             .find(|(code, _)| (product, *code) == SCRIPT_REFUSED);
         if let Some((_, message)) = script {
-            return format!("the script is not valid: {}", shortened(message));
+            return format!("the script is not valid: {}", shorten(message));
         }
         match self.errors.first() {
             Some((code, _)) => format!("the request was not accepted (code {code})"),
@@ -131,7 +131,7 @@ impl fmt::Display for Refusal {
         for (code, message) in &self.errors {
             write!(f, ", {code}")?;
             if !self.is_confidential {
-                write!(f, " {}", shortened(message))?;
+                write!(f, " {}", shorten(message))?;
             }
         }
         write!(f, " (ray {})", self.ray)
@@ -139,8 +139,8 @@ impl fmt::Display for Refusal {
 }
 
 /// Returns the text on one line, shortened to the maximum length.
-pub(crate) fn shortened(text: &str) -> String {
-    let fits = text.chars().take(LONGEST_MESSAGE);
+pub(crate) fn shorten(text: &str) -> String {
+    let fits = text.chars().take(MAX_MESSAGE_CHARS);
     fits.map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
@@ -162,14 +162,14 @@ impl CallError {
     /// Returns whether the outcome of the request is unknown.
     pub(crate) fn is_ambiguous(&self) -> bool {
         match self {
-            Self::Unanswered { .. } => true,
+            Self::NoResponse { .. } => true,
             Self::Refused(refusal) => refusal.is_ambiguous(),
             Self::Unsent(_) | Self::Throttled(_) => false,
         }
     }
 
     /// Returns whether the same call can succeed a moment later.
-    pub(crate) fn may_work_soon(&self) -> bool {
+    pub(crate) fn is_retryable(&self) -> bool {
         self.is_ambiguous() || matches!(self, Self::Unsent(_))
     }
 }
@@ -192,7 +192,7 @@ impl From<CallError> for ProviderError {
                     .try_into()
                     .unwrap_or(u64::MAX),
             },
-            CallError::Unanswered { reads, cause } => unsure(reads, cause),
+            CallError::NoResponse { reads, cause } => unsure(reads, cause),
             CallError::Refused(refusal) if refusal.is_ambiguous() => {
                 unsure(refusal.reads, Cause::new(refusal.to_string()))
             }

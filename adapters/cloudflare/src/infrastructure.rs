@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::kernel::Clock;
 use core_domain::port::{
-    CreateResource, Infrastructure, OwnedObjects, ProviderError, Provisioned, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteUpload,
+    CreateResource, Infrastructure, OwnedObjects, ProviderError, ProviderObject, ResourceRef,
+    Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 use tokio::sync::Semaphore;
@@ -16,7 +16,7 @@ use crate::error::CallError;
 use crate::hostname::zone::Zones;
 use crate::hostname::{customer, route};
 use crate::options::{CloudflareAccount, CloudflareOptions, OptionError};
-use crate::ownership::{belongs_to, ensure_owned, ensure_recognisable};
+use crate::ownership::{belongs_to, ensure_name_identifies_owner, ensure_owned};
 use crate::pages::{config, deployment, project, site};
 use crate::worker::script;
 use crate::worker::subdomain::Subdomain;
@@ -68,7 +68,7 @@ impl CloudflareInfrastructure {
     }
 
     /// Finds an object of any owner by name, without the URL of a worker.
-    async fn find(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, CallError> {
+    async fn find(&self, resource: &ResourceRef) -> Result<Option<ProviderObject>, CallError> {
         let (client, name) = (&self.client, resource.name.as_str());
         match resource.resource_type {
             ResourceType::D1 => d1::find(client, name).await,
@@ -81,7 +81,11 @@ impl CloudflareInfrastructure {
     }
 
     /// Returns an error if the target of a hostname does not exist or has another owner.
-    async fn ensure_target(&self, target: &ResourceRef, owner: &str) -> Result<(), ProviderError> {
+    async fn ensure_target_owned(
+        &self,
+        target: &ResourceRef,
+        owner: &str,
+    ) -> Result<(), ProviderError> {
         let Some(found) = self.find(target).await? else {
             let message = format!(
                 "the {} {} does not exist",
@@ -93,7 +97,7 @@ impl CloudflareInfrastructure {
     }
 
     /// Uploads a worker and enables its workers.dev address.
-    async fn put_worker(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn put_worker(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
         let (client, resource) = (&self.client, &request.resource);
         let made = upload(client, request).await?;
         self.subdomain.enable(client, &resource.name).await?;
@@ -101,7 +105,7 @@ impl CloudflareInfrastructure {
     }
 
     /// Creates a Pages project, or updates the settings of an existing one.
-    async fn put_project(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn put_project(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
         let (client, name) = (&self.client, request.resource.name.as_str());
         let settings = config::environment(client, request).await?;
         if let Some(found) = project::find(client, name).await? {
@@ -116,7 +120,7 @@ impl CloudflareInfrastructure {
     }
 
     /// Creates an object of a type with unique names.
-    async fn insert(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn insert(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
         let (client, resource) = (&self.client, &request.resource);
         let name = resource.name.as_str();
         if let Some(found) = self.find(resource).await? {
@@ -137,9 +141,9 @@ impl CloudflareInfrastructure {
     async fn made_or_found(
         &self,
         request: &CreateResource,
-        made: Result<Provisioned, CallError>,
+        made: Result<ProviderObject, CallError>,
         duplicate: u32,
-    ) -> Result<Provisioned, ProviderError> {
+    ) -> Result<ProviderObject, ProviderError> {
         let (resource, name) = (&request.resource, request.resource.name.as_str());
         match made {
             Err(error) if error.has(duplicate) || error.is_ambiguous() => {
@@ -161,27 +165,30 @@ impl CloudflareInfrastructure {
     async fn with_url(
         &self,
         resource: &ResourceRef,
-        found: Provisioned,
-    ) -> Result<Provisioned, CallError> {
+        found: ProviderObject,
+    ) -> Result<ProviderObject, CallError> {
         if resource.resource_type != ResourceType::Worker {
             return Ok(found);
         }
         let url = self.subdomain.url(&self.client, &resource.name).await?;
-        Ok(Provisioned { url, ..found })
+        Ok(ProviderObject { url, ..found })
     }
 }
 
 #[async_trait]
 impl Infrastructure for CloudflareInfrastructure {
-    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+    async fn observe(
+        &self,
+        resource: &ResourceRef,
+    ) -> Result<Option<ProviderObject>, ProviderError> {
         match self.find(resource).await? {
             Some(found) => Ok(Some(self.with_url(resource, found).await?)),
             None => Ok(None),
         }
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
-        ensure_recognisable(&request.resource, &request.owner)?;
+    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
+        ensure_name_identifies_owner(&request.resource, &request.owner)?;
         match request.resource.resource_type {
             ResourceType::Worker => self.put_worker(request).await,
             ResourceType::Pages => self.put_project(request).await,
@@ -221,7 +228,7 @@ impl Infrastructure for CloudflareInfrastructure {
         deployment::observe(&self.client, project, deployment_key).await
     }
 
-    async fn owned(
+    async fn list_owned(
         &self,
         owner: &str,
         resource_type: ResourceType,
@@ -248,12 +255,13 @@ impl Infrastructure for CloudflareInfrastructure {
         secrets::names(&self.client, resource).await
     }
 
-    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+    async fn get_route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
         route::find(&self.client, &self.zones, hostname).await
     }
 
     async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
-        self.ensure_target(&request.target, &request.owner).await?;
+        self.ensure_target_owned(&request.target, &request.owner)
+            .await?;
         route::make(&self.client, &self.zones, request).await
     }
 
@@ -265,7 +273,7 @@ impl Infrastructure for CloudflareInfrastructure {
         route::remove(&self.client, &self.zones, hostname, target).await
     }
 
-    async fn served_hostname(
+    async fn get_served_hostname(
         &self,
         hostname: &str,
         owner: &str,
@@ -278,7 +286,8 @@ impl Infrastructure for CloudflareInfrastructure {
         &self,
         request: &ServeHostname,
     ) -> Result<ServedHostname, ProviderError> {
-        self.ensure_target(&request.target, &request.owner).await?;
+        self.ensure_target_owned(&request.target, &request.owner)
+            .await?;
         customer::serve(&self.client, &self.zones, request).await
     }
 

@@ -1,6 +1,6 @@
 //! KV namespaces.
 
-use core_domain::port::{OwnedObject, Provisioned};
+use core_domain::port::{OwnedObject, ProviderObject};
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -23,7 +23,7 @@ struct Namespace {
     title: String,
 }
 
-impl From<Namespace> for Provisioned {
+impl From<Namespace> for ProviderObject {
     fn from(namespace: Namespace) -> Self {
         Self {
             id: namespace.id,
@@ -35,15 +35,15 @@ impl From<Namespace> for Provisioned {
 
 /// Finds a namespace by its title. The API has no filter for titles, so this reads the pages of the list until the
 /// title appears.
-pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
+pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<ProviderObject>, CallError> {
     let list = client
         .call(Method::GET, "kv.find", &PATH)
         .query("per_page", 100);
     let found = first_match::<Namespace>(client, &list, |namespace| namespace.title == name);
-    Ok(found.await?.map(Provisioned::from))
+    Ok(found.await?.map(ProviderObject::from))
 }
 
-pub(crate) async fn create(client: &Client, name: &str) -> Result<Provisioned, CallError> {
+pub(crate) async fn create(client: &Client, name: &str) -> Result<ProviderObject, CallError> {
     let call = client.call(Method::POST, "kv.create", &PATH);
     let made = client
         .fetch::<Namespace>(call.json(&json!({ "title": name })))

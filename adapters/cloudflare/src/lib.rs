@@ -49,4 +49,4 @@ mod worker;
 
 pub use client::TlsError;
 pub use infrastructure::{CloudflareError, CloudflareInfrastructure};
-pub use options::{API, CloudflareAccount, CloudflareOptions, OptionError};
+pub use options::{API_BASE_URL, CloudflareAccount, CloudflareOptions, OptionError};

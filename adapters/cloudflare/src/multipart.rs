@@ -19,11 +19,11 @@ impl Form {
     }
 
     pub(crate) fn text(self, name: &str, text: &str) -> Self {
-        self.part(&quoted("name", name), None, text.as_bytes())
+        self.part(&quote("name", name), None, text.as_bytes())
     }
 
     pub(crate) fn file(self, name: &str, content_type: &str, content: &[u8]) -> Self {
-        let names = format!("{}; {}", quoted("name", name), quoted("filename", name));
+        let names = format!("{}; {}", quote("name", name), quote("filename", name));
         self.part(&names, Some(content_type), content)
     }
 
@@ -52,7 +52,7 @@ impl Form {
 }
 
 /// Encodes a header parameter in the way that browsers do.
-fn quoted(parameter: &str, value: &str) -> String {
+fn quote(parameter: &str, value: &str) -> String {
     let value = value
         .replace('"', "%22")
         .replace('\r', "%0D")

@@ -8,10 +8,10 @@ use http::Uri;
 use serde::{Deserialize, Serialize};
 
 /// The base URL of the Cloudflare API.
-pub const API: &str = "https://api.cloudflare.com/client/v4";
+pub const API_BASE_URL: &str = "https://api.cloudflare.com/client/v4";
 
 /// Maximum of [`CloudflareOptions::request_timeout`]: the job engine gives a step one minute.
-const LONGEST_TIMEOUT: Duration = Duration::from_mins(1);
+const MAX_REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The Cloudflare account that is used.
 #[derive(Clone)]
@@ -112,7 +112,7 @@ pub struct OptionError {
     pub problem: &'static str,
 }
 
-const fn refused(setting: &'static str, problem: &'static str) -> OptionError {
+const fn option_error(setting: &'static str, problem: &'static str) -> OptionError {
     OptionError { setting, problem }
 }
 
@@ -124,16 +124,16 @@ impl CloudflareAccount {
     pub fn check(&self) -> Result<(), OptionError> {
         let token = self.token.expose();
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(refused("cloudflare.token", "is not a valid API token"));
+            return Err(option_error("cloudflare.token", "is not a valid API token"));
         }
         if !is_id(&self.account_id) {
-            return Err(refused(
+            return Err(option_error(
                 "cloudflare.account_id",
                 "must be 32 hexadecimal digits",
             ));
         }
         if !is_base_url(&self.base_url) {
-            return Err(refused(
+            return Err(option_error(
                 "cloudflare.base_url",
                 "must have the form https://host/path (http:// only for this machine)",
             ));
@@ -149,34 +149,37 @@ impl CloudflareOptions {
     /// [`OptionError`] names the first invalid value.
     pub fn check(&self) -> Result<(), OptionError> {
         if self.saas_zone.as_deref() == Some("") {
-            return Err(refused(
+            return Err(option_error(
                 "cloudflare.saas_zone",
                 "must be the name or id of a zone",
             ));
         }
         if !is_date(&self.compatibility_date) {
-            return Err(refused(
+            return Err(option_error(
                 "cloudflare.compatibility_date",
                 "must be YYYY-MM-DD",
             ));
         }
         if self.requests < 2 {
-            return Err(refused("cloudflare.requests", "must be at least 2"));
+            return Err(option_error("cloudflare.requests", "must be at least 2"));
         }
-        if self.request_timeout > LONGEST_TIMEOUT {
-            return Err(refused(
+        if self.request_timeout > MAX_REQUEST_TIMEOUT {
+            return Err(option_error(
                 "cloudflare.request_timeout",
                 "must be at most 1 min",
             ));
         }
         if self.answer_bytes == 0 {
-            return Err(refused(
+            return Err(option_error(
                 "cloudflare.answer_bytes",
                 "must be greater than zero",
             ));
         }
         if self.uploads == 0 {
-            return Err(refused("cloudflare.uploads", "must be greater than zero"));
+            return Err(option_error(
+                "cloudflare.uploads",
+                "must be greater than zero",
+            ));
         }
         let times = [
             ("cloudflare.window", self.window),
@@ -187,7 +190,7 @@ impl CloudflareOptions {
             ("cloudflare.emptying_time", self.emptying_time),
         ];
         match times.iter().find(|(_, time)| time.is_zero()) {
-            Some((setting, _)) => Err(refused(setting, "must be greater than zero")),
+            Some((setting, _)) => Err(option_error(setting, "must be greater than zero")),
             None => Ok(()),
         }
     }

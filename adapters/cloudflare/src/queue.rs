@@ -1,6 +1,6 @@
 //! Queues and their consumers.
 
-use core_domain::port::{OwnedObject, Provisioned};
+use core_domain::port::{OwnedObject, ProviderObject};
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -28,7 +28,7 @@ struct Consumer {
     consumer_id: String,
 }
 
-impl From<Queue> for Provisioned {
+impl From<Queue> for ProviderObject {
     fn from(queue: Queue) -> Self {
         Self {
             id: queue.queue_id,
@@ -38,15 +38,15 @@ impl From<Queue> for Provisioned {
     }
 }
 
-pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
+pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<ProviderObject>, CallError> {
     let list = client
         .call(Method::GET, "queue.find", &PATH)
         .query("name", name);
     let found = first_match::<Queue>(client, &list, |queue| queue.queue_name == name).await?;
-    Ok(found.map(Provisioned::from))
+    Ok(found.map(ProviderObject::from))
 }
 
-pub(crate) async fn create(client: &Client, name: &str) -> Result<Provisioned, CallError> {
+pub(crate) async fn create(client: &Client, name: &str) -> Result<ProviderObject, CallError> {
     let call = client.call(Method::POST, "queue.create", &PATH);
     let made = client
         .fetch::<Queue>(call.json(&json!({ "queue_name": name })))

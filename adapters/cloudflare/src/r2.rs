@@ -1,13 +1,13 @@
 //! R2 buckets. The name of a bucket is its id.
 
-use core_domain::port::{OwnedObject, ProviderError, Provisioned};
+use core_domain::port::{OwnedObject, ProviderError, ProviderObject};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::client::{Answer, Client};
+use crate::client::{ApiResponse, Client};
 use crate::error::CallError;
 
 /// The error code if a bucket with this name exists.
@@ -42,7 +42,7 @@ struct Object {
     key: String,
 }
 
-impl From<Bucket> for Provisioned {
+impl From<Bucket> for ProviderObject {
     fn from(bucket: Bucket) -> Self {
         Self {
             id: bucket.name,
@@ -52,19 +52,19 @@ impl From<Bucket> for Provisioned {
     }
 }
 
-pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
+pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<ProviderObject>, CallError> {
     let call = client.call(Method::GET, "r2.find", &[&PATH[..], &[name]].concat());
     let found = client.find::<Bucket>(call, MISSING).await?;
-    Ok(found.map(Provisioned::from))
+    Ok(found.map(ProviderObject::from))
 }
 
-pub(crate) async fn create(client: &Client, name: &str) -> Result<Provisioned, CallError> {
+pub(crate) async fn create(client: &Client, name: &str) -> Result<ProviderObject, CallError> {
     let call = client.call(Method::POST, "r2.create", &PATH);
     client.run(call.json(&json!({ "name": name }))).await?;
-    Ok(of_name(name))
+    Ok(provisioned(name))
 }
 
-fn of_name(name: &str) -> Provisioned {
+fn provisioned(name: &str) -> ProviderObject {
     Bucket {
         name: name.to_owned(),
     }
@@ -86,9 +86,9 @@ pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), ProviderEr
             outcome => return Ok(outcome?),
         }
         match empty(client, name, until).await? {
-            Emptied::Page => {}
-            Emptied::OutOfTime => return Err(ProviderError::Unfinished),
-            Emptied::NothingListed => {
+            EmptyOutcome::Page => {}
+            EmptyOutcome::OutOfTime => return Err(ProviderError::Unfinished),
+            EmptyOutcome::NothingListed => {
                 return Err(ProviderError::Throttled {
                     retry_after_seconds: LIST_DELAY,
                 });
@@ -98,7 +98,7 @@ pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), ProviderEr
 }
 
 /// The result of deleting the first page of objects.
-enum Emptied {
+enum EmptyOutcome {
     /// All objects of the page were deleted.
     Page,
     OutOfTime,
@@ -106,24 +106,24 @@ enum Emptied {
 }
 
 /// Deletes the objects of the first page.
-async fn empty(client: &Client, name: &str, until: Instant) -> Result<Emptied, CallError> {
+async fn empty(client: &Client, name: &str, until: Instant) -> Result<EmptyOutcome, CallError> {
     let path = [&PATH[..], &[name, "objects"]].concat();
     let list = client
         .call(Method::GET, "r2.objects", &path)
         .query("per_page", 100);
     let objects = client.fetch::<Vec<Object>>(list).await?.result;
     if objects.is_empty() {
-        return Ok(Emptied::NothingListed);
+        return Ok(EmptyOutcome::NothingListed);
     }
     let deletions =
         stream::iter(objects).map(|object| async move { delete(client, name, &object.key).await });
     let mut deletions = deletions.buffer_unordered(AT_A_TIME);
     while deletions.try_next().await?.is_some() {
         if Instant::now() >= until {
-            return Ok(Emptied::OutOfTime);
+            return Ok(EmptyOutcome::OutOfTime);
         }
     }
-    Ok(Emptied::Page)
+    Ok(EmptyOutcome::Page)
 }
 
 async fn delete(client: &Client, name: &str, key: &str) -> Result<(), CallError> {
@@ -142,7 +142,7 @@ pub(crate) async fn list(
     if let Some(cursor) = cursor {
         list = list.query("cursor", cursor);
     }
-    let Answer { result, info } = client.fetch::<Buckets>(list).await?;
+    let ApiResponse { result, info } = client.fetch::<Buckets>(list).await?;
     let objects = result.buckets.into_iter().map(|bucket| OwnedObject {
         name: bucket.name.clone(),
         provisioned: bucket.into(),

@@ -11,7 +11,7 @@ use crate::options::CloudflareOptions;
 const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
 
 /// Maximum pause after a 429 response.
-const LONGEST_PAUSE: Duration = Duration::from_hours(1);
+const MAX_PAUSE: Duration = Duration::from_hours(1);
 
 /// Spreads requests over time. A quarter of the requests of a window can be sent at once and the rest evenly, so no
 /// window exceeds its maximum.
@@ -28,7 +28,7 @@ pub(crate) struct RateLimiter {
 #[derive(Debug)]
 struct State {
     /// The time of the next request in the even schedule.
-    due: Instant,
+    next_slot: Instant,
     /// No request is sent before this time.
     paused_until: Instant,
 }
@@ -43,7 +43,7 @@ impl RateLimiter {
             tolerance: interval * (burst - 1),
             longest_wait: options.longest_wait,
             state: Mutex::new(State {
-                due: now,
+                next_slot: now,
                 paused_until: now,
             }),
         }
@@ -75,12 +75,12 @@ impl RateLimiter {
             return Err(paused);
         }
         let mut state = self.state();
-        let due = state.due.max(now);
+        let due = state.next_slot.max(now);
         let wait = (due - now).saturating_sub(self.tolerance);
         if wait > self.longest_wait {
             return Err(wait);
         }
-        state.due = due + self.interval;
+        state.next_slot = due + self.interval;
         Ok(wait)
     }
 
@@ -91,7 +91,7 @@ impl RateLimiter {
     /// Pauses all requests for the time that a response asked for. Returns the length of the pause.
     pub(crate) fn pause(&self, asked: Option<Duration>) -> Duration {
         let pause = asked.unwrap_or(DEFAULT_PAUSE);
-        let pause = pause.clamp(Duration::from_secs(1), LONGEST_PAUSE);
+        let pause = pause.clamp(Duration::from_secs(1), MAX_PAUSE);
         let until = Instant::now() + pause;
         let mut state = self.state();
         state.paused_until = state.paused_until.max(until);
@@ -163,6 +163,6 @@ mod tests {
         let left = limiter.acquire().await.unwrap_err();
         assert!(left > Duration::from_secs(5) && left <= asked, "{left:?}");
         assert_eq!(limiter.pause(None), DEFAULT_PAUSE);
-        assert_eq!(limiter.pause(Some(Duration::MAX)), LONGEST_PAUSE);
+        assert_eq!(limiter.pause(Some(Duration::MAX)), MAX_PAUSE);
     }
 }

@@ -16,7 +16,7 @@ use crate::worker::script;
 const NOT_DEPLOYED: u32 = 10_215;
 
 #[derive(Deserialize)]
-struct Named {
+struct SecretName {
     name: String,
 }
 
@@ -129,7 +129,9 @@ pub(crate) async fn names(
     match resource.resource_type {
         ResourceType::Worker => {
             let list = client.call(Method::GET, "worker.secrets", &path(name, "secrets"));
-            let secrets = client.find::<Vec<Named>>(list, script::MISSING).await?;
+            let secrets = client
+                .find::<Vec<SecretName>>(list, script::MISSING)
+                .await?;
             let names = secrets.unwrap_or_default().into_iter();
             let mut names: Vec<_> = names.map(|secret| secret.name).collect();
             names.sort_unstable();

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use core_domain::port::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
 
 use crate::data_dir::{DataDir, Staged};
-use crate::error::{LocalError, Result, blocking};
+use crate::error::{LocalError, Result, run_blocking};
 
 /// Blob storage in a folder. A staged blob is a file of the same file system, so committing it does not copy its bytes.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl FileBlobs {
     /// [`LocalError::Io`] if the folder cannot be created or read.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self> {
         let root = root.into();
-        let data = blocking(move || DataDir::open(&root)).await?;
+        let data = run_blocking(move || DataDir::open(&root)).await?;
         Ok(Self {
             data: Arc::new(data),
         })
@@ -37,7 +37,7 @@ impl FileBlobs {
 impl Blobs for FileBlobs {
     async fn stage(&self) -> Result<Box<dyn StagedBlob>, BlobError> {
         let data = Arc::clone(&self.data);
-        let (staged, file) = blocking(move || data.stage_file()).await?;
+        let (staged, file) = run_blocking(move || data.stage_file()).await?;
         Ok(Box::new(StagedFile {
             data: Arc::clone(&self.data),
             staged,
@@ -46,25 +46,25 @@ impl Blobs for FileBlobs {
     }
 
     async fn open(&self, key: &str) -> Result<Box<dyn BlobReader>, BlobError> {
-        let (data, key) = (Arc::clone(&self.data), checked(key)?);
-        let file = blocking(move || data.open_file(&[&key])).await?;
+        let (data, key) = (Arc::clone(&self.data), validate_key(key)?);
+        let file = run_blocking(move || data.open_file(&[&key])).await?;
         Ok(Box::new(file.ok_or(BlobError::Missing)?))
     }
 
     async fn remove(&self, key: &str) -> Result<(), BlobError> {
-        let (data, key) = (Arc::clone(&self.data), checked(key)?);
-        blocking(move || data.remove_file(&[&key])).await?;
+        let (data, key) = (Arc::clone(&self.data), validate_key(key)?);
+        run_blocking(move || data.remove_file(&[&key])).await?;
         Ok(())
     }
 
     async fn older_than(&self, age: Duration) -> Result<Vec<String>, BlobError> {
         let data = Arc::clone(&self.data);
-        let old = blocking(move || {
+        let old = run_blocking(move || {
             let mut old = Vec::new();
             for key in data
                 .list(&[])?
                 .into_iter()
-                .filter(|key| checked(key).is_ok())
+                .filter(|key| validate_key(key).is_ok())
             {
                 if data.age(&[&key])?.is_some_and(|found| found > age) {
                     old.push(key);
@@ -88,26 +88,26 @@ struct StagedFile {
 impl StagedBlob for StagedFile {
     async fn append(&mut self, bytes: Vec<u8>) -> Result<(), BlobError> {
         let file = Arc::clone(&self.file);
-        blocking(move || Ok((&*file).write_all(&bytes)?)).await?;
+        run_blocking(move || Ok((&*file).write_all(&bytes)?)).await?;
         Ok(())
     }
 
     async fn open(&self) -> Result<Box<dyn BlobReader>, BlobError> {
         let path = self.staged.path().to_owned();
         // Opens a separate handle: a clone of the existing one would share its read position.
-        let file = blocking(move || Ok(File::open(path)?)).await?;
+        let file = run_blocking(move || Ok(File::open(path)?)).await?;
         Ok(Box::new(file))
     }
 
     async fn commit(self: Box<Self>, key: &str) -> Result<(), BlobError> {
-        let key = checked(key)?;
+        let key = validate_key(key)?;
         let Self { data, staged, file } = *self;
-        blocking(move || data.commit_file(staged, &file, &[&key])).await?;
+        run_blocking(move || data.commit_file(staged, &file, &[&key])).await?;
         Ok(())
     }
 }
 
-fn checked(key: &str) -> Result<String> {
+fn validate_key(key: &str) -> Result<String> {
     if is_blob_key(key) {
         Ok(key.to_owned())
     } else {

@@ -107,7 +107,7 @@ impl Bucket {
             let name = file_name(&info.key);
             bucket
                 .data
-                .commit_file(staged, &file, &bucket.parts(&name))?;
+                .commit_file(staged, &file, &bucket.path_parts(&name))?;
             Ok(info)
         })
         .await
@@ -164,7 +164,7 @@ impl Bucket {
     /// [`LocalError::Missing`] if the bucket was deleted.
     pub async fn delete(&self, key: &str) -> Result<bool> {
         let file = file_name(key);
-        self.run(move |bucket| bucket.data.remove_file(&bucket.parts(&file)))
+        self.run(move |bucket| bucket.data.remove_file(&bucket.path_parts(&file)))
             .await
     }
 
@@ -237,10 +237,10 @@ impl Bucket {
     }
 
     fn path(&self, file: &str) -> Result<PathBuf> {
-        self.data.path(&self.parts(file))
+        self.data.path(&self.path_parts(file))
     }
 
-    fn parts<'a>(&'a self, file: &'a str) -> [&'a str; 4] {
+    fn path_parts<'a>(&'a self, file: &'a str) -> [&'a str; 4] {
         [ResourceType::R2.as_str(), &self.name, FOLDER, file]
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::cli::Limits;
+use core_domain::cli::SiteLimits;
 use core_domain::kernel::{Clock, duration_text};
 use core_domain::port::{PlatformSuspensions, ProviderError, ResourceRef};
 use core_domain::registry::ResourceType;
@@ -27,7 +27,7 @@ pub struct LocalConfig {
     /// The rules that decide which old deployments are kept.
     pub retention: Retention,
     /// Maximum number, sizes and path lengths of the files of a site.
-    pub site_limits: Limits,
+    pub site_limits: SiteLimits,
     /// Maximum disk space of the sites of one owner, in bytes, including replaced deployments. If it is exceeded,
     /// replaced deployments are deleted, oldest first. Default: no limit.
     pub site_bytes_per_owner: u64,
@@ -59,7 +59,7 @@ impl LocalConfig {
             sites: SiteAddress::on_this_machine(site_port),
             clock,
             retention: Retention::default(),
-            site_limits: Limits::default(),
+            site_limits: SiteLimits::default(),
             site_bytes_per_owner: u64::MAX,
             workerd: None,
             workers: WorkerdOptions::default(),
@@ -174,7 +174,7 @@ impl SiteAddress {
 /// A point in a call at which a test can inject an error or end the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Moment {
+pub enum FaultMoment {
     /// Before the first change.
     Before,
     /// The object is complete in the staging folder and not yet published. For a site, the contents of its files are
@@ -204,7 +204,7 @@ pub struct FaultPoint<'a> {
     /// The name of the object, or the customer's hostname.
     pub name: &'a str,
     /// The progress of the call.
-    pub moment: Moment,
+    pub moment: FaultMoment,
 }
 
 type Hook = dyn Fn(FaultPoint<'_>) -> Option<ProviderError> + Send + Sync;
@@ -226,9 +226,9 @@ impl Faults {
         &self,
         call: &'static str,
         resource: &ResourceRef,
-        moment: Moment,
+        moment: FaultMoment,
     ) -> crate::error::Result<()> {
-        self.ask(FaultPoint {
+        self.check(FaultPoint {
             call,
             resource_type: Some(resource.resource_type),
             name: &resource.name,
@@ -240,9 +240,9 @@ impl Faults {
         &self,
         call: &'static str,
         hostname: &str,
-        moment: Moment,
+        moment: FaultMoment,
     ) -> crate::error::Result<()> {
-        self.ask(FaultPoint {
+        self.check(FaultPoint {
             call,
             resource_type: None,
             name: hostname,
@@ -250,7 +250,7 @@ impl Faults {
         })
     }
 
-    fn ask(&self, point: FaultPoint<'_>) -> crate::error::Result<()> {
+    fn check(&self, point: FaultPoint<'_>) -> crate::error::Result<()> {
         match self.0.as_ref().and_then(|hook| hook(point)) {
             Some(fault) => Err(crate::error::LocalError::Fault(fault)),
             None => Ok(()),

@@ -20,7 +20,7 @@ const IN_USE: &str = ".in-use";
 #[derive(Debug)]
 pub(crate) struct DataDir {
     root: PathBuf,
-    next: AtomicU64,
+    next_staging_number: AtomicU64,
     // Every process that has the folder open holds a shared lock. A process that gets the exclusive lock may clear the
     // staging folder.
     _in_use: File,
@@ -40,7 +40,7 @@ pub(crate) struct FolderLock {
 
 /// The lock for publishing and removing objects. Only one holder exists across all processes.
 #[derive(Debug)]
-pub(crate) struct Exclusive {
+pub(crate) struct PublishLock {
     _lock: File,
 }
 
@@ -49,16 +49,16 @@ impl DataDir {
     pub(crate) fn open(root: &Path) -> Result<Self> {
         create_dirs(root)?;
         let root = root.canonicalize()?;
-        plain_dir(&root.join(STAGING))?;
+        ensure_plain_dir(&root.join(STAGING))?;
         let in_use = lock_file(&root.join(IN_USE))?;
         if in_use.try_lock().is_ok() {
-            clear(&root.join(STAGING))?;
+            remove_contents(&root.join(STAGING))?;
             in_use.unlock()?;
         }
         in_use.lock_shared()?;
         Ok(Self {
             root,
-            next: AtomicU64::new(0),
+            next_staging_number: AtomicU64::new(0),
             _in_use: in_use,
         })
     }
@@ -143,7 +143,7 @@ impl DataDir {
     /// Creates a permanent folder, such as the folder of a resource type, if it does not exist.
     pub(crate) fn ensure_dir(&self, parts: &[&str]) -> Result<PathBuf> {
         let path = self.path(parts)?;
-        plain_dir(&path)?;
+        ensure_plain_dir(&path)?;
         Ok(path)
     }
 
@@ -160,7 +160,7 @@ impl DataDir {
 
     fn stage<T>(&self, make: impl Fn(&Path) -> io::Result<T>) -> Result<(Staged, T)> {
         loop {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let number = self.next_staging_number.fetch_add(1, Ordering::Relaxed);
             let name = format!("{}-{number}", std::process::id());
             let path = self.path(&[STAGING, &name])?;
             match make(&path) {
@@ -172,10 +172,10 @@ impl DataDir {
     }
 
     /// Waits for the lock that publishing and removing require.
-    pub(crate) fn exclusive(&self) -> Result<Exclusive> {
+    pub(crate) fn lock_publish(&self) -> Result<PublishLock> {
         let lock = lock_file(&self.root.join(LOCK))?;
         lock.lock()?;
-        Ok(Exclusive { _lock: lock })
+        Ok(PublishLock { _lock: lock })
     }
 
     /// Waits for a shared lock on the file. Returns `None` if its folder does not exist.
@@ -205,7 +205,7 @@ impl DataDir {
     }
 
     /// Moves a staged folder to its final path. Returns `false` and keeps the existing object if the path exists.
-    pub(crate) fn publish(&self, staged: Staged, parts: &[&str], _: &Exclusive) -> Result<bool> {
+    pub(crate) fn publish(&self, staged: Staged, parts: &[&str], _: &PublishLock) -> Result<bool> {
         sync_tree(&staged.path)?;
         let target = self.path(parts)?;
         if target.try_exists()? {
@@ -284,7 +284,7 @@ impl DataDir {
     }
 
     /// Moves a folder to the staging folder. Its content is deleted when the returned value is dropped.
-    pub(crate) fn detach(&self, parts: &[&str], _: &Exclusive) -> Result<Staged> {
+    pub(crate) fn detach(&self, parts: &[&str], _: &PublishLock) -> Result<Staged> {
         let target = self.path(parts)?;
         // A rename can replace an empty folder.
         let staged = self.stage_dir()?;
@@ -341,15 +341,15 @@ pub(crate) fn is_absence(error: &io::Error) -> bool {
 
 /// Creates a file that only the current user can read and write.
 pub(crate) fn create_file(path: &Path) -> io::Result<File> {
-    private(OpenOptions::new().read(true).write(true).create_new(true)).open(path)
+    with_private_mode(OpenOptions::new().read(true).write(true).create_new(true)).open(path)
 }
 
 fn lock_file(path: &Path) -> io::Result<File> {
-    private(OpenOptions::new().create(true).truncate(false).write(true)).open(path)
+    with_private_mode(OpenOptions::new().create(true).truncate(false).write(true)).open(path)
 }
 
 #[cfg(unix)]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+fn with_private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
     options.mode(0o600)
 }
@@ -361,16 +361,16 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Creates a folder that only the current user can access.
 fn create_dir(path: &Path) -> io::Result<()> {
-    private_dirs().create(path)
+    private_dir_builder().create(path)
 }
 
 /// Creates a folder and its parent folders. Succeeds if it exists.
 fn create_dirs(path: &Path) -> io::Result<()> {
-    private_dirs().recursive(true).create(path)
+    private_dir_builder().recursive(true).create(path)
 }
 
 #[cfg(unix)]
-fn private_dirs() -> DirBuilder {
+fn private_dir_builder() -> DirBuilder {
     use std::os::unix::fs::DirBuilderExt;
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
@@ -382,7 +382,7 @@ fn private_dirs() -> DirBuilder {
     DirBuilder::new()
 }
 
-fn plain_dir(path: &Path) -> Result<()> {
+fn ensure_plain_dir(path: &Path) -> Result<()> {
     match create_dir(path) {
         Ok(()) => Ok(sync_parent(path)?),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -396,7 +396,7 @@ fn plain_dir(path: &Path) -> Result<()> {
     }
 }
 
-fn clear(folder: &Path) -> io::Result<()> {
+fn remove_contents(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         remove_any(&entry?.path())?;
     }
@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn publish_keeps_an_existing_object() {
         let (_folder, data) = data_dir();
-        let lock = data.exclusive().unwrap();
+        let lock = data.lock_publish().unwrap();
         for (content, won) in [("first", true), ("second", false)] {
             let staged = data.stage_dir().unwrap();
             staged.write("x", content.as_bytes()).unwrap();
@@ -494,7 +494,10 @@ mod tests {
         fs::write(outside.path().join("secret"), "secret").unwrap();
         std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
         for parts in [&["link"][..], &["link", "secret"]] {
-            assert!(matches!(data.path(parts), Err(LocalError::Foreign(_))));
+            assert!(matches!(
+                data.path(parts),
+                Err(LocalError::UnexpectedFile(_))
+            ));
             assert!(data.read(parts).is_err());
         }
         assert!(data.ensure_dir(&["link"]).is_err());

@@ -5,38 +5,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 
-use core_domain::cli::{Limits, SiteFile};
+use core_domain::cli::{SiteFile, SiteLimits};
 use core_domain::kernel::{Timestamp, hex};
 use core_domain::port::{Cause, ResourceRef, SiteUpload};
 use core_domain::registry::ResourceType;
 use sha2::{Digest, Sha256};
 
-use crate::config::{LocalConfig, Moment};
+use crate::config::{FaultMoment, LocalConfig};
 use crate::data_dir::{DataDir, Staged};
 use crate::error::{LocalError, Result};
 use crate::manifest::{Manifest, to_json};
 use crate::names::{branch_label, check_paths, digest};
-use crate::prune::{self, Replaced};
+use crate::prune::{self, ReplacementMark};
 use crate::site::{
-    BRANCHES, DEPLOYMENTS, Deployment, Entry, INDEX, Pointer, RECORD, SiteIndex, address_label,
-    deployment, pointer,
+    BRANCHES, DEPLOYMENTS, Deployment, INDEX, Pointer, RECORD_FILE, SiteIndex, SiteIndexEntry,
+    address_label, deployment, pointer,
 };
 use crate::site_content::{SiteContents, WrittenContents};
 
-const KIND: &str = ResourceType::Pages.as_str();
+const PAGES: &str = ResourceType::Pages.as_str();
 
 /// Size of the write buffer of an index, in bytes.
-const BUFFER: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A deployment that is live, or was live until a later deployment replaced it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Deployed {
+pub(crate) struct FinishedDeployment {
     pub(crate) id: String,
     /// The address label: the host name without its domain.
     pub(crate) label: String,
 }
 
-impl Deployed {
+impl FinishedDeployment {
     fn of(project: &str, id: String, label: &str) -> Self {
         Self {
             id,
@@ -52,22 +52,24 @@ pub(crate) fn deploy(
     upload: &SiteUpload,
     now: Timestamp,
     config: &LocalConfig,
-) -> Result<Deployed> {
+) -> Result<FinishedDeployment> {
     let project = project(&upload.project);
-    config.faults.at("deploy", &project, Moment::Before)?;
+    config.faults.at("deploy", &project, FaultMoment::Before)?;
     check(data, upload, &config.site_limits)?;
     let id = deployment_id(&upload.deployment_key);
-    if let Some(replaced) = Replaced::read(data, &upload.project, &id)? {
-        return Ok(Deployed::of(&upload.project, id, &replaced.label));
+    if let Some(replaced) = ReplacementMark::read(data, &upload.project, &id)? {
+        return Ok(FinishedDeployment::of(&upload.project, id, &replaced.label));
     }
     let known = deployment(data, &upload.project, &id)?;
     let record = match known {
         Some(known) => known,
         None => publish(data, upload, &id, now, config)?,
     };
-    config.faults.at("deploy", &project, Moment::Published)?;
-    show(data, &upload.project, &id, &record)?;
-    config.faults.at("deploy", &project, Moment::Live)?;
+    config
+        .faults
+        .at("deploy", &project, FaultMoment::Published)?;
+    set_live(data, &upload.project, &id, &record)?;
+    config.faults.at("deploy", &project, FaultMoment::Live)?;
     match prune::prune(data, &project, now, config) {
         Err(LocalError::Fault(fault)) => return Err(LocalError::Fault(fault)),
         // The site is live, and the next deployment prunes again.
@@ -77,18 +79,18 @@ pub(crate) fn deploy(
         }
         Ok(()) => {}
     }
-    config.faults.at("deploy", &project, Moment::Done)?;
-    Ok(Deployed::of(&upload.project, id, &record.label))
+    config.faults.at("deploy", &project, FaultMoment::Done)?;
+    Ok(FinishedDeployment::of(&upload.project, id, &record.label))
 }
 
 /// Finds a finished deployment by its key. Returns `None` if it does not exist or is unfinished.
-pub(crate) fn find(data: &DataDir, name: &str, key: &str) -> Result<Option<Deployed>> {
+pub(crate) fn find(data: &DataDir, name: &str, key: &str) -> Result<Option<FinishedDeployment>> {
     if Manifest::read(data, &project(name))?.is_none() {
         return Ok(None);
     }
     let id = deployment_id(key);
-    if let Some(replaced) = Replaced::read(data, name, &id)? {
-        return Ok(Some(Deployed::of(name, id, &replaced.label)));
+    if let Some(replaced) = ReplacementMark::read(data, name, &id)? {
+        return Ok(Some(FinishedDeployment::of(name, id, &replaced.label)));
     }
     let Some(record) = deployment(data, name, &id)? else {
         return Ok(None);
@@ -98,20 +100,20 @@ pub(crate) fn find(data: &DataDir, name: &str, key: &str) -> Result<Option<Deplo
     if shown.is_none_or(|shown| shown.sequence < record.sequence) {
         return Ok(None);
     }
-    Ok(Some(Deployed::of(name, id, &record.label)))
+    Ok(Some(FinishedDeployment::of(name, id, &record.label)))
 }
 
-fn check(data: &DataDir, upload: &SiteUpload, limits: &Limits) -> Result<()> {
+fn check(data: &DataDir, upload: &SiteUpload, limits: &SiteLimits) -> Result<()> {
     if upload.branch.is_empty() || upload.deployment_key.is_empty() {
-        return invalid("a deployment needs a branch and a key");
+        return invalid_error("a deployment needs a branch and a key");
     }
     let files = upload.site.files();
     if files.is_empty() || files.len() > limits.files {
-        return invalid(&format!("a deployment has 1 to {} files", limits.files));
+        return invalid_error(&format!("a deployment has 1 to {} files", limits.files));
     }
     if files.iter().any(|file| file.size > limits.file_bytes) {
         let max = limits.file_bytes;
-        return invalid(&format!("a file of a deployment has at most {max} bytes"));
+        return invalid_error(&format!("a file of a deployment has at most {max} bytes"));
     }
     let paths = files.iter().map(|file| file.path.as_str());
     check_paths(paths, limits.path_bytes)?;
@@ -120,8 +122,8 @@ fn check(data: &DataDir, upload: &SiteUpload, limits: &Limits) -> Result<()> {
     }
     let label = branch_label(&upload.project, &upload.branch);
     let address = address_label(&upload.project, &label);
-    if address != upload.project && data.path(&[KIND, &address])?.try_exists()? {
-        return invalid("another project has the address of this branch");
+    if address != upload.project && data.path(&[PAGES, &address])?.try_exists()? {
+        return invalid_error("another project has the address of this branch");
     }
     Ok(())
 }
@@ -141,9 +143,9 @@ fn publish(
     let index = write_site(data, upload, &contents, &staged)?;
     config
         .faults
-        .at("deploy", &project(&upload.project), Moment::Staged)?;
+        .at("deploy", &project(&upload.project), FaultMoment::Staged)?;
 
-    let lock = data.exclusive()?;
+    let lock = data.lock_publish()?;
     // A deleted project loses its contents, even if a new project has its name.
     if Manifest::read(data, &project(&upload.project))? != manifest {
         return Err(LocalError::Missing(format!("pages {}", upload.project)));
@@ -156,8 +158,8 @@ fn publish(
         index,
         created_at: now,
     };
-    staged.write(RECORD, &to_json(&record)?)?;
-    if data.publish(staged, &[KIND, &upload.project, DEPLOYMENTS, id], &lock)? {
+    staged.write(RECORD_FILE, &to_json(&record)?)?;
+    if data.publish(staged, &[PAGES, &upload.project, DEPLOYMENTS, id], &lock)? {
         return Ok(record);
     }
     // Two equal requests ran at the same time; the existing deployment is kept.
@@ -176,7 +178,7 @@ fn write_site(
     let mut seen = BTreeSet::new();
     let mut missing = BTreeSet::new();
     for file in upload.site.files() {
-        let entry = entry(file);
+        let entry = index_entry(file);
         if seen.insert(file.digest) && !contents.has(&entry) {
             missing.insert(file.digest);
         }
@@ -194,8 +196,8 @@ fn write_site(
         })?;
         contents.add(written)?;
     }
-    let mut index = Hashed {
-        file: io::BufWriter::with_capacity(BUFFER, staged.create_file(INDEX)?),
+    let mut index = HashingFile {
+        file: io::BufWriter::with_capacity(BUFFER_BYTES, staged.create_file(INDEX)?),
         hash: Sha256::new(),
     };
     serde_json::to_writer(&mut index, &SiteIndex(entries)).map_err(io::Error::from)?;
@@ -203,12 +205,12 @@ fn write_site(
 }
 
 /// A file that is hashed while it is written, so that it never has to be in memory.
-struct Hashed {
+struct HashingFile {
     file: io::BufWriter<fs::File>,
     hash: Sha256,
 }
 
-impl Hashed {
+impl HashingFile {
     /// Makes the file durable and returns its SHA-256 in hexadecimal.
     fn finish(self) -> Result<String> {
         let file = self
@@ -220,7 +222,7 @@ impl Hashed {
     }
 }
 
-impl Write for Hashed {
+impl Write for HashingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.hash.update(&bytes[..written]);
@@ -232,8 +234,8 @@ impl Write for Hashed {
     }
 }
 
-fn entry(file: &SiteFile) -> Entry {
-    Entry {
+fn index_entry(file: &SiteFile) -> SiteIndexEntry {
+    SiteIndexEntry {
         digest: hex(&file.digest),
         size: file.size,
         content_type: content_type(&file.path),
@@ -251,8 +253,8 @@ fn content_type(path: &str) -> String {
 }
 
 /// Makes the deployment the live one of its branch, unless a later deployment is live.
-fn show(data: &DataDir, project: &str, id: &str, record: &Deployment) -> Result<()> {
-    let _lock = data.exclusive()?;
+fn set_live(data: &DataDir, project: &str, id: &str, record: &Deployment) -> Result<()> {
+    let _lock = data.lock_publish()?;
     let shown = pointer(data, project, &record.label)?;
     if shown.is_some_and(|shown| shown.sequence >= record.sequence) {
         return Ok(());
@@ -262,7 +264,7 @@ fn show(data: &DataDir, project: &str, id: &str, record: &Deployment) -> Result<
         sequence: record.sequence,
         index: record.index.clone(),
     })?;
-    data.replace_file(&[KIND, project, BRANCHES, &record.label], &[&next])
+    data.replace_file(&[PAGES, project, BRANCHES, &record.label], &[&next])
 }
 
 fn deployment_id(key: &str) -> String {
@@ -276,7 +278,7 @@ fn project(name: &str) -> ResourceRef {
     }
 }
 
-fn invalid<T>(text: &str) -> Result<T> {
+fn invalid_error<T>(text: &str) -> Result<T> {
     Err(LocalError::Invalid(text.to_owned()))
 }
 

@@ -21,10 +21,10 @@ pub enum LocalError {
     Limit(String),
     /// The name belongs to an object of another owner.
     #[error("the name {0} is taken by something else")]
-    Taken(String),
+    NameTaken(String),
     /// A part of the path is a symbolic link or has an unexpected file type. It is not touched.
     #[error("the data folder contains a symbolic link or an unexpected kind of file")]
-    Foreign(#[source] PathError),
+    UnexpectedFile(#[source] PathError),
     /// A file of the provider cannot be decoded.
     #[error("a file of the local provider is damaged")]
     Damaged(#[source] PathError),
@@ -51,7 +51,7 @@ pub struct PathError {
 
 impl LocalError {
     pub(crate) fn foreign(path: impl Into<PathBuf>) -> Self {
-        Self::Foreign(PathError {
+        Self::UnexpectedFile(PathError {
             path: path.into(),
             reason: "not a plain file or folder".to_owned(),
         })
@@ -72,11 +72,13 @@ impl From<LocalError> for ProviderError {
     fn from(error: LocalError) -> Self {
         match error {
             LocalError::Fault(fault) => fault,
-            LocalError::Taken(name) => Self::NameTaken(name),
+            LocalError::NameTaken(name) => Self::NameTaken(name),
             LocalError::Missing(_) | LocalError::Invalid(_) | LocalError::Limit(_) => {
                 Self::Permanent(error.to_string())
             }
-            LocalError::Foreign(_) | LocalError::Damaged(_) => Self::Damaged(Cause::new(error)),
+            LocalError::UnexpectedFile(_) | LocalError::Damaged(_) => {
+                Self::Damaged(Cause::new(error))
+            }
             LocalError::Io(_) | LocalError::Sqlite(_) => Self::Transient(Cause::new(error)),
         }
     }
@@ -92,7 +94,7 @@ impl From<LocalError> for BlobError {
 }
 
 /// Runs blocking work on the thread pool for blocking tasks.
-pub(crate) async fn blocking<T, F>(work: F) -> Result<T>
+pub(crate) async fn run_blocking<T, F>(work: F) -> Result<T>
 where
     T: Send + 'static,
     F: FnOnce() -> Result<T> + Send + 'static,

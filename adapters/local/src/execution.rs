@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::error::{LocalError, Result, blocking};
+use crate::error::{LocalError, Result, run_blocking};
 use crate::limits::BindingLimits;
 
 /// The threads and the limits of store calls. Cheap to clone.
@@ -43,7 +43,7 @@ impl Execution {
         F: FnOnce() -> Result<T> + Send + 'static,
     {
         match &self.threads {
-            None => blocking(work).await,
+            None => run_blocking(work).await,
             Some(threads) => threads.run(work).await,
         }
     }

@@ -12,10 +12,10 @@ use core_domain::port::{
 use core_domain::registry::{ResourceType, SslStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::data_dir::{DataDir, Exclusive};
+use crate::data_dir::{DataDir, PublishLock};
 use crate::error::{LocalError, Result};
 use crate::manifest::{Manifest, read_json, to_json};
-use crate::names::{digest, is_hostname, title};
+use crate::names::{digest, display_name, is_hostname};
 use crate::site;
 
 pub(crate) const ROUTES: &str = "route";
@@ -32,7 +32,7 @@ pub(crate) enum RouteTarget {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Routed {
+struct RouteRecord {
     id: String,
     target_type: ResourceType,
     target: String,
@@ -42,7 +42,7 @@ struct Routed {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Served {
+struct ServedHostnameRecord {
     id: String,
     target_type: ResourceType,
     target: String,
@@ -51,13 +51,13 @@ struct Served {
     effect_key: String,
 }
 
-impl Routed {
+impl RouteRecord {
     fn leads_to(&self, target: &ResourceRef) -> bool {
         self.target_type == target.resource_type && self.target == target.name
     }
 }
 
-impl Served {
+impl ServedHostnameRecord {
     fn leads_to(&self, target: &ResourceRef) -> bool {
         self.target_type == target.resource_type && self.target == target.name
     }
@@ -72,7 +72,7 @@ fn route_target(target_type: ResourceType, target: String) -> RouteTarget {
 
 /// Returns the route of a platform hostname; `None` if there is none.
 pub(crate) fn route(data: &DataDir, hostname: &str) -> Result<Option<Route>> {
-    let found = routed(data, hostname)?;
+    let found = read_route(data, hostname)?;
     Ok(found.map(|routed| Route {
         id: routed.id,
         target: routed.target,
@@ -86,22 +86,23 @@ pub(crate) fn add_route(data: &DataDir, request: &RouteHostname, domain: &str) -
         hostname, target, ..
     } = request;
     check_hostname(hostname)?;
-    let lock = data.exclusive()?;
+    let lock = data.lock_publish()?;
     check_target(data, target, &request.owner)?;
-    if let Some(known) = routed(data, hostname)? {
+    if let Some(known) = read_route(data, hostname)? {
         if known.leads_to(target) {
             return Ok(Route {
                 id: known.id,
                 target: known.target,
             });
         }
-        return taken(hostname);
+        return name_taken(hostname);
     }
-    let is_served = served(data, hostname)?.is_some_and(|known| known.owner != request.owner);
-    if is_served || named(data, hostname, domain)?.is_some() {
-        return taken(hostname);
+    let serves_http =
+        read_served(data, hostname)?.is_some_and(|known| known.owner != request.owner);
+    if serves_http || find_by_own_address(data, hostname, domain)?.is_some() {
+        return name_taken(hostname);
     }
-    let routed = Routed {
+    let routed = RouteRecord {
         id: id_of(hostname, &request.effect_key),
         target_type: target.resource_type,
         target: target.name.clone(),
@@ -122,37 +123,41 @@ fn check_target(data: &DataDir, target: &ResourceRef, owner: &str) -> Result<()>
     }
     // An object of another owner is indistinguishable from a missing one.
     let found = match Manifest::read_owned(data, target, owner) {
-        Err(LocalError::Taken(_)) => None,
+        Err(LocalError::NameTaken(_)) => None,
         found => found?,
     };
     match found {
         Some(_) => Ok(()),
-        None => Err(LocalError::Missing(title(target))),
+        None => Err(LocalError::Missing(display_name(target))),
     }
 }
 
 /// Deletes the route from a platform hostname to an object. Succeeds if the hostname has no route.
 pub(crate) fn remove_route(data: &DataDir, hostname: &str, target: &ResourceRef) -> Result<()> {
-    let _lock = data.exclusive()?;
-    match routed(data, hostname)? {
+    let _lock = data.lock_publish()?;
+    match read_route(data, hostname)? {
         None => Ok(()),
-        Some(known) if !known.leads_to(target) => taken(hostname),
+        Some(known) if !known.leads_to(target) => name_taken(hostname),
         Some(_) => data.remove_file(&[ROUTES, hostname]).map(drop),
     }
 }
 
 /// Deletes every hostname of an object that is about to be deleted.
-pub(crate) fn remove_routes_to(data: &DataDir, target: &ResourceRef, _: &Exclusive) -> Result<()> {
+pub(crate) fn remove_routes_to(
+    data: &DataDir,
+    target: &ResourceRef,
+    _: &PublishLock,
+) -> Result<()> {
     if !is_served(target.resource_type) {
         return Ok(());
     }
     for hostname in data.list(&[ROUTES])? {
-        if routed(data, &hostname)?.is_some_and(|known| known.leads_to(target)) {
+        if read_route(data, &hostname)?.is_some_and(|known| known.leads_to(target)) {
             data.remove_file(&[ROUTES, &hostname])?;
         }
     }
     for hostname in data.list(&[SERVED])? {
-        if served(data, &hostname)?.is_some_and(|known| known.leads_to(target)) {
+        if read_served(data, &hostname)?.is_some_and(|known| known.leads_to(target)) {
             data.remove_file(&[SERVED, &hostname])?;
         }
     }
@@ -165,8 +170,10 @@ pub(crate) fn served_hostname(
     hostname: &str,
     owner: &str,
 ) -> Result<Option<ServedHostname>> {
-    let found = served(data, hostname)?;
-    Ok(found.filter(|known| known.owner == owner).map(active))
+    let found = read_served(data, hostname)?;
+    Ok(found
+        .filter(|known| known.owner == owner)
+        .map(to_served_hostname))
 }
 
 /// Starts to serve a customer's hostname with an object, or changes its target.
@@ -178,18 +185,20 @@ pub(crate) fn serve(
     let hostname = request.hostname.as_str();
     check_hostname(hostname)?;
     check_hostname(&request.target_dns)?;
-    let lock = data.exclusive()?;
+    let lock = data.lock_publish()?;
     let target = &request.target;
     check_target(data, target, &request.owner)?;
-    let routed = routed(data, hostname)?;
+    let routed = read_route(data, hostname)?;
     let is_routed = routed.is_some_and(|known| known.owner != request.owner);
-    let id = match served(data, hostname)? {
-        Some(known) if known.owner != request.owner => return taken(hostname),
+    let id = match read_served(data, hostname)? {
+        Some(known) if known.owner != request.owner => return name_taken(hostname),
         Some(known) => known.id,
-        None if is_routed || named(data, hostname, domain)?.is_some() => return taken(hostname),
+        None if is_routed || find_by_own_address(data, hostname, domain)?.is_some() => {
+            return name_taken(hostname);
+        }
         None => id_of(hostname, &request.effect_key),
     };
-    let served = Served {
+    let served = ServedHostnameRecord {
         id,
         target_type: target.resource_type,
         target: target.name.clone(),
@@ -198,45 +207,49 @@ pub(crate) fn serve(
         effect_key: request.effect_key.clone(),
     };
     write(data, [SERVED, hostname], &served, &lock)?;
-    Ok(active(served))
+    Ok(to_served_hostname(served))
 }
 
 /// Stops serving a customer's hostname. Succeeds if it is not served.
 pub(crate) fn stop_serving(data: &DataDir, hostname: &str, owner: &str) -> Result<()> {
-    let _lock = data.exclusive()?;
-    match served(data, hostname)? {
+    let _lock = data.lock_publish()?;
+    match read_served(data, hostname)? {
         None => Ok(()),
-        Some(known) if known.owner != owner => taken(hostname),
+        Some(known) if known.owner != owner => name_taken(hostname),
         Some(_) => data.remove_file(&[SERVED, hostname]).map(drop),
     }
 }
 
 /// Returns the object that serves a host. Objects' own addresses below `domain` come first, then platform hostnames,
 /// then customers' hostnames.
-pub(crate) fn target_of(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>> {
-    if let Some(place) = named(data, host, domain)? {
+pub(crate) fn resolve_host(
+    data: &DataDir,
+    host: &str,
+    domain: &str,
+) -> Result<Option<RouteTarget>> {
+    if let Some(place) = find_by_own_address(data, host, domain)? {
         return Ok(Some(place));
     }
-    if let Some(known) = routed(data, host)? {
+    if let Some(known) = read_route(data, host)? {
         return Ok(Some(route_target(known.target_type, known.target)));
     }
-    let served = served(data, host)?;
+    let served = read_served(data, host)?;
     Ok(served.map(|known| route_target(known.target_type, known.target)))
 }
 
 /// Returns the object that has this host as its own address.
-fn named(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>> {
+fn find_by_own_address(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>> {
     let label = host
         .strip_suffix(domain)
         .and_then(|host| host.strip_suffix('.'));
     match label {
-        Some(label) => labelled(data, label),
+        Some(label) => find_by_label(data, label),
         None => Ok(None),
     }
 }
 
 /// Returns the object of an address label. A site wins over a worker of the same name.
-pub(crate) fn labelled(data: &DataDir, label: &str) -> Result<Option<RouteTarget>> {
+pub(crate) fn find_by_label(data: &DataDir, label: &str) -> Result<Option<RouteTarget>> {
     if site::resolve(data, label)?.is_some() || Manifest::exists(data, ResourceType::Pages, label)?
     {
         return Ok(Some(RouteTarget::Site(label.to_owned())));
@@ -250,11 +263,11 @@ pub(crate) const fn is_served(resource_type: ResourceType) -> bool {
     matches!(resource_type, ResourceType::Worker | ResourceType::Pages)
 }
 
-fn routed(data: &DataDir, hostname: &str) -> Result<Option<Routed>> {
+fn read_route(data: &DataDir, hostname: &str) -> Result<Option<RouteRecord>> {
     read(data, ROUTES, hostname)
 }
 
-fn served(data: &DataDir, hostname: &str) -> Result<Option<Served>> {
+fn read_served(data: &DataDir, hostname: &str) -> Result<Option<ServedHostnameRecord>> {
     read(data, SERVED, hostname)
 }
 
@@ -270,11 +283,11 @@ fn read<T: serde::de::DeserializeOwned>(
     read_json(data, &[folder, hostname])
 }
 
-fn write<T: Serialize>(data: &DataDir, parts: [&str; 2], value: &T, _: &Exclusive) -> Result<()> {
+fn write<T: Serialize>(data: &DataDir, parts: [&str; 2], value: &T, _: &PublishLock) -> Result<()> {
     data.replace_file(&parts, &[&to_json(value)?])
 }
 
-fn active(served: Served) -> ServedHostname {
+fn to_served_hostname(served: ServedHostnameRecord) -> ServedHostname {
     ServedHostname {
         id: served.id,
         target: Some(served.target),
@@ -296,6 +309,6 @@ fn check_hostname(hostname: &str) -> Result<()> {
     )))
 }
 
-fn taken<T>(hostname: &str) -> Result<T> {
-    Err(LocalError::Taken(hostname.to_owned()))
+fn name_taken<T>(hostname: &str) -> Result<T> {
+    Err(LocalError::NameTaken(hostname.to_owned()))
 }

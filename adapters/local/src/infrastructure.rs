@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use core_domain::port::{CreateResource, Provisioned, ResourceRef, SiteDeployment, SiteState};
+use core_domain::port::{CreateResource, ProviderObject, ResourceRef, SiteDeployment, SiteState};
 use core_domain::registry::ResourceType;
 
 use crate::bucket::{self, Bucket};
-use crate::config::{LocalConfig, Moment};
+use crate::config::{FaultMoment, LocalConfig};
 use crate::data_dir::{DataDir, Staged};
-use crate::deploy::Deployed;
-use crate::error::{Result, blocking};
+use crate::deploy::FinishedDeployment;
+use crate::error::{Result, run_blocking};
 use crate::host::SiteHost;
 use crate::hostname::{self, is_served};
 use crate::kv::{self, KvNamespace};
@@ -41,7 +41,7 @@ impl LocalInfrastructure {
     /// type.
     pub async fn open(config: LocalConfig) -> Result<Self> {
         let root = config.root.clone();
-        let data = blocking(move || {
+        let data = run_blocking(move || {
             let data = DataDir::open(&root)?;
             for kind in ResourceType::ALL {
                 data.ensure_dir(&[kind.as_str()])?;
@@ -49,7 +49,7 @@ impl LocalInfrastructure {
             for folder in [hostname::ROUTES, hostname::SERVED] {
                 data.ensure_dir(&[folder])?;
             }
-            site_content::unite_contents(&data)?;
+            site_content::migrate_layout(&data)?;
             Ok(data)
         })
         .await?;
@@ -153,19 +153,23 @@ impl LocalInfrastructure {
         self.stores.run(work).await
     }
 
-    pub(crate) async fn create_object(&self, request: &CreateResource) -> Result<Provisioned> {
+    pub(crate) async fn create_object(&self, request: &CreateResource) -> Result<ProviderObject> {
         let resource = &request.resource;
         check_name(&resource.name)?;
-        self.config.faults.at("create", resource, Moment::Before)?;
+        self.config
+            .faults
+            .at("create", resource, FaultMoment::Before)?;
         let script = self.script_of(request).await?;
         let manifest = match self.manifest_of(resource, &request.owner).await? {
             Some(manifest) => {
                 self.switch_worker(request, script).await?;
                 manifest
             }
-            None => self.make(request, script).await?,
+            None => self.publish_new(request, script).await?,
         };
-        self.config.faults.at("create", resource, Moment::Done)?;
+        self.config
+            .faults
+            .at("create", resource, FaultMoment::Done)?;
         Ok(self.provisioned(resource, manifest))
     }
 
@@ -200,27 +204,27 @@ impl LocalInfrastructure {
         let request = request.clone();
         self.run(move |data| {
             let name = &request.resource.name;
-            script.switch_to(data, name, &request.owner, &request.effect_key)
+            script.make_current(data, name, &request.owner, &request.effect_key)
         })
         .await
     }
 
     /// Creates the object. If another request created it concurrently, returns that object and makes the script its
     /// current version.
-    async fn make(
+    async fn publish_new(
         &self,
         request: &CreateResource,
         script: Option<WorkerScript>,
     ) -> Result<Manifest> {
         let resource = &request.resource;
-        let manifest = Manifest::of(request, self.config.clock.now());
+        let manifest = Manifest::new(request, self.config.clock.now());
         let staged = self.stage(request, &manifest, script.clone()).await?;
         let faults = self.config.faults.clone();
         let (target, owner) = (resource.clone(), request.owner.clone());
         let (won, manifest) = self
             .run(move |data| {
-                faults.at("create", &target, Moment::Staged)?;
-                let lock = data.exclusive()?;
+                faults.at("create", &target, FaultMoment::Staged)?;
+                let lock = data.lock_publish()?;
                 if let Some(other) = Manifest::read_owned(data, &target, &owner)? {
                     return Ok((false, other));
                 }
@@ -256,45 +260,47 @@ impl LocalInfrastructure {
             })
             .await?;
         if let Some((file, schema)) = database_of(resource_type) {
-            sqlite::make(&staged.path().join(file), schema).await?;
+            sqlite::create_database(&staged.path().join(file), schema).await?;
         }
         Ok(staged)
     }
 
     pub(crate) async fn remove_object(&self, resource: &ResourceRef, owner: &str) -> Result<()> {
-        self.config.faults.at("remove", resource, Moment::Before)?;
+        self.config
+            .faults
+            .at("remove", resource, FaultMoment::Before)?;
         let (target, owner) = (resource.clone(), owner.to_owned());
         let faults = self.config.faults.clone();
         self.run(move |data| {
-            let lock = data.exclusive()?;
+            let lock = data.lock_publish()?;
             if Manifest::read_owned(data, &target, &owner)?.is_none() {
                 return Ok(());
             }
             hostname::remove_routes_to(data, &target, &lock)?;
-            faults.at("remove", &target, Moment::Unrouted)?;
-            let gone = data.detach(&[target.resource_type.as_str(), &target.name], &lock)?;
+            faults.at("remove", &target, FaultMoment::Unrouted)?;
+            let detached = data.detach(&[target.resource_type.as_str(), &target.name], &lock)?;
             // Releases the lock before the content is deleted, because a deletion can take long.
             drop(lock);
-            drop(gone);
+            drop(detached);
             Ok(())
         })
         .await?;
         if resource.resource_type == ResourceType::Worker {
             self.workers.forget(&resource.name).await;
         }
-        self.config.faults.at("remove", resource, Moment::Done)
+        self.config.faults.at("remove", resource, FaultMoment::Done)
     }
 
-    pub(crate) fn provisioned(&self, resource: &ResourceRef, manifest: Manifest) -> Provisioned {
+    pub(crate) fn provisioned(&self, resource: &ResourceRef, manifest: Manifest) -> ProviderObject {
         let served = is_served(resource.resource_type);
-        Provisioned {
+        ProviderObject {
             id: manifest.id,
             url: served.then(|| self.config.sites.url(&resource.name)),
             owner: Some(manifest.owner),
         }
     }
 
-    pub(crate) fn site_deployment_of(&self, deployed: Deployed) -> SiteDeployment {
+    pub(crate) fn site_deployment_of(&self, deployed: FinishedDeployment) -> SiteDeployment {
         SiteDeployment {
             id: deployed.id,
             url: self.config.sites.url(&deployed.label),

@@ -22,7 +22,7 @@ pub(crate) const SCHEMA: &str = "
     CREATE INDEX entries_by_expiry ON entries (expires_at) WHERE expires_at IS NOT NULL;";
 
 /// Maximum length of a key, in bytes.
-const MAX_KEY: usize = 512;
+const MAX_KEY_BYTES: usize = 512;
 /// Maximum length of a value, in bytes.
 pub(crate) const MAX_VALUE: usize = 25 * 1024 * 1024;
 /// Maximum length of the metadata of a value, in bytes.
@@ -76,7 +76,7 @@ impl KvNamespace {
     /// # Errors
     /// [`LocalError::Sqlite`] if the file cannot be read; [`LocalError::Limit`] if the call takes too long.
     pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
-        Ok(self.entry(key).await?.map(|entry| entry.value))
+        Ok(self.get_entry(key).await?.map(|entry| entry.value))
     }
 
     /// Returns the value of a key with its metadata and expiry; `None` if the key has no value or the value has
@@ -84,7 +84,7 @@ impl KvNamespace {
     ///
     /// # Errors
     /// Those of [`KvNamespace::get`].
-    pub async fn entry(&self, key: &str) -> Result<Option<KvEntry>> {
+    pub async fn get_entry(&self, key: &str) -> Result<Option<KvEntry>> {
         self.entry_within(key, |_| Ok(())).await
     }
 
@@ -145,9 +145,9 @@ impl KvNamespace {
     /// [`LocalError::Limit`] if the value is longer than 25 MiB, the metadata is longer than 1,024 bytes, or the
     /// namespace is full.
     pub async fn put_entry(&self, key: &str, entry: KvEntry) -> Result<()> {
-        if key.is_empty() || key.len() > MAX_KEY || key.contains('\0') {
+        if key.is_empty() || key.len() > MAX_KEY_BYTES || key.contains('\0') {
             return Err(LocalError::Invalid(format!(
-                "a key has 1 to {MAX_KEY} bytes and no zero byte: {key:.100?}"
+                "a key has 1 to {MAX_KEY_BYTES} bytes and no zero byte: {key:.100?}"
             )));
         }
         if entry.value.len() > MAX_VALUE {

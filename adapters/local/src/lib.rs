@@ -87,7 +87,7 @@ mod workerd;
 pub use blobs::FileBlobs;
 pub use bucket::Bucket;
 pub use config::{
-    FaultPoint, Faults, LocalConfig, Moment, Retention, SiteAddress, WorkerHostCommand,
+    FaultMoment, FaultPoint, Faults, LocalConfig, Retention, SiteAddress, WorkerHostCommand,
 };
 pub use error::{LocalError, PathError, Result};
 pub use host::{SiteBody, SiteHost};

@@ -30,7 +30,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    pub(crate) fn of(request: &CreateResource, now: Timestamp) -> Self {
+    pub(crate) fn new(request: &CreateResource, now: Timestamp) -> Self {
         let resource = &request.resource;
         let digest = digest(&[
             resource.resource_type.as_str().as_bytes(),
@@ -61,7 +61,7 @@ impl Manifest {
         match read_json(data, &file)? {
             Some(found) => Ok(Some(found)),
             // The folder was not created by this provider.
-            None => Err(LocalError::Taken(resource.name.clone())),
+            None => Err(LocalError::NameTaken(resource.name.clone())),
         }
     }
 
@@ -81,7 +81,9 @@ impl Manifest {
         owner: &str,
     ) -> Result<Option<Self>> {
         match Self::read(data, resource)? {
-            Some(found) if found.owner != owner => Err(LocalError::Taken(resource.name.clone())),
+            Some(found) if found.owner != owner => {
+                Err(LocalError::NameTaken(resource.name.clone()))
+            }
             found => Ok(found),
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 }
 
 /// Returns the type and name of an object, for messages.
-pub(crate) fn title(resource: &ResourceRef) -> String {
+pub(crate) fn display_name(resource: &ResourceRef) -> String {
     format!("{} {}", resource.resource_type, resource.name)
 }
 

@@ -94,13 +94,13 @@ impl PageCollector {
             return;
         }
         match folder_of(&info.key, query) {
-            None => self.put(info.key.clone(), Item::Object(info)),
+            None => self.insert(info.key.clone(), Item::Object(info)),
             Some(folder) => {
                 let last_key = match self.items.get(&folder) {
                     Some(Item::Folder { last_key }) => info.key.max(last_key.clone()),
                     _ => info.key,
                 };
-                self.put(folder, Item::Folder { last_key });
+                self.insert(folder, Item::Folder { last_key });
             }
         }
         while self.is_too_large()
@@ -116,7 +116,7 @@ impl PageCollector {
         self.items.len() > self.query.limit || self.bytes > self.max_bytes && self.items.len() > 1
     }
 
-    fn put(&mut self, name: String, item: Item) {
+    fn insert(&mut self, name: String, item: Item) {
         if self.end.as_ref().is_some_and(|end| name >= *end) {
             return;
         }

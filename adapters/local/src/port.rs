@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::kernel::Timestamp;
 use core_domain::port::{
-    Cause, CreateResource, Infrastructure, OwnedObject, OwnedObjects, ProviderError, Provisioned,
-    ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
-    SiteStorage, SiteUpload,
+    Cause, CreateResource, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
+    ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
+    SiteDeployment, SiteStorage, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 
-use crate::config::{LocalConfig, Moment};
+use crate::config::{FaultMoment, LocalConfig};
 use crate::data_dir::DataDir;
 use crate::error::Result;
 use crate::infrastructure::LocalInfrastructure;
@@ -20,17 +20,20 @@ use crate::site_content::ContentSize;
 use crate::{deploy, hostname, prune, secrets, site_content};
 
 /// Maximum number of objects in one page of a list.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 
 #[async_trait]
 impl Infrastructure for LocalInfrastructure {
-    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+    async fn observe(
+        &self,
+        resource: &ResourceRef,
+    ) -> Result<Option<ProviderObject>, ProviderError> {
         let target = resource.clone();
         let found = self.run(move |data| Manifest::read(data, &target)).await?;
         Ok(found.map(|manifest| self.provisioned(resource, manifest)))
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
         Ok(self.create_object(request).await?)
     }
 
@@ -84,7 +87,7 @@ impl Infrastructure for LocalInfrastructure {
         Ok(removed)
     }
 
-    async fn owned(
+    async fn list_owned(
         &self,
         owner: &str,
         resource_type: ResourceType,
@@ -94,8 +97,8 @@ impl Infrastructure for LocalInfrastructure {
         let mut found = self
             .run(move |data| owned_after(data, &owner, resource_type, cursor))
             .await?;
-        let has_more = found.len() > PAGE;
-        found.truncate(PAGE);
+        let has_more = found.len() > PAGE_SIZE;
+        found.truncate(PAGE_SIZE);
         let last = found.last().map(|(resource, _)| resource.name.clone());
         let objects = found.into_iter().map(|(resource, manifest)| OwnedObject {
             provisioned: self.provisioned(&resource, manifest),
@@ -109,10 +112,10 @@ impl Infrastructure for LocalInfrastructure {
 
     async fn set_secrets(&self, request: &SetSecrets) -> Result<(), ProviderError> {
         let faults = &self.config.faults;
-        faults.at("secrets", &request.resource, Moment::Before)?;
+        faults.at("secrets", &request.resource, FaultMoment::Before)?;
         let change = request.clone();
         self.run(move |data| secrets::set(data, &change)).await?;
-        Ok(faults.at("secrets", &request.resource, Moment::Done)?)
+        Ok(faults.at("secrets", &request.resource, FaultMoment::Done)?)
     }
 
     async fn secret_names(&self, resource: &ResourceRef) -> Result<Vec<String>, ProviderError> {
@@ -122,7 +125,7 @@ impl Infrastructure for LocalInfrastructure {
             .await?)
     }
 
-    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+    async fn get_route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
         let hostname = hostname.to_owned();
         Ok(self
             .run(move |data| hostname::route(data, &hostname))
@@ -131,12 +134,12 @@ impl Infrastructure for LocalInfrastructure {
 
     async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
         let faults = &self.config.faults;
-        faults.at("route", &request.target, Moment::Before)?;
+        faults.at("route", &request.target, FaultMoment::Before)?;
         let (change, domain) = (request.clone(), self.domain());
         let route = self
             .run(move |data| hostname::add_route(data, &change, &domain))
             .await?;
-        faults.at("route", &request.target, Moment::Done)?;
+        faults.at("route", &request.target, FaultMoment::Done)?;
         Ok(route)
     }
 
@@ -146,14 +149,14 @@ impl Infrastructure for LocalInfrastructure {
         target: &ResourceRef,
     ) -> Result<(), ProviderError> {
         let faults = &self.config.faults;
-        faults.at("unroute", target, Moment::Before)?;
+        faults.at("unroute", target, FaultMoment::Before)?;
         let (name, of) = (hostname.to_owned(), target.clone());
         self.run(move |data| hostname::remove_route(data, &name, &of))
             .await?;
-        Ok(faults.at("unroute", target, Moment::Done)?)
+        Ok(faults.at("unroute", target, FaultMoment::Done)?)
     }
 
-    async fn served_hostname(
+    async fn get_served_hostname(
         &self,
         hostname: &str,
         owner: &str,
@@ -170,12 +173,12 @@ impl Infrastructure for LocalInfrastructure {
         request: &ServeHostname,
     ) -> Result<ServedHostname, ProviderError> {
         let faults = &self.config.faults;
-        faults.at_hostname("serve", &request.hostname, Moment::Before)?;
+        faults.at_hostname("serve", &request.hostname, FaultMoment::Before)?;
         let (change, domain) = (request.clone(), self.domain());
         let served = self
             .run(move |data| hostname::serve(data, &change, &domain))
             .await?;
-        faults.at_hostname("serve", &request.hostname, Moment::Done)?;
+        faults.at_hostname("serve", &request.hostname, FaultMoment::Done)?;
         Ok(served)
     }
 
@@ -190,11 +193,11 @@ impl Infrastructure for LocalInfrastructure {
         _target: &ResourceRef,
     ) -> Result<(), ProviderError> {
         let faults = &self.config.faults;
-        faults.at_hostname("stop", hostname, Moment::Before)?;
+        faults.at_hostname("stop", hostname, FaultMoment::Before)?;
         let (name, owner) = (hostname.to_owned(), owner.to_owned());
         self.run(move |data| hostname::stop_serving(data, &name, &owner))
             .await?;
-        Ok(faults.at_hostname("stop", hostname, Moment::Done)?)
+        Ok(faults.at_hostname("stop", hostname, FaultMoment::Done)?)
     }
 }
 
@@ -241,7 +244,7 @@ fn owned_after(
         };
         let manifest = Manifest::read(data, &resource)?.filter(|manifest| manifest.owner == owner);
         found.extend(manifest.map(|manifest| (resource, manifest)));
-        if found.len() > PAGE {
+        if found.len() > PAGE_SIZE {
             break;
         }
     }

@@ -16,8 +16,8 @@ use core_domain::port::ResourceRef;
 use core_domain::registry::{PRODUCTION, ResourceType};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{LocalConfig, Moment, Retention};
-use crate::data_dir::{DataDir, Exclusive, Staged};
+use crate::config::{FaultMoment, LocalConfig, Retention};
+use crate::data_dir::{DataDir, PublishLock, Staged};
 use crate::error::{LocalError, Result};
 use crate::manifest::{Manifest, read_json, to_json};
 use crate::site::{BRANCHES, DEPLOYMENTS, Deployment, Pointer, deployment, pointer};
@@ -27,18 +27,18 @@ const KIND: &str = ResourceType::Pages.as_str();
 const REPLACED: &str = "replaced";
 
 /// How long the mark of a replaced and deleted deployment is kept. This is longer than any job retries its requests.
-const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const MARK_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The mark of a deployment that was live, was replaced by a later one, and was deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Replaced {
+pub(crate) struct ReplacementMark {
     /// The address label of its branch.
     pub(crate) label: String,
     removed_at: Timestamp,
 }
 
-impl Replaced {
+impl ReplacementMark {
     pub(crate) fn read(data: &DataDir, project: &str, id: &str) -> Result<Option<Self>> {
         read_json(data, &[KIND, project, REPLACED, id])
     }
@@ -59,11 +59,11 @@ pub(crate) fn prune(
     };
     // Records never change, and later deployments are not in this list. Only the pointers need the lock.
     let branches = pruning.branches()?;
-    let lock = data.exclusive()?;
+    let lock = data.lock_publish()?;
     let mut all = Vec::new();
     for (label, deployments) in branches {
         let shown = pointer(data, &project.name, &label)?;
-        let outdated = outdated(&label, shown.as_ref(), deployments, config.retention, now);
+        let outdated = find_outdated(&label, shown.as_ref(), deployments, config.retention, now);
         all.push((label, outdated));
     }
     end_oldest_previews(&mut all, config.retention.previews);
@@ -71,14 +71,14 @@ pub(crate) fn prune(
     for (label, outdated) in all {
         pruning.remove(&label, outdated, &lock, &mut removed)?;
     }
-    pruning.forget()?;
+    pruning.remove_expired_marks()?;
     // Releases the lock before the files are deleted, because a deletion can take long.
     drop(lock);
     if !removed.is_empty() {
         drop(removed);
         site_content::sweep(data, &project.name)?;
     }
-    pruning.make_room()
+    pruning.free_space()
 }
 
 /// Ends the previews that were deployed longest ago until at most `most` are left. A preview with a deployment in
@@ -95,7 +95,7 @@ fn end_oldest_previews(branches: &mut [(String, Outdated)], most: usize) {
     });
     for (preview, _, outdated) in previews.into_iter().skip(most) {
         if !preview.is_pinned {
-            outdated.address = true;
+            outdated.ends_address = true;
             outdated.replaced.push(preview.deployment);
         }
     }
@@ -103,18 +103,18 @@ fn end_oldest_previews(branches: &mut [(String, Outdated)], most: usize) {
 
 /// A stored deployment.
 #[derive(Clone, Debug)]
-struct Known {
+struct StoredDeployment {
     id: String,
     record: Deployment,
     /// Whether the deployment has a replacement mark. If it still exists, the deletion was interrupted.
-    marked: bool,
+    is_marked: bool,
 }
 
 /// The parts of a branch that pruning deletes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outdated {
     /// Whether the address of the branch is deleted.
-    address: bool,
+    ends_address: bool,
     /// The ids of deployments that were replaced by a later one.
     replaced: Vec<String>,
     /// The ids of old deployments that were interrupted and never finished.
@@ -134,10 +134,10 @@ struct Preview {
 }
 
 /// Applies the retention rules to one branch.
-fn outdated(
+fn find_outdated(
     label: &str,
     shown: Option<&Pointer>,
-    mut deployments: Vec<Known>,
+    mut deployments: Vec<StoredDeployment>,
     keep: Retention,
     now: Timestamp,
 ) -> Outdated {
@@ -147,14 +147,19 @@ fn outdated(
     let mut outdated = Outdated::default();
     let mut previous = 0;
     let mut unfinished = false;
-    for Known { id, record, marked } in deployments {
+    for StoredDeployment {
+        id,
+        record,
+        is_marked: marked,
+    } in deployments
+    {
         let too_old = now.since(record.created_at) > keep.preview_age;
         let expired = too_old && is_preview;
         match shown {
             Some(shown) if shown.deployment == id => {
                 // A deployment in progress keeps the address.
-                outdated.address = expired && !unfinished;
-                if outdated.address {
+                outdated.ends_address = expired && !unfinished;
+                if outdated.ends_address {
                     outdated.replaced.push(id);
                 } else if is_preview {
                     outdated.preview = Some(Preview {
@@ -187,17 +192,17 @@ struct Pruning<'a> {
 
 impl Pruning<'_> {
     /// Returns the deployments of every branch, by address label.
-    fn branches(&self) -> Result<BTreeMap<String, Vec<Known>>> {
+    fn branches(&self) -> Result<BTreeMap<String, Vec<StoredDeployment>>> {
         let name = self.project.name.as_str();
         let marked = self.data.list(&[KIND, name, REPLACED])?;
         let marked: BTreeSet<String> = marked.into_iter().collect();
-        let mut branches: BTreeMap<String, Vec<Known>> = BTreeMap::new();
+        let mut branches: BTreeMap<String, Vec<StoredDeployment>> = BTreeMap::new();
         for id in self.data.list(&[KIND, name, DEPLOYMENTS])? {
             let Some(record) = self.record(&id)? else {
                 continue;
             };
-            let known = Known {
-                marked: marked.contains(&id),
+            let known = StoredDeployment {
+                is_marked: marked.contains(&id),
                 id,
                 record,
             };
@@ -223,19 +228,19 @@ impl Pruning<'_> {
         &self,
         label: &str,
         outdated: Outdated,
-        lock: &Exclusive,
+        lock: &PublishLock,
         removed: &mut Vec<Staged>,
     ) -> Result<()> {
         let name = self.project.name.as_str();
         for id in &outdated.replaced {
-            self.remember(label, id)?;
+            self.mark_replaced(label, id)?;
         }
-        if outdated.address {
+        if outdated.ends_address {
             self.data.remove_file(&[KIND, name, BRANCHES, label])?;
         }
         for id in outdated.replaced.iter().chain(&outdated.abandoned) {
             let faults = &self.config.faults;
-            faults.at("deploy", self.project, Moment::Pruning)?;
+            faults.at("deploy", self.project, FaultMoment::Pruning)?;
             let parts = [KIND, name, DEPLOYMENTS, id];
             if self.data.path(&parts)?.try_exists()? {
                 removed.push(self.data.detach(&parts, lock)?);
@@ -246,7 +251,7 @@ impl Pruning<'_> {
 
     /// Deletes replaced deployments of `production`, oldest first, until the sites of the owner fit into their disk
     /// space or no replaced deployment is left.
-    fn make_room(&self) -> Result<()> {
+    fn free_space(&self) -> Result<()> {
         let Some(manifest) = Manifest::read(self.data, self.project)? else {
             return Ok(());
         };
@@ -258,7 +263,7 @@ impl Pruning<'_> {
             if self.has_room(&manifest)? {
                 break;
             }
-            let lock = self.data.exclusive()?;
+            let lock = self.data.lock_publish()?;
             let outdated = Outdated {
                 replaced: vec![id],
                 ..Outdated::default()
@@ -289,10 +294,10 @@ impl Pruning<'_> {
         Ok(known.into_iter().map(|known| known.id).collect())
     }
 
-    fn remember(&self, label: &str, id: &str) -> Result<()> {
+    fn mark_replaced(&self, label: &str, id: &str) -> Result<()> {
         let name = self.project.name.as_str();
         self.data.ensure_dir(&[KIND, name, REPLACED])?;
-        let replaced = Replaced {
+        let replaced = ReplacementMark {
             label: label.to_owned(),
             removed_at: self.now,
         };
@@ -301,11 +306,11 @@ impl Pruning<'_> {
     }
 
     /// Deletes the marks of deployments that were deleted long ago.
-    fn forget(&self) -> Result<()> {
+    fn remove_expired_marks(&self) -> Result<()> {
         let name = self.project.name.as_str();
         for id in self.data.list(&[KIND, name, REPLACED])? {
-            let found = Replaced::read(self.data, name, &id)?;
-            let old = found.is_some_and(|found| self.now.since(found.removed_at) > REMEMBERED);
+            let found = ReplacementMark::read(self.data, name, &id)?;
+            let old = found.is_some_and(|found| self.now.since(found.removed_at) > MARK_TTL);
             let parts = [KIND, name, DEPLOYMENTS, &id];
             if old && !self.data.path(&parts)?.try_exists()? {
                 self.data.remove_file(&[KIND, name, REPLACED, &id])?;
@@ -327,9 +332,9 @@ mod tests {
     };
 
     /// Returns deployments with ascending sequence, each created the given number of days ago.
-    fn known(days_ago: &[u32]) -> Vec<Known> {
+    fn known(days_ago: &[u32]) -> Vec<StoredDeployment> {
         let now = now();
-        let one = |(n, days): (usize, &u32)| Known {
+        let one = |(n, days): (usize, &u32)| StoredDeployment {
             id: (n + 1).to_string(),
             record: Deployment {
                 deployment_key: n.to_string(),
@@ -340,7 +345,7 @@ mod tests {
                     now.millis() - i64::try_from((DAY * *days).as_millis()).unwrap(),
                 ),
             },
-            marked: false,
+            is_marked: false,
         };
         days_ago.iter().enumerate().map(one).collect()
     }
@@ -360,9 +365,9 @@ mod tests {
     #[test]
     fn production_keeps_previous_deployments_of_any_age() {
         let all = known(&[90, 80, 70, 60, 50]);
-        let found = outdated(PRODUCTION, Some(&shown(5)), all, KEEP, now());
+        let found = find_outdated(PRODUCTION, Some(&shown(5)), all, KEEP, now());
         assert_eq!(found.replaced, ["2", "1"]);
-        assert!(!found.address && found.abandoned.is_empty());
+        assert!(!found.ends_address && found.abandoned.is_empty());
     }
 
     #[test]
@@ -372,43 +377,47 @@ mod tests {
             previews: 0,
             preview_age: Duration::ZERO,
         };
-        let found = outdated(PRODUCTION, Some(&shown(2)), known(&[9, 8]), keep, now());
+        let found = find_outdated(PRODUCTION, Some(&shown(2)), known(&[9, 8]), keep, now());
         assert_eq!(found.replaced, ["1"]);
     }
 
     #[test]
     fn deployment_in_progress_is_kept() {
         for label in [PRODUCTION, "preview"] {
-            let found = outdated(label, Some(&shown(1)), known(&[40, 1]), KEEP, now());
-            assert_eq!((found.address, found.replaced.len()), (false, 0), "{label}");
+            let found = find_outdated(label, Some(&shown(1)), known(&[40, 1]), KEEP, now());
+            assert_eq!(
+                (found.ends_address, found.replaced.len()),
+                (false, 0),
+                "{label}"
+            );
             assert!(found.preview.is_none_or(|preview| preview.is_pinned));
-            let found = outdated(label, None, known(&[1]), KEEP, now());
+            let found = find_outdated(label, None, known(&[1]), KEEP, now());
             assert_eq!(found, Outdated::default(), "{label}");
         }
     }
 
     #[test]
     fn old_unfinished_deployment_is_deleted() {
-        let found = outdated(PRODUCTION, Some(&shown(1)), known(&[50, 40]), KEEP, now());
+        let found = find_outdated(PRODUCTION, Some(&shown(1)), known(&[50, 40]), KEEP, now());
         assert_eq!(found.abandoned, ["2"]);
         assert!(found.replaced.is_empty());
     }
 
     #[test]
     fn old_preview_is_deleted_with_its_address() {
-        let found = outdated("preview", Some(&shown(2)), known(&[60, 31]), KEEP, now());
-        assert!(found.address);
+        let found = find_outdated("preview", Some(&shown(2)), known(&[60, 31]), KEEP, now());
+        assert!(found.ends_address);
         assert_eq!(found.replaced, ["2", "1"]);
-        let young = outdated("preview", Some(&shown(2)), known(&[3, 2]), KEEP, now());
+        let young = find_outdated("preview", Some(&shown(2)), known(&[3, 2]), KEEP, now());
         assert_eq!(
-            (young.address, &*young.replaced),
+            (young.ends_address, &*young.replaced),
             (false, &["1".to_owned()][..])
         );
     }
 
     /// Returns a branch whose preview was deployed the given number of days ago.
     fn preview(label: &str, days_ago: u32, is_pinned: bool) -> (String, Outdated) {
-        let Known { id, record, .. } = known(&[days_ago]).remove(0);
+        let StoredDeployment { id, record, .. } = known(&[days_ago]).remove(0);
         let preview = Some(Preview {
             deployment: id,
             created_at: record.created_at,
@@ -423,7 +432,7 @@ mod tests {
 
     fn ended(mut branches: Vec<(String, Outdated)>, most: usize) -> Vec<String> {
         end_oldest_previews(&mut branches, most);
-        let ended = branches.into_iter().filter(|(_, found)| found.address);
+        let ended = branches.into_iter().filter(|(_, found)| found.ends_address);
         ended.map(|(label, _)| label).collect()
     }
 
@@ -457,9 +466,9 @@ mod tests {
     #[test]
     fn marked_deployments_are_deleted_except_the_live_one() {
         let mut all = known(&[3, 2, 1]);
-        all[1].marked = true;
-        all[2].marked = true;
-        let found = outdated(PRODUCTION, Some(&shown(3)), all, KEEP, now());
+        all[1].is_marked = true;
+        all[2].is_marked = true;
+        let found = find_outdated(PRODUCTION, Some(&shown(3)), all, KEEP, now());
         assert_eq!(found.replaced, ["2"]);
     }
 }

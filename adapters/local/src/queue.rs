@@ -140,7 +140,7 @@ impl Queue {
              RETURNING id, body, attempts";
         let pull = move |connection: &Connection| {
             let mut statement = connection.prepare_cached(update)?;
-            let rows = statement.query_map(params![until, now.millis(), limit], message)?;
+            let rows = statement.query_map(params![until, now.millis(), limit], parse_row)?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
         let mut messages = self.database.run(pull).await?;
@@ -194,7 +194,7 @@ fn add_totals(connection: &Connection) -> rusqlite::Result<()> {
     change.commit()
 }
 
-fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
+fn parse_row(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
         id: row.get("id")?,
         body: row.get("body")?,

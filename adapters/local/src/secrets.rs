@@ -10,12 +10,12 @@ use crate::data_dir::DataDir;
 use crate::error::{LocalError, Result};
 use crate::hostname::is_served;
 use crate::manifest::{Manifest, read_json, to_json};
-use crate::names::{content_digest, is_identifier, title};
+use crate::names::{content_digest, display_name, is_identifier};
 
 const FILE: &str = "secrets.json";
 
 /// Maximum number of secrets in one request.
-const MAX_AT_ONCE: usize = 100;
+const MAX_SECRETS_PER_CALL: usize = 100;
 
 /// Sets all secrets of the request, or none if it fails. Other secrets of the object are kept.
 pub(crate) fn set(data: &DataDir, request: &SetSecrets) -> Result<()> {
@@ -24,8 +24,8 @@ pub(crate) fn set(data: &DataDir, request: &SetSecrets) -> Result<()> {
         let what = format!("a {} has no secrets", resource.resource_type);
         return Err(LocalError::Invalid(what));
     }
-    if request.secrets.len() > MAX_AT_ONCE {
-        let what = format!("at most {MAX_AT_ONCE} secrets can be set at once");
+    if request.secrets.len() > MAX_SECRETS_PER_CALL {
+        let what = format!("at most {MAX_SECRETS_PER_CALL} secrets can be set at once");
         return Err(LocalError::Invalid(what));
     }
     if let Some((name, _)) = request
@@ -36,9 +36,9 @@ pub(crate) fn set(data: &DataDir, request: &SetSecrets) -> Result<()> {
         let what = format!("{name:?} is not the name of a secret");
         return Err(LocalError::Invalid(what));
     }
-    let _lock = data.exclusive()?;
+    let _lock = data.lock_publish()?;
     if Manifest::read_owned(data, resource, &request.owner)?.is_none() {
-        return Err(LocalError::Missing(title(resource)));
+        return Err(LocalError::Missing(display_name(resource)));
     }
     let mut texts = texts(data, resource)?;
     let new = request.secrets.iter();

@@ -25,18 +25,18 @@ pub(crate) const BRANCHES: &str = "branches";
 pub(crate) const DEPLOYMENTS: &str = "deployments";
 pub(crate) const CONTENT: &str = "content";
 pub(crate) const INDEX: &str = "index.json";
-pub(crate) const RECORD: &str = "deployment.json";
+pub(crate) const RECORD_FILE: &str = "deployment.json";
 
 const KIND: &str = ResourceType::Pages.as_str();
 
 /// The files of a deployment by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SiteIndex<P: Ord = String>(pub(crate) BTreeMap<P, Entry>);
+pub(crate) struct SiteIndex<P: Ord = String>(pub(crate) BTreeMap<P, SiteIndexEntry>);
 
 /// One file of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Entry {
+pub(crate) struct SiteIndexEntry {
     /// SHA-256 of the content in hexadecimal: the name of its file, and its entity tag.
     pub(crate) digest: String,
     /// The length of the content in bytes.
@@ -71,7 +71,7 @@ pub(crate) struct Pointer {
 
 /// A served site: a project and its live deployment at this moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveSite {
     pub(crate) project: String,
     pub(crate) pointer: Pointer,
 }
@@ -87,7 +87,7 @@ pub(crate) fn address_label(project: &str, label: &str) -> String {
 
 /// Returns the site of an address label; `None` if it does not exist. A project of exactly this name wins over a
 /// branch.
-pub(crate) fn resolve(data: &DataDir, label: &str) -> Result<Option<Live>> {
+pub(crate) fn resolve(data: &DataDir, label: &str) -> Result<Option<LiveSite>> {
     if let Some(live) = live(data, label, PRODUCTION)? {
         return Ok(Some(live));
     }
@@ -97,12 +97,12 @@ pub(crate) fn resolve(data: &DataDir, label: &str) -> Result<Option<Live>> {
     }
 }
 
-fn live(data: &DataDir, project: &str, label: &str) -> Result<Option<Live>> {
+fn live(data: &DataDir, project: &str, label: &str) -> Result<Option<LiveSite>> {
     let label_good = !label.is_empty() && label.bytes().all(is_label_byte);
     if check_name(project).is_err() || !label_good {
         return Ok(None);
     }
-    Ok(pointer(data, project, label)?.map(|pointer| Live {
+    Ok(pointer(data, project, label)?.map(|pointer| LiveSite {
         project: project.to_owned(),
         pointer,
     }))
@@ -113,7 +113,7 @@ pub(crate) fn pointer(data: &DataDir, project: &str, label: &str) -> Result<Opti
 }
 
 pub(crate) fn deployment(data: &DataDir, project: &str, id: &str) -> Result<Option<Deployment>> {
-    read_json(data, &[KIND, project, DEPLOYMENTS, id, RECORD])
+    read_json(data, &[KIND, project, DEPLOYMENTS, id, RECORD_FILE])
 }
 
 /// Returns the index of a deployment, without checking its digest; `None` if the deployment was deleted.
@@ -121,7 +121,7 @@ pub(crate) fn index(data: &DataDir, project: &str, id: &str) -> Result<Option<Si
     read_json(data, &[KIND, project, DEPLOYMENTS, id, INDEX])
 }
 
-impl Live {
+impl LiveSite {
     /// Returns the index of the deployment after checking its digest; `None` if the project was deleted concurrently.
     pub(crate) fn index(&self, data: &DataDir) -> Result<Option<SiteIndex>> {
         let parts = [
@@ -145,7 +145,7 @@ impl Live {
     }
 
     /// Returns the path of the content of a file.
-    pub(crate) fn content_parts<'a>(&'a self, entry: &'a Entry) -> [&'a str; 4] {
+    pub(crate) fn content_parts<'a>(&'a self, entry: &'a SiteIndexEntry) -> [&'a str; 4] {
         [KIND, &self.project, CONTENT, &entry.digest]
     }
 }

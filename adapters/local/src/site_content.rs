@@ -26,7 +26,7 @@ use crate::data_dir::{DataDir, FolderLock, Staged, is_absence};
 use crate::error::{LocalError, Result};
 use crate::manifest::Manifest;
 use crate::names::check_name;
-use crate::site::{BRANCHES, CONTENT, DEPLOYMENTS, Entry, SiteIndex, index, pointer};
+use crate::site::{BRANCHES, CONTENT, DEPLOYMENTS, SiteIndex, SiteIndexEntry, index, pointer};
 
 const KIND: &str = ResourceType::Pages.as_str();
 const LOCK: &str = ".content-lock";
@@ -68,7 +68,7 @@ impl<'a> SiteContents<'a> {
     }
 
     /// Returns whether the content of a file is stored completely.
-    pub(crate) fn has(&self, entry: &Entry) -> bool {
+    pub(crate) fn has(&self, entry: &SiteIndexEntry) -> bool {
         is_whole(&self.folder, &entry.digest, entry.size)
     }
 
@@ -198,7 +198,7 @@ pub(crate) fn storage(
     let mut seen = BTreeSet::new();
     for file in files {
         if seen.insert(file.digest) && !named_here.contains_key(&file.digest) {
-            new_bytes = new_bytes.saturating_add(on_disk(file.size));
+            new_bytes = new_bytes.saturating_add(disk_size(file.size));
         }
     }
     Ok(SiteStorage {
@@ -212,7 +212,7 @@ pub(crate) fn bytes_on_disk(data: &DataDir, owner: &str) -> Result<u64> {
     let mut bytes = 0_u64;
     for project in projects_of(data, owner)? {
         let sizes = data.sizes(&[KIND, &project, CONTENT])?.into_iter();
-        bytes = sizes.map(on_disk).fold(bytes, u64::saturating_add);
+        bytes = sizes.map(disk_size).fold(bytes, u64::saturating_add);
     }
     Ok(bytes)
 }
@@ -251,23 +251,23 @@ fn named_by_current(
         let SiteIndex(files) = index(data, project, &shown.deployment)?.unwrap_or_default();
         let entries = files.values();
         named.extend(
-            entries.filter_map(|entry| Some((from_hex(&entry.digest)?, on_disk(entry.size)))),
+            entries.filter_map(|entry| Some((from_hex(&entry.digest)?, disk_size(entry.size)))),
         );
     }
     Ok(named)
 }
 
-const fn on_disk(size: u64) -> u64 {
+const fn disk_size(size: u64) -> u64 {
     size.div_ceil(BLOCK).saturating_mul(BLOCK)
 }
 
 /// Migrates a data folder in which each deployment has its own folder of contents. If the migration is interrupted, the
 /// next start continues it.
-pub(crate) fn unite_contents(data: &DataDir) -> Result<()> {
+pub(crate) fn migrate_layout(data: &DataDir) -> Result<()> {
     if data.read(&[LAYOUT_FILE])?.as_deref() == Some(LAYOUT) {
         return Ok(());
     }
-    let _lock = data.exclusive()?;
+    let _lock = data.lock_publish()?;
     let mut is_complete = true;
     for project in data.list(&[KIND])? {
         if let Err(error) = unite_contents_of(data, &project) {
@@ -333,7 +333,10 @@ mod tests {
 
     #[test]
     fn disk_space_is_rounded_up_to_blocks() {
-        assert_eq!((on_disk(0), on_disk(1), on_disk(4_096)), (0, 4_096, 4_096));
-        assert_eq!(on_disk(u64::MAX), u64::MAX);
+        assert_eq!(
+            (disk_size(0), disk_size(1), disk_size(4_096)),
+            (0, 4_096, 4_096)
+        );
+        assert_eq!(disk_size(u64::MAX), u64::MAX);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::data_dir::create_file;
-use crate::error::{LocalError, Result, blocking};
+use crate::error::{LocalError, Result, run_blocking};
 use crate::execution::Execution;
 use crate::limits::BindingLimits;
 
@@ -23,9 +23,9 @@ const STEPS_BETWEEN_CHECKS: i32 = 1_000;
 const MAX_PAGES: i64 = 4_294_967_294;
 
 /// Creates a durable SQLite file with this schema.
-pub(crate) async fn make(path: &Path, schema: &'static str) -> Result<()> {
+pub(crate) async fn create_database(path: &Path, schema: &'static str) -> Result<()> {
     let path = path.to_owned();
-    blocking(move || {
+    run_blocking(move || {
         // SQLite would create a file that every user can read. The files that SQLite creates next to it copy the mode
         // of this file.
         create_file(&path)?;
@@ -90,7 +90,7 @@ impl Database {
             connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(is_over))?;
             let done = work(&connection);
             connection.progress_handler(0, None::<fn() -> bool>)?;
-            done.map_err(|error| name_limit(error.into(), limits))
+            done.map_err(|error| to_limit_error(error.into(), limits))
         };
         self.execution.run(run).await
     }
@@ -106,7 +106,7 @@ impl Drop for SetOnDrop {
 }
 
 /// Converts the errors with which SQLite stops at a limit into [`LocalError::Limit`].
-fn name_limit(error: LocalError, limits: BindingLimits) -> LocalError {
+fn to_limit_error(error: LocalError, limits: BindingLimits) -> LocalError {
     let code = match &error {
         LocalError::Sqlite(error) => error.sqlite_error_code(),
         _ => None,

@@ -14,7 +14,7 @@ use crate::execution::Execution;
 use crate::kv::{self, KvNamespace};
 use crate::limits::BindingLimits;
 use crate::manifest::Manifest;
-use crate::names::title;
+use crate::names::display_name;
 use crate::queue::{self, Queue};
 
 /// The file name of a D1 database.
@@ -95,7 +95,7 @@ impl Stores {
         };
         self.run(move |data| match Manifest::read(data, &resource)? {
             Some(_) => data.path(&[resource_type.as_str(), &resource.name, file]),
-            None => Err(LocalError::Missing(title(&resource))),
+            None => Err(LocalError::Missing(display_name(&resource))),
         })
         .await
     }

@@ -8,7 +8,7 @@ use http::StatusCode;
 
 /// The reason for refusing a visitor. Its text is the page that the visitor sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Closed {
+pub(crate) enum AccessRefusal {
     /// The platform is suspended.
     #[error("This site is suspended.")]
     Suspended,
@@ -17,7 +17,7 @@ pub(crate) enum Closed {
     Unknown,
 }
 
-impl Closed {
+impl AccessRefusal {
     /// Returns the status of the response.
     pub(crate) const fn status(self) -> StatusCode {
         match self {
@@ -43,14 +43,14 @@ impl SuspensionGate {
 
     /// Checks whether the owner of an object is a suspended platform. An owner that is not a platform id is never
     /// suspended.
-    pub(crate) async fn check(&self, owner: &str) -> Result<(), Closed> {
+    pub(crate) async fn check(&self, owner: &str) -> Result<(), AccessRefusal> {
         let (Some(suspensions), Some(platform)) = (&self.0, PlatformId::parse(owner)) else {
             return Ok(());
         };
         match suspensions.is_suspended(&platform).await {
             Ok(false) => Ok(()),
-            Ok(true) => Err(Closed::Suspended),
-            Err(SuspensionUnknown) => Err(Closed::Unknown),
+            Ok(true) => Err(AccessRefusal::Suspended),
+            Err(SuspensionUnknown) => Err(AccessRefusal::Unknown),
         }
     }
 }

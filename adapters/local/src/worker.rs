@@ -66,7 +66,7 @@ pub struct WorkerVersion {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Pointer {
+struct WorkerPointer {
     version: String,
     effect_key: String,
 }
@@ -124,7 +124,7 @@ impl WorkerScript {
             };
             // An object of another owner is indistinguishable from a missing one.
             let exists = match Manifest::read_owned(data, &target, owner) {
-                Err(LocalError::Taken(_)) => false,
+                Err(LocalError::NameTaken(_)) => false,
                 found => found?.is_some(),
             };
             if !exists {
@@ -162,7 +162,7 @@ impl WorkerScript {
         let effect_key = effect_key.to_owned();
         staged.write(
             POINTER,
-            &to_json(&Pointer {
+            &to_json(&WorkerPointer {
                 version,
                 effect_key,
             })?,
@@ -170,7 +170,7 @@ impl WorkerScript {
     }
 
     /// Makes this script the current version of an existing worker.
-    pub(crate) fn switch_to(
+    pub(crate) fn make_current(
         &self,
         data: &DataDir,
         name: &str,
@@ -180,8 +180,8 @@ impl WorkerScript {
         let version = self.version()?;
         let staged = data.stage_dir()?;
         self.write(&staged, "")?;
-        let lock = data.exclusive()?;
-        let worker = worker(name);
+        let lock = data.lock_publish()?;
+        let worker = worker_ref(name);
         if Manifest::read_owned(data, &worker, owner)?.is_none() {
             return Err(LocalError::Missing(format!("worker {name}")));
         }
@@ -189,7 +189,7 @@ impl WorkerScript {
         // If the version exists already, it is kept.
         data.publish(staged, &[kind, name, VERSIONS, &version], &lock)?;
         let effect_key = effect_key.to_owned();
-        let pointer = to_json(&Pointer {
+        let pointer = to_json(&WorkerPointer {
             version,
             effect_key,
         })?;
@@ -199,17 +199,18 @@ impl WorkerScript {
 
 /// Returns the current version of a worker without reading its script.
 pub(crate) fn current_digest(data: &DataDir, name: &str) -> Result<Option<String>> {
-    let pointer = read_json::<Pointer>(data, &[ResourceType::Worker.as_str(), name, POINTER])?;
+    let pointer =
+        read_json::<WorkerPointer>(data, &[ResourceType::Worker.as_str(), name, POINTER])?;
     Ok(pointer.map(|pointer| pointer.version))
 }
 
 /// Returns the current version of a worker; `None` if the worker does not exist.
 pub(crate) fn current(data: &DataDir, name: &str) -> Result<Option<WorkerVersion>> {
-    if Manifest::read(data, &worker(name))?.is_none() {
+    if Manifest::read(data, &worker_ref(name))?.is_none() {
         return Ok(None);
     }
     let kind = ResourceType::Worker.as_str();
-    let Some(pointer) = read_json::<Pointer>(data, &[kind, name, POINTER])? else {
+    let Some(pointer) = read_json::<WorkerPointer>(data, &[kind, name, POINTER])? else {
         return Ok(None);
     };
     let folder = [kind, name, VERSIONS, &pointer.version];
@@ -245,7 +246,7 @@ pub(crate) fn current(data: &DataDir, name: &str) -> Result<Option<WorkerVersion
     }))
 }
 
-pub(crate) fn worker(name: &str) -> ResourceRef {
+pub(crate) fn worker_ref(name: &str) -> ResourceRef {
     ResourceRef {
         resource_type: ResourceType::Worker,
         name: name.to_owned(),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::port::{
     ArchiveError, BlobError, BlobReader, Blobs, Cause, CreateResource, DnsError, DnsResolver,
-    Infrastructure, ProviderError, Provisioned, ResourceRef, Site, SiteArchives, SiteDeployment,
-    SiteUpload, StagedBlob, WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender,
+    Infrastructure, ProviderError, ProviderObject, ResourceRef, Site, SiteArchives, SiteDeployment,
+    SiteUpload, StagedBlob, WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender,
 };
 
 /// A part of an installation that was neither set on the builder nor built in.
@@ -66,11 +66,11 @@ impl Absent {
 
 #[async_trait]
 impl Infrastructure for Absent {
-    async fn observe(&self, _: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+    async fn observe(&self, _: &ResourceRef) -> Result<Option<ProviderObject>, ProviderError> {
         Err(self.provider_error())
     }
 
-    async fn create(&self, _: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn create(&self, _: &CreateResource) -> Result<ProviderObject, ProviderError> {
         Err(self.provider_error())
     }
 
@@ -130,7 +130,7 @@ impl DnsResolver for Absent {
 
 #[async_trait]
 impl WebhookSender for Absent {
-    async fn send(&self, _: &WebhookRequest) -> Result<WebhookAnswer, WebhookSendError> {
+    async fn send(&self, _: &WebhookRequest) -> Result<WebhookResponse, WebhookSendError> {
         Err(WebhookSendError::Unavailable(Cause::new(*self)))
     }
 }

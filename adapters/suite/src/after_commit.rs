@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use core_domain::kernel::{Effect, Effects, PlatformId};
-use core_domain::port::{CommitListener, CommitRest};
+use core_domain::port::{CommitListener, DetachedCommit};
 use core_http::gateway::Invalidate;
 use core_http::kernel::{AccessSignal, SealSignal};
 use tokio::runtime::Handle;
@@ -114,7 +114,7 @@ impl AfterCommit {
 }
 
 impl CommitListener for AfterCommit {
-    fn committed(&self, effects: &Effects) {
+    fn on_committed(&self, effects: &Effects) {
         for effect in effects.iter() {
             match effect {
                 Effect::JobReady => self.worker.wake(),
@@ -148,13 +148,13 @@ impl CommitListener for AfterCommit {
         }
     }
 
-    fn committing(&self, effects: &Effects) {
+    fn on_committing(&self, effects: &Effects) {
         if effects.iter().any(|effect| *effect == Effect::JobReady) {
             self.worker.wake_before_commit();
         }
     }
 
-    fn run_rest(&self, rest: CommitRest) {
+    fn run_detached(&self, rest: DetachedCommit) {
         // Without a runtime there is no task left that could be notified.
         if let Some(runtime) = &self.runtime {
             runtime.spawn(rest);
@@ -297,10 +297,10 @@ mod tests {
                 .iter()
                 .cloned()
                 .for_each(|effect| committed.add(effect));
-            listener.committing(&committed);
+            listener.on_committing(&committed);
             let expected = worker.woken().now_or_never().is_some();
             assert_eq!(expected, wakes_worker, "{effects:?}");
-            listener.committed(&committed);
+            listener.on_committed(&committed);
             let woken = (
                 worker.woken().now_or_never().is_some(),
                 listener.relay().notified().now_or_never().is_some(),
@@ -340,7 +340,7 @@ mod tests {
         for (changed, expected) in [(other, false), (own.clone(), true)] {
             let mut effects = Effects::default();
             effects.add(Effect::PlatformAccessChanged(changed));
-            listener.committed(&effects);
+            listener.on_committed(&effects);
             assert_eq!(cache.is_suspended(&own).await, Ok(expected));
         }
     }

@@ -72,7 +72,7 @@ impl Jobs {
     where
         OperatorScope: Covers<<K::Input as JobInput>::Owner>,
     {
-        if !self.kinds.knows(K::NAME) {
+        if !self.kinds.contains(K::NAME) {
             let unknown = format!("register the kind {} with the builder", K::NAME);
             return Err(Error::Unavailable(unknown));
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::cli::SiteFile;
 use core_domain::port::{
-    CreateResource, Infrastructure, OwnedObjects, ProviderError, Provisioned, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
+    CreateResource, Infrastructure, OwnedObjects, ProviderError, ProviderObject, ResourceRef,
+    Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
     SiteUpload,
 };
 use core_domain::registry::ResourceType;
@@ -38,11 +38,14 @@ impl SlowInfrastructure {
 
 #[async_trait]
 impl Infrastructure for SlowInfrastructure {
-    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+    async fn observe(
+        &self,
+        resource: &ResourceRef,
+    ) -> Result<Option<ProviderObject>, ProviderError> {
         self.inner.observe(resource).await
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
         self.slowly(self.inner.create(request)).await
     }
 
@@ -76,13 +79,13 @@ impl Infrastructure for SlowInfrastructure {
         self.inner.clean_up().await
     }
 
-    async fn owned(
+    async fn list_owned(
         &self,
         owner: &str,
         resource_type: ResourceType,
         cursor: Option<String>,
     ) -> Result<OwnedObjects, ProviderError> {
-        self.inner.owned(owner, resource_type, cursor).await
+        self.inner.list_owned(owner, resource_type, cursor).await
     }
 
     async fn set_secrets(&self, request: &SetSecrets) -> Result<(), ProviderError> {
@@ -93,8 +96,8 @@ impl Infrastructure for SlowInfrastructure {
         self.inner.secret_names(resource).await
     }
 
-    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
-        self.inner.route(hostname).await
+    async fn get_route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+        self.inner.get_route(hostname).await
     }
 
     async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
@@ -109,13 +112,15 @@ impl Infrastructure for SlowInfrastructure {
         self.slowly(self.inner.remove_route(hostname, target)).await
     }
 
-    async fn served_hostname(
+    async fn get_served_hostname(
         &self,
         hostname: &str,
         owner: &str,
         target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
-        self.inner.served_hostname(hostname, owner, target).await
+        self.inner
+            .get_served_hostname(hostname, owner, target)
+            .await
     }
 
     async fn serve_hostname(

@@ -13,6 +13,8 @@
 //! # Ok(()) }
 //! ```
 //!
+//! The module [`guide`] explains step by step how to run, embed and operate the suite.
+//!
 //! # How to add an adapter
 //! Implement the port (`core_domain::port`) and set it on the builder: [`SuiteBuilder::store`],
 //! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`],
@@ -62,6 +64,7 @@ mod dns_options;
 mod due_queue;
 mod entropy;
 mod error;
+pub mod guide;
 mod hostname_checker;
 mod import;
 mod infrastructure;
@@ -103,7 +106,7 @@ pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
 pub use contradictions::Contradiction;
 #[cfg(feature = "cloudflare")]
-pub use core_cloudflare::{API as CLOUDFLARE_API, CloudflareAccount, CloudflareOptions};
+pub use core_cloudflare::{API_BASE_URL as CLOUDFLARE_API, CloudflareAccount, CloudflareOptions};
 #[cfg(feature = "dns")]
 pub use core_dns::HickoryDns;
 pub use core_domain::gateway::{
@@ -111,7 +114,7 @@ pub use core_domain::gateway::{
 };
 pub use core_domain::kernel::{Clock, Secret};
 pub use core_domain::port::{Mail, MailError, Mailbox, Mailer};
-pub use core_domain::port::{WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender};
+pub use core_domain::port::{WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender};
 pub use core_http::cli::{CliConfig, SiteLimits, UploadLimits};
 pub use core_http::gateway::{ConfigError, GatewayConfig};
 pub use core_http::kernel::{

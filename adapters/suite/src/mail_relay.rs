@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use core_domain::kernel::{Cipher, Context, Entropy, Result};
 use core_domain::port::{Mail, MailError, Mailer, Store};
 use core_domain::use_case::shared::{
-    ClaimedMail, LONGEST_HANDOVER, MailFate, claim_mails, settle_mail,
+    ClaimedMail, MAX_HANDOVER_TIME, MailOutcome, claim_mails, settle_mail,
 };
 
 use crate::due_queue::{DueQueue, InProgress};
@@ -25,11 +25,11 @@ pub(crate) struct MailRelay {
 #[async_trait]
 impl DueQueue for MailRelay {
     type Claimed = ClaimedMail;
-    type Outcome = MailFate;
+    type Outcome = MailOutcome;
     type Receiver = ();
 
     const NAME: &'static str = "mails";
-    const LONGEST_ATTEMPT: Duration = LONGEST_HANDOVER;
+    const LONGEST_ATTEMPT: Duration = MAX_HANDOVER_TIME;
     const MAX_BATCH: usize = 1;
 
     fn timeout(&self) -> Duration {
@@ -48,23 +48,23 @@ impl DueQueue for MailRelay {
 
     fn receiver(_: &ClaimedMail) {}
 
-    async fn attempt(&self, claimed: &ClaimedMail) -> MailFate {
+    async fn attempt(&self, claimed: &ClaimedMail) -> MailOutcome {
         self.fate(claimed).await
     }
 
-    fn timed_out(&self, claimed: &ClaimedMail, took: Duration) -> MailFate {
+    fn timed_out(&self, claimed: &ClaimedMail, took: Duration) -> MailOutcome {
         let (id, attempt) = (claimed.id(), claimed.attempt());
         let to = claimed.mail(&self.cipher).ok().flatten();
         let to = to.as_ref().map(|mail| mail.to.as_str());
         tracing::warn!(%id, to, attempt, ?took, "sending a mail timed out and will be retried");
-        MailFate::PutOff
+        MailOutcome::PutOff
     }
 
-    fn released() -> MailFate {
-        MailFate::Released
+    fn released() -> MailOutcome {
+        MailOutcome::Released
     }
 
-    async fn settle(&self, attempts: &[(ClaimedMail, MailFate)]) -> Result<()> {
+    async fn settle(&self, attempts: &[(ClaimedMail, MailOutcome)]) -> Result<()> {
         let cx = Context::system(Arc::clone(&self.entropy));
         for (claimed, fate) in attempts {
             settle_mail(&cx, self.store.as_ref(), claimed, fate).await?;
@@ -74,43 +74,43 @@ impl DueQueue for MailRelay {
 }
 
 impl MailRelay {
-    async fn fate(&self, claimed: &ClaimedMail) -> MailFate {
+    async fn fate(&self, claimed: &ClaimedMail) -> MailOutcome {
         let id = claimed.id();
         let mail = match claimed.mail(&self.cipher) {
-            Ok(None) => return MailFate::Sent,
+            Ok(None) => return MailOutcome::Sent,
             Ok(Some(mail)) => Ok(mail),
             Err(error) => Err(error),
         };
         if claimed.has_expired() {
             let to = mail.ok().map(|mail| mail.to);
             tracing::warn!(%id, to = to.as_ref().map(AsRef::<str>::as_ref), "a mail has expired before it could be sent, and is dropped");
-            return MailFate::Expired(to);
+            return MailOutcome::Expired(to);
         }
         match mail {
             Ok(mail) => self.sent(claimed, mail).await,
             Err(error) => {
                 // Another node may have the key that decrypts it.
                 tracing::warn!(%id, ?error, "a queued mail could not be decrypted and will be retried");
-                MailFate::PutOff
+                MailOutcome::PutOff
             }
         }
     }
 
-    async fn sent(&self, claimed: &ClaimedMail, mail: Mail) -> MailFate {
+    async fn sent(&self, claimed: &ClaimedMail, mail: Mail) -> MailOutcome {
         let (id, to, attempt) = (claimed.id(), &mail.to, claimed.attempt());
         match self.mailer.send(id, &mail).await {
-            Ok(()) => MailFate::Sent,
+            Ok(()) => MailOutcome::Sent,
             Err(MailError::Permanent(cause)) => {
                 tracing::warn!(%id, %to, attempt, %cause, "a mail was rejected and is dropped");
-                MailFate::Refused(mail.to)
+                MailOutcome::Refused(mail.to)
             }
             Err(MailError::Transient(cause)) => {
                 tracing::info!(%id, %to, attempt, %cause, "a mail could not be sent and will be retried");
-                MailFate::PutOff
+                MailOutcome::PutOff
             }
             Err(error) => {
                 tracing::warn!(%id, %to, attempt, ?error, "a mail could not be sent and will be retried");
-                MailFate::PutOff
+                MailOutcome::PutOff
             }
         }
     }

@@ -154,14 +154,30 @@ impl StoreChoice {
         matches!(self, Self::Memory | Self::Sqlite(_))
     }
 
-    /// Returns whether the records are in a Postgres database.
-    pub(crate) fn is_postgres(&self) -> bool {
+    /// Returns the method of the builder that chooses this store.
+    pub(crate) fn method(&self) -> &'static str {
         match self {
-            Self::Postgres(_) => true,
+            Self::Memory => "in_memory",
+            Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgres",
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(_) => "sqlx",
+            Self::Given(_) => "store",
+        }
+    }
+
+    /// Returns whether the connections are those of a pool of the host program.
+    pub(crate) fn is_host_pool(&self) -> bool {
+        match self {
             #[cfg(feature = "sqlx")]
             Self::Sqlx(_) => true,
             _ => false,
         }
+    }
+
+    /// Returns whether the records are in a Postgres database.
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self, Self::Postgres(_)) || self.is_host_pool()
     }
 
     /// Returns the wake-up for the worker: from this process, and on Postgres also from other processes.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use core_domain::kernel::duration_text;
-use core_domain::use_case::shared::LONGEST_HANDOVER;
+use core_domain::use_case::shared::MAX_HANDOVER_TIME;
 use core_http::gateway::ConfigError;
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ impl OutboxOptions {
         if self.concurrency == 0 {
             return refused("outbox.concurrency", "must be greater than 0");
         }
-        if self.timeout.is_zero() || self.timeout > LONGEST_HANDOVER {
+        if self.timeout.is_zero() || self.timeout > MAX_HANDOVER_TIME {
             return refused("outbox.timeout", "must be greater than 0 and at most 1 min");
         }
         Ok(())

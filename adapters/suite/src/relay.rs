@@ -8,7 +8,7 @@ use core_domain::kernel::{Context, Entropy, Result};
 use core_domain::port::{Outlet, OutletError, Store};
 use core_domain::shared::OutboxMessage;
 use core_domain::use_case::shared::{
-    ClaimedMessage, LONGEST_HANDOVER, MessageOutcome, claim_messages, settle_messages,
+    ClaimedMessage, MAX_HANDOVER_TIME, MessageOutcome, claim_messages, settle_messages,
 };
 
 use crate::due_queue::{DueQueue, InProgress};
@@ -41,7 +41,7 @@ impl DueQueue for Relay {
     type Receiver = ();
 
     const NAME: &'static str = "outbox";
-    const LONGEST_ATTEMPT: Duration = LONGEST_HANDOVER;
+    const LONGEST_ATTEMPT: Duration = MAX_HANDOVER_TIME;
     const MAX_BATCH: usize = 64;
 
     fn timeout(&self) -> Duration {
@@ -67,7 +67,7 @@ impl DueQueue for Relay {
             Err(error) => {
                 let (id, attempt) = (&message.id, message.attempts);
                 tracing::info!(%id, attempt, %error, "a message could not be delivered and will be retried");
-                MessageOutcome::PutOff
+                MessageOutcome::Rescheduled
             }
         }
     }
@@ -75,7 +75,7 @@ impl DueQueue for Relay {
     fn timed_out(&self, claimed: &ClaimedMessage, took: Duration) -> MessageOutcome {
         let (id, attempt) = (&claimed.message().id, claimed.message().attempts);
         tracing::warn!(%id, attempt, ?took, "the delivery of a message timed out and will be retried");
-        MessageOutcome::PutOff
+        MessageOutcome::Rescheduled
     }
 
     fn released() -> MessageOutcome {

@@ -60,7 +60,7 @@ impl Sealer {
         loop {
             let sealed = seal(&self.cx, store, &self.key).await?;
             sign_due_installation_checkpoint(&self.cx, store, &self.key).await?;
-            if !sealed.more {
+            if !sealed.has_more {
                 break;
             }
             if sealed.entries == 0 {

@@ -55,7 +55,7 @@ const LONG_LIVED: [(&str, RemoveSlice); 5] = [
         Box::pin(session::remove_expired(uow, limit))
     }),
     ("API keys", |uow, limit| {
-        Box::pin(api_key::remove_forgotten(uow, limit))
+        Box::pin(api_key::remove_ended(uow, limit))
     }),
     ("webhook messages", |uow, limit| {
         Box::pin(remove_ended_deliveries(uow, limit))
@@ -98,7 +98,7 @@ impl Sweeper {
     ) -> Self {
         let entropy = Arc::clone(&app.entropy);
         let holder = match is_sole {
-            true => LeaseHolder::sole(TASK, options.lease),
+            true => LeaseHolder::exclusive(TASK, options.lease),
             false => LeaseHolder::generate(TASK, options.lease, entropy.as_ref()),
         };
         Self {
@@ -239,7 +239,7 @@ impl Sweeper {
     async fn rotate_keys(&self) -> Result<u64> {
         let cx = Context::system(Arc::clone(&self.entropy));
         transact(self.store.as_ref(), |uow, _| {
-            Box::pin(service_token::look_after_keys(&cx, uow, &self.cipher))
+            Box::pin(service_token::rotate_keys(&cx, uow, &self.cipher))
         })
         .await
     }
@@ -434,7 +434,7 @@ mod tests {
         let cx = Context::system(Arc::clone(&sweeper.entropy));
         assert_eq!(sweeper.rotate_keys().await.unwrap(), 0);
         transact(world.store.as_ref(), |uow, _| {
-            Box::pin(service_token::make_next_key(&cx, uow, &sweeper.cipher))
+            Box::pin(service_token::create_next_key(&cx, uow, &sweeper.cipher))
         })
         .await
         .unwrap();

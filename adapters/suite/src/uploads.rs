@@ -141,7 +141,7 @@ mod tests {
         }
         let removed = keys.len() - needed.len();
         let blobs = Old(Mutex::new(keys));
-        let holder = LeaseHolder::sole("sweep", DAY);
+        let holder = LeaseHolder::exclusive("sweep", DAY);
         let outcome = remove_orphaned(store.as_ref(), &blobs, &holder).await;
         assert_eq!(outcome.unwrap(), removed);
         assert_eq!(*blobs.0.lock().unwrap(), needed);

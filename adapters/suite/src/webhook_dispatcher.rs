@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::kernel::{Cipher, Context, Entropy, Result, WebhookId};
 use core_domain::port::{
-    Cause, LONGEST_SENDING, Store, WebhookAnswer, WebhookSendError, WebhookSender,
+    Cause, MAX_SEND_DURATION, Store, WebhookResponse, WebhookSendError, WebhookSender,
 };
 use core_domain::use_case::shared::webhook::{
     ClaimedDelivery, DeliveryResult, DispatchLimits, claim_deliveries, settle_delivery,
@@ -32,12 +32,12 @@ impl DueQueue for WebhookDispatcher {
     type Receiver = WebhookId;
 
     const NAME: &'static str = "webhooks";
-    const LONGEST_ATTEMPT: Duration = LONGEST_SENDING;
+    const LONGEST_ATTEMPT: Duration = MAX_SEND_DURATION;
     const MAX_BATCH: usize = 1;
 
     /// Returns the maximum. Senders have their own, shorter time-out.
     fn timeout(&self) -> Duration {
-        LONGEST_SENDING
+        MAX_SEND_DURATION
     }
 
     fn places(&self) -> u32 {
@@ -82,7 +82,7 @@ impl DueQueue for WebhookDispatcher {
 /// Logs an attempt, and returns its outcome.
 fn tried(
     claimed: &ClaimedDelivery,
-    answer: std::result::Result<WebhookAnswer, WebhookSendError>,
+    answer: std::result::Result<WebhookResponse, WebhookSendError>,
     took: Duration,
 ) -> DeliveryResult {
     let (id, webhook) = (claimed.id(), claimed.webhook_id());
@@ -107,7 +107,7 @@ mod tests {
     use std::sync::Mutex;
 
     use core_domain::kernel::{Clock, Timestamp, WebhookDeliveryId};
-    use core_domain::port::{Mode, WebhookAnswer, WebhookRequest, Within, transact};
+    use core_domain::port::{Mode, WebhookRequest, WebhookResponse, Within, transact};
     use core_domain::shared::{
         CreateWebhook, Webhook, WebhookDelivery, WebhookDeliveryQuery, WebhookDeliveryStatus,
         WebhookEventType, WebhookSecret, WebhookUrl, test_message,
@@ -129,7 +129,10 @@ mod tests {
 
     #[async_trait]
     impl WebhookSender for Scripted {
-        async fn send(&self, request: &WebhookRequest) -> Result<WebhookAnswer, WebhookSendError> {
+        async fn send(
+            &self,
+            request: &WebhookRequest,
+        ) -> Result<WebhookResponse, WebhookSendError> {
             let host = request.url.target().host.to_owned();
             let is_slow = host.starts_with("slow");
             self.heard.lock().unwrap().push(host);
@@ -137,7 +140,7 @@ mod tests {
                 std::future::pending::<()>().await;
             }
             let body = String::new();
-            Ok(WebhookAnswer {
+            Ok(WebhookResponse {
                 status: 204,
                 retry_after: None,
                 body,

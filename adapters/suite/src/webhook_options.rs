@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use core_domain::kernel::duration_text;
-use core_domain::port::LONGEST_SENDING;
+use core_domain::port::MAX_SEND_DURATION;
 use core_domain::shared::WebhookTargets;
 use core_domain::use_case::shared::webhook::DispatchLimits;
 use core_http::gateway::ConfigError;
@@ -55,7 +55,7 @@ impl WebhookOptions {
         if self.concurrency_per_webhook == 0 {
             return refused("webhooks.concurrency_per_webhook", "must be greater than 0");
         }
-        if self.timeout.is_zero() || self.timeout > LONGEST_SENDING {
+        if self.timeout.is_zero() || self.timeout > MAX_SEND_DURATION {
             return refused(
                 "webhooks.timeout",
                 "must be greater than 0 and at most 30 s",

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core_domain::iam::PASSKEY_CHALLENGE_LIFETIME;
 use core_domain::kernel::{JsonText, UserId};
 use core_domain::port::{
-    Cause, NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, ShownPasskey,
+    Cause, NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, PresentedPasskey,
     UsedPasskey,
 };
 use serde::Serialize;
@@ -141,7 +141,7 @@ impl Passkeys for Webauthn {
         &self,
         state: &JsonText,
         response: &Value,
-        shown: &ShownPasskey<'_>,
+        shown: &PresentedPasskey<'_>,
     ) -> Result<UsedPasskey, PasskeyError> {
         let state: DiscoverableAuthentication = stored(state)?;
         let mut passkey: Passkey = stored(shown.credential)?;
@@ -206,7 +206,7 @@ fn failed(error: Fault) -> PasskeyError {
 
 fn refused(error: Fault) -> PasskeyError {
     match error {
-        Fault::CredentialPossibleCompromise => PasskeyError::CounterWentBack,
+        Fault::CredentialPossibleCompromise => PasskeyError::CounterNotIncreased,
         error => PasskeyError::Refused(Cause::new(error)),
     }
 }

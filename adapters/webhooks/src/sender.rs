@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use core_domain::port::{Cause, WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender};
+use core_domain::port::{Cause, WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender};
 use core_domain::shared::WebhookTargets;
 use http::header::{CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{Request, Response};
@@ -78,7 +78,7 @@ impl HttpSender {
 
 #[async_trait]
 impl WebhookSender for HttpSender {
-    async fn send(&self, request: &WebhookRequest) -> Result<WebhookAnswer, WebhookSendError> {
+    async fn send(&self, request: &WebhookRequest) -> Result<WebhookResponse, WebhookSendError> {
         let until = Instant::now() + self.timeout;
         let connection = TokioIo::new(self.connect(request).await?);
         // Dropping this stops the driver and closes the connection.
@@ -98,7 +98,7 @@ impl WebhookSender for HttpSender {
 }
 
 fn no_answer(error: impl std::error::Error + Send + Sync + 'static) -> WebhookSendError {
-    WebhookSendError::NoAnswer(Cause::new(error))
+    WebhookSendError::NoResponse(Cause::new(error))
 }
 
 fn post(request: &WebhookRequest) -> Result<Request<Full<Bytes>>, WebhookSendError> {
@@ -116,7 +116,7 @@ fn post(request: &WebhookRequest) -> Result<Request<Full<Bytes>>, WebhookSendErr
 
 /// Returns the response with the part of its body that arrived in time. The status alone decides whether the receiver
 /// accepted the webhook.
-async fn read(answered: Response<Incoming>, until: Instant) -> WebhookAnswer {
+async fn read(answered: Response<Incoming>, until: Instant) -> WebhookResponse {
     let (head, mut body) = answered.into_parts();
     let mut start = Vec::new();
     while start.len() < MOST_OF_BODY {
@@ -128,7 +128,7 @@ async fn read(answered: Response<Incoming>, until: Instant) -> WebhookAnswer {
         }
     }
     let retry_after = head.headers.get(RETRY_AFTER);
-    WebhookAnswer {
+    WebhookResponse {
         status: head.status.as_u16(),
         retry_after: retry_after
             .and_then(|value| value.to_str().ok())

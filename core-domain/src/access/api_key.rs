@@ -1,4 +1,4 @@
-//! Scopes on API keys.
+//! Scopes for creating and managing API keys.
 
 use std::marker::PhantomData;
 
@@ -9,124 +9,133 @@ use super::records::unowned;
 use super::signed_in::{PersonScope, authorize_person, ensure_not_suspended};
 use crate::iam::{ApiKey, ApiKeyOwner, ApiKeyStatus, Organization, organization_key_patterns};
 use crate::kernel::{
-    ApiKeyId, Code, Context, Error, Grant, Membership, OrganizationId, PermissionPattern, Record,
-    Result, Role, Stored, UserId, grant,
+    ApiKeyId, Code, Context, Error, Membership, OrganizationId, PermissionPattern, PermissionType,
+    Record, Result, Role, Stored, UserId, grant,
 };
 use crate::port::UnitOfWork;
 
-/// What a new key's owner is, and what its maker may give it. Only [`authorize_new_api_key`] makes one.
+/// The owner of a new API key, and the permissions that its creator can give it. Only [`authorize_new_api_key`] creates
+/// one.
 #[derive(Clone, Debug)]
-pub struct NewApiKeyScope(Maker);
+pub struct NewApiKeyScope(ApiKeyCreator);
 
-/// What a new key is to act for.
+/// The party that a new API key acts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiKeyPurpose<'a> {
-    /// For its maker alone, in no organization.
+    /// The creator alone, in no organization.
     Oneself,
-    /// For its maker, as a member of this organization.
+    /// The creator, as a member of this organization.
     Member(&'a OrganizationId),
-    /// For this organization, whoever its members are.
+    /// This organization, independent of its members.
     Organization(&'a OrganizationId),
 }
 
-/// Who makes a key, and for whom.
+/// The creator of a new key, with their rights where the key will act.
 #[derive(Clone, Debug)]
-enum Maker {
-    /// A person, for themselves alone.
+enum ApiKeyCreator {
+    /// A person who creates a personal key.
     Oneself { user: PersonScope, operates: bool },
-    /// A member, for themselves.
+    /// A member who creates a key for themselves.
     Member {
         user: PersonScope,
         organization: Stored<Organization>,
-        own: Membership,
-        operates: bool,
+        membership: Membership,
+        is_operator: bool,
     },
-    /// Somebody who may, for the organization.
+    /// A caller with `apikey:write` who creates a key for the organization.
     Organization(MembershipScope<grant::ApiKeyWrite>),
 }
 
 impl NewApiKeyScope {
-    /// Returns who will own the key.
+    /// Returns the future owner of the key.
     #[must_use]
     pub fn owner(&self) -> ApiKeyOwner {
         match &self.0 {
-            Maker::Oneself { user, .. } | Maker::Member { user, .. } => {
+            ApiKeyCreator::Oneself { user, .. } | ApiKeyCreator::Member { user, .. } => {
                 ApiKeyOwner::User(user.user_id().clone())
             }
-            Maker::Organization(scope) => {
+            ApiKeyCreator::Organization(scope) => {
                 ApiKeyOwner::Organization(scope.organization().id.clone())
             }
         }
     }
 
-    /// Returns the organization that the key will act for, if it will for one.
+    /// Returns the organization that the key will act for; `None` for a personal key.
     #[must_use]
     pub fn organization(&self) -> Option<&Stored<Organization>> {
         match &self.0 {
-            Maker::Oneself { .. } => None,
-            Maker::Member { organization, .. } => Some(organization),
-            Maker::Organization(scope) => Some(scope.organization()),
+            ApiKeyCreator::Oneself { .. } => None,
+            ApiKeyCreator::Member { organization, .. } => Some(organization),
+            ApiKeyCreator::Organization(scope) => Some(scope.organization()),
         }
     }
 
-    /// Tells whether the maker holds everything that a pattern stands for, where the key will act. Nobody holds anything in
-    /// no organization.
+    /// Returns whether the creator has every permission that the pattern matches, in the organization that the key will
+    /// act for. Always `false` for a personal key, which acts in no organization.
     #[must_use]
-    pub fn holds(&self, pattern: &PermissionPattern) -> bool {
+    pub fn has_permissions(&self, pattern: &PermissionPattern) -> bool {
         match &self.0 {
-            Maker::Oneself { .. } => false,
-            Maker::Member { own, .. } => own.permissions.covers(pattern.as_str()),
-            Maker::Organization(scope) => scope.holds(pattern),
+            ApiKeyCreator::Oneself { .. } => false,
+            ApiKeyCreator::Member {
+                membership: own, ..
+            } => own.permissions.covers(pattern.as_str()),
+            ApiKeyCreator::Organization(scope) => scope.holds(pattern),
         }
     }
 
-    /// What the maker holds of what a pattern stands for: what a key can be narrowed to.
+    /// Returns the creator's permissions that match the pattern. A key can be restricted to these.
     #[must_use]
-    pub fn held_within(&self, pattern: &str) -> Vec<PermissionPattern> {
+    pub fn permissions_within(&self, pattern: &str) -> Vec<PermissionPattern> {
         let permissions = match &self.0 {
-            Maker::Oneself { .. } => return Vec::new(),
-            Maker::Member { own, .. } => own.permissions.clone(),
-            Maker::Organization(scope) => scope.permissions(),
+            ApiKeyCreator::Oneself { .. } => return Vec::new(),
+            ApiKeyCreator::Member {
+                membership: own, ..
+            } => own.permissions.clone(),
+            ApiKeyCreator::Organization(scope) => scope.permissions(),
         };
         let held = permissions.within([pattern]).patterns();
         let held = held.iter().map(|held| PermissionPattern::parse(held));
         held.filter_map(Result::ok).collect()
     }
 
-    /// Tells whether the maker owns the organization, or operates the installation.
+    /// Returns whether the creator owns the organization or operates the installation.
     #[must_use]
     pub fn is_owner(&self) -> bool {
         match &self.0 {
-            Maker::Oneself { operates, .. } => *operates,
-            Maker::Member { own, operates, .. } => *operates || own.role.contains(&Role::OWNER),
-            Maker::Organization(scope) => scope.is_owner(),
+            ApiKeyCreator::Oneself { operates, .. } => *operates,
+            ApiKeyCreator::Member {
+                membership: own,
+                is_operator: operates,
+                ..
+            } => *operates || own.roles.contains(&Role::OWNER),
+            ApiKeyCreator::Organization(scope) => scope.is_owner(),
         }
     }
 }
 
-/// A key that the caller was let in to do `G` with. Only [`authorize_api_key`] makes one.
+/// An API key on which the caller is authorized to do `G`. Only [`authorize_api_key`] creates one.
 #[derive(Clone, Debug)]
 pub struct ApiKeyScope<G> {
     key: Stored<ApiKey>,
-    holds_scopes: bool,
+    has_key_permissions: bool,
     is_owner: bool,
     grant: PhantomData<fn() -> G>,
 }
 
 impl<G> ApiKeyScope<G> {
-    /// The key, as it was when the scope was opened.
+    /// The key, as read when the scope was created.
     #[must_use]
     pub const fn key(&self) -> &Stored<ApiKey> {
         &self.key
     }
 
-    /// Tells whether the caller may all that the key may, so that they may see a secret of it.
+    /// Returns whether the caller has every permission of the key, and may therefore see a secret of it.
     #[must_use]
     pub const fn holds_scopes(&self) -> bool {
-        self.holds_scopes
+        self.has_key_permissions
     }
 
-    /// Tells whether the caller owns the organization the key acts for, or operates the installation.
+    /// Returns whether the caller owns the organization that the key acts for, or operates the installation.
     #[must_use]
     pub const fn is_owner(&self) -> bool {
         self.is_owner
@@ -138,12 +147,14 @@ covers_unowned! {
     ApiKeyScope<G>, for G;
 }
 
-/// Lets a person make a key: for themselves alone, as a member of an organization, or for an organization itself, which takes
-/// `apikey:write`.
+/// Authorizes a person to create an API key: for themselves alone, as a member of an organization, or for an
+/// organization itself. The last one requires `apikey:write`.
 ///
 /// # Errors
-/// `UNAUTHORIZED` for who is no person; `NOT_FOUND` for an organization they do not belong to; `FORBIDDEN`,
-/// `PLATFORM_SUSPENDED` as [`authorize_membership`].
+/// - `UNAUTHORIZED` if the caller is not a person.
+/// - `NOT_FOUND` if the person does not belong to the organization.
+/// - `FORBIDDEN` if the person lacks `apikey:write`.
+/// - `PLATFORM_SUSPENDED` if the organization's platform is suspended.
 pub async fn authorize_new_api_key(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -152,10 +163,12 @@ pub async fn authorize_new_api_key(
     let user = authorize_person(cx)?;
     let operates = cx.caller.is_operator();
     let organization = match purpose {
-        ApiKeyPurpose::Oneself => return Ok(NewApiKeyScope(Maker::Oneself { user, operates })),
+        ApiKeyPurpose::Oneself => {
+            return Ok(NewApiKeyScope(ApiKeyCreator::Oneself { user, operates }));
+        }
         ApiKeyPurpose::Organization(id) => {
             let scope = authorize_membership(cx, uow, OrganizationRef::Id(id)).await?;
-            return Ok(NewApiKeyScope(Maker::Organization(scope)));
+            return Ok(NewApiKeyScope(ApiKeyCreator::Organization(scope)));
         }
         ApiKeyPurpose::Member(id) => id,
     };
@@ -163,20 +176,23 @@ pub async fn authorize_new_api_key(
     let own = membership_of(uow, &organization, user.user_id()).await?;
     let own = own.ok_or(Error::NotFound(Organization::KIND))?;
     ensure_not_suspended(cx, uow, organization.platform_id.as_ref()).await?;
-    Ok(NewApiKeyScope(Maker::Member {
-        own,
-        operates,
+    Ok(NewApiKeyScope(ApiKeyCreator::Member {
+        membership: own,
+        is_operator: operates,
         organization,
         user,
     }))
 }
 
-/// Lets a person in to a key: to their own, or with `G` to one of an organization. One that was deleted is gone, and one of
-/// somebody else is "not found", exactly as a missing one.
+/// Authorizes a person to use an API key: their own, or with permission `G` one that an organization owns. Revoked keys
+/// and keys of other owners are reported as missing.
 ///
 /// # Errors
-/// `UNAUTHORIZED` for who is no person; `KEY_NOT_FOUND`; `FORBIDDEN`, `PLATFORM_SUSPENDED` as [`authorize_membership`].
-pub async fn authorize_api_key<G: Grant>(
+/// - `UNAUTHORIZED` if the caller is not a person.
+/// - `KEY_NOT_FOUND` if the key is missing, revoked, or out of the caller's reach.
+/// - `FORBIDDEN` if the caller lacks `G` in the organization that owns the key.
+/// - `PLATFORM_SUSPENDED` if the key's platform is suspended.
+pub async fn authorize_api_key<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     id: &ApiKeyId,
@@ -184,18 +200,21 @@ pub async fn authorize_api_key<G: Grant>(
     let person = authorize_person(cx)?;
     let key = unowned::<ApiKey>(uow).find(id).await?;
     let key = key.filter(|key| key.status != ApiKeyStatus::Revoked);
-    let key = key.ok_or_else(missing)?;
+    let key = key.ok_or_else(key_not_found)?;
     let (holds_scopes, is_owner) = match (&key.user_id, &key.organization_id) {
         (Some(user), _) if user == person.user_id() => {
             ensure_not_suspended(cx, uow, key.platform_id.as_ref()).await?;
-            (true, owns(cx, uow, &key, user).await?)
+            (
+                true,
+                is_owner_of_key_organization(cx, uow, &key, user).await?,
+            )
         }
-        (Some(_), _) | (None, None) => return Err(missing()),
+        (Some(_), _) | (None, None) => return Err(key_not_found()),
         (None, Some(organization)) => {
             let organization = OrganizationRef::Id(organization);
             let opened = authorize_membership::<G>(cx, uow, organization).await;
             let scope = opened.map_err(|error| match error {
-                Error::NotFound(_) => missing(),
+                Error::NotFound(_) => key_not_found(),
                 error => error,
             })?;
             let patterns = organization_key_patterns(&key);
@@ -205,13 +224,18 @@ pub async fn authorize_api_key<G: Grant>(
     };
     Ok(ApiKeyScope {
         key,
-        holds_scopes,
+        has_key_permissions: holds_scopes,
         is_owner,
         grant: PhantomData,
     })
 }
 
-async fn owns(cx: &Context, uow: &mut dyn UnitOfWork, key: &ApiKey, user: &UserId) -> Result<bool> {
+async fn is_owner_of_key_organization(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    key: &ApiKey,
+    user: &UserId,
+) -> Result<bool> {
     if cx.caller.is_operator() {
         return Ok(true);
     }
@@ -222,9 +246,9 @@ async fn owns(cx: &Context, uow: &mut dyn UnitOfWork, key: &ApiKey, user: &UserI
         return Ok(false);
     };
     let own = membership_of(uow, &organization, user).await?;
-    Ok(own.is_some_and(|own| own.role.contains(&Role::OWNER)))
+    Ok(own.is_some_and(|own| own.roles.contains(&Role::OWNER)))
 }
 
-fn missing() -> Error {
+fn key_not_found() -> Error {
     Error::refused(Code::KeyNotFound, "API Key not found")
 }

@@ -1,21 +1,21 @@
-//! Changing records: the change and its audit entry in one call, so that there is no one without the other.
+//! Writes that change a record and add its audit entry in one call, so that neither exists without the other.
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::key::RecordKey;
 use super::records::Covers;
-use super::records::RecordKey;
 use super::unaudited;
 use crate::kernel::{
     AuditId, Audited, Context, Credential, Effect, Error, JsonText, PlatformId, Result, Stored,
 };
 use crate::port::{Persisted, Repository, UnitOfWork};
-use crate::shared::{AuditEntry, AuditStream, segment_of};
+use crate::shared::{AuditEntry, AuditStream, first_segment};
 
-/// Adds a record.
+/// Inserts a record.
 ///
 /// # Errors
-/// `CONFLICT` as [`Error::Store`] names the unique set that is taken.
+/// `CONFLICT` if a unique value is taken; [`Error::Store`] names the unique set.
 pub async fn insert<R: Persisted + Audited>(
     cx: &Context,
     scope: &impl Covers<R::Owner>,
@@ -30,11 +30,12 @@ pub async fn insert<R: Persisted + Audited>(
     Ok(stored)
 }
 
-/// Puts `next` in the place of `seen`, provided nobody changed it in between and the caller believes of it what is true
-/// (`If-Match`). When nothing changed, nothing is written.
+/// Replaces `seen` with `next` if the record has not changed since it was read, and if the `If-Match` condition of the
+/// request holds. Writes nothing if `next` equals `seen`.
 ///
 /// # Errors
-/// `VERSION_CONFLICT`; `CONFLICT` when a unique set is taken, or when somebody was faster.
+/// - `VERSION_CONFLICT` if the `If-Match` condition does not hold.
+/// - `CONFLICT` if a unique value is taken, or if a concurrent request changed the record.
 pub async fn replace<R: Persisted + Audited>(
     cx: &Context,
     scope: &impl Covers<R::Owner>,
@@ -56,10 +57,11 @@ pub async fn replace<R: Persisted + Audited>(
     Ok(stored)
 }
 
-/// Removes a record, provided nobody changed it in between and the caller believes of it what is true.
+/// Removes a record if it has not changed since it was read, and if the `If-Match` condition of the request holds.
 ///
 /// # Errors
-/// `VERSION_CONFLICT`; `CONFLICT` when somebody was faster.
+/// - `VERSION_CONFLICT` if the `If-Match` condition does not hold.
+/// - `CONFLICT` if a concurrent request changed the record.
 pub async fn remove<R: Persisted + Audited>(
     cx: &Context,
     scope: &impl Covers<R::Owner>,
@@ -74,36 +76,35 @@ pub async fn remove<R: Persisted + Audited>(
     write_entry(cx, scope, uow, &**seen, action, before, None).await
 }
 
-/// Something that happened and changed no record by itself: a sign-in that failed, a plan that was asked for, a read of
-/// the audit.
+/// An event that changed no record, for example a failed sign-in, a requested plan, or a read of the audit log.
 #[derive(Clone, Debug, Default)]
 pub struct AuditEvent {
-    /// The platform it belongs to, if any.
+    /// The platform that the event belongs to, if any.
     pub platform_id: Option<PlatformId>,
-    /// `thing.verb_in_past`; the kind of the thing is its first segment.
+    /// The action, as `subject.past_participle`. The first segment becomes the entity type of the audit entry.
     pub action: &'static str,
-    /// The id of the thing.
+    /// The id of the subject.
     pub entity_id: String,
-    /// What is to be known of it, without secrets.
+    /// More facts about the event. Must not contain secrets.
     pub details: Option<Value>,
 }
 
-/// Writes an entry of something that changed no record by itself.
+/// Writes an audit entry for an event that changed no record.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn event(cx: &Context, uow: &mut dyn UnitOfWork, event: AuditEvent) -> Result<()> {
-    Entry::of(event).write(cx, uow).await
+/// Only those of the store.
+pub async fn record_event(cx: &Context, uow: &mut dyn UnitOfWork, event: AuditEvent) -> Result<()> {
+    NewAuditEntry::of(event).write(cx, uow).await
 }
 
-/// Writes an entry of a read of the audit, into the stream of reads.
+/// Writes an audit entry for a read of the audit log, into the stream of reads.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn read(cx: &Context, uow: &mut dyn UnitOfWork, event: AuditEvent) -> Result<()> {
-    let entry = Entry {
+/// Only those of the store.
+pub async fn record_read(cx: &Context, uow: &mut dyn UnitOfWork, event: AuditEvent) -> Result<()> {
+    let entry = NewAuditEntry {
         stream: AuditStream::Reads,
-        ..Entry::of(event)
+        ..NewAuditEntry::of(event)
     };
     entry.write(cx, uow).await
 }
@@ -112,7 +113,8 @@ fn repository<R: Persisted>(uow: &mut dyn UnitOfWork) -> &mut dyn Repository<R> 
     R::repository(uow.repositories(RecordKey::new()))
 }
 
-/// A record of another platform than the scope's is a mistake of ours, never the caller's.
+/// Returns an internal error if the record belongs to a platform that the scope does not cover. That is a bug of the
+/// caller.
 fn ensure_covered<R: Audited>(scope: &impl Covers<R::Owner>, record: &R) -> Result<()> {
     match scope.covered_platform() {
         Some(covered) if record.audit_platform() != Some(covered) => Err(Error::Internal(format!(
@@ -123,7 +125,7 @@ fn ensure_covered<R: Audited>(scope: &impl Covers<R::Owner>, record: &R) -> Resu
     }
 }
 
-/// Writes an entry in the audit of the record's platform; of the scope's, for a record that belongs to none.
+/// Writes an entry to the audit log of the record's platform. A record without a platform uses that of the scope.
 async fn write_entry<R: Audited>(
     cx: &Context,
     scope: &impl Covers<R::Owner>,
@@ -133,7 +135,7 @@ async fn write_entry<R: Audited>(
     before: Option<JsonText>,
     after: Option<JsonText>,
 ) -> Result<()> {
-    let entry = Entry {
+    let entry = NewAuditEntry {
         stream: AuditStream::Changes,
         platform_id: record.audit_platform().or(scope.audit_platform()).cloned(),
         action,
@@ -144,7 +146,7 @@ async fn write_entry<R: Audited>(
     entry.write(cx, uow).await
 }
 
-struct Entry {
+struct NewAuditEntry {
     stream: AuditStream,
     platform_id: Option<PlatformId>,
     action: &'static str,
@@ -153,7 +155,7 @@ struct Entry {
     after: Option<JsonText>,
 }
 
-impl Entry {
+impl NewAuditEntry {
     fn of(event: AuditEvent) -> Self {
         Self {
             stream: AuditStream::Changes,
@@ -174,7 +176,7 @@ impl Entry {
             actor_id: cx.caller.actor_id().to_owned(),
             actor_type: cx.caller.kind().to_owned(),
             action: self.action.to_owned(),
-            entity_type: segment_of(self.action).to_owned(),
+            entity_type: first_segment(self.action).to_owned(),
             entity_id: self.entity_id,
             before: self.before,
             after: self.after,
@@ -187,7 +189,7 @@ impl Entry {
     }
 }
 
-/// The request behind an entry, and what its caller was known by.
+/// The request that caused an entry, and the credential of its caller.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'c> {

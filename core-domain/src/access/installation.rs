@@ -7,25 +7,26 @@ use super::requirement::Requirement;
 use crate::kernel::{Context, PlatformId, Result, Unowned};
 use crate::port::{Persisted, UnitOfWork, Within};
 
-/// The whole installation, for somebody who operates it.
+/// The whole installation, for an operator.
 #[derive(Clone, Copy, Debug)]
 pub struct OperatorScope(());
 
-/// The whole installation, for the suite itself: jobs and what time does. Made in this crate alone.
+/// The whole installation, for jobs and background work of the suite. Only this crate creates one.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemScope(());
 
-/// Lets operators in.
+/// Authorizes an operator.
 ///
 /// # Errors
-/// `UNAUTHORIZED`, `FORBIDDEN`.
+/// - `UNAUTHORIZED` if the caller is anonymous.
+/// - `FORBIDDEN` if the caller is not an operator.
 pub fn authorize_operator(cx: &Context) -> Result<OperatorScope> {
     Requirement::Operator.check(&cx.caller)?;
     Ok(OperatorScope(()))
 }
 
 impl OperatorScope {
-    /// Everybody's records of one kind.
+    /// Returns access to the records of one kind, of all tenants.
     pub fn records<R: Persisted>(self, uow: &mut dyn UnitOfWork) -> Records<'_, R> {
         Records::within(uow, Within::Installation)
     }
@@ -36,12 +37,12 @@ impl SystemScope {
         Self(())
     }
 
-    /// Everybody's records of one kind.
+    /// Returns access to the records of one kind, of all tenants.
     pub(crate) fn records<R: Persisted>(self, uow: &mut dyn UnitOfWork) -> Records<'_, R> {
         Records::within(uow, Within::Installation)
     }
 
-    /// A platform, for what a job writes; `None` when it is gone.
+    /// Returns write access to a platform for a job; `None` if the platform does not exist.
     pub(crate) async fn platform(
         self,
         uow: &mut dyn UnitOfWork,

@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 use super::platform::authorize;
 use super::records::covers_unowned;
 use super::records::unowned;
-use crate::kernel::{Context, Error, Grant, JobId, Record, Result, Stored};
+use crate::kernel::{Context, Error, JobId, PermissionType, Record, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::provisioning::{Actor, Job};
 
-/// A job that the caller was let in to do `G` on. Only [`authorize_job`] makes one.
+/// A job on which the caller is authorized to do `G`. Only [`authorize_job`] creates one.
 #[derive(Clone, Debug)]
 pub struct JobScope<G> {
     job: Stored<Job>,
@@ -17,7 +17,7 @@ pub struct JobScope<G> {
 }
 
 impl<G> JobScope<G> {
-    /// The job, as it was when the scope was opened.
+    /// The job, as read when the scope was created.
     #[must_use]
     pub const fn job(&self) -> &Stored<Job> {
         &self.job
@@ -26,12 +26,16 @@ impl<G> JobScope<G> {
 
 covers_unowned! { JobScope<G>, for G; }
 
-/// Lets the caller in to a job, by the platform it works for. Who queued a job that works for no platform yet (an
-/// onboarding) is let in too. A foreign job is "not found", exactly as a missing one.
+/// Authorizes the caller to do `G` on a job, by their permissions on the job's platform. A job without a platform yet
+/// (an onboarding) is open to the caller who queued it. A job of another tenant is reported as missing.
 ///
 /// # Errors
-/// `UNAUTHORIZED`, `NOT_FOUND`, `FORBIDDEN`, `PLATFORM_SUSPENDED`.
-pub async fn authorize_job<G: Grant>(
+/// - `UNAUTHORIZED` if the caller is anonymous.
+/// - `NOT_FOUND` if the job is missing or out of the caller's reach.
+/// - `FORBIDDEN` if the caller lacks `G` on the job's platform.
+/// - `PLATFORM_SUSPENDED` if the job's platform is suspended.
+/// - `INVALID_STATE` if `G` writes and the job's platform is deleted.
+pub async fn authorize_job<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     job: &JobId,

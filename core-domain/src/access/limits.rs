@@ -1,4 +1,5 @@
-//! Limits on what callers create, counted in the unit of work that creates it: requests that come at once see each other.
+//! Limits on the number of records that callers create. They are counted in the unit of work that creates the record,
+//! so concurrent requests see each other. `u32::MAX` means no limit.
 
 use super::records::{Records, unowned};
 use crate::iam::{Member, MemberQuery};
@@ -6,10 +7,10 @@ use crate::kernel::{Context, Error, Result, UserId};
 use crate::port::{Persisted, UnitOfWork};
 use crate::registry::{Onboarding, OnboardingQuery};
 
-/// Refuses one more of something of which there are `count`.
+/// Checks that `count` is below `limit`.
 ///
 /// # Errors
-/// `LIMIT_REACHED`.
+/// `LIMIT_REACHED` with this message if `count` has reached `limit`.
 pub(crate) fn ensure_below(count: u64, limit: u32, message: &str) -> Result<()> {
     if limit == u32::MAX || count < u64::from(limit) {
         return Ok(());
@@ -17,10 +18,10 @@ pub(crate) fn ensure_below(count: u64, limit: u32, message: &str) -> Result<()> 
     Err(Error::limit_reached(limit, message))
 }
 
-/// Refuses one more record where `limit` records answer the query already.
+/// Checks that fewer than `limit` records match the query.
 ///
 /// # Errors
-/// `LIMIT_REACHED`.
+/// `LIMIT_REACHED` with this message if `limit` or more records match.
 pub(crate) async fn ensure_room<R: Persisted>(
     records: Records<'_, R>,
     query: &R::Query,
@@ -33,10 +34,10 @@ pub(crate) async fn ensure_room<R: Persisted>(
     ensure_below(records.count(query).await?, limit, message)
 }
 
-/// As [`ensure_room`], for what operators and services create for others without a limit.
+/// Like [`ensure_room`], but operators and services have no limit.
 ///
 /// # Errors
-/// `LIMIT_REACHED`.
+/// `LIMIT_REACHED` with this message if `limit` or more records match.
 pub(crate) async fn ensure_room_unless_operator<R: Persisted>(
     cx: &Context,
     records: Records<'_, R>,
@@ -50,11 +51,11 @@ pub(crate) async fn ensure_room_unless_operator<R: Persisted>(
     ensure_room(records, query, limit, message).await
 }
 
-/// Refuses one more organization for a person, unless an operator calls. The organizations that they own count, and those
-/// of their open onboardings.
+/// Checks that a person may own one more organization; operators have no limit. Counts the organizations that the
+/// person owns and those that their open onboardings will create.
 ///
 /// # Errors
-/// `LIMIT_REACHED`.
+/// `LIMIT_REACHED` if the person owns the maximum number of organizations.
 pub(crate) async fn ensure_can_own_another(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -68,6 +69,6 @@ pub(crate) async fn ensure_can_own_another(
     let owned = unowned::<Member>(uow).count(&owned).await?;
     let open = OnboardingQuery::OpenOf(owner.clone());
     let open = unowned::<Onboarding>(uow).count(&open).await?;
-    let message = "The person owns as many organizations as one person may own.";
+    let message = "The person already owns the maximum number of organizations.";
     ensure_below(owned.saturating_add(open), limit, message)
 }

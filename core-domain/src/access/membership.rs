@@ -1,4 +1,4 @@
-//! Scopes on one organization: its members, roles, grants, invitations and keys.
+//! Scopes on one organization: its members, roles, grants, invitations and API keys.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -10,13 +10,13 @@ use crate::iam::{
     Invitation, Member, MemberQuery, Organization, OrganizationQuery, Session, membership,
 };
 use crate::kernel::{
-    Caller, Code, Context, Error, Grant, GrantId, InvitationId, Membership, OrganizationId,
-    Permission, PermissionPattern, PermissionSet, Record, Result, Role, Roles, Slug, Stored,
+    Caller, Code, Context, Error, GrantId, InvitationId, Membership, OrganizationId, Permission,
+    PermissionPattern, PermissionSet, PermissionType, Record, Result, Role, Roles, Slug, Stored,
     UserId,
 };
 use crate::port::UnitOfWork;
 
-/// The organization that a request is about.
+/// A reference to the organization that a request addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrganizationRef<'a> {
     /// The organization with this id.
@@ -28,7 +28,7 @@ pub enum OrganizationRef<'a> {
 }
 
 impl<'a> OrganizationRef<'a> {
-    /// The organization with this id; without one, the active organization.
+    /// Returns a reference by id, or to the active organization if `id` is `None`.
     #[must_use]
     pub fn id_or_active(id: Option<&'a OrganizationId>) -> Self {
         id.map_or(Self::Active, Self::Id)
@@ -40,65 +40,62 @@ impl<'a> OrganizationRef<'a> {
 pub struct OrganizationAccess {
     organization: Stored<Organization>,
     member: Option<Stored<Member>>,
-    /// `None` for a caller who operates the installation.
-    own: Option<Membership>,
+    /// `None` if the caller operates the installation.
+    membership: Option<Membership>,
 }
 
 impl OrganizationAccess {
-    /// The organization, as it was when the scope was opened.
+    /// The organization, as read when the scope was created.
     #[must_use]
     pub const fn organization(&self) -> &Stored<Organization> {
         &self.organization
     }
 
-    /// The caller's own membership; `None` for an API key, and for an operator who is no member.
+    /// The caller's membership record; `None` for an API key, and for an operator who is not a member.
     #[must_use]
     pub const fn member(&self) -> Option<&Stored<Member>> {
         self.member.as_ref()
     }
 
-    /// Tells whether the caller holds everything that a pattern stands for.
+    /// Returns whether the caller has every permission that the pattern matches.
     #[must_use]
     pub fn holds(&self, pattern: &PermissionPattern) -> bool {
-        let own = self.own.as_ref();
+        let own = self.membership.as_ref();
         own.is_none_or(|own| own.permissions.covers(pattern.as_str()))
     }
 
-    /// Tells whether the caller holds everything that the organization's roles of these names allow.
+    /// Returns whether the caller has every permission of the given roles of the organization.
     #[must_use]
-    pub fn holds_roles(&self, roles: &Roles) -> bool {
+    pub fn has_permissions_of_roles(&self, roles: &Roles) -> bool {
         let mappings = &self.organization.roles;
         let patterns = roles.iter().flat_map(|role| mappings.patterns_of(&role));
         let mut patterns = patterns.filter_map(|pattern| PermissionPattern::parse(&pattern).ok());
         patterns.all(|pattern| self.holds(&pattern))
     }
 
-    /// The caller's permissions in the organization.
+    /// Returns the caller's permissions in the organization; an operator has `*:*`.
     pub(super) fn permissions(&self) -> PermissionSet {
-        match &self.own {
+        match &self.membership {
             Some(own) => own.permissions.clone(),
             None => PermissionSet::new(["*:*"]),
         }
     }
 
-    /// Tells whether the caller owns the organization, or operates the installation.
+    /// Returns whether the caller owns the organization or operates the installation.
     #[must_use]
     pub fn is_owner(&self) -> bool {
-        let own = self.own.as_ref();
-        own.is_none_or(|own| own.role.contains(&Role::OWNER))
+        let own = self.membership.as_ref();
+        own.is_none_or(|own| own.roles.contains(&Role::OWNER))
     }
 
-    /// Tells whether the caller operates the installation.
+    /// Returns whether the caller operates the installation.
     #[must_use]
     pub const fn is_operator(&self) -> bool {
-        self.own.is_none()
+        self.membership.is_none()
     }
 
     /// Returns the scope on the same organization for `H`.
-    ///
-    /// # Errors
-    /// `FORBIDDEN` if the caller lacks the permission.
-    pub fn also<H: Grant>(&self) -> Result<MembershipScope<H>> {
+    pub fn authorize<H: PermissionType>(&self) -> Result<MembershipScope<H>> {
         self.ensure_allowed(H::PERMISSION)?;
         Ok(MembershipScope {
             access: self.clone(),
@@ -107,7 +104,7 @@ impl OrganizationAccess {
     }
 
     fn ensure_allowed(&self, permission: Permission) -> Result<()> {
-        let own = self.own.as_ref();
+        let own = self.membership.as_ref();
         if own.is_none_or(|own| own.permissions.allows(permission)) {
             Ok(())
         } else {
@@ -116,7 +113,7 @@ impl OrganizationAccess {
     }
 }
 
-/// An organization that the caller was let in to do `G` in. Only [`authorize_membership`] makes one.
+/// An organization in which the caller is authorized to do `G`. Only [`authorize_membership`] creates one.
 #[derive(Clone, Debug)]
 pub struct MembershipScope<G> {
     access: OrganizationAccess,
@@ -131,7 +128,8 @@ impl<G> Deref for MembershipScope<G> {
     }
 }
 
-/// An organization that the caller belongs to, for what needs no permission. Only [`authorize_member`] makes one.
+/// An organization that the caller belongs to, for operations without a permission. Only [`authorize_member`] creates
+/// one.
 #[derive(Clone, Debug)]
 pub struct MemberScope(OrganizationAccess);
 
@@ -148,18 +146,23 @@ covers_unowned! {
     MemberScope, audited in |scope| scope.0.organization.platform_id.as_ref();
 }
 
-/// Lets the caller in to an organization, to do `G`: its members by their roles and grants as they are now, its API keys by
-/// their scopes, operators to every organization. A foreign organization is "not found", exactly as a missing one.
+/// Authorizes the caller to do `G` in an organization. Members are checked by their current roles and grants, API keys
+/// by their scopes. Operators have access to every organization. An organization of another tenant is reported as
+/// missing.
 ///
 /// # Errors
-/// In this order: `UNAUTHORIZED`; `NO_ACTIVE_ORGANIZATION` and `NOT_FOUND` if the organization cannot be found; `FORBIDDEN`;
-/// `PLATFORM_SUSPENDED` for callers who are no operators.
-pub async fn authorize_membership<G: Grant>(
+/// In this order:
+/// - `UNAUTHORIZED` if the caller is anonymous.
+/// - `NO_ACTIVE_ORGANIZATION` if the request names no organization and the caller acts for none.
+/// - `NOT_FOUND` if the organization is missing or the caller does not belong to it.
+/// - `FORBIDDEN` if the caller lacks `G`.
+/// - `PLATFORM_SUSPENDED` if the organization's platform is suspended and the caller is not an operator.
+pub async fn authorize_membership<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     organization: OrganizationRef<'_>,
 ) -> Result<MembershipScope<G>> {
-    let access = access(cx, uow, organization).await?;
+    let access = find_access(cx, uow, organization).await?;
     access.ensure_allowed(G::PERMISSION)?;
     let platform = access.organization.platform_id.as_ref();
     ensure_not_suspended(cx, uow, platform).await?;
@@ -169,26 +172,26 @@ pub async fn authorize_membership<G: Grant>(
     })
 }
 
-/// Lets the caller in to an organization that they belong to or operate, whatever their permissions are.
+/// Authorizes the caller in an organization that they belong to or operate. Requires no permission.
 ///
 /// # Errors
-/// As [`authorize_membership`], without `FORBIDDEN`.
+/// Those of [`authorize_membership`], except `FORBIDDEN`.
 pub async fn authorize_member(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     organization: OrganizationRef<'_>,
 ) -> Result<MemberScope> {
-    let access = access(cx, uow, organization).await?;
+    let access = find_access(cx, uow, organization).await?;
     let platform = access.organization.platform_id.as_ref();
     ensure_not_suspended(cx, uow, platform).await?;
     Ok(MemberScope(access))
 }
 
-/// As [`authorize_membership`], in the organization of the membership that a grant belongs to.
+/// Authorizes the caller to do `G` in the organization of the member who has the grant; see [`authorize_membership`].
 ///
 /// # Errors
-/// As [`authorize_membership`]; `NOT_FOUND` for a grant whose membership does not exist or is foreign.
-pub async fn authorize_grant<G: Grant>(
+/// Those of [`authorize_membership`]; `NOT_FOUND` if the grant's member is missing or out of the caller's reach.
+pub async fn authorize_grant<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     grant: &GrantId,
@@ -202,11 +205,11 @@ pub async fn authorize_grant<G: Grant>(
     authorize_owner_of(cx, uow, &member.organization_id, MISSING).await
 }
 
-/// As [`authorize_membership`], in the organization that an invitation is to.
+/// Authorizes the caller to do `G` in the organization of an invitation; see [`authorize_membership`].
 ///
 /// # Errors
-/// As [`authorize_membership`]; `NOT_FOUND` for an invitation that does not exist or is foreign.
-pub async fn authorize_invitation<G: Grant>(
+/// Those of [`authorize_membership`]; `NOT_FOUND` if the invitation is missing or out of the caller's reach.
+pub async fn authorize_invitation<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     invitation: &InvitationId,
@@ -220,8 +223,9 @@ pub async fn authorize_invitation<G: Grant>(
     authorize_owner_of(cx, uow, &found.organization_id, MISSING).await
 }
 
-/// Opens the scope on the organization that owns a record. A foreign record is missing, as the record's own kind.
-async fn authorize_owner_of<G: Grant>(
+/// Authorizes the caller in the organization that owns a record. If the organization is out of the caller's reach,
+/// returns `missing`.
+async fn authorize_owner_of<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     organization: &OrganizationId,
@@ -234,10 +238,11 @@ async fn authorize_owner_of<G: Grant>(
     })
 }
 
-/// Finds the organization that a request is about, whether it is the caller's or not.
+/// Finds the organization that a request addresses. Does not check whether the caller belongs to it.
 ///
 /// # Errors
-/// `NO_ACTIVE_ORGANIZATION` if none is named and the caller acts for none; `NOT_FOUND`.
+/// - `NO_ACTIVE_ORGANIZATION` if the request names no organization and the caller acts for none.
+/// - `NOT_FOUND` if the organization does not exist.
 pub(crate) async fn find_organization(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -258,7 +263,8 @@ pub(crate) async fn find_organization(
     }
 }
 
-/// The organization that the caller acts for: a session's is read anew, because it changes between requests.
+/// Returns the organization that the caller acts for. Reads the session again, because its organization can change
+/// between requests.
 async fn active_organization(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -271,7 +277,7 @@ async fn active_organization(
     Ok(session.and_then(|session| session.active_organization_id.clone()))
 }
 
-async fn access(
+async fn find_access(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     organization: OrganizationRef<'_>,
@@ -288,7 +294,7 @@ async fn access(
         return Ok(OrganizationAccess {
             organization,
             member,
-            own: None,
+            membership: None,
         });
     }
     let own = match (&*cx.caller, &member) {
@@ -300,16 +306,16 @@ async fn access(
         (_, None) => None,
     };
     Ok(OrganizationAccess {
-        own: Some(own.ok_or(Error::NotFound(Organization::KIND))?),
+        membership: Some(own.ok_or(Error::NotFound(Organization::KIND))?),
         organization,
         member,
     })
 }
 
-/// Somebody's membership in an organization.
+/// Returns a user's membership in an organization.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(crate) async fn find_member(
     uow: &mut dyn UnitOfWork,
     organization: &OrganizationId,
@@ -319,7 +325,7 @@ pub(crate) async fn find_member(
     unowned::<Member>(uow).first(&of).await
 }
 
-/// What somebody may do in an organization now, if they are a member.
+/// Returns a user's current roles and permissions in an organization; `None` if the user is not a member.
 pub(super) async fn membership_of(
     uow: &mut dyn UnitOfWork,
     organization: &Organization,

@@ -1,27 +1,29 @@
-//! Access: who is let in to what, and the only way from a use case to a record.
+//! Access control: scopes, the only path from a use case to a record.
 //!
-//! A use case takes a scope. A scope is made by a check alone (`authorize*`), says in its type what it was checked for,
-//! and reaches the records it was checked for and no other: `scope.records::<Entity>(uow).get(&id)` has the platform in
-//! its WHERE. Changes go through [`audited`], which writes the audit entry with the change and compares `If-Match`.
+//! A use case takes a scope as a parameter. Only a check (`authorize*`) creates a scope. The type of a scope says what
+//! was checked. A scope reaches only the records that it was checked for: `scope.records::<Entity>(uow).get(&id)`
+//! filters by the platform in its WHERE clause. Changes go through [`audited`], which writes the audit entry together
+//! with the change and checks `If-Match`.
 //!
-//! | scope | made by | for |
+//! | Scope | Created by | Covers |
 //! |---|---|---|
-//! | [`PlatformScope`] | [`authorize`] | what belongs to one platform |
+//! | [`PlatformScope`] | [`authorize`] | the records of one platform |
 //! | [`OrganizationScope`] | [`authorize_organization`] | lists of platforms, new platforms |
-//! | [`MembershipScope`] | [`authorize_membership`] | one organization: members, roles, grants, invitations, keys |
-//! | [`MemberScope`] | [`authorize_member`] | one organization, for everybody who belongs to it |
-//! | [`RecipientScope`] | [`authorize_recipient`] | one invitation, for the person that it was sent to |
+//! | [`MembershipScope`] | [`authorize_membership`] | one organization: members, roles, grants, invitations, API keys |
+//! | [`MemberScope`] | [`authorize_member`] | one organization, for all of its members |
+//! | [`RecipientScope`] | [`authorize_recipient`] | one invitation, for its recipient |
 //! | [`NewOrganizationScope`] | [`authorize_new_organization`] | requests that create an organization for their caller |
-//! | [`NewApiKeyScope`], [`ApiKeyScope`] | [`authorize_new_api_key`], [`authorize_api_key`] | API keys, by who makes or owns them |
+//! | [`NewApiKeyScope`], [`ApiKeyScope`] | [`authorize_new_api_key`], [`authorize_api_key`] | API keys, by creator or owner |
 //! | [`JobScope`] | [`authorize_job`] | one job |
-//! | [`OperatorScope`] | [`authorize_operator`] | the whole installation, for those who operate it |
-//! | [`ServiceScope`], [`SessionScope`], [`PersonScope`], [`AccountScope`], [`SignedInScope`], [`PublicScope`] | their `authorize_*` | what asks who calls and nothing else |
-//! | [`SystemScope`] | this crate | what the suite does by itself |
+//! | [`OperatorScope`] | [`authorize_operator`] | the whole installation, for operators |
+//! | [`ServiceScope`], [`SessionScope`], [`PersonScope`], [`AccountScope`], [`SignedInScope`], [`PublicScope`] | their `authorize_*` | requests that depend only on the identity of the caller |
+//! | [`SystemScope`] | this crate | the background work of the suite |
 
 mod api_key;
 pub mod audited;
 mod installation;
 mod job;
+mod key;
 mod limits;
 mod membership;
 mod organization;
@@ -38,6 +40,7 @@ pub use api_key::{
 pub use audited::AuditEvent;
 pub use installation::{OperatorScope, SystemScope, authorize_operator};
 pub use job::{JobScope, authorize_job};
+pub use key::RecordKey;
 pub(crate) use limits::{
     ensure_below, ensure_can_own_another, ensure_room, ensure_room_unless_operator,
 };
@@ -53,7 +56,7 @@ pub use organization::{
 pub(crate) use platform::ensure_not_deleted;
 pub use platform::{PlatformAccess, PlatformScope, PlatformWriter, authorize};
 pub(crate) use records::unowned;
-pub use records::{Covers, RecordKey, Records};
+pub use records::{Covers, Records};
 pub use requirement::Requirement;
 pub use signed_in::{
     AccountScope, PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope,

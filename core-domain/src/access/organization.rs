@@ -1,4 +1,4 @@
-//! Scopes on the platforms of an organization: for lists of platforms, and for new ones.
+//! Scopes on the platforms of an organization, on new organizations, and on invitations.
 
 use std::marker::PhantomData;
 
@@ -8,26 +8,26 @@ use super::requirement::Requirement;
 use super::signed_in::{authorize_person, ensure_caller_not_suspended, ensure_not_suspended};
 use crate::iam::{Invitation, InvitationRef, Organization, User};
 use crate::kernel::{
-    Code, Context, Error, Grant, Membership, OrganizationId, PlatformId, Result, SessionId, Stored,
-    UserId,
+    Code, Context, Error, Membership, OrganizationId, PermissionType, PlatformId, Result,
+    SessionId, Stored, UserId,
 };
 use crate::port::UnitOfWork;
 use crate::registry::Platform;
 
-/// How far a caller reaches.
+/// The platforms that a caller can reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Everywhere: an operator.
+    /// All platforms; the caller is an operator.
     Installation,
-    /// To the platforms of an organization.
+    /// The platforms of this organization.
     Organization(OrganizationId),
-    /// To one platform: somebody acts for it whose organization is not the platform's.
+    /// Only this platform. The caller acts for it, but it belongs to another organization.
     Platform(PlatformId),
-    /// Nowhere: somebody who acts for no organization.
+    /// No platform; the caller acts for no organization.
     Nowhere,
 }
 
-/// The platforms that the caller was let in to do `G` on. Only [`authorize_organization`] makes one.
+/// The platforms on which the caller is authorized to do `G`. Only [`authorize_organization`] creates one.
 #[derive(Clone, Debug)]
 pub struct OrganizationScope<G> {
     reach: Reach,
@@ -35,7 +35,7 @@ pub struct OrganizationScope<G> {
 }
 
 impl<G> OrganizationScope<G> {
-    /// How far the caller reaches.
+    /// The platforms that the caller can reach.
     #[must_use]
     pub const fn reach(&self) -> &Reach {
         &self.reach
@@ -44,11 +44,14 @@ impl<G> OrganizationScope<G> {
 
 covers_unowned! { OrganizationScope<G>, for G; }
 
-/// Lets the caller in to the platforms of the organization they act for.
+/// Authorizes the caller to do `G` on the platforms of the organization that they act for. A caller without an
+/// organization reaches no platform, which is not an error.
 ///
 /// # Errors
-/// `UNAUTHORIZED`; `FORBIDDEN`; `PLATFORM_SUSPENDED` when the platform the caller acts for is suspended.
-pub async fn authorize_organization<G: Grant>(
+/// - `UNAUTHORIZED` if the caller is anonymous.
+/// - `FORBIDDEN` if the caller lacks `G`.
+/// - `PLATFORM_SUSPENDED` if the platform that the caller acts for is suspended.
+pub async fn authorize_organization<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
 ) -> Result<OrganizationScope<G>> {
@@ -68,7 +71,7 @@ pub async fn authorize_organization<G: Grant>(
     })
 }
 
-// Not both by one condition: no index has the platforms of either in order.
+// The reach is one or the other: no index orders the platforms of an organization together with one more platform.
 async fn reach_of(uow: &mut dyn UnitOfWork, own: &Membership) -> Result<Reach> {
     let organization = Reach::Organization(own.organization_id.clone());
     let Some(platform) = &own.platform_id else {
@@ -82,8 +85,8 @@ async fn reach_of(uow: &mut dyn UnitOfWork, own: &Membership) -> Result<Reach> {
     })
 }
 
-/// A new organization's owner, who the caller is or may create organizations for. Only [`authorize_new_organization`] and
-/// [`authorize_new_organization_for`] make one.
+/// The owner of a new organization: the caller, or a person named by an operator. Only [`authorize_new_organization`]
+/// and [`authorize_new_organization_for`] create one.
 #[derive(Clone, Debug)]
 pub struct NewOrganizationScope {
     owner: UserId,
@@ -97,7 +100,7 @@ impl NewOrganizationScope {
         &self.owner
     }
 
-    /// The owner's session that the request came with; `None` if an operator creates the organization for somebody.
+    /// The owner's session, which sent the request; `None` if an operator creates the organization for another person.
     #[must_use]
     pub const fn session_id(&self) -> Option<&SessionId> {
         self.session_id.as_ref()
@@ -106,12 +109,13 @@ impl NewOrganizationScope {
 
 covers_unowned! { NewOrganizationScope; }
 
-/// Lets in a person known by a session, to create an organization that they own. A person that a service vouches for counts
-/// if the call carries their session.
+/// Authorizes a person with a session to create an organization that they will own. A service may call for a person if
+/// the request carries the person's session.
 ///
 /// # Errors
-/// `UNAUTHORIZED`; `FORBIDDEN` for API keys, services and persons without a session; `PLATFORM_SUSPENDED` if the platform
-/// that the caller acts for is suspended.
+/// - `UNAUTHORIZED` if the caller is anonymous.
+/// - `FORBIDDEN` for API keys, services, and persons without a session.
+/// - `PLATFORM_SUSPENDED` if the platform that the caller acts for is suspended.
 pub async fn authorize_new_organization(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -128,10 +132,11 @@ pub async fn authorize_new_organization(
     })
 }
 
-/// As [`authorize_new_organization`], for an owner that the request names: operators may name anybody, others themselves.
+/// Like [`authorize_new_organization`], for an owner that the request names. Operators may name any person, other
+/// callers only themselves.
 ///
 /// # Errors
-/// As [`authorize_new_organization`]; `FORBIDDEN` for an owner who is not the caller.
+/// Those of [`authorize_new_organization`]; `FORBIDDEN` if the owner is not the caller.
 pub async fn authorize_new_organization_for(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -151,8 +156,8 @@ pub async fn authorize_new_organization_for(
     }
 }
 
-/// An invitation, whatever its status, and the caller as its recipient, who has proved to read mail at the invited address.
-/// Only [`authorize_recipient`] makes one.
+/// An invitation in any status, and the caller as its recipient. The caller has proved that they receive mail at the
+/// invited address. Only [`authorize_recipient`] creates one.
 #[derive(Clone, Debug)]
 pub struct RecipientScope {
     invitation: Stored<Invitation>,
@@ -161,19 +166,19 @@ pub struct RecipientScope {
 }
 
 impl RecipientScope {
-    /// The invitation, as it was when the scope was opened.
+    /// The invitation, as read when the scope was created.
     #[must_use]
     pub const fn invitation(&self) -> &Stored<Invitation> {
         &self.invitation
     }
 
-    /// The organization that the invitation is to.
+    /// The organization that the invitation belongs to.
     #[must_use]
     pub const fn organization(&self) -> &Stored<Organization> {
         &self.organization
     }
 
-    /// The recipient.
+    /// The user who received the invitation.
     #[must_use]
     pub const fn user(&self) -> &Stored<User> {
         &self.user
@@ -184,14 +189,16 @@ covers_unowned! {
     RecipientScope, audited in |scope| scope.organization.platform_id.as_ref();
 }
 
-/// Lets the recipient of an invitation in: a person whose address is the invited one and who proves it, by a confirmed address
-/// or by the secret of the mailed link. A wrong, old or used secret is as good as none. The invitation may have been
-/// answered, so that the recipient can repeat an answer.
+/// Authorizes the recipient of an invitation. The caller's email address must equal the invited address. The caller
+/// proves it by a verified address or by the secret of the mailed link. A wrong, old or used secret counts as no
+/// secret. The invitation may already have an answer, so that a repeated answer succeeds.
 ///
 /// # Errors
-/// `UNAUTHORIZED`; `INVITATION_NOT_FOUND`; `YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION`;
-/// `EMAIL_VERIFICATION_REQUIRED_BEFORE_ACCEPTING_OR_REJECTING_INVITATION` without a proof; `PLATFORM_SUSPENDED` if the
-/// organization's platform is suspended.
+/// - `UNAUTHORIZED` if the caller is not a person.
+/// - `INVITATION_NOT_FOUND` if the invitation or its organization does not exist.
+/// - `YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION` if the addresses differ.
+/// - `EMAIL_VERIFICATION_REQUIRED_BEFORE_ACCEPTING_OR_REJECTING_INVITATION` without a proof of the address.
+/// - `PLATFORM_SUSPENDED` if the organization's platform is suspended.
 pub async fn authorize_recipient(
     cx: &Context,
     uow: &mut dyn UnitOfWork,

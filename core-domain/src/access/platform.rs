@@ -6,16 +6,16 @@ use std::ops::Deref;
 use super::membership::membership_of;
 use super::records::{Covers, Sealed};
 use super::records::{Records, unowned};
+use super::signed_in::platform_suspended_error;
 use crate::iam::{Organization, PlatformSuspension};
 use crate::kernel::{
-    Caller, Code, Context, Error, Grant, Machine, PermissionSet, PlatformId, PlatformOwned, Record,
-    Result, Stored, Unowned, WriteGrant,
+    Caller, Context, Error, Machine, PermissionSet, PermissionType, PlatformId, PlatformOwned,
+    Record, Result, Stored, Unowned, WritePermission,
 };
 use crate::port::{Persisted, UnitOfWork, Within};
 use crate::registry::{Platform, PlatformEvent, PlatformStatus};
 
-/// A platform that somebody was let in to, whatever for. To read: scopes that write and jobs have a
-/// [`PlatformWriter`].
+/// Read access to one platform, independent of a permission. Scopes that write, and jobs, have a [`PlatformWriter`].
 #[derive(Clone, Debug)]
 pub struct PlatformAccess {
     platform: Stored<Platform>,
@@ -23,25 +23,25 @@ pub struct PlatformAccess {
 }
 
 impl PlatformAccess {
-    /// The platform's id.
+    /// The platform's id, which the scope's records share.
     #[must_use]
     pub fn id(&self) -> &PlatformId {
         &self.platform.id
     }
 
-    /// The platform, as it was when the scope was opened.
+    /// The platform, as read when the scope was created.
     #[must_use]
     pub const fn platform(&self) -> &Stored<Platform> {
         &self.platform
     }
 
-    /// Whether the platform's callers are refused at the moment, and who wanted that.
+    /// The current suspension, with its originator; `None` if the platform is not suspended.
     #[must_use]
     pub fn suspension(&self) -> Option<&PlatformSuspension> {
         self.suspension.as_deref()
     }
 
-    /// The platform's records of one kind. Those of others do not exist for it.
+    /// Returns access to the platform's records of one kind. Records of other platforms are invisible.
     pub fn records<'a, R>(&'a self, uow: &'a mut dyn UnitOfWork) -> Records<'a, R>
     where
         R: Persisted + Record<Owner = PlatformOwned>,
@@ -50,7 +50,7 @@ impl PlatformAccess {
     }
 }
 
-/// A platform whose records may be written: that of a scope opened for writing, or of a job.
+/// Write access to one platform, for write scopes and jobs.
 #[derive(Clone, Debug)]
 pub struct PlatformWriter(PlatformAccess);
 
@@ -62,8 +62,8 @@ impl Deref for PlatformWriter {
     }
 }
 
-/// A platform that the caller was let in to do `G` on. Only [`authorize`] makes one, so a use case that takes it cannot
-/// be called unchecked.
+/// A platform on which the caller is authorized to do `G`. Only [`authorize`] creates one, so a use case that takes it
+/// cannot be called without a check.
 #[derive(Clone, Debug)]
 pub struct PlatformScope<G> {
     platform: PlatformWriter,
@@ -78,8 +78,8 @@ impl<G> Deref for PlatformScope<G> {
     }
 }
 
-impl<G: WriteGrant> PlatformScope<G> {
-    /// The platform, for use cases that write its records whatever for.
+impl<G: WritePermission> PlatformScope<G> {
+    /// Returns write access to the platform, for use cases that do not depend on `G`.
     #[must_use]
     pub const fn writer(&self) -> &PlatformWriter {
         &self.platform
@@ -94,11 +94,12 @@ impl<G> PlatformScope<G> {
         }
     }
 
-    /// The same platform for something else, provided the caller is allowed that as well.
+    /// Authorizes the caller to do `H` on the same platform.
     ///
     /// # Errors
-    /// `FORBIDDEN`; `INVALID_STATE` for writes to a deleted platform.
-    pub async fn also<H: Grant>(
+    /// Those of [`authorize`], in particular `FORBIDDEN` if the caller lacks `H`, and `INVALID_STATE` if `H` writes and
+    /// the platform is deleted.
+    pub async fn also<H: PermissionType>(
         &self,
         cx: &Context,
         uow: &mut dyn UnitOfWork,
@@ -110,13 +111,13 @@ impl<G> PlatformScope<G> {
 impl<G> Sealed for PlatformScope<G> {}
 impl Sealed for PlatformWriter {}
 
-impl<G: WriteGrant> Covers<PlatformOwned> for PlatformScope<G> {
+impl<G: WritePermission> Covers<PlatformOwned> for PlatformScope<G> {
     fn covered_platform(&self) -> Option<&PlatformId> {
         Some(self.id())
     }
 }
 
-impl<G: WriteGrant> Covers<Unowned> for PlatformScope<G> {
+impl<G: WritePermission> Covers<Unowned> for PlatformScope<G> {
     fn covered_platform(&self) -> Option<&PlatformId> {
         None
     }
@@ -134,13 +135,17 @@ impl Covers<Unowned> for PlatformWriter {
     }
 }
 
-/// Lets the caller in to a platform, to do `G`. Operators and the suite itself reach every platform, others those of the
-/// organization they act for. A foreign platform is "not found", exactly as a missing one.
+/// Authorizes the caller to do `G` on a platform. Operators and the suite itself reach every platform. Other callers
+/// reach the platforms of the organization that they act for. A platform of another tenant is reported as missing.
 ///
 /// # Errors
-/// In this order: `UNAUTHORIZED`; `NOT_FOUND`; `FORBIDDEN`; `PLATFORM_SUSPENDED` for whoever is no operator;
-/// `INVALID_STATE` for writes to a deleted platform.
-pub async fn authorize<G: Grant>(
+/// In this order:
+/// - `UNAUTHORIZED` if the caller is anonymous.
+/// - `NOT_FOUND` if the platform is missing or out of the caller's reach.
+/// - `FORBIDDEN` if the caller lacks `G`.
+/// - `PLATFORM_SUSPENDED` if the platform is suspended and the caller is not an operator.
+/// - `INVALID_STATE` if `G` writes and the platform is deleted.
+pub async fn authorize<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
@@ -163,7 +168,7 @@ pub async fn authorize<G: Grant>(
         && !cx.caller.is_operator()
         && (!G::LIFTS_SUSPENSION || suspension.by_operator)
     {
-        return Err(suspended());
+        return Err(platform_suspended_error());
     }
     if G::WRITES {
         ensure_not_deleted(&platform)?;
@@ -174,13 +179,7 @@ pub async fn authorize<G: Grant>(
     }))
 }
 
-/// The refusal of a suspended platform's callers.
-pub(super) fn suspended() -> Error {
-    let message = "This platform has been suspended.";
-    Error::refused(Code::PlatformSuspended, message)
-}
-
-/// What the caller may do on the platform; `None` when it is not theirs.
+/// Returns the caller's permissions on the platform; `None` if the platform is out of the caller's reach.
 async fn permissions_on(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -191,7 +190,8 @@ async fn permissions_on(
         let active = own.platform_id.as_ref() == Some(&platform.id);
         return Ok((of_organization || active).then(|| own.permissions.clone()));
     }
-    // A service names the person it calls for, and not always what they act for: then the platform tells.
+    // A service may name only the person that it calls for, not their organization. Then the platform's organization
+    // decides.
     let Caller::User {
         user_id,
         service: Some(_),
@@ -210,17 +210,17 @@ async fn permissions_on(
     Ok(own.map(|own| own.permissions))
 }
 
-/// Refuses changes of what belongs to a deleted platform.
+/// Returns `INVALID_STATE` if the platform is deleted, and its records can therefore not change.
 pub(crate) fn ensure_not_deleted(platform: &Platform) -> Result<()> {
     if platform.status != PlatformStatus::Deleted {
         return Ok(());
     }
-    let restorable = PlatformEvent::Delete.of_event().from.iter().copied();
-    Err(crate::kernel::IllegalMove::new(platform.status, restorable).into())
+    let restorable = PlatformEvent::Delete.transition().from.iter().copied();
+    Err(crate::kernel::IllegalTransition::new(platform.status, restorable).into())
 }
 
-/// The platform of a job, for what the job writes. The suite itself works there, so nobody is refused; `None` when the
-/// platform is gone.
+/// Returns write access to a platform for a job; `None` if the platform does not exist. Checks no permission, because
+/// the suite itself acts.
 pub(super) async fn writer_for_job(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,

@@ -1,52 +1,36 @@
-//! Reading records of one kind, as far as a scope reaches.
+//! Reads of one kind of record, restricted to what a scope covers.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
+use super::RecordKey;
 use crate::kernel::{
-    Bounded, Error, Page, PageRequest, PlatformId, PlatformOwned, Record, Result, Stored, Unowned,
+    Bounded, Error, Page, PageQuery, PlatformId, PlatformOwned, Record, Result, Stored, Unowned,
 };
 use crate::port::{Direction, Persisted, Repository, Staged, UnitOfWork, Within};
 
-/// The key to the repositories. It is made in this folder alone, so that there is no way to a record but through a
-/// scope, and no way to change one but through [`audited`](super::audited).
-#[derive(Debug)]
-pub struct RecordKey(());
-
-impl RecordKey {
-    pub(super) const fn new() -> Self {
-        Self(())
-    }
-
-    /// For tests that look into a store, and for those of stores.
-    #[cfg(feature = "testing")]
-    #[must_use]
-    pub const fn for_tests() -> Self {
-        Self(())
-    }
-}
-
-/// A scope that lets a use case write records of this owner. Implemented by the scopes of this folder alone.
+/// A scope that permits writes of records with this owner. Only the scopes of this module implement it.
 pub trait Covers<Owner>: Sealed + Send + Sync {
-    /// The one platform whose records are covered; `None` when that is not the question.
+    /// The one platform whose records are covered; `None` if the scope is not restricted to one platform.
     fn covered_platform(&self) -> Option<&PlatformId>;
 
-    /// The platform whose audit shows changes of records that belong to no platform themselves; `None` if no platform's does.
-    /// What people change of their own (sessions, passwords, factors) is written with scopes that have none.
+    /// The platform whose audit log receives changes of records that belong to no platform; `None` for the log of the
+    /// installation. Scopes for changes of a person's own data (sessions, passwords, factors) have none.
     fn audit_platform(&self) -> Option<&PlatformId> {
         None
     }
 }
 
-/// Keeps others from making scopes.
+/// Prevents implementations of [`Covers`] outside this crate.
 pub trait Sealed {}
 
-/// Declares scopes that cover records of no platform alone. `audited in |scope| ..` says in which platform's audit.
+/// Declares scopes that cover only records of no platform. `audited in |scope| ..` returns the platform whose audit log
+/// receives their changes.
 macro_rules! covers_unowned {
     ($($scope:ty $(, for $grant:ident)? $(, audited in $audit_platform:expr)?;)+) => {$(
-        impl$(<$grant: $crate::kernel::Grant>)? $crate::access::records::Sealed for $scope {}
+        impl$(<$grant: $crate::kernel::PermissionType>)? $crate::access::records::Sealed for $scope {}
 
-        impl$(<$grant: $crate::kernel::Grant>)? $crate::access::records::Covers<$crate::kernel::Unowned> for $scope {
+        impl$(<$grant: $crate::kernel::PermissionType>)? $crate::access::records::Covers<$crate::kernel::Unowned> for $scope {
             fn covered_platform(&self) -> Option<&$crate::kernel::PlatformId> {
                 None
             }
@@ -60,7 +44,7 @@ macro_rules! covers_unowned {
 }
 pub(super) use covers_unowned;
 
-/// Both kinds of owner, for scopes on the whole installation.
+/// Marks scopes on the whole installation, which cover records of both kinds of owner.
 pub(super) trait CoversEverything: Sealed + Send + Sync {}
 
 impl<S: CoversEverything> Covers<PlatformOwned> for S {
@@ -69,7 +53,7 @@ impl<S: CoversEverything> Covers<PlatformOwned> for S {
     }
 }
 
-/// The records of one kind that a scope reaches.
+/// The records of one kind that a scope covers.
 pub struct Records<'a, R> {
     uow: &'a mut dyn UnitOfWork,
     within: Within<'a>,
@@ -85,8 +69,8 @@ impl<R: Record> std::fmt::Debug for Records<'_, R> {
     }
 }
 
-/// The records of one kind that belong to no platform. For use cases, which decide themselves what of them the caller
-/// is shown.
+/// Returns access to the records of one kind that belong to no platform. The use case decides which of them the caller
+/// may see.
 pub(crate) fn unowned<R>(uow: &mut dyn UnitOfWork) -> Records<'_, R>
 where
     R: Persisted + Record<Owner = Unowned>,
@@ -107,82 +91,82 @@ impl<'a, R: Persisted> Records<'a, R> {
         R::repository(self.uow.repositories(RecordKey::new()))
     }
 
-    /// The record with this key.
+    /// Returns the record with this key.
     ///
     /// # Errors
-    /// `NOT_FOUND`.
+    /// `NOT_FOUND` if the scope covers no record with this key.
     pub async fn get(self, key: impl AsRef<str> + Send) -> Result<Stored<R>> {
         self.find(key).await?.ok_or(Error::NotFound(R::KIND))
     }
 
-    /// The record with this key, if there is one.
+    /// Returns the record with this key; `None` if it does not exist.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn find(mut self, key: impl AsRef<str> + Send) -> Result<Option<Stored<R>>> {
         let within = self.within;
         Ok(self.repository().get(within, key.as_ref()).await?)
     }
 
-    /// The records with these keys, sorted by key; those that do not exist are left out.
+    /// Returns the records with these keys, sorted by key. Skips keys without a record.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn get_many(mut self, keys: &[&str]) -> Result<Vec<Stored<R>>> {
         let within = self.within;
         Ok(self.repository().get_many(within, keys).await?)
     }
 
-    /// The first record that answers the query, in the query's order.
+    /// Returns the first record that matches the query, in the query's order.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn first(mut self, query: &R::Query) -> Result<Option<Stored<R>>> {
         let within = self.within;
         Ok(self.repository().first(within, query).await?)
     }
 
-    /// The first records that answer the query, in the query's order.
+    /// Returns the first `limit` records that match the query, in the query's order.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn list(mut self, query: &R::Query, limit: u32) -> Result<Vec<Stored<R>>> {
         let within = self.within;
         Ok(self.repository().list(within, query, limit).await?)
     }
 
-    /// A page of the records that answer the query.
+    /// Returns a page of the records that match the query.
     ///
     /// # Errors
-    /// `INVALID_CURSOR`.
-    pub async fn page(mut self, query: &R::Query, page: &PageRequest) -> Result<Page<Stored<R>>> {
+    /// `INVALID_CURSOR` if the cursor was not issued for this query.
+    pub async fn page(mut self, query: &R::Query, page: &PageQuery) -> Result<Page<Stored<R>>> {
         let within = self.within;
         Ok(self.repository().page(within, query, page).await?)
     }
 
-    /// The first staged records, see [`Repository::staged`].
+    /// Returns the first staged records; see [`Repository::staged`].
     pub(crate) async fn staged(mut self, limit: u32) -> Result<Vec<Staged<R>>> {
-        Ok(self.repository().staged(limit).await?)
+        Ok(self.repository().list_staged(limit).await?)
     }
 
-    /// Which of these keys are those of staged records.
+    /// Returns those of the given keys that belong to staged records.
     pub(crate) async fn staged_keys(mut self, among: &[&str]) -> Result<BTreeSet<String>> {
         Ok(self.repository().staged_keys(among).await?)
     }
 
-    /// How many records answer the query.
+    /// Returns the number of records that match the query.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn count(mut self, query: &R::Query) -> Result<u64> {
         let within = self.within;
         Ok(self.repository().count(within, query).await?)
     }
 
-    /// The records reached from the one with this key, see [`Repository::walk`].
+    /// Returns the ancestors or descendants of the record with this key; see [`Repository::walk`].
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn walk(
         mut self,
         key: impl AsRef<str> + Send,
@@ -196,10 +180,10 @@ impl<'a, R: Persisted> Records<'a, R> {
             .await?)
     }
 
-    /// As [`Records::walk`], for an answer: see [`Repository::walk_bounded`].
+    /// Like [`Records::walk`], but limited to the size of a response; see [`Repository::walk_bounded`].
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn walk_bounded(
         mut self,
         key: impl AsRef<str> + Send,
@@ -212,19 +196,20 @@ impl<'a, R: Persisted> Records<'a, R> {
         Ok(walked.await?)
     }
 
-    /// As [`Records::list`], with the rows locked for this unit, see [`Repository::claim`].
+    /// Like [`Records::list`], but locks the rows until the unit of work ends; see [`Repository::claim`].
     pub(crate) async fn claim(mut self, query: &R::Query, limit: u32) -> Result<Vec<Stored<R>>> {
         Ok(self.repository().claim(query, limit).await?)
     }
 
-    /// Removes the first records that answer the query, see [`Repository::remove_first`]. Leaves no audit entries, as
-    /// [`Records::remove_all`].
+    /// Removes the first `limit` records that match the query; see [`Repository::remove_first`]. Writes no audit
+    /// entries, like [`Records::remove_all`].
     pub(crate) async fn remove_first(mut self, query: &R::Query, limit: u32) -> Result<u64> {
         Ok(self.repository().remove_first(query, limit).await?)
     }
 
-    /// Removes every record that answers the query; tells how many. Leaves no audit entries: for what is removed with
-    /// the platform or person it belongs to, whose removal has an entry, and for what time has made useless.
+    /// Removes every record that matches the query and returns their number. Writes no audit entries. Use it for
+    /// expired records, and for records that are removed together with their platform or user, whose removal is
+    /// audited.
     pub(crate) async fn remove_all(mut self, query: &R::Query) -> Result<u64> {
         let within = self.within;
         Ok(self.repository().remove_all(within, query).await?)

@@ -1,36 +1,36 @@
-//! What a scope demands of its caller, as far as the caller alone can tell: for endpoints to refuse before they read
-//! anything, and for their description.
+//! Requirements that can be checked from the caller alone. Endpoints check them before they read anything, and show
+//! them in their API description.
 
 use crate::kernel::{Caller, Error, Permission, Result};
 
-/// What is demanded of the caller.
+/// A requirement on the caller of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Requirement {
-    /// Nothing.
+    /// No requirement; anonymous callers are accepted.
     Public,
-    /// To be known.
+    /// A caller who is authenticated in any way.
     SignedIn,
-    /// To be a person; a key of theirs is none.
+    /// A person. API keys are refused, also the person's own.
     Person,
-    /// To be a person, or a program with a personal key of theirs.
+    /// A person, or a program with a personal API key of that person.
     Account,
-    /// To be a person known by a session.
+    /// A person with a session.
     Session,
-    /// To operate the installation.
+    /// An operator of the installation.
     Operator,
-    /// To be a service: the holder of the service key, or the suite itself.
+    /// A service: the holder of the service key, or the suite itself.
     Service,
-    /// This permission on what the request names.
+    /// A caller with this permission on the addressed record.
     Permission(Permission),
-    /// To be a person known by a session, with this permission on what the request names.
+    /// A person with a session who has this permission on the addressed record.
     SessionPermission(Permission),
-    /// To be a person known by a session who may create an organization. Others who are known are refused with 403.
+    /// A person with a session who may create an organization. Other authenticated callers are refused with 403.
     NewOrganization,
 }
 
 impl Requirement {
-    /// The same requirement, which only a person known by a session meets. Others are refused with 401.
+    /// Returns the same requirement restricted to persons with a session. Other callers are refused with 401.
     #[must_use]
     pub const fn by_session(self) -> Self {
         match self {
@@ -39,7 +39,7 @@ impl Requirement {
         }
     }
 
-    /// The permission that is demanded, if one is.
+    /// Returns the required permission, if any.
     #[must_use]
     pub const fn permission(self) -> Option<Permission> {
         match self {
@@ -48,10 +48,13 @@ impl Requirement {
         }
     }
 
-    /// Tells whether the caller can meet the requirement at all. Permissions are looked at when it is known on what.
+    /// Checks the part of the requirement that depends on the caller alone. Permissions are checked later, when the
+    /// addressed record is known.
     ///
     /// # Errors
-    /// `UNAUTHORIZED` when somebody must be known and nobody is, `FORBIDDEN` when somebody else is.
+    /// - `UNAUTHORIZED` if the caller is anonymous, or is not the required person or session.
+    /// - `FORBIDDEN` if an authenticated caller is not an operator or a service, or has no session to create an
+    ///   organization.
     pub fn check(self, caller: &Caller) -> Result<()> {
         let refuse = |met: bool, refusal| if met { Ok(()) } else { Err(refusal) };
         match self {

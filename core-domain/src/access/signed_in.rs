@@ -1,37 +1,36 @@
-//! Scopes that ask who calls and nothing else.
+//! Scopes that depend only on the identity of the caller.
 
-use super::platform::suspended;
 use super::records::covers_unowned;
 use super::records::unowned;
 use super::requirement::Requirement;
 use crate::iam::PlatformSuspension;
-use crate::kernel::{Context, Error, PlatformId, Result, SessionId, UserId};
+use crate::kernel::{Code, Context, Error, PlatformId, Result, SessionId, UserId};
 use crate::port::UnitOfWork;
 
-/// Anybody, known or not.
+/// Any caller, also an anonymous one.
 #[derive(Clone, Copy, Debug)]
 pub struct PublicScope(());
 
 impl PublicScope {
-    /// Lets everybody in.
+    /// Creates the scope without a check.
     #[must_use]
     pub const fn open() -> Self {
         Self(())
     }
 }
 
-/// Somebody who is known, and whose platform is not suspended.
+/// An authenticated caller whose platform is not suspended.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedInScope(());
 
-/// A person.
+/// A person who calls by a session, or for whom a service calls.
 #[derive(Clone, Debug)]
 pub struct PersonScope {
     user_id: UserId,
 }
 
 impl PersonScope {
-    /// Who it is.
+    /// The user id of the person.
     #[must_use]
     pub const fn user_id(&self) -> &UserId {
         &self.user_id
@@ -46,28 +45,28 @@ impl PersonScope {
     }
 }
 
-/// The account of a person, for the person or a program with a personal API key of theirs.
+/// The account of a person, for the person or for a program with a personal API key of that person.
 #[derive(Clone, Debug)]
 pub struct AccountScope {
     user_id: UserId,
 }
 
 impl AccountScope {
-    /// Returns whose account it is.
+    /// The user id of the account's owner.
     #[must_use]
     pub const fn user_id(&self) -> &UserId {
         &self.user_id
     }
 }
 
-/// A person known by a session.
+/// A person with a session.
 #[derive(Clone, Debug)]
 pub struct SessionScope {
     session_id: SessionId,
 }
 
 impl SessionScope {
-    /// By which session.
+    /// The id of the caller's session.
     #[must_use]
     pub const fn session_id(&self) -> &SessionId {
         &self.session_id
@@ -87,54 +86,56 @@ covers_unowned! {
     ServiceScope;
 }
 
-/// Lets in whoever is known.
+/// Authorizes any caller who is not anonymous.
 ///
 /// # Errors
-/// `UNAUTHORIZED`; `PLATFORM_SUSPENDED` when the platform the caller acts for is suspended.
+/// - `UNAUTHORIZED` if the caller is anonymous.
+/// - `PLATFORM_SUSPENDED` if the platform that the caller acts for is suspended.
 pub async fn authorize_signed_in(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<SignedInScope> {
     Requirement::SignedIn.check(&cx.caller)?;
     ensure_caller_not_suspended(cx, uow).await?;
     Ok(SignedInScope(()))
 }
 
-/// Lets persons in. Their own affairs are theirs, whatever became of the platform they act for, and not those of programs
-/// that have a key of theirs.
+/// Authorizes a person to manage their own data. API keys are refused, also the person's own. A suspended platform is
+/// no obstacle.
 ///
 /// # Errors
-/// `UNAUTHORIZED`.
+/// `UNAUTHORIZED` if the caller is not a person.
 pub fn authorize_person(cx: &Context) -> Result<PersonScope> {
     let user_id = cx.caller.person_id().cloned().ok_or(Error::Unauthorized)?;
     Ok(PersonScope { user_id })
 }
 
-/// Lets persons in, and programs with a personal API key, which reads the account of its owner.
+/// Authorizes a person, or a program with a personal API key, which may read the account of its owner.
 ///
 /// # Errors
-/// `UNAUTHORIZED` for everybody else, programs with a key of an organization among them.
+/// `UNAUTHORIZED` for all other callers, in particular for the API keys of an organization.
 pub fn authorize_account(cx: &Context) -> Result<AccountScope> {
     let user_id = cx.caller.account_id().cloned().ok_or(Error::Unauthorized)?;
     Ok(AccountScope { user_id })
 }
 
-/// Lets persons with a session in.
+/// Authorizes a person with a session.
 ///
 /// # Errors
-/// `UNAUTHORIZED`.
+/// `UNAUTHORIZED` if the caller has no session.
 pub fn authorize_session(cx: &Context) -> Result<SessionScope> {
     let session_id = cx.caller.session_id().cloned().ok_or(Error::Unauthorized)?;
     Ok(SessionScope { session_id })
 }
 
-/// Lets services in.
+/// Authorizes a service.
 ///
 /// # Errors
-/// `UNAUTHORIZED`, `FORBIDDEN`.
+/// - `UNAUTHORIZED` if the caller is anonymous.
+/// - `FORBIDDEN` if the caller is not a service.
 pub fn authorize_service(cx: &Context) -> Result<ServiceScope> {
     Requirement::Service.check(&cx.caller)?;
     Ok(ServiceScope(()))
 }
 
-/// Refuses callers who act for a suspended platform.
+/// Returns `PLATFORM_SUSPENDED` if the caller acts for a suspended platform and is not an operator.
 pub(super) async fn ensure_caller_not_suspended(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -142,7 +143,7 @@ pub(super) async fn ensure_caller_not_suspended(
     ensure_not_suspended(cx, uow, cx.caller.platform_id()).await
 }
 
-/// Refuses callers who are no operators if the platform is suspended.
+/// Returns `PLATFORM_SUSPENDED` if the platform is suspended and the caller is not an operator.
 pub(super) async fn ensure_not_suspended(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -153,7 +154,13 @@ pub(super) async fn ensure_not_suspended(
     };
     let suspension = unowned::<PlatformSuspension>(uow).find(platform).await?;
     if suspension.is_some() {
-        return Err(suspended());
+        return Err(platform_suspended_error());
     }
     Ok(())
+}
+
+/// Returns the error for callers of a suspended platform.
+pub(super) fn platform_suspended_error() -> Error {
+    let message = "This platform has been suspended.";
+    Error::refused(Code::PlatformSuspended, message)
 }

@@ -1,4 +1,4 @@
-//! Step-up: the check for a fresh proof of who calls, for changes that a stolen session alone must not make.
+//! Step-up authentication: a fresh proof of identity for changes that a stolen session alone must not make.
 
 use serde_json::json;
 
@@ -11,12 +11,14 @@ use crate::iam::{
 use crate::kernel::{Caller, Code, Context, Error, Result, UserId};
 use crate::port::UnitOfWork;
 
-/// Refuses people who have not proved within the last 10 minutes who they are: by a second factor, if they have enrolled one.
-/// Call it after the scope is opened, so that the refusal tells nothing about records that the caller may not see. Marks the
-/// unit of work, see [`Effects::needs_fresh_proof`](crate::kernel::Effects::needs_fresh_proof).
+/// Checks that the caller has proved their identity within the last 10 minutes. A user with an enrolled second factor
+/// must have used it. Call this after the scope is created, so that the error reveals nothing about records that the
+/// caller may not see. Marks the unit of work; see
+/// [`Effects::needs_fresh_proof`](crate::kernel::Effects::needs_fresh_proof).
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session has ended; `STEP_UP_REQUIRED`, whose `details.methods` are the proofs that count.
+/// - `UNAUTHORIZED` if the session has ended.
+/// - `STEP_UP_REQUIRED` if the proof is missing or too old; `details.methods` lists the accepted proofs.
 pub async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
     uow.effects().mark_fresh_proof();
     let Some(methods) = missing_proof(cx, uow).await? else {
@@ -24,17 +26,17 @@ pub async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> 
     };
     Err(Error::Refused {
         code: Code::StepUpRequired,
-        message: "Prove once more who you are to do this.".to_owned(),
+        message: "This operation needs a recent proof of your identity. Confirm your identity and try again.".to_owned(),
         details: json!({ "methods": methods }),
     })
 }
 
-/// Returns the proofs of which the caller has to give one, or `None` if they gave one within the last 10 minutes. Services
-/// and API keys prove who they are with every request. A person without a session has never proved it, although a service
-/// vouches for them.
+/// Returns the proofs of which the caller must give one; `None` if they gave one within the last 10 minutes. Services
+/// and API keys authenticate with every request and need none. A person without a session always needs one, even if a
+/// service calls for them.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session has ended.
+/// `UNAUTHORIZED` if the session has ended.
 pub async fn missing_proof(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -48,7 +50,7 @@ pub async fn missing_proof(
         return Ok(None);
     };
     let Some(session) = session_id else {
-        return methods(uow, user_id).await.map(Some);
+        return proof_methods_of_user(uow, user_id).await.map(Some);
     };
     let now = uow.now().await?;
     let session = unowned::<Session>(uow).find(session).await?;
@@ -61,36 +63,38 @@ pub async fn missing_proof(
     if session.is_fresh(factors.required_strength(), now) {
         return Ok(None);
     }
-    methods_of(uow, user_id, factors).await.map(Some)
+    proof_methods_with_factors(uow, user_id, factors)
+        .await
+        .map(Some)
 }
 
-/// Returns the ways in which a person can give a fresh proof of who they are.
+/// Returns the ways in which a person can prove their identity again.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn proof_methods(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<ProofMethod>> {
-    methods(uow, scope.user_id()).await
+    proof_methods_of_user(uow, scope.user_id()).await
 }
 
 /// The second factors that a user has enrolled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EnrolledFactors {
-    /// Whether codes of an authenticator are asked for at sign-in.
+    /// Whether the user has a confirmed authenticator app, whose codes sign-in requires.
     pub(crate) totp: bool,
-    /// Whether recovery codes are left.
+    /// Whether the user has unused recovery codes.
     pub(crate) recovery_codes: bool,
-    /// Whether there is a passkey.
+    /// Whether the user has at least one passkey.
     pub(crate) passkey: bool,
 }
 
 impl EnrolledFactors {
-    /// Reads those of a user.
+    /// Reads the factors of a user.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub(crate) async fn of(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Self> {
         let two_factor = unowned::<TwoFactor>(uow).find(user).await?;
         let two_factor = two_factor.filter(|two_factor| two_factor.is_confirmed());
@@ -103,12 +107,12 @@ impl EnrolledFactors {
         })
     }
 
-    /// Tells whether there is at least one second factor.
+    /// Returns whether the user has at least one second factor. Recovery codes alone are not a factor.
     pub(crate) const fn has_any(self) -> bool {
         self.totp || self.passkey
     }
 
-    /// Returns the proofs that can be given with them.
+    /// Returns the proofs that are possible with these factors.
     pub(crate) fn methods(self) -> Vec<ProofMethod> {
         let candidates = [
             (self.totp, ProofMethod::Totp),
@@ -130,12 +134,15 @@ impl EnrolledFactors {
     }
 }
 
-async fn methods(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Vec<ProofMethod>> {
+async fn proof_methods_of_user(
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+) -> Result<Vec<ProofMethod>> {
     let factors = EnrolledFactors::of(uow, user).await?;
-    methods_of(uow, user, factors).await
+    proof_methods_with_factors(uow, user, factors).await
 }
 
-async fn methods_of(
+async fn proof_methods_with_factors(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
     factors: EnrolledFactors,

@@ -1,9 +1,11 @@
-//! Changing records without an audit entry, for what has a history of its own (jobs), is no act of anybody's (the outbox,
-//! stored answers, a session that slides while it is used), or is a part of a change that has an entry.
+//! Writes without an audit entry. They are for records with a history of their own (jobs), and for parts of a
+//! change that has an entry. They are also for records that no caller changes: the outbox, stored responses, and
+//! the sliding expiry of a session.
 
+use super::key::RecordKey;
 use super::platform::PlatformWriter;
-use super::records::{RecordKey, Records, unowned};
-use crate::kernel::{Owner, PageRequest, Record, Result, Stored, Total, Unowned, for_each_record};
+use super::records::{Records, unowned};
+use crate::kernel::{Owner, PageQuery, Record, Result, Stored, Total, Unowned, for_each_record};
 use crate::port::{
     ApiKeyContext, ApiKeySecretKey, Persisted, Repository, SessionContext, SessionKey, UnitOfWork,
 };
@@ -12,12 +14,12 @@ fn repository<R: Persisted>(uow: &mut dyn UnitOfWork) -> &mut dyn Repository<R> 
     R::repository(uow.repositories(RecordKey::new()))
 }
 
-/// Adds a record.
+/// Inserts a record.
 pub(crate) async fn insert<R: Persisted>(uow: &mut dyn UnitOfWork, record: R) -> Result<Stored<R>> {
     Ok(repository::<R>(uow).insert(record).await?)
 }
 
-/// Adds records.
+/// Inserts several records.
 pub(crate) async fn insert_many<R: Persisted>(
     uow: &mut dyn UnitOfWork,
     records: Vec<R>,
@@ -30,7 +32,7 @@ pub(crate) async fn append<R: Persisted>(uow: &mut dyn UnitOfWork, record: R) ->
     append_many(uow, vec![record]).await
 }
 
-/// As [`append`], for many.
+/// Like [`append`], for several records.
 pub(crate) async fn append_many<R: Persisted>(
     uow: &mut dyn UnitOfWork,
     records: Vec<R>,
@@ -38,24 +40,24 @@ pub(crate) async fn append_many<R: Persisted>(
     Ok(repository::<R>(uow).append_many(records).await?)
 }
 
-/// As [`append_many`]; returns the records as they are stored.
+/// Like [`append_many`]; returns the stored records.
 pub(crate) async fn append_stored<R: Persisted + Clone>(
     uow: &mut dyn UnitOfWork,
     records: Vec<R>,
 ) -> Result<Vec<Stored<R>>> {
-    // Each starts at version 1.
+    // A new record has version 1.
     let stored = records.iter().cloned().map(|record| Stored::new(record, 1));
     let stored = stored.collect();
     append_many(uow, records).await?;
     Ok(stored)
 }
 
-/// Puts staged records among the others, see [`Repository::promote`]; tells how many of them were staged.
+/// Moves staged records to the other records; see [`Repository::promote`]. Returns how many of them were staged.
 pub(crate) async fn promote<R: Persisted>(uow: &mut dyn UnitOfWork, keys: &[&str]) -> Result<u64> {
     Ok(repository::<R>(uow).promote(keys).await?)
 }
 
-/// Adds the records whose keys are free and locks the others, see [`Repository::insert_or_lock`].
+/// Inserts the records whose keys are free and locks the existing ones; see [`Repository::insert_or_lock`].
 pub(crate) async fn insert_or_lock<R: Persisted>(
     uow: &mut dyn UnitOfWork,
     records: Vec<R>,
@@ -63,7 +65,7 @@ pub(crate) async fn insert_or_lock<R: Persisted>(
     Ok(repository::<R>(uow).insert_or_lock(records).await?)
 }
 
-/// Puts new records in the place of locked ones, see [`Repository::replace_locked`].
+/// Replaces locked records; see [`Repository::replace_locked`].
 pub(crate) async fn replace_locked<R: Persisted>(
     uow: &mut dyn UnitOfWork,
     changes: Vec<(Stored<R>, R)>,
@@ -71,7 +73,7 @@ pub(crate) async fn replace_locked<R: Persisted>(
     Ok(repository::<R>(uow).replace_locked(changes).await?)
 }
 
-/// Puts new records in the place of seen ones, provided nobody changed any of them in between.
+/// Replaces records that have not changed since they were read.
 pub(crate) async fn replace_many<R: Persisted>(
     uow: &mut dyn UnitOfWork,
     changes: Vec<(Stored<R>, R)>,
@@ -79,7 +81,7 @@ pub(crate) async fn replace_many<R: Persisted>(
     Ok(repository::<R>(uow).replace_many(changes).await?)
 }
 
-/// Puts `next` in the place of `seen`, provided nobody changed it in between.
+/// Replaces `seen` with `next` if the record has not changed since it was read.
 pub(crate) async fn replace<R: Persisted>(
     uow: &mut dyn UnitOfWork,
     seen: &Stored<R>,
@@ -88,29 +90,29 @@ pub(crate) async fn replace<R: Persisted>(
     Ok(repository::<R>(uow).replace(seen, next).await?)
 }
 
-/// Removes a record, provided nobody changed it in between.
+/// Removes a record if it has not changed since it was read.
 pub(crate) async fn remove<R: Persisted>(uow: &mut dyn UnitOfWork, seen: &Stored<R>) -> Result<()> {
     Ok(repository::<R>(uow).remove(seen).await?)
 }
 
-/// How many records are read at once.
-const BATCH: u32 = 100;
+/// Number of records that are read at once.
+const BATCH_SIZE: u32 = 100;
 
-/// The records that answer a query, in the query's order, a hundred at a time. What is done with a batch may take its
-/// records out of the answer.
+/// Reads the records that match a query in batches of 100, in the query's order. Processing a batch may change its
+/// records so that they no longer match.
 #[derive(Debug)]
 pub(crate) struct Batches<R: Persisted> {
     query: R::Query,
-    next: Option<PageRequest>,
+    next: Option<PageQuery>,
 }
 
 impl<R: Persisted> Batches<R> {
-    /// Those that answer this query.
+    /// Creates an iterator over the records that match the query.
     pub(crate) fn of(query: R::Query) -> Self {
-        // Nobody asks for the total: nothing is counted.
-        let first = PageRequest {
+        // The total is not needed, so the store must not count.
+        let first = PageQuery {
             total: Total::Known(0),
-            ..PageRequest::first(BATCH)
+            ..PageQuery::first(BATCH_SIZE)
         };
         Self {
             query,
@@ -118,16 +120,16 @@ impl<R: Persisted> Batches<R> {
         }
     }
 
-    /// The next batch of these records; `None` after the last one.
+    /// Returns the next batch; `None` after the last one.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub(crate) async fn next(&mut self, records: Records<'_, R>) -> Result<Option<Vec<Stored<R>>>> {
         let Some(page) = self.next.take() else {
             return Ok(None);
         };
         let found = records.page(&self.query, &page).await?;
-        self.next = found.next.map(|cursor| PageRequest {
+        self.next = found.next.map(|cursor| PageQuery {
             cursor: Some(cursor),
             ..page
         });
@@ -135,10 +137,10 @@ impl<R: Persisted> Batches<R> {
     }
 }
 
-/// Returns all records that answer the query, in the query's order. For lists that a limit keeps short.
+/// Returns all records that match the query, in the query's order. Only for lists whose length is limited.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(crate) async fn all_unowned<R>(
     uow: &mut dyn UnitOfWork,
     query: R::Query,
@@ -156,11 +158,11 @@ where
 
 macro_rules! remove_records {
     ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
-        /// Removes every record that belongs to the platform, of every kind there is. The audit and the history of jobs
-        /// belong to the installation and stay.
+        /// Removes all records of the platform, of every kind. The audit log and the history of jobs belong to the
+        /// installation and stay.
         ///
         /// # Errors
-        /// When the store failed.
+        /// Only those of the store.
         pub(crate) async fn remove_records(access: &PlatformWriter, uow: &mut dyn UnitOfWork) -> Result<()> {
             $(
                 if <<$record as Record>::Owner as Owner>::IS_PLATFORM {
@@ -174,10 +176,10 @@ macro_rules! remove_records {
 }
 for_each_record!(remove_records);
 
-/// The session with what belongs to it. For authentication, which is what scopes are made of.
+/// Returns the session and the records that belong to it. Only authentication uses it, before a scope can exist.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(crate) async fn session_context(
     uow: &mut dyn UnitOfWork,
     key: SessionKey<'_>,
@@ -186,10 +188,10 @@ pub(crate) async fn session_context(
     Ok(repositories.session_context(key).await?)
 }
 
-/// The API key with what belongs to it; as [`session_context`].
+/// Returns the API key and the records that belong to it. Like [`session_context`], only for authentication.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(crate) async fn api_key_context(
     uow: &mut dyn UnitOfWork,
     secret: ApiKeySecretKey<'_>,

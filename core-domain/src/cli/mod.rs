@@ -1,5 +1,5 @@
-//! The command line's service: what makes an upload a site, and how large it may be.
+//! The rules of the CLI service: the allowed content and the maximum size of an uploaded site.
 
 mod site;
 
-pub use site::{Limits, SiteBuilder, SiteError, SiteFile};
+pub use site::{SiteBuilder, SiteError, SiteFile, SiteLimits};

@@ -1,32 +1,85 @@
-//! What may be in an uploaded site. An archive's entries are told to a [`SiteBuilder`] one after the other, so that
-//! nothing is read that would be refused anyway.
+//! Rules for the content of an uploaded site. The entries of an archive are passed to a [`SiteBuilder`] one after the
+//! other, so that content that would be refused is not read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-/// The page every site has.
+/// The page that every site must have at its root.
 const FRONT_PAGE: &str = "index.html";
 
-/// Below this many unpacked bytes the ratio does not count.
-const RATIO_COUNTS_FROM: u64 = 1024 * 1024;
+/// The number of unpacked bytes up to which [`Limits::ratio`] is not applied.
+const MIN_BYTES_FOR_RATIO: u64 = 1024 * 1024;
+
+/// Maximum total size in bytes of the paths of all files and folders, as given and case-folded. Names compress well,
+/// and the builder keeps all of them in memory.
+const MAX_NAME_BYTES: usize = 12 * 1024 * 1024;
+
+/// Limits for the size of an upload and its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SiteLimits {
+    /// Maximum size of the upload in bytes. Default: 100 MiB.
+    pub upload_bytes: u64,
+    /// Maximum total size of all files in bytes. Default: 512 MiB.
+    pub unpacked_bytes: u64,
+    /// Maximum number of unpacked bytes per uploaded byte. Applied to sites of more than 1 MiB. Default: 100.
+    pub ratio: u64,
+    /// Maximum number of files. Default: 20,000.
+    pub files: usize,
+    /// Maximum size of a file in bytes. Default: 25 MiB.
+    pub file_bytes: u64,
+    /// Maximum length of a path in bytes. Default: 1,024.
+    pub path_bytes: usize,
+}
+
+impl Default for SiteLimits {
+    fn default() -> Self {
+        const MIB: u64 = 1024 * 1024;
+        Self {
+            upload_bytes: 100 * MIB,
+            unpacked_bytes: 512 * MIB,
+            ratio: 100,
+            files: 20_000,
+            file_bytes: 25 * MIB,
+            path_bytes: 1_024,
+        }
+    }
+}
+
+/// The reasons why an upload is not a valid site.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SiteError {
+    /// The upload or its content exceeds a limit.
+    #[error("{0}")]
+    TooLarge(String),
+    /// The upload has content that is not allowed. The first value is the reason as a code in snake case, the second a
+    /// message.
+    #[error("{1}")]
+    Unfit(&'static str, String),
+    /// The format of the upload is not supported.
+    #[error("the upload is not a tar, tar.gz or zip archive")]
+    UnknownFormat,
+}
 
 /// A file of a site, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteFile {
-    /// Path inside the site, in Unicode normalisation form C, with forward slashes and no leading one: `css/site.css`.
+    /// The path inside the site, in Unicode normalisation form C, with forward slashes and no leading one:
+    /// `css/site.css`.
     pub path: String,
-    /// Length of the content in bytes.
+    /// The length of the content in bytes.
     pub size: u64,
-    /// SHA-256 of the content.
+    /// The SHA-256 digest of the content.
     pub digest: [u8; 32],
 }
 
-/// Checks the entries of an archive, and puts the list of a site's files together. Keeps no content.
+/// Checks the entries of an archive and builds the list of a site's files. It does not store content.
 #[derive(Debug)]
 pub struct SiteBuilder {
-    limits: Limits,
+    limits: SiteLimits,
     max_bytes: u64,
     files: Vec<SiteFile>,
     bytes: u64,
@@ -34,12 +87,12 @@ pub struct SiteBuilder {
 }
 
 impl SiteBuilder {
-    /// A site of an upload of so many bytes.
+    /// Creates a builder for the site in an upload of `upload_bytes` bytes.
     #[must_use]
-    pub fn new(limits: Limits, upload_bytes: u64) -> Self {
+    pub fn new(limits: SiteLimits, upload_bytes: u64) -> Self {
         let by_ratio = upload_bytes
             .saturating_mul(limits.ratio)
-            .max(RATIO_COUNTS_FROM);
+            .max(MIN_BYTES_FOR_RATIO);
         Self {
             limits,
             max_bytes: limits.unpacked_bytes.min(by_ratio),
@@ -49,10 +102,10 @@ impl SiteBuilder {
         }
     }
 
-    /// Checks the path of a folder. Empty folders leave no trace.
+    /// Checks the path of a folder. Empty folders are ignored.
     ///
     /// # Errors
-    /// [`SiteError::Unfit`] for a path that has no place in a site.
+    /// [`SiteError::Unfit`] if the path is not allowed in a site.
     pub fn folder(&self, path: &str) -> Result<(), SiteError> {
         let path = path.trim_end_matches('/');
         if matches!(path, "" | ".") {
@@ -61,21 +114,24 @@ impl SiteBuilder {
         normalize(path, self.limits.path_bytes).map(drop)
     }
 
-    /// Says how many bytes the next file may have; read one more to find out that it has too many.
+    /// Returns the maximum size of the next file in bytes. A caller that tries to read one more byte detects a file
+    /// that is too large.
     #[must_use]
-    pub fn room(&self) -> u64 {
+    pub fn remaining_file_bytes(&self) -> u64 {
         self.limits.file_bytes.min(self.max_bytes - self.bytes)
     }
 
-    /// Checks a file before its content is read. `size` is what the archive says of it.
+    /// Checks a file before its content is read. `size` is the size that the archive states.
     ///
     /// # Errors
-    /// [`SiteError`] says what is wrong with it.
+    /// [`SiteError`] with the rule that the file breaks.
     pub fn check(&self, path: &str, size: u64) -> Result<(), SiteError> {
         normalize(path, self.limits.path_bytes)?;
         if self.files.len() >= self.limits.files {
             let max = self.limits.files;
-            return Err(SiteError::TooLarge(format!("more than {max} files")));
+            return Err(SiteError::TooLarge(format!(
+                "the site has more than {max} files"
+            )));
         }
         self.check_size(path, size)
     }
@@ -96,12 +152,12 @@ impl SiteBuilder {
         Ok(())
     }
 
-    /// Adds a file whose content was read: it has so many bytes, and this SHA-256.
+    /// Adds a file whose content was read. `size` and `digest` are the length and SHA-256 digest of the content.
     ///
     /// # Errors
-    /// As [`SiteBuilder::check`]; [`SiteError::Unfit`] for a name that is there already, in whatever case or Unicode
+    /// Those of [`SiteBuilder::check`], and [`SiteError::Unfit`] if the name exists already in any case or Unicode
     /// spelling.
-    pub fn file(&mut self, path: &str, size: u64, digest: [u8; 32]) -> Result<(), SiteError> {
+    pub fn add_file(&mut self, path: &str, size: u64, digest: [u8; 32]) -> Result<(), SiteError> {
         self.check(path, size)?;
         let path = normalize(path, self.limits.path_bytes)?;
         self.names.add_file(&path)?;
@@ -110,29 +166,29 @@ impl SiteBuilder {
         Ok(())
     }
 
-    /// The site's files, in the order they were added. Without a front page at the root, the one folder that holds
-    /// everything is taken off.
+    /// Returns the files of the site, in the order in which they were added. If the root has no front page, a single
+    /// folder that contains all files is removed from their paths.
     ///
     /// # Errors
-    /// [`SiteError::Unfit`] for an empty upload and for a site without a front page.
+    /// [`SiteError::Unfit`] if the upload is empty or the site has no front page.
     pub fn finish(mut self) -> Result<Vec<SiteFile>, SiteError> {
         if self.files.is_empty() {
-            let what = "there is no file in the upload".to_owned();
+            let what = "the upload contains no files".to_owned();
             return Err(SiteError::Unfit("empty_archive", what));
         }
         let has_front = |files: &[SiteFile]| files.iter().any(|f| f.path == FRONT_PAGE);
         if !has_front(&self.files) {
-            unwrap_folder(&mut self.files);
+            remove_wrapping_folder(&mut self.files);
         }
         if !has_front(&self.files) {
-            let what = format!("there is no {FRONT_PAGE} at the root of the site");
+            let what = format!("the site has no {FRONT_PAGE} at its root");
             return Err(SiteError::Unfit("no_front_page", what));
         }
         Ok(self.files)
     }
 }
 
-fn unwrap_folder(files: &mut [SiteFile]) {
+fn remove_wrapping_folder(files: &mut [SiteFile]) {
     let folders: BTreeSet<Option<&str>> = files
         .iter()
         .map(|file| file.path.split_once('/').map(|(folder, _)| folder))
@@ -147,11 +203,7 @@ fn unwrap_folder(files: &mut [SiteFile]) {
     }
 }
 
-/// How many bytes the paths of all files and folders may have, as given and case-folded: names are cheap to pack, and they
-/// are all that a site keeps in memory.
-const MAX_NAME_BYTES: usize = 12 * 1024 * 1024;
-
-/// The path without `./` parts, in Unicode normalisation form C.
+/// Returns the path without `.` parts, in Unicode normalisation form C.
 pub(super) fn normalize(path: &str, max_bytes: usize) -> Result<String, SiteError> {
     let too_long = || {
         let what = format!("a path has more than {max_bytes} bytes");
@@ -169,11 +221,11 @@ pub(super) fn normalize(path: &str, max_bytes: usize) -> Result<String, SiteErro
         return unfit("absolute_path", "is an absolute path");
     }
     if path.contains('\\') || path.chars().any(char::is_control) {
-        return unfit("bad_path", "has a character no path of a site has");
+        return unfit("bad_path", "contains a backslash or control character");
     }
     let parts: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
     if parts.contains(&"..") {
-        return unfit("path_leaves_site", "leaves the site");
+        return unfit("path_leaves_site", "points outside the site");
     }
     if parts.is_empty() || parts.contains(&"") {
         return unfit("bad_path", "has an empty part");
@@ -189,8 +241,8 @@ fn nfc(text: &str) -> String {
     }
 }
 
-/// What two names have in common that are one name where case does not count. Upper case comes first because some letters
-/// differ in lower case alone: `ß` and `ss`, `ς` and `σ`.
+/// Returns the case-folded form of a name. It is equal for names that are the same where case is ignored. Upper case
+/// comes first because some letters differ only in lower case: `ß` and `ss`, `ς` and `σ`.
 fn fold(path: &str) -> String {
     if path.is_ascii() {
         return path.to_ascii_lowercase();
@@ -198,7 +250,7 @@ fn fold(path: &str) -> String {
     nfc(&path.to_uppercase().to_lowercase())
 }
 
-/// The names that are taken: case-folded paths of files and of the folders they are in.
+/// The names in use: case-folded paths of files and their folders.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     kinds: BTreeMap<String, Kind>,
@@ -212,10 +264,11 @@ enum Kind {
 }
 
 impl Names {
-    /// Takes the name of a file; `path` is normalised.
+    /// Adds the name of a file. `path` must be normalised.
     pub(super) fn add_file(&mut self, path: &str) -> Result<(), SiteError> {
         let folded = fold(path);
-        let duplicate = || SiteError::Unfit("duplicate_name", format!("{path:?} is there twice"));
+        let duplicate =
+            || SiteError::Unfit("duplicate_name", format!("{path:?} occurs more than once"));
         for (end, _) in folded.match_indices('/') {
             match self.kinds.get(&folded[..end]) {
                 Some(Kind::File) => return Err(duplicate()),
@@ -232,59 +285,12 @@ impl Names {
     fn insert(&mut self, folded: String, kind: Kind, path_bytes: usize) -> Result<(), SiteError> {
         self.bytes += folded.len() + path_bytes;
         if self.bytes > MAX_NAME_BYTES {
-            let what = "the paths of the site are too many and too long".to_owned();
+            let what = "the paths of the site have too many bytes in total".to_owned();
             return Err(SiteError::TooLarge(what));
         }
         self.kinds.insert(folded, kind);
         Ok(())
     }
-}
-
-/// How large an upload and what is in it may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// Bytes of the upload.
-    pub upload_bytes: u64,
-    /// Bytes of all files together.
-    pub unpacked_bytes: u64,
-    /// Unpacked bytes for a byte of the upload, once there is more than 1 MiB of them.
-    pub ratio: u64,
-    /// Files.
-    pub files: usize,
-    /// Bytes of a file.
-    pub file_bytes: u64,
-    /// Bytes of a path.
-    pub path_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        const MIB: u64 = 1024 * 1024;
-        Self {
-            upload_bytes: 100 * MIB,
-            unpacked_bytes: 512 * MIB,
-            ratio: 100,
-            files: 20_000,
-            file_bytes: 25 * MIB,
-            path_bytes: 1_024,
-        }
-    }
-}
-
-/// Why an upload is no site.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SiteError {
-    /// It, or something in it, is larger than allowed.
-    #[error("{0}")]
-    TooLarge(String),
-    /// Something in it has no place in a site; the word tells what in snake case.
-    #[error("{1}")]
-    Unfit(&'static str, String),
-    /// It is in no format that is understood.
-    #[error("the upload is no tar, tar.gz or zip")]
-    UnknownFormat,
 }
 
 #[cfg(test)]
@@ -296,10 +302,10 @@ mod tests {
     const UPLOAD: u64 = 1_000;
     const DIGEST: [u8; 32] = [7; 32];
 
-    fn built(paths: &[&str]) -> Result<Vec<String>, SiteError> {
-        let mut builder = SiteBuilder::new(Limits::default(), UPLOAD);
+    fn build(paths: &[&str]) -> Result<Vec<String>, SiteError> {
+        let mut builder = SiteBuilder::new(SiteLimits::default(), UPLOAD);
         for path in paths {
-            builder.file(path, 1, DIGEST)?;
+            builder.add_file(path, 1, DIGEST)?;
         }
         let mut paths: Vec<_> = builder.finish()?.into_iter().map(|f| f.path).collect();
         paths.sort_unstable();
@@ -307,27 +313,27 @@ mod tests {
     }
 
     fn code(paths: &[&str]) -> &'static str {
-        match built(paths) {
+        match build(paths) {
             Err(SiteError::Unfit(code, _)) => code,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn one_wrapping_folder_is_taken_off_and_no_more() {
+    fn only_one_wrapping_folder_is_removed() {
         assert_eq!(
-            built(&["./index.html", "./css/a.css"]).unwrap(),
+            build(&["./index.html", "./css/a.css"]).unwrap(),
             ["css/a.css", "index.html"]
         );
         assert_eq!(
-            built(&["dist/index.html", "dist/a/b"]).unwrap(),
+            build(&["dist/index.html", "dist/a/b"]).unwrap(),
             ["a/b", "index.html"]
         );
         assert_eq!(code(&["a/b/index.html"]), "no_front_page");
         assert_eq!(code(&["a/index.html", "b/x"]), "no_front_page");
         assert_eq!(code(&["a/index.html", "x"]), "no_front_page");
         assert_eq!(
-            built(&["index.html", "a/index.html"]).unwrap(),
+            build(&["index.html", "a/index.html"]).unwrap(),
             ["a/index.html", "index.html"]
         );
     }
@@ -355,8 +361,8 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_is_kept_to_the_byte() {
-        let limits = Limits {
+    fn limits_are_exact_to_the_byte() {
+        let limits = SiteLimits {
             upload_bytes: 10,
             unpacked_bytes: 8,
             ratio: 100,
@@ -367,33 +373,33 @@ mod tests {
         let mut builder = SiteBuilder::new(limits, 10);
         let too_large = |outcome| matches!(outcome, Err(SiteError::TooLarge(_)));
         assert!(too_large(builder.check("a", 6)));
-        builder.file("index.html", 5, DIGEST).unwrap();
-        assert_eq!(builder.room(), 3);
-        assert!(too_large(builder.file("b", 4, DIGEST)));
-        builder.file("b", 3, DIGEST).unwrap();
+        builder.add_file("index.html", 5, DIGEST).unwrap();
+        assert_eq!(builder.remaining_file_bytes(), 3);
+        assert!(too_large(builder.add_file("b", 4, DIGEST)));
+        builder.add_file("b", 3, DIGEST).unwrap();
         assert!(too_large(builder.check("c", 0)));
         assert_eq!(builder.finish().unwrap().len(), 2);
     }
 
     #[test]
-    fn an_upload_that_unpacks_to_a_hundred_times_its_size_is_refused_from_a_mebibyte_on() {
-        let small = SiteBuilder::new(Limits::default(), 10);
+    fn a_site_above_one_mebibyte_has_at_most_a_hundred_times_the_size_of_its_upload() {
+        let small = SiteBuilder::new(SiteLimits::default(), 10);
         assert!(small.check("a", 1024 * 1024).is_ok());
         assert!(small.check("a", 1024 * 1024 + 1).is_err());
-        let large = SiteBuilder::new(Limits::default(), 100_000);
+        let large = SiteBuilder::new(SiteLimits::default(), 100_000);
         assert!(large.check("a", 10_000_000).is_ok());
         assert!(large.check("a", 10_000_001).is_err());
     }
 
     #[test]
-    fn the_bytes_of_all_names_together_are_bounded() {
-        let mut builder = SiteBuilder::new(Limits::default(), UPLOAD);
+    fn the_total_size_of_all_paths_is_limited() {
+        let mut builder = SiteBuilder::new(SiteLimits::default(), UPLOAD);
         let deep = |n: usize| format!("{n}{}/x", "/a".repeat(500));
-        let refused = (0..1_000).find_map(|n| builder.file(&deep(n), 0, DIGEST).err());
+        let refused = (0..1_000).find_map(|n| builder.add_file(&deep(n), 0, DIGEST).err());
         assert!(matches!(refused, Some(SiteError::TooLarge(_))));
-        let mut wide = SiteBuilder::new(Limits::default(), UPLOAD);
+        let mut wide = SiteBuilder::new(SiteLimits::default(), UPLOAD);
         for n in 0..20_000 {
-            wide.file(
+            wide.add_file(
                 &format!("node/modules/{}/dist/assets/{n}.js", n / 4),
                 0,
                 DIGEST,
@@ -403,9 +409,9 @@ mod tests {
     }
 
     #[test]
-    fn a_site_spelled_in_decomposed_letters_is_the_same_site() {
+    fn decomposed_paths_are_normalised_before_they_are_compared() {
         assert_eq!(
-            built(&["index.html", "cafe\u{301}.html"]).unwrap(),
+            build(&["index.html", "cafe\u{301}.html"]).unwrap(),
             ["café.html", "index.html"]
         );
         for twin in ["cafe\u{301}.html", "CAFÉ.html", "CAFE\u{301}.HTML"] {
@@ -414,7 +420,7 @@ mod tests {
         }
         assert_eq!(code(&["e\u{301}", "é/index.html"]), "duplicate_name");
         assert_eq!(
-            built(&["e\u{301}/index.html", "é/b"]).unwrap(),
+            build(&["e\u{301}/index.html", "é/b"]).unwrap(),
             ["b", "index.html"]
         );
     }
@@ -424,9 +430,9 @@ mod tests {
         fn a_site_has_only_safe_and_unique_paths(
             paths in prop::collection::vec("[aA./]{0,6}|index.html|\\PC{0,8}", 0..12),
         ) {
-            let mut builder = SiteBuilder::new(Limits::default(), UPLOAD);
+            let mut builder = SiteBuilder::new(SiteLimits::default(), UPLOAD);
             for path in &paths {
-                let _ = builder.file(path, 0, DIGEST);
+                let _ = builder.add_file(path, 0, DIGEST);
             }
             let Ok(files) = builder.finish() else { return Ok(()) };
             let mut folded = BTreeSet::new();
@@ -440,19 +446,19 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_normalised_to_nfc_and_measured_afterwards() {
+    fn the_length_of_a_path_is_checked_after_normalisation() {
         assert_eq!(
             normalize("cafe\u{301}/u\u{308}.html", 100).unwrap(),
             "café/ü.html"
         );
         assert_eq!(normalize("./a/./b", 100).unwrap(), "a/b");
-        // Eight bytes in form C, four as given.
+        // Normalisation form C needs eight bytes for this character, UTF-8 as given only four.
         let grows = "\u{1D15E}";
         assert!(normalize(grows, grows.len()).is_err());
     }
 
     #[test]
-    fn names_that_differ_in_case_or_spelling_alone_are_one_name() {
+    fn names_that_differ_only_in_case_or_unicode_spelling_fold_to_one_name() {
         for (one, other) in [
             ("index.html", "INDEX.html"),
             ("straße", "STRASSE"),

@@ -1,85 +1,46 @@
-//! The client's address: the peer of the connection, or the hop that a trusted proxy forwards for.
+//! The address of the client: the peer of the connection, or the client for which a trusted proxy forwards the request.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
 
-/// A range of addresses, such as `10.0.0.0/8`, or a single one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Network {
-    base: IpAddr,
-    prefix: u32,
+use ipnet::IpNet;
+
+/// Parses a range of addresses such as `10.0.0.0/8`, or a single address. An IPv4 address that is mapped into IPv6 counts
+/// as IPv4.
+fn parse_network(text: &str) -> Result<IpNet, String> {
+    let network = text.parse::<IpNet>().or_else(|_| {
+        text.parse::<IpAddr>()
+            .map(|address| address.to_canonical().into())
+    });
+    network.map_err(|_| format!("{text:?} is neither an address nor a range such as 10.0.0.0/8"))
 }
 
-/// IPv4 addresses mapped into IPv6 are the IPv4 addresses they are.
-fn bits(address: IpAddr) -> (u128, u32) {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
-        IpAddr::V6(v6) => (v6.to_bits(), 128),
-    }
-}
-
-impl Network {
-    /// Tells whether the address is in the range.
-    #[must_use]
-    fn contains(&self, address: IpAddr) -> bool {
-        let ((base, width), (other, other_width)) = (bits(self.base), bits(address));
-        let ignored = width - self.prefix;
-        width == other_width
-            && base.checked_shr(ignored).unwrap_or(0) == other.checked_shr(ignored).unwrap_or(0)
-    }
-}
-
-impl FromStr for Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || format!("{text:?} is neither an address nor a range such as 10.0.0.0/8");
-        let (address, prefix) = match text.split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (text, None),
-        };
-        let base: IpAddr = address
-            .parse::<IpAddr>()
-            .map_err(|_| wrong())?
-            .to_canonical();
-        let (_, width) = bits(base);
-        let prefix = match prefix {
-            None => width,
-            Some(prefix) => prefix.parse::<u32>().map_err(|_| wrong())?,
-        };
-        if prefix > width {
-            return Err(wrong());
-        }
-        Ok(Self { base, prefix })
-    }
-}
-
-/// The proxies whose `X-Forwarded-For` is trusted. None, unless configured.
+/// The proxies whose `X-Forwarded-For` is trusted. Default: none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TrustedProxies(Vec<Network>);
+pub struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {
-    /// Reads a list of addresses and ranges.
+    /// Parses a list of addresses and ranges.
     ///
     /// # Errors
-    /// The entry that is neither, in words.
+    /// A message with the first entry that is neither an address nor a range.
     pub fn parse(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, String> {
         entries
             .into_iter()
-            .map(|entry| entry.as_ref().trim().parse())
+            .map(|entry| parse_network(entry.as_ref().trim()))
             .collect::<Result<Vec<_>, _>>()
             .map(Self)
     }
 
-    /// Tells whether the address is one of a trusted proxy.
+    /// Returns whether the address belongs to a trusted proxy.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|network| network.contains(address))
+        let address = address.to_canonical();
+        self.0.iter().any(|network| network.contains(&address))
     }
 }
 
-/// An entry of `X-Forwarded-For`: an address, with a port or without.
-fn hop(entry: &str) -> Option<IpAddr> {
+/// Parses an entry of `X-Forwarded-For`: an address with or without a port.
+fn parse_hop(entry: &str) -> Option<IpAddr> {
     let entry = entry.trim();
     if let Ok(address) = entry.parse::<IpAddr>() {
         return Some(address.to_canonical());
@@ -92,11 +53,12 @@ fn hop(entry: &str) -> Option<IpAddr> {
     Some(IpAddr::V6(address).to_canonical())
 }
 
-/// The client's address.
+/// Returns the address of the client.
 ///
-/// The peer, unless it is a trusted proxy; then the lines of `X-Forwarded-For`, given in the order they arrived, are
-/// walked from the right to the first address that is not a trusted proxy's. The entries left of it are the
-/// client's own text and are ignored. An entry that is no address ends the walk at the last good hop.
+/// This is the peer, unless the peer is a trusted proxy. In that case, `forwarded_for` (the lines of `X-Forwarded-For`
+/// in their order of arrival) is read from right to left. The client is the first address that is not a trusted proxy.
+/// Entries to the left of it are written by the client and ignored. An invalid entry ends the search, and the last
+/// valid address counts.
 #[must_use]
 pub fn client_address<'a>(
     peer: IpAddr,
@@ -108,7 +70,7 @@ pub fn client_address<'a>(
         if !trusted.contains(client) {
             return client;
         }
-        let Some(next) = hop(entry) else {
+        let Some(next) = parse_hop(entry) else {
             return client;
         };
         client = next;
@@ -116,8 +78,8 @@ pub fn client_address<'a>(
     client
 }
 
-/// Returns the address that stands for a client in every count: the address itself, or the /64 of an IPv6 address, since one
-/// client owns all of it.
+/// Returns the address by which a client is counted: an IPv4 address itself, or the /64 network of an IPv6 address. A
+/// client usually controls its whole /64 network.
 #[must_use]
 pub fn client_network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
@@ -145,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_trusted_peer_the_header_says_nothing() {
+    fn the_header_of_an_untrusted_peer_is_ignored() {
         assert_eq!(client("203.0.113.9", &["1.2.3.4"]), ip("203.0.113.9"));
         let nobody = TrustedProxies::default();
         let lines = ["1.2.3.4"];
@@ -156,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_most_untrusted_hop_is_the_client() {
+    fn the_rightmost_untrusted_address_is_the_client() {
         assert_eq!(
             client("10.0.0.1", &["6.6.6.6, 203.0.113.9, 10.9.9.9"]),
             ip("203.0.113.9")
@@ -171,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_entry_ends_the_walk_at_the_last_good_hop() {
+    fn an_invalid_entry_ends_the_search_at_the_last_valid_address() {
         assert_eq!(
             client("10.0.0.1", &["203.0.113.9, nonsense, 10.2.2.2"]),
             ip("10.2.2.2")
@@ -180,20 +142,20 @@ mod tests {
     }
 
     #[test]
-    fn hops_may_have_ports_and_brackets() {
+    fn forwarded_addresses_may_have_ports_and_brackets() {
         assert_eq!(client("10.0.0.1", &["203.0.113.9:4711"]), ip("203.0.113.9"));
         assert_eq!(client("10.0.0.1", &["[2001:db8::1]:80"]), ip("2001:db8::1"));
         assert_eq!(client("10.0.0.1", &["[2001:db8::1]"]), ip("2001:db8::1"));
     }
 
     #[test]
-    fn mapped_addresses_are_the_ipv4_addresses_they_are() {
+    fn mapped_ipv6_addresses_count_as_ipv4() {
         assert_eq!(client("::ffff:10.0.0.1", &["1.2.3.4"]), ip("1.2.3.4"));
         assert_eq!(client_network(ip("::ffff:1.2.3.4")), ip("1.2.3.4"));
     }
 
     #[test]
-    fn ipv6_clients_are_counted_by_their_64() {
+    fn ipv6_clients_are_counted_by_their_64_bit_network() {
         assert_eq!(
             client_network(ip("2001:db8:1:2:3:4:5:6")),
             client_network(ip("2001:db8:1:2::"))
@@ -205,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_list_that_does_not_parse_is_refused() {
+    fn invalid_proxy_lists_are_refused() {
         for bad in [
             "",
             "*",
@@ -219,22 +181,22 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_the_whole_width_and_of_none_work() {
-        let all: Network = "0.0.0.0/0".parse().unwrap();
+    fn ranges_with_prefix_zero_and_full_prefix_work() {
+        let all = TrustedProxies::parse(["0.0.0.0/0"]).unwrap();
         assert!(all.contains(ip("255.1.2.3")) && !all.contains(ip("::1")));
-        let one: Network = "::1/128".parse().unwrap();
+        let one = TrustedProxies::parse(["::1/128"]).unwrap();
         assert!(one.contains(ip("::1")) && !one.contains(ip("::2")));
     }
 
     proptest! {
         #[test]
-        fn what_an_untrusted_client_writes_never_moves_its_address(
+        fn a_client_cannot_forge_its_address_with_the_header(
             forged in proptest::collection::vec(".{0,40}", 0..4),
             client_bits in any::<[u8; 4]>(),
         ) {
             let client = IpAddr::from(client_bits);
             prop_assume!(!trusted().contains(client));
-            // The proxy appends what it saw; everything before is the client's text.
+            // The proxy appends the address that it saw. Everything before is the client's text.
             let seen = client.to_string();
             let lines: Vec<&str> = forged.iter().map(String::as_str).chain([seen.as_str()]).collect();
             prop_assert_eq!(client_address(ip("10.0.0.1"), lines.into_iter(), &trusted()), client);

@@ -1,13 +1,13 @@
-//! Which web pages may call us.
+//! The origins whose web pages may call the API.
 
-/// The methods a page may use.
+/// The methods that a web page may use, as sent in the response to a preflight request.
 pub const PREFLIGHT_METHODS: &str = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// The origin of a web page: scheme, host and, unless it is the scheme's own, the port.
+/// The origin of a web page: scheme, host, and the port unless it is the default port of the scheme.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Origin(String);
 
-/// An entry of the list that is no origin.
+/// The refusal of a text that is not an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an origin such as https://app.example.com or http://localhost:3000")]
 pub struct OriginError(String);
@@ -24,10 +24,10 @@ fn is_host(host: &str) -> bool {
 }
 
 impl Origin {
-    /// Reads an origin exactly as a browser writes it: lower case, no path, no default port.
+    /// Parses an origin in the exact form that browsers send: lower case, without a path and without a default port.
     ///
     /// # Errors
-    /// [`OriginError`] for everything else, `*` and `null` included.
+    /// [`OriginError`] for every other text, including `*` and `null`.
     pub fn parse(text: &str) -> Result<Self, OriginError> {
         let wrong = || OriginError(text.to_owned());
         let (scheme, authority) = text.split_once("://").ok_or_else(wrong)?;
@@ -52,22 +52,22 @@ impl Origin {
         Ok(Self(text.to_owned()))
     }
 
-    /// The origin as a browser writes it.
+    /// Returns the origin in the form that browsers send.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The origins whose pages may call us. None, unless configured.
+/// The origins whose web pages may call the API. Default: none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins(Vec<Origin>);
 
 impl Origins {
-    /// Reads the list.
+    /// Parses the list of allowed origins.
     ///
     /// # Errors
-    /// [`OriginError`] with the first entry that is no origin.
+    /// [`OriginError`] with the first entry that is not an origin.
     pub fn parse(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, OriginError> {
         entries
             .into_iter()
@@ -76,7 +76,7 @@ impl Origins {
             .map(Self)
     }
 
-    /// The listed origin that equals the `Origin` header byte for byte.
+    /// Returns the allowed origin that equals the `Origin` header byte for byte.
     #[must_use]
     pub fn find(&self, header: &[u8]) -> Option<&Origin> {
         self.0.iter().find(|origin| origin.0.as_bytes() == header)
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_exact_origin_is_found() {
+    fn only_exactly_equal_origins_are_allowed() {
         let origins = Origins::parse(["https://app.example.com", "http://localhost:3000"]).unwrap();
         assert!(origins.find(b"https://app.example.com").is_some());
         for other in [
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_could_never_match_is_refused_at_the_start() {
+    fn entries_that_could_never_match_are_refused() {
         for bad in [
             "*",
             "null",
@@ -133,12 +133,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_is_allowed_by_an_empty_list(header in ".{0,40}") {
+        fn an_empty_list_allows_no_origin(header in ".{0,40}") {
             prop_assert!(Origins::default().find(header.as_bytes()).is_none());
         }
 
         #[test]
-        fn reading_an_origin_never_panics(text in ".{0,40}") {
+        fn parsing_an_origin_never_panics(text in ".{0,40}") {
             let _ = Origin::parse(&text);
         }
     }

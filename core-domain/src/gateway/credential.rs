@@ -3,32 +3,32 @@
 use crate::iam::API_KEY_PREFIX;
 use crate::kernel::Secret;
 
-/// The longest credential that is looked up, in bytes; a longer one is malformed.
-const MAX_CREDENTIAL_LENGTH: usize = 8 * 1024;
+/// Maximum length of a credential in bytes. A longer credential is malformed.
+const MAX_CREDENTIAL_BYTES: usize = 8 * 1024;
 
 /// The credential of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// `Authorization: Bearer`: the service key or a session token.
+    /// The token of `Authorization: Bearer`: the service key or a session token.
     Bearer(Secret),
-    /// `x-api-key`: a programmatic key.
+    /// The value of `x-api-key`: an API key.
     ApiKey(Secret),
 }
 
-/// Why the credential of a request is not looked up.
+/// The reasons why the credential of a request is refused without a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// A credential header is there more than once, which is ambiguous. A 400.
+    /// A credential header occurs more than once, which is ambiguous. Refused with 400.
     #[error("The request carries a credential header more than once.")]
     Repeated,
-    /// It cannot be a credential of ours. A 401; nothing else is tried.
+    /// The text cannot be a credential. Refused with 401; the other header is not tried.
     #[error("The credential is malformed.")]
     Malformed,
 }
 
-fn visible(text: &[u8]) -> Result<&str, CredentialError> {
+fn parse_visible_ascii(text: &[u8]) -> Result<&str, CredentialError> {
     let fine = !text.is_empty()
-        && text.len() <= MAX_CREDENTIAL_LENGTH
+        && text.len() <= MAX_CREDENTIAL_BYTES
         && text.iter().all(u8::is_ascii_graphic);
     if !fine {
         return Err(CredentialError::Malformed);
@@ -49,11 +49,11 @@ fn bearer(value: &[u8]) -> Result<Credential, CredentialError> {
         .iter()
         .position(|b| *b != b' ')
         .ok_or(CredentialError::Malformed)?;
-    visible(&rest[token_at..]).map(|token| Credential::Bearer(Secret::new(token)))
+    parse_visible_ascii(&rest[token_at..]).map(|token| Credential::Bearer(Secret::new(token)))
 }
 
 fn api_key(value: &[u8]) -> Result<Credential, CredentialError> {
-    let key = visible(value)?;
+    let key = parse_visible_ascii(value)?;
     if key.len() > API_KEY_PREFIX.len() && key.starts_with(API_KEY_PREFIX) {
         Ok(Credential::ApiKey(Secret::new(key)))
     } else {
@@ -61,24 +61,25 @@ fn api_key(value: &[u8]) -> Result<Credential, CredentialError> {
     }
 }
 
-/// Reads the credential from the lines of `Authorization` and `x-api-key`. The first that is present decides, `Authorization`
-/// before `x-api-key`; a bad one never falls through to the other.
+/// Returns the credential in the lines of `Authorization` and `x-api-key`. If both headers are present, `Authorization`
+/// decides. A malformed credential is never replaced by the other header.
 ///
 /// # Errors
-/// [`CredentialError::Repeated`] for a header on two lines, [`CredentialError::Malformed`] for what cannot be ours.
+/// [`CredentialError::Repeated`] if a header has two lines; [`CredentialError::Malformed`] if the text cannot be a
+/// credential.
 pub fn read_credential<'h>(
     authorization: impl IntoIterator<Item = &'h [u8]>,
     x_api_key: impl IntoIterator<Item = &'h [u8]>,
 ) -> Result<Option<Credential>, CredentialError> {
-    match (only(authorization)?, only(x_api_key)?) {
+    match (single_line(authorization)?, single_line(x_api_key)?) {
         (Some(value), _) => bearer(value).map(Some),
         (None, Some(value)) => api_key(value).map(Some),
         (None, None) => Ok(None),
     }
 }
 
-/// The line of a header that may have one.
-fn only<'h>(
+/// Returns the line of a header that may occur only once.
+fn single_line<'h>(
     lines: impl IntoIterator<Item = &'h [u8]>,
 ) -> Result<Option<&'h [u8]>, CredentialError> {
     let mut lines = lines.into_iter();
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_is_case_insensitive_and_the_token_is_kept() {
+    fn the_scheme_is_case_insensitive_and_the_token_is_unchanged() {
         for value in ["Bearer a.B-c==", "bearer a.B-c==", "BEARER  a.B-c=="] {
             assert_eq!(
                 read_credential([value.as_bytes()], []),
@@ -157,8 +158,8 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_longer_than_8_kib_is_refused_unread() {
-        let long = format!("Bearer {}", "x".repeat(MAX_CREDENTIAL_LENGTH + 1));
+    fn credentials_longer_than_8_kib_are_malformed() {
+        let long = format!("Bearer {}", "x".repeat(MAX_CREDENTIAL_BYTES + 1));
         assert_eq!(
             read_credential([long.as_bytes()], []),
             Err(CredentialError::Malformed)
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nobody() {
+    fn without_headers_there_is_no_credential() {
         assert_eq!(read_credential([], []), Ok(None));
     }
 
@@ -177,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_is_read_as_written_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn a_token_is_returned_unchanged_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
             let line = [b"Bearer ".as_slice(), &value].concat();
             if let Ok(Some(Credential::Bearer(token))) = read_credential([line.as_slice()], []) {
                 let written: Vec<u8> = value.iter().copied().skip_while(|b| *b == b' ').collect();

@@ -1,6 +1,6 @@
-//! The rules of the gateway: routing, client addresses, rate limits, credentials, CORS.
+//! The rules of the gateway: routing, client addresses, rate limits, credentials, CORS, and trace context.
 //!
-//! Pure functions; the layers that apply them are in `core-http`.
+//! These are pure functions. The layers that apply them are in `core-http`.
 
 mod address;
 mod cors;
@@ -14,10 +14,10 @@ mod trace;
 pub use address::{TrustedProxies, client_address, client_network};
 pub use cors::{Origin, OriginError, Origins, PREFLIGHT_METHODS};
 pub use credential::{Credential, CredentialError, read_credential};
-pub use page::PageRequest;
+pub use page::BrowserRequest;
 pub use path::{PathError, check_path};
 pub use rate::{
     PolicyError, RateClass, RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Usage, Windows,
 };
-pub use route::{Destination, Route, ServiceName, find_route, within};
+pub use route::{Destination, Route, ServiceName, find_route, strip_segment_prefix};
 pub use trace::{TraceContext, is_request_id};

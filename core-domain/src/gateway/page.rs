@@ -1,29 +1,29 @@
 //! Cross-origin requests of browsers.
 //!
-//! A browser sends the requests of a web page to any address it can reach, this machine included. Where no credential is
-//! required, only the headers that browsers add distinguish such a request from that of a program.
+//! A browser sends the requests of a web page to any address that it can reach, including this machine. Where no
+//! credential is required, only headers that browsers add distinguish such a request from that of a program.
 
 use std::net::IpAddr;
 
-/// The headers of a request by which browsers describe the page that sent it. Programs do not send them.
+/// The headers by which browsers describe the web page that sent a request. Programs do not send them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PageRequest<'r> {
-    /// The value of `Origin`.
+pub struct BrowserRequest<'r> {
+    /// The value of the `Origin` header.
     pub origin: Option<&'r [u8]>,
-    /// The value of `Sec-Fetch-Site`.
+    /// The value of the `Sec-Fetch-Site` header.
     pub fetch_site: Option<&'r [u8]>,
-    /// Whether it is a top-level navigation: `GET` or `HEAD` with `Sec-Fetch-Mode: navigate` and `Sec-Fetch-Dest: document`.
-    /// The page that links to it cannot read the answer.
+    /// Whether the request is a top-level navigation: `GET` or `HEAD` with `Sec-Fetch-Mode: navigate` and
+    /// `Sec-Fetch-Dest: document`. The page with the link cannot read the response.
     pub is_navigation: bool,
-    /// The host the request was sent to, with its port, as the client wrote it.
+    /// The host that the request was sent to, with its port, in the spelling of the client.
     pub host: Option<&'r str>,
 }
 
-impl PageRequest<'_> {
-    /// Tells whether a page sent the request that is neither same-origin nor of an allowed origin.
+impl BrowserRequest<'_> {
+    /// Returns whether the request comes from a web page whose origin is neither the host's own nor allowed.
     ///
-    /// The host counts as ours only when it is an IP address or `localhost`, or when its origin is allowed: any other name may
-    /// resolve to this machine at its owner's will (DNS rebinding).
+    /// The host is trusted only if it is an IP address or `localhost`, or if its origin is allowed. The owner of any
+    /// other name could let it resolve to this machine (DNS rebinding).
     #[must_use]
     pub fn is_cross_origin(&self, is_allowed: impl Fn(&[u8]) -> bool) -> bool {
         let sent_by_browser = self.origin.is_some() || self.fetch_site.is_some();
@@ -65,7 +65,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Tells whether a host does not depend on a name service.
+/// Returns whether a host is resolved without a name service.
 fn is_local_name(host: &str) -> bool {
     let bracketed = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
     let host = host.to_ascii_lowercase();
@@ -82,23 +82,23 @@ mod tests {
 
     const LISTED: &[u8] = b"https://app.example.com";
 
-    fn cross_origin(request: PageRequest<'_>) -> bool {
+    fn cross_origin(request: BrowserRequest<'_>) -> bool {
         request.is_cross_origin(|origin| origin == LISTED)
     }
 
-    fn to(host: &str) -> PageRequest<'_> {
-        PageRequest {
+    fn to(host: &str) -> BrowserRequest<'_> {
+        BrowserRequest {
             host: Some(host),
-            ..PageRequest::default()
+            ..BrowserRequest::default()
         }
     }
 
     #[test]
     fn requests_without_browser_headers_are_not_cross_origin() {
         for host in [Some("127.0.0.1:8080"), Some("any.example"), None] {
-            assert!(!cross_origin(PageRequest {
+            assert!(!cross_origin(BrowserRequest {
                 host,
-                ..PageRequest::default()
+                ..BrowserRequest::default()
             }));
         }
     }
@@ -116,7 +116,7 @@ mod tests {
             ("https://app.example.com", "127.0.0.1:8080", false),
             ("https://app.example.com", "api.example.com", false),
         ] {
-            let request = PageRequest {
+            let request = BrowserRequest {
                 origin: Some(origin.as_bytes()),
                 ..to(host)
             };
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn a_name_rebound_to_this_machine_is_cross_origin_to_itself() {
         let origin = Some(&b"http://evil.test:8080"[..]);
-        let posted = PageRequest {
+        let posted = BrowserRequest {
             origin,
             fetch_site: Some(b"same-origin"),
             ..to("evil.test:8080")
         };
-        let got = PageRequest {
+        let got = BrowserRequest {
             origin: None,
             ..posted
         };
@@ -151,7 +151,7 @@ mod tests {
             ("cross-site", true, "evil.test", true),
             ("none", true, "app.example.com", false),
         ] {
-            let request = PageRequest {
+            let request = BrowserRequest {
                 fetch_site: Some(site.as_bytes()),
                 is_navigation,
                 ..to(host)
@@ -177,7 +177,7 @@ mod tests {
         ) {
             let own = [format!("http://{host}"), format!("https://{host}")];
             prop_assume!(origin.as_bytes() != LISTED && !own.contains(&origin));
-            let request = PageRequest { origin: Some(origin.as_bytes()), ..to(&host) };
+            let request = BrowserRequest { origin: Some(origin.as_bytes()), ..to(&host) };
             prop_assert!(cross_origin(request));
         }
     }

@@ -1,30 +1,30 @@
-//! Which request paths are taken at all. A path that could mean two things to two readers is refused, never repaired.
+//! The check of request paths. A path that two readers could understand differently is refused, never repaired.
 
-/// Why a path is refused. Every variant is a 400.
+/// The reasons why a path is refused. All of them lead to the status 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// It does not begin with a slash.
+    /// The path does not start with a slash.
     #[error("The path must begin with a slash.")]
     NotAbsolute,
-    /// A `.` or `..` segment, in any encoding.
-    #[error("The path may not contain '.' or '..' segments.")]
+    /// The path has a `.` or `..` segment, in any encoding.
+    #[error("The path must not contain '.' or '..' segments.")]
     DotSegment,
-    /// Two slashes in a row.
-    #[error("The path may not contain empty segments.")]
+    /// The path has two slashes in a row.
+    #[error("The path must not contain empty segments.")]
     EmptySegment,
-    /// A slash or backslash in percent encoding.
-    #[error("The path may not contain an encoded slash or backslash.")]
+    /// The path has a percent-encoded slash or backslash.
+    #[error("The path must not contain an encoded slash or backslash.")]
     EncodedSlash,
-    /// A control character, raw or encoded.
-    #[error("The path may not contain control characters.")]
+    /// The path has a control character, raw or encoded.
+    #[error("The path must not contain control characters.")]
     Control,
-    /// A `%` that two hexadecimal digits do not follow.
+    /// The path has a `%` without two hexadecimal digits after it.
     #[error("The path contains a percent sign without two hexadecimal digits.")]
     BadEscape,
-    /// A character that must not stand in a path here: backslash, `#`, `;`, or anything that is not ASCII.
+    /// The path has a character that is not allowed: a backslash, space, `#`, `;`, `?`, or one outside ASCII.
     #[error("The path contains a character that is not allowed.")]
-    Character,
+    ForbiddenCharacter,
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
@@ -33,7 +33,7 @@ fn hex_digit(byte: u8) -> Option<u8> {
         .and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// The byte that begins at the front of `bytes`, decoded once, and how many bytes it is written with.
+/// Returns the first byte of `bytes`, decoded once, and the number of bytes of its encoding.
 fn next_byte(bytes: &[u8]) -> Result<Option<(u8, usize)>, PathError> {
     let Some(first) = bytes.first().copied() else {
         return Ok(None);
@@ -60,7 +60,7 @@ fn check_byte(byte: u8, written: usize) -> Result<(), PathError> {
         };
     }
     if matches!(byte, b'\\' | b'#' | b';' | b'?' | b' ') || !byte.is_ascii() {
-        return Err(PathError::Character);
+        return Err(PathError::ForbiddenCharacter);
     }
     Ok(())
 }
@@ -81,12 +81,13 @@ fn check_segment(segment: &[u8]) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Checks a path (without its query) as it stands on the wire. One trailing slash is fine.
+/// Checks a path (without its query) in the form in which it was received. One trailing slash is allowed.
 ///
-/// Escapes are decoded once to be judged and never to be forwarded: `%252e` is the harmless text `%2e`.
+/// Percent escapes are decoded once for the check only; they are forwarded unchanged. `%252e` is therefore the harmless
+/// text `%2e`.
 ///
 /// # Errors
-/// [`PathError`] with the first thing that is wrong.
+/// [`PathError`] with the first rule that the path breaks.
 pub fn check_path(path: &str) -> Result<(), PathError> {
     let Some(relative) = path.strip_prefix('/') else {
         return Err(PathError::NotAbsolute);
@@ -104,11 +105,13 @@ pub fn check_path(path: &str) -> Result<(), PathError> {
     Ok(())
 }
 
-/// What a path means, so that spellings of the same path are counted together: escapes decoded once, no slash at the end.
+/// Returns the normal form of a path: escapes decoded once, no trailing slash. Different spellings of a path have the
+/// same normal form and are counted together.
 ///
-/// Only for comparing; what is forwarded is always the path as written. A path that [`check_path`] refuses has no meaning.
+/// Use it only for comparisons; the path is always forwarded in its original form. The result is meaningless for a path
+/// that [`check_path`] refuses.
 #[must_use]
-pub(super) fn normal_path(path: &str) -> Vec<u8> {
+pub(super) fn normalize_path(path: &str) -> Vec<u8> {
     let mut normal = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let Ok(Some((byte, written))) = next_byte(rest) {
@@ -128,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_two_readers_could_read_differently_is_refused() {
+    fn ambiguous_paths_are_refused() {
         for (path, error) in [
             ("", PathError::NotAbsolute),
             ("api", PathError::NotAbsolute),
@@ -145,7 +148,7 @@ mod tests {
             ("/api/..%2fiam/x", PathError::EncodedSlash),
             ("/api/a%2Fb", PathError::EncodedSlash),
             ("/api/a%5cb", PathError::EncodedSlash),
-            ("/api/a\\b", PathError::Character),
+            ("/api/a\\b", PathError::ForbiddenCharacter),
             ("/api/a%00", PathError::Control),
             ("/api/a%0d%0aX", PathError::Control),
             ("/api/a%7f", PathError::Control),
@@ -153,16 +156,16 @@ mod tests {
             ("/api/a%", PathError::BadEscape),
             ("/api/a%2", PathError::BadEscape),
             ("/api/a%zz", PathError::BadEscape),
-            ("/api/a#b", PathError::Character),
-            ("/api/a;b=c", PathError::Character),
-            ("/api/é", PathError::Character),
+            ("/api/a#b", PathError::ForbiddenCharacter),
+            ("/api/a;b=c", PathError::ForbiddenCharacter),
+            ("/api/é", PathError::ForbiddenCharacter),
         ] {
             assert_eq!(check_path(path), Err(error), "{path}");
         }
     }
 
     #[test]
-    fn ordinary_paths_pass_and_double_encoding_is_only_text() {
+    fn ordinary_paths_and_double_encoding_are_accepted() {
         for path in [
             "/",
             "/health",
@@ -179,39 +182,39 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_path_are_one_path() {
-        assert_eq!(normal_path("/a/b/"), normal_path("/a/%62"));
-        assert_ne!(normal_path("/a/%252e"), normal_path("/a/."));
-        assert_eq!(normal_path("/"), b"/");
+    fn spellings_of_one_path_have_the_same_normal_form() {
+        assert_eq!(normalize_path("/a/b/"), normalize_path("/a/%62"));
+        assert_ne!(normalize_path("/a/%252e"), normalize_path("/a/."));
+        assert_eq!(normalize_path("/"), b"/");
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(path in ".{0,60}") {
+        fn checking_a_path_never_panics(path in ".{0,60}") {
             let _ = check_path(&path);
-            let _ = normal_path(&path);
+            let _ = normalize_path(&path);
         }
 
         #[test]
-        fn a_path_that_passes_cannot_climb_out_when_decoded(
+        fn an_accepted_path_does_not_leave_its_root_when_decoded(
             path in "(/(\\.|%2[eEfF]|%5[cC]|[a-c;\\\\]|%25|%[0-9a-f]{2}){0,4}){1,5}"
         ) {
             if check_path(&path).is_err() {
                 return Ok(());
             }
-            let decoded = normal_path(&path);
+            let decoded = normalize_path(&path);
             let mut depth = 0_i32;
             for segment in decoded.split(|b| *b == b'/').skip(1) {
                 prop_assert!(segment != b"." && segment != b"..");
                 depth += 1;
             }
-            // Decoding brings no slash that was not there.
+            // Decoding adds no slashes.
             let written = path.trim_end_matches('/').matches('/').count().max(1);
             prop_assert_eq!(usize::try_from(depth).unwrap(), written);
         }
 
         #[test]
-        fn what_is_behind_any_segment_of_a_good_path_is_good_again(
+        fn every_suffix_of_an_accepted_path_is_accepted(
             path in "(/[a-z.%0-9A-F]{1,6}){2,5}/?"
         ) {
             if check_path(&path).is_err() {

@@ -1,29 +1,29 @@
-//! Which service a path belongs to, and what remains of the path when the service gets it.
+//! Routing: the service that a path belongs to, and the part of the path that is forwarded to it.
 
-use super::path::{PathError, check_path, normal_path};
+use super::path::{PathError, check_path, normalize_path};
 use crate::kernel::TextValue;
 use crate::kernel::text_enum;
 
 text_enum! {
-    /// A service behind the gateway.
+    /// A service to which the gateway forwards requests.
     #[non_exhaustive]
     pub enum ServiceName {
-        /// Sign-in, organizations, roles.
+        /// Sign-in, organizations and roles.
         Iam = "iam",
-        /// Platforms and what belongs to them.
+        /// Platforms and everything that belongs to them.
         Registry = "registry",
         /// The job engine.
         Provisioning = "provisioning",
-        /// The backend of the command line.
+        /// The backend of the command-line client.
         Cli = "cli",
-        /// Plans, subscriptions, usage.
+        /// Plans, subscriptions and usage.
         Billing = "billing",
         /// Stack templates and their versions.
         Stacks = "stacks",
     }
 }
 
-/// The interface's table: the word behind `/api/v1/` and the service it names.
+/// The table of the interface: each prefix and the service that it belongs to.
 const PREFIXES: &[(&str, ServiceName)] = &[
     ("/api/v1/iam", ServiceName::Iam),
     ("/api/v1/platforms", ServiceName::Registry),
@@ -34,46 +34,46 @@ const PREFIXES: &[(&str, ServiceName)] = &[
     ("/api/v1/cli", ServiceName::Cli),
 ];
 
-/// IAM's own route under the command line's prefix; IAM knows it by its whole path.
+/// A route of IAM under the prefix of the CLI service. IAM receives the whole path.
 const WHOAMI: &str = "/api/v1/cli/whoami";
 
-/// What no service shows to the outside, as the service sees the path.
-const PRIVATE: &[&str] = &["/internal"];
+/// The prefixes of internal routes, relative to the service. They are not accessible through the gateway.
+const INTERNAL_PREFIXES: &[&str] = &["/internal"];
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The service that answers.
+    /// The service that handles the request.
     pub service: ServiceName,
-    /// What is removed from the front of the path; empty when the service gets the whole path.
+    /// The prefix that is removed from the path. Empty if the service receives the whole path.
     pub prefix: &'static str,
-    /// The path the service gets: begins with a slash, otherwise byte for byte what the client wrote.
-    pub rest: String,
+    /// The path that the service receives. It starts with a slash, and its bytes are otherwise unchanged.
+    pub forwarded_path: String,
 }
 
-/// What a path asks for.
+/// The destination of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// The gateway's own `/health` or `/livez`.
     Health,
     /// The gateway's own `/readyz`.
     Readiness,
-    /// A service.
+    /// A route of a service.
     Service(Route),
-    /// Nothing we know, or nothing we show, under `/api/`: authentication comes before "not found".
+    /// An unknown or internal route under `/api/`. Callers are authenticated before they receive 404.
     UnknownApi,
-    /// Nothing we know outside `/api/`.
+    /// An unknown path outside `/api/`.
     Unknown,
 }
 
 impl Destination {
-    /// Tells whether a credential is needed to go there.
+    /// Returns whether the destination requires a credential.
     #[must_use]
     pub fn is_api(&self) -> bool {
         matches!(self, Self::Service(_) | Self::UnknownApi)
     }
 
-    /// The route, when a service is meant.
+    /// Returns the route, if the destination is a service.
     #[must_use]
     pub fn route(&self) -> Option<&Route> {
         match self {
@@ -83,18 +83,18 @@ impl Destination {
     }
 }
 
-/// What remains of `path` behind `prefix`, when the prefix ends where a segment of the path ends.
+/// Returns the part of `path` after `prefix`. `None` unless the prefix ends at the end of a path segment.
 #[must_use]
-pub fn within<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
+pub fn strip_segment_prefix<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
     let rest = path.strip_prefix(prefix)?;
     (rest.is_empty() || rest.starts_with('/')).then_some(rest)
 }
 
-/// Tells whether the service keeps this path to itself. Compared decoded and without regard to case, so that no
-/// spelling a service might read as the same path slips through.
+/// Returns whether a path is an internal route of its service. Paths are compared decoded and without case, so that no
+/// other spelling of an internal route is forwarded.
 fn is_private(rest: &str) -> bool {
-    let normal = normal_path(rest).to_ascii_lowercase();
-    PRIVATE.iter().any(|private| {
+    let normal = normalize_path(rest).to_ascii_lowercase();
+    INTERNAL_PREFIXES.iter().any(|private| {
         normal
             .strip_prefix(private.as_bytes())
             .is_some_and(|behind| behind.is_empty() || behind.first() == Some(&b'/'))
@@ -106,23 +106,23 @@ fn service_route(path: &str) -> Option<Route> {
         return Some(Route {
             service: ServiceName::Iam,
             prefix: "",
-            rest: WHOAMI.to_owned(),
+            forwarded_path: WHOAMI.to_owned(),
         });
     }
     PREFIXES.iter().find_map(|(prefix, service)| {
-        let rest = within(path, prefix)?;
+        let rest = strip_segment_prefix(path, prefix)?;
         Some(Route {
             service: *service,
             prefix,
-            rest: if rest.is_empty() { "/" } else { rest }.to_owned(),
+            forwarded_path: if rest.is_empty() { "/" } else { rest }.to_owned(),
         })
     })
 }
 
-/// Finds where a path (without its query) goes. Prefixes match by whole segments and with regard to case.
+/// Returns the destination of a path (without its query). Prefixes match whole segments and are case-sensitive.
 ///
 /// # Errors
-/// [`PathError`] when the path is not one we take.
+/// [`PathError`] if the path is refused.
 pub fn find_route(path: &str) -> Result<Destination, PathError> {
     check_path(path)?;
     match path {
@@ -136,8 +136,8 @@ pub fn find_route(path: &str) -> Result<Destination, PathError> {
     let Some(route) = service_route(path) else {
         return Ok(Destination::UnknownApi);
     };
-    check_path(&route.rest)?;
-    if is_private(&route.rest) {
+    check_path(&route.forwarded_path)?;
+    if is_private(&route.forwarded_path) {
         return Ok(Destination::UnknownApi);
     }
     Ok(Destination::Service(route))
@@ -147,7 +147,7 @@ impl std::str::FromStr for ServiceName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::from_text(text).ok_or_else(|| format!("there is no service {text}"))
+        Self::from_text(text).ok_or_else(|| format!("unknown service {text}"))
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     fn service(path: &str) -> Option<(ServiceName, &'static str, String)> {
         let destination = find_route(path).unwrap();
         let route = destination.route()?;
-        Some((route.service, route.prefix, route.rest.clone()))
+        Some((route.service, route.prefix, route.forwarded_path.clone()))
     }
 
     #[test]
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn the_bare_prefix_and_the_prefix_with_a_slash_are_the_root() {
+    fn a_prefix_with_or_without_a_slash_reaches_the_root() {
         for path in ["/api/v1/platforms", "/api/v1/platforms/"] {
             assert_eq!(service(path).unwrap().2, "/", "{path}");
         }
     }
 
     #[test]
-    fn a_prefix_matches_whole_segments_in_its_own_case() {
+    fn prefixes_match_whole_segments_and_are_case_sensitive() {
         for path in [
             "/api/v1/platformsX",
             "/api/v1/Platforms",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn whoami_is_iams_and_arrives_whole() {
+    fn whoami_is_forwarded_to_iam_with_its_whole_path() {
         let (name, prefix, rest) = service("/api/v1/cli/whoami").unwrap();
         assert_eq!(
             (name, prefix, rest.as_str()),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_kept_byte_for_byte() {
+    fn the_forwarded_path_is_unchanged_byte_for_byte() {
         assert_eq!(
             service("/api/v1/stacks/a%20b/%C3%a9/").unwrap().2,
             "/a%20b/%C3%a9/"
@@ -248,19 +248,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prefix_and_rest_make_up_the_path_and_the_rest_is_safe(
+        fn prefix_and_forwarded_path_make_up_the_path_and_the_latter_is_safe(
             path in "/api/v1/(iam|platforms|cli|stacks|onboarding)(/[a-z.%0-9;]{0,6}){0,4}"
         ) {
             if let Ok(Destination::Service(route)) = find_route(&path) {
-                prop_assert_eq!(check_path(&route.rest), Ok(()));
-                let again = format!("{}{}", route.prefix, route.rest);
+                prop_assert_eq!(check_path(&route.forwarded_path), Ok(()));
+                let again = format!("{}{}", route.prefix, route.forwarded_path);
                 prop_assert_eq!(again.trim_end_matches('/'), path.trim_end_matches('/'));
-                prop_assert!(!is_private(&route.rest));
+                prop_assert!(!is_private(&route.forwarded_path));
             }
         }
 
         #[test]
-        fn no_text_makes_it_panic(path in ".{0,60}") {
+        fn finding_a_route_never_panics(path in ".{0,60}") {
             let _ = find_route(&path);
         }
     }

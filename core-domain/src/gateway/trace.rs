@@ -1,22 +1,23 @@
-//! W3C trace context: the trace a request belongs to.
+//! The trace of a request (W3C trace context), and the check of request ids.
 
 use crate::kernel::{Entropy, push_hex};
 
-/// Where the trace id begins in a `traceparent`, and its length.
+/// The position of the trace id in a `traceparent`.
 const TRACE_ID: std::ops::Range<usize> = 3..35;
 
-/// The same of the span id.
+/// The position of the span id in a `traceparent`.
 const SPAN_ID: std::ops::Range<usize> = 36..52;
 
-/// The trace a request belongs to and our own span in it.
+/// The trace that a request belongs to, and the gateway's span in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The `traceparent` for the upstream, from which everything else is read.
+    /// The `traceparent` for the upstream. It contains the trace id and the span id.
     traceparent: String,
-    /// Whether the trace began before us; only then is the client's `tracestate` passed on.
-    pub continued: bool,
+    /// Whether the client started the trace. The client's `tracestate` is forwarded only in this case.
+    pub is_continued: bool,
 }
 
+/// Returns whether the text is an id of this length: lower-case hexadecimal digits that are not all zero.
 fn is_id(text: &str, length: usize) -> bool {
     text.len() == length
         && text
@@ -25,7 +26,7 @@ fn is_id(text: &str, length: usize) -> bool {
         && text.bytes().any(|b| b != b'0')
 }
 
-/// The trace id of a `traceparent` of version 00; `None` when it is malformed.
+/// Returns the trace id of a `traceparent` of version 00. `None` if it is malformed.
 fn parse(traceparent: &str) -> Option<&str> {
     let mut parts = traceparent.split('-');
     let (version, trace_id, parent_id, flags) =
@@ -39,7 +40,7 @@ fn parse(traceparent: &str) -> Option<&str> {
     fine.then_some(trace_id)
 }
 
-/// Appends a random id of so many bytes, never all zero.
+/// Appends a random id of `BYTES` bytes in hexadecimal. It is never all zero.
 fn push_random_id<const BYTES: usize>(text: &mut String, entropy: &dyn Entropy) {
     let mut id = [0_u8; BYTES];
     entropy.fill(&mut id);
@@ -50,8 +51,8 @@ fn push_random_id<const BYTES: usize>(text: &mut String, entropy: &dyn Entropy) 
 }
 
 impl TraceContext {
-    /// Continues the trace of a client's `traceparent`, or begins a new one when there is none or it is malformed. Always
-    /// sampled: the client's flag neither forces nor suppresses our tracing.
+    /// Continues the trace of a client's `traceparent`, or starts a new one if it is missing or malformed. The trace is
+    /// always sampled: the client's flag neither forces nor suppresses tracing.
     #[must_use]
     pub fn begin(traceparent: Option<&str>, entropy: &dyn Entropy) -> Self {
         let continued = traceparent.and_then(parse);
@@ -66,38 +67,39 @@ impl TraceContext {
         text.push_str("-01");
         Self {
             traceparent: text,
-            continued: continued.is_some(),
+            is_continued: continued.is_some(),
         }
     }
 
-    /// The `traceparent` for the upstream: 55 characters.
+    /// Returns the `traceparent` for the upstream, which has 55 characters.
     #[must_use]
     pub fn traceparent(&self) -> &str {
         &self.traceparent
     }
 
-    /// 32 lower-case hexadecimal digits, never all zero.
+    /// Returns the trace id: 32 lower-case hexadecimal digits, never all zero.
     #[must_use]
     pub fn trace_id(&self) -> &str {
         &self.traceparent[TRACE_ID]
     }
 
-    /// Our span, the parent of whatever the upstream does: 16 lower-case hexadecimal digits, never all zero.
+    /// Returns the id of the gateway's span, which is the parent of the upstream's spans: 16 lower-case hexadecimal
+    /// digits, never all zero.
     #[must_use]
     pub fn span_id(&self) -> &str {
         &self.traceparent[SPAN_ID]
     }
 }
 
-/// The longest request id that is kept, in characters.
-const MAX_LENGTH: usize = 128;
+/// Maximum length of a client's request id in characters.
+const MAX_REQUEST_ID_LENGTH: usize = 128;
 
-/// Tells whether a client's request id is kept: 1 to 128 characters of `[A-Za-z0-9._:-]`. Any other is replaced,
-/// because it ends up in headers, logs and the audit.
+/// Returns whether a client's request id is accepted: 1 to 128 characters of `[A-Za-z0-9._:-]`. Any other id is
+/// replaced, because ids are written to headers, logs and the audit log.
 #[must_use]
 pub fn is_request_id(text: &[u8]) -> bool {
     !text.is_empty()
-        && text.len() <= MAX_LENGTH
+        && text.len() <= MAX_REQUEST_ID_LENGTH
         && text
             .iter()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
@@ -118,16 +120,16 @@ mod tests {
     }
 
     #[test]
-    fn a_valid_trace_is_continued_with_a_span_of_our_own() {
+    fn a_valid_trace_is_continued_with_a_new_span() {
         let context = begin(&format!("00-{TRACE}-00f067aa0ba902b7-00"));
-        assert!(context.continued);
+        assert!(context.is_continued);
         assert_eq!(context.trace_id(), TRACE);
         assert_ne!(context.span_id(), "00f067aa0ba902b7");
         assert!(context.traceparent().ends_with("-01"));
     }
 
     #[test]
-    fn a_malformed_traceparent_begins_a_new_trace() {
+    fn a_malformed_traceparent_starts_a_new_trace() {
         for bad in [
             String::new(),
             format!("01-{TRACE}-00f067aa0ba902b7-01"),
@@ -139,11 +141,14 @@ mod tests {
             format!("00-{TRACE}-00f067aa0ba902b7-0"),
         ] {
             let context = begin(&bad);
-            assert!(!context.continued && context.trace_id() != TRACE, "{bad}");
+            assert!(
+                !context.is_continued && context.trace_id() != TRACE,
+                "{bad}"
+            );
         }
     }
 
-    /// The one value in 2^64 that is no id.
+    /// A source of zeros, which are not a valid id.
     #[derive(Debug)]
     struct Zeros;
 
@@ -154,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn an_all_zero_random_id_is_not_sent() {
+    fn random_ids_are_never_all_zero() {
         let context = TraceContext::begin(None, &Zeros);
         assert_eq!(parse(context.traceparent()), Some(context.trace_id()));
     }
 
     proptest! {
         #[test]
-        fn what_we_send_is_always_well_formed(text in ".{0,60}", seed in any::<u64>()) {
+        fn the_traceparent_for_the_upstream_is_always_valid(text in ".{0,60}", seed in any::<u64>()) {
             let context = TraceContext::begin(Some(&text), &SeededEntropy::new(seed));
             let sent = context.traceparent();
             prop_assert_eq!(parse(sent), Some(context.trace_id()));
@@ -169,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bounds_are_one_and_128_characters() {
+    fn request_ids_have_1_to_128_characters() {
         assert!(!is_request_id(b""));
         assert!(is_request_id(b"a"));
         assert!(is_request_id(&[b'x'; 128]));
@@ -178,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_harmless_characters_are_taken_over(text in proptest::collection::vec(any::<u8>(), 1..128)) {
+        fn request_ids_contain_only_allowed_characters(text in proptest::collection::vec(any::<u8>(), 1..128)) {
             let harmless = |b: &u8| b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-".contains(b);
             prop_assert_eq!(is_request_id(&text), text.iter().all(harmless));
         }

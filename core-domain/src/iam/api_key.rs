@@ -1,4 +1,7 @@
-//! API keys: what programs call with.
+//! API keys, with which programs authenticate.
+//!
+//! A key acts for an organization itself, for a member of an organization, or for a person alone. Each key has a secret
+//! of the form `core_<prefix><43 characters><6-character checksum>`. Only the SHA-256 hash of the secret is stored.
 
 use std::time::Duration;
 
@@ -6,23 +9,23 @@ use serde::Serialize;
 
 use super::{Member, Organization, TokenHash, membership};
 use crate::kernel::{
-    ApiKeyId, BASE62, Code, Entropy, Error, IllegalMove, Line, Membership, OrganizationId,
+    ApiKeyId, BASE62, Code, Entropy, Error, IllegalTransition, Line, Membership, OrganizationId,
     PermissionPattern, PermissionSet, PlatformId, Result, Role, TOKEN_LENGTH, TextError, Timestamp,
     UserId, record, secret_token, state_machine, text, text_enum,
 };
 
-/// What a key of an organization's own may: its scopes, or everything.
+/// Returns the permissions of a key that an organization owns: its scopes, or `*:*` if it has none.
 #[must_use]
 pub fn organization_key_patterns(key: &ApiKey) -> Vec<PermissionPattern> {
     let everything = || PermissionPattern::parse("*:*").into_iter().collect();
     key.scopes.clone().unwrap_or_else(everything)
 }
 
-/// What a key is to the rest of the suite at this instant: the member it belongs to, narrowed to its scopes, or by itself
-/// the organization's. `None` when it may not act: its owner is no member any more, or the organization has another
-/// platform now.
+/// Returns the roles and permissions of a key in its organization at the given time. A key of a member has the member's
+/// permissions, restricted to its scopes. A key of an organization has its scopes.
 ///
-/// A key operates nothing, even in the organization that operates the installation.
+/// Returns `None` if the key must not act: its owner is no longer a member, or the organization has another platform
+/// than the key. A key never operates the installation, not even in the operator organization.
 #[must_use]
 pub fn key_membership(
     key: &ApiKey,
@@ -50,89 +53,90 @@ pub fn key_membership(
         Membership {
             organization_id: organization.id.clone(),
             platform_id: organization.platform_id.clone(),
-            // A name has to be given; the least of them. What it may are its scopes.
-            role: Role::MEMBER.into(),
+            // A membership needs a role, and `member` is the weakest. The permissions come from the scopes alone.
+            roles: Role::MEMBER.into(),
             permissions: PermissionSet::new(patterns),
-            operates: false,
+            is_operator: false,
         }
     };
     Some(Membership {
-        operates: false,
+        is_operator: false,
         ..acting
     })
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The shortest life a key may be given.
-pub const SHORTEST_LIFETIME: Duration = DAY;
+/// Minimum lifetime of a key that expires: 1 day.
+pub const MIN_API_KEY_LIFETIME: Duration = DAY;
 
-/// The longest life a key may be given; one that is given none lives until it is deleted.
-pub const LONGEST_LIFETIME: Duration = DAY.saturating_mul(365);
+/// Maximum lifetime of a key that expires: 365 days. A key without an expiry lives until it is deleted.
+pub const MAX_API_KEY_LIFETIME: Duration = DAY.saturating_mul(365);
 
-/// The longest time for which the former secret of a rotated key goes on working.
-pub const LONGEST_OVERLAP: Duration = DAY.saturating_mul(7);
+/// Maximum time for which the previous secret of a rotated key stays valid: 7 days.
+pub const MAX_ROTATION_OVERLAP: Duration = DAY.saturating_mul(7);
 
-/// For how long it does when nothing is said.
-pub const DEFAULT_OVERLAP: Duration = DAY;
+/// Default time for which the previous secret of a rotated key stays valid: 1 day.
+pub const DEFAULT_ROTATION_OVERLAP: Duration = DAY;
 
-/// How often a key may be used in a minute unless something else is set.
+/// Default maximum number of requests per minute with one key.
 pub const DEFAULT_REQUESTS_PER_MINUTE: u32 = 600;
 
-/// The most that may be set.
+/// Upper bound for the configurable number of requests per minute with one key.
 pub const MAX_REQUESTS_PER_MINUTE: u32 = 10_000;
 
-/// For how long a key is kept that is over.
-const KEPT_FOR: Duration = DAY.saturating_mul(30);
+/// Time for which a revoked or expired key stays stored: 30 days. During this time, requests with it get the exact
+/// reason.
+const ENDED_KEY_RETENTION: Duration = DAY.saturating_mul(30);
 
-/// How exactly it is known when a key was used last.
-const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
+/// Minimum time between two updates of [`ApiKey::last_used_at`].
+const LAST_USED_PRECISION: Duration = Duration::from_secs(60);
 
-/// A key with which a program acts for an organization, as a member of it or by itself, or for a person alone.
+/// A key with which a program acts for an organization, for a member of an organization, or for a person alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct ApiKey {
-    /// The key's id; safe to show.
+    /// The key's id, which is not secret.
     pub id: ApiKeyId,
-    /// The person it belongs to; `None` for a key of the organization's own.
+    /// The user who owns the key; `null` for a key that an organization owns.
     pub user_id: Option<UserId>,
-    /// The organization it acts for; `None` for a personal key, which acts for its owner alone.
+    /// The organization that the key acts for; `null` for a personal key, which acts for its owner alone.
     pub organization_id: Option<OrganizationId>,
-    /// The platform of that organization.
+    /// The platform of that organization; `null` for a personal key.
     pub platform_id: Option<PlatformId>,
-    /// What its owner calls it.
+    /// The display name that its owner gave it; `null` if it has none.
     pub name: Option<Line<1, 32>>,
-    /// What its maker wanted it to begin with, after `core_`.
+    /// The custom text of the secret after `core_`; `null` if it has none.
     pub prefix: Option<KeyPrefix>,
-    /// The first characters of its secret.
+    /// The first 12 characters of its secret, which help people to recognise the key.
     pub start: String,
-    /// What it is narrowed to; everything its owner may when `None`.
+    /// The permission patterns that the key is restricted to; `null` if the key has all permissions of its owner.
     #[cfg_attr(
         any(test, feature = "proptest"),
         proptest(strategy = "crate::kernel::strategy::opt_few()")
     )]
     pub scopes: Option<Vec<PermissionPattern>>,
-    /// How often it may be used in a minute.
+    /// Maximum number of requests per minute with this key. Default: 600.
     pub requests_per_minute: u32,
-    /// Whether it is accepted, as far as its owner decides.
+    /// The lifecycle status, which its owner controls.
     pub status: ApiKeyStatus,
-    /// What its secret is recognised by.
+    /// The hash of the current secret.
     #[serde(skip)]
     pub token_hash: TokenHash,
-    /// What its former secret is recognised by.
+    /// The hash of the previous secret; `None` if the key was never rotated.
     #[serde(skip)]
     pub previous_hash: Option<TokenHash>,
-    /// From when on the former secret does not work any more.
+    /// The time at which the previous secret becomes invalid; `null` if the key was never rotated.
     pub previous_until: Option<Timestamp>,
-    /// From when on it is over.
+    /// The time at which the key expires; `null` if it does not expire.
     pub expires_at: Option<Timestamp>,
-    /// When it was used last, to the minute.
+    /// The time of the last use, with a precision of one minute.
     #[serde(skip)]
     pub last_used_at: Option<Timestamp>,
-    /// When it was created.
+    /// The time at which the key was created.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
@@ -141,38 +145,38 @@ record! {
     audited in |key| key.platform_id.as_ref(), touched updated_at;
 }
 
-/// Who owns a key. As many keys as one owner may have are counted together.
+/// The owner of a key. The limit on the number of keys applies to each owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiKeyOwner {
-    /// A person.
+    /// A user who owns personal keys and keys as a member.
     User(UserId),
-    /// An organization, for a key of its own.
+    /// An organization that owns keys independent of its members.
     Organization(OrganizationId),
 }
 
-/// Questions about keys.
+/// Queries on API keys.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ApiKeyQuery {
     /// The user's keys that are not revoked, newest first.
     OfUser(UserId),
     /// The organization's own keys that are not revoked, newest first.
     OfOrganization(OrganizationId),
-    /// The user's keys that were revoked, or have expired, before this instant.
-    ForgottenOfUser(UserId, Timestamp),
-    /// The same of the organization's own keys.
+    /// The user's keys that were revoked or that expired before this time.
+    EndedOfUser(UserId, Timestamp),
+    /// The organization's own keys that were revoked or that expired before this time.
     ForgottenOfOrganization(OrganizationId, Timestamp),
-    /// The keys that a user has made for themselves in an organization.
+    /// The keys of a user that act for them in an organization.
     OfMember(OrganizationId, UserId),
-    /// All that were revoked before this instant.
+    /// All keys that were revoked before this time.
     RevokedBefore(Timestamp),
-    /// All that have expired before this instant.
+    /// All keys that expired before this time.
     ExpiredBefore(Timestamp),
-    /// Those that act for this platform, whosever they are.
+    /// All keys that act for this platform, of any owner.
     OfPlatform(PlatformId),
 }
 
 impl ApiKeyQuery {
-    /// Selects the keys of an owner that are not revoked.
+    /// Returns the query for the keys of an owner that are not revoked.
     #[must_use]
     pub fn of_owner(owner: &ApiKeyOwner) -> Self {
         match owner.clone() {
@@ -181,43 +185,44 @@ impl ApiKeyQuery {
         }
     }
 
-    /// The keys of an owner that have been over for so long that nobody presents them any more.
+    /// Returns the query for the keys of an owner that were revoked or expired more than 30 days ago.
     #[must_use]
-    pub fn forgotten(owner: &ApiKeyOwner, now: Timestamp) -> Self {
-        let before = now.minus(KEPT_FOR);
+    pub fn ended_of_owner(owner: &ApiKeyOwner, now: Timestamp) -> Self {
+        let before = now.minus(ENDED_KEY_RETENTION);
         match owner.clone() {
-            ApiKeyOwner::User(user) => Self::ForgottenOfUser(user, before),
+            ApiKeyOwner::User(user) => Self::EndedOfUser(user, before),
             ApiKeyOwner::Organization(organization) => {
                 Self::ForgottenOfOrganization(organization, before)
             }
         }
     }
 
-    /// Everybody's keys that have been over for so long that nobody presents them any more.
+    /// Returns the queries for all keys that were revoked or expired more than 30 days ago.
     #[must_use]
-    pub fn all_forgotten(now: Timestamp) -> [Self; 2] {
-        let before = now.minus(KEPT_FOR);
+    pub fn all_ended(now: Timestamp) -> [Self; 2] {
+        let before = now.minus(ENDED_KEY_RETENTION);
         [Self::RevokedBefore(before), Self::ExpiredBefore(before)]
     }
 }
 
 impl ApiKey {
-    /// Tells whether its time is over.
+    /// Returns whether the key has expired at the given time.
     #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// Tells whether its former secret still works, as far as time decides.
+    /// Returns whether the overlap after a rotation still lasts, so that the previous secret is accepted.
     #[must_use]
-    pub fn overlaps(&self, now: Timestamp) -> bool {
+    pub fn is_overlap_active(&self, now: Timestamp) -> bool {
         self.previous_until.is_some_and(|end| now < end)
     }
 
-    /// Until when a secret works if nobody changes anything; `None` when for good.
+    /// Checks a secret of the key. Returns the time at which the secret stops to work if nothing changes; `None` if it
+    /// never stops.
     ///
     /// # Errors
-    /// Why it does not work.
+    /// Returns the reason why the secret is not accepted.
     pub fn check(
         &self,
         secret: &TokenHash,
@@ -236,28 +241,28 @@ impl ApiKey {
         if !former {
             return Ok(self.expires_at);
         }
-        if !self.overlaps(now) {
+        if !self.is_overlap_active(now) {
             return Err(ApiKeyRefusal::Revoked);
         }
         let ends = self.previous_until.into_iter().chain(self.expires_at);
         Ok(ends.min())
     }
 
-    /// The key with a new secret; the one it has goes on working for the overlap. Without an overlap every former secret
-    /// ends at once, as is wanted of one that is known to strangers.
+    /// Returns the key with a new secret. The old secret stays valid for `overlap`. An overlap of zero ends all
+    /// previous secrets at once, as needed after a leak.
     ///
     /// # Errors
-    /// `INVALID_STATE` for a key that is not in use; `CONFLICT` while its former secret still works, unless all are to end.
+    /// - `INVALID_STATE` if the key is not active or has expired.
+    /// - `CONFLICT` if the secret before the current one is still valid and `overlap` is not zero.
     pub fn rotate(&self, secret: &ApiKeySecret, overlap: Duration, now: Timestamp) -> Result<Self> {
         if self.status != ApiKeyStatus::Active {
-            return Err(IllegalMove::new(self.status, [ApiKeyStatus::Active]).into());
+            return Err(IllegalTransition::new(self.status, [ApiKeyStatus::Active]).into());
         }
         if self.has_expired(now) {
             return Err(Error::refused(Code::InvalidState, "The key has expired."));
         }
-        if self.overlaps(now) && !overlap.is_zero() {
-            let message =
-                "The former secret of the key still works; rotate with an overlap of 0 to end it.";
+        if self.is_overlap_active(now) && !overlap.is_zero() {
+            let message = "The previous secret of the key is still valid. Rotate with an overlap of 0 to end it.";
             return Err(Error::refused(Code::Conflict, message));
         }
         Ok(Self {
@@ -269,44 +274,44 @@ impl ApiKey {
         })
     }
 
-    /// Tells whether its use at this instant is to be noted: when the last one that was is a minute ago.
+    /// Returns whether a use at the given time must be stored: the last stored use is at least a minute old.
     #[must_use]
-    pub fn use_is_due(&self, now: Timestamp) -> bool {
+    pub fn is_use_update_due(&self, now: Timestamp) -> bool {
         self.last_used_at
-            .is_none_or(|last| now.since(last) >= USE_NOTED_EVERY)
+            .is_none_or(|last| now.since(last) >= LAST_USED_PRECISION)
     }
 }
 
 text_enum! {
-    /// Why a key is not accepted, in the words of `POST /api/core/apikey/validate`.
+    /// The reason why a key is not accepted, as in responses of `POST /api/core/apikey/validate`.
     pub enum ApiKeyRefusal {
-        /// There is no such key.
+        /// No key has this secret.
         NotFound = "NOT_FOUND",
-        /// Its time is over.
+        /// The key has expired.
         Expired = "EXPIRED",
-        /// It was revoked, disabled or rotated, or its owner may not act any more.
+        /// The key was revoked, disabled or rotated, or its owner may no longer act.
         Revoked = "REVOKED",
-        /// It was used too often.
+        /// The key has reached its limit of requests per minute.
         RateLimited = "RATE_LIMITED",
     }
 }
 
-/// What every key begins with.
+/// The prefix of every API key.
 pub const API_KEY_PREFIX: &str = "core_";
 
-/// The characters of the checksum: 6 of 62 hold the 32 bits of a CRC.
-const CHECKSUM: usize = 6;
+/// Number of characters of the checksum. Six base-62 digits hold the 32 bits of a CRC.
+const CHECKSUM_LENGTH: usize = 6;
 
-/// The most characters of a maker's prefix.
-const LONGEST_PREFIX: usize = 32;
+/// Maximum length of a custom prefix, in characters.
+const MAX_PREFIX_LENGTH: usize = 32;
 
-/// How much of a key is kept for people to recognise it by.
-const START: usize = 12;
+/// Number of characters of a secret that are stored so that people can recognise the key.
+const START_LENGTH: usize = 12;
 
 text! {
-    /// What the maker of a key wants it to begin with, after `core_`: 1 to 32 characters `[A-Za-z0-9_-]`.
+    /// A custom text that the secret starts with, after `core_`. 1 to 32 characters `[A-Za-z0-9_-]`.
     KeyPrefix, prefix, {
-        "type": "string", "minLength": 1, "maxLength": LONGEST_PREFIX,
+        "type": "string", "minLength": 1, "maxLength": MAX_PREFIX_LENGTH,
         "pattern": "^[A-Za-z0-9_-]+$",
         "examples": ["ci_"],
     }
@@ -316,17 +321,17 @@ fn prefix(text: &str) -> Result<String, TextError> {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     match text.len() {
         0 => Err(TextError::TooShort),
-        length if length > LONGEST_PREFIX => Err(TextError::TooLong),
+        length if length > MAX_PREFIX_LENGTH => Err(TextError::TooLong),
         _ if text.bytes().all(fits) => Ok(text.to_owned()),
         _ => Err(TextError::Malformed),
     }
 }
 
-/// The secret text of a key. It is shown to its maker once; what is stored of it is its hash.
+/// The secret of a key. Its creator sees it once; only its hash is stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKeySecret(String);
 
-// The secret stays out of logs.
+// The `Debug` output hides the secret, so that it does not appear in logs.
 impl std::fmt::Debug for ApiKeySecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ApiKeySecret(..)")
@@ -334,7 +339,7 @@ impl std::fmt::Debug for ApiKeySecret {
 }
 
 impl ApiKeySecret {
-    /// A new secret.
+    /// Generates a new secret.
     #[must_use]
     pub fn generate(prefix: Option<&KeyPrefix>, entropy: &dyn Entropy) -> Self {
         let prefix = prefix.map_or("", KeyPrefix::as_str);
@@ -346,47 +351,47 @@ impl ApiKeySecret {
         Self(body + &checksum)
     }
 
-    /// Reads a text that is presented as a key; `None` when it cannot be one: its checksum says so of one that was
-    /// mistyped or made up, so that nobody looks for it.
+    /// Parses the text of a key. Returns `None` if the text cannot be a key, for example after a typing error. The
+    /// checksum detects this without a look-up.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(API_KEY_PREFIX)?;
-        let length = rest.len().checked_sub(TOKEN_LENGTH + CHECKSUM)?;
-        // Only after this are positions those of characters.
-        if !text.is_ascii() || length > LONGEST_PREFIX {
+        let length = rest.len().checked_sub(TOKEN_LENGTH + CHECKSUM_LENGTH)?;
+        // The text must be ASCII before it is split at byte positions.
+        if !text.is_ascii() || length > MAX_PREFIX_LENGTH {
             return None;
         }
         let (own, secret) = rest.split_at(length);
-        let (body, found) = text.split_at(text.len() - CHECKSUM);
+        let (body, found) = text.split_at(text.len() - CHECKSUM_LENGTH);
         let good = (own.is_empty() || prefix(own).is_ok())
             && secret.bytes().all(|b| b.is_ascii_alphanumeric())
             && checksum(body) == found;
         good.then(|| Self(text.to_owned()))
     }
 
-    /// The text, to be shown to its maker.
+    /// Returns the secret text, for the response to its creator.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What the key is recognised by.
+    /// Returns the hash under which the key is stored.
     #[must_use]
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.0)
     }
 
-    /// The first 12 characters, for people to recognise it by.
+    /// Returns the first 12 characters, which help people to recognise the key.
     #[must_use]
     pub fn start(&self) -> String {
-        self.0.chars().take(START).collect()
+        self.0.chars().take(START_LENGTH).collect()
     }
 }
 
-/// The CRC-32 of a text in base 62, most significant digit first.
+/// Returns the CRC-32 of a text in base 62, most significant digit first.
 fn checksum(text: &str) -> String {
-    let mut rest = crc32(text.as_bytes());
-    let mut digits = [0_u8; CHECKSUM];
+    let mut rest = crc32fast::hash(text.as_bytes());
+    let mut digits = [0_u8; CHECKSUM_LENGTH];
     for digit in digits.iter_mut().rev() {
         *digit = BASE62[usize::try_from(rest % 62).unwrap_or_default()];
         rest /= 62;
@@ -394,41 +399,26 @@ fn checksum(text: &str) -> String {
     digits.into_iter().map(char::from).collect()
 }
 
-/// The CRC-32 of IEEE 802.3, as of zip and Ethernet.
-fn crc32(bytes: &[u8]) -> u32 {
-    let crc = bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            let shifted = crc >> 1;
-            if crc & 1 == 1 {
-                shifted ^ 0xEDB8_8320
-            } else {
-                shifted
-            }
-        })
-    });
-    !crc
-}
-
 text_enum! {
-    /// Whether a key is accepted, as far as its owner decides.
+    /// The lifecycle status of an API key.
     pub enum ApiKeyStatus {
-        /// It is.
+        /// The key is accepted.
         Active = "active",
-        /// Not until it is enabled again.
+        /// The key is refused until its owner enables it again.
         Disabled = "disabled",
-        /// Never again. It is kept for a while, so that who still presents it learns why it is refused.
+        /// The key is refused for good. It stays stored for 30 days, so that requests with it get the exact reason.
         Revoked = "revoked",
     }
 }
 
 state_machine! {
-    /// What happens to a key. It is created `active`.
+    /// The lifecycle events of an API key. A new key is `active`.
     pub enum ApiKeyEvent moves ApiKeyStatus {
-        /// Its owner takes it out of use.
+        /// The owner disables the key.
         Disable = "api_key.disabled": [Active] => Disabled;
-        /// Its owner takes it into use again.
+        /// The owner enables the key again.
         Enable = "api_key.enabled": [Disabled] => Active;
-        /// Its owner deletes it.
+        /// The owner deletes the key.
         Revoke = "api_key.deleted": [Active, Disabled] => Revoked;
     }
 }
@@ -437,7 +427,7 @@ state_machine! {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::kernel::strategy::some;
+    use crate::kernel::strategy::fixed_sample;
     use crate::kernel::{Machine, assert_only_table_moves};
     use crate::testing::SeededEntropy;
 
@@ -459,7 +449,7 @@ mod tests {
         ]
     }
 
-    /// A secret as one would keep a list of them: from when on it does not work any more.
+    /// A secret in the model, with the time at which it stops to work.
     struct Known {
         hash: TokenHash,
         until: Option<Timestamp>,
@@ -472,13 +462,13 @@ mod tests {
             previous_hash: None,
             previous_until: None,
             expires_at: lifetime.map(|seconds| now.plus(Duration::from_secs(seconds))),
-            ..some::<ApiKey>(1).remove(0)
+            ..fixed_sample::<ApiKey>(1).remove(0)
         }
     }
 
     proptest! {
         #[test]
-        fn exactly_the_last_secret_and_one_within_its_overlap_work_while_the_key_is_in_use(
+        fn only_the_current_secret_and_a_previous_one_within_its_overlap_are_valid(
             lifetime in prop::option::of(prop::sample::select(vec![86_400_u64, 172_800])),
             steps in prop::collection::vec(some_step(), 0..20),
         ) {
@@ -526,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_has_its_word() {
+    fn check_reports_the_exact_reason_of_a_refusal() {
         let entropy = SeededEntropy::new(4);
         let now = Timestamp::from_seconds(1_800_000_000);
         let [first, second, other] = [(); 3].map(|()| ApiKeySecret::generate(None, &entropy));
@@ -551,14 +541,13 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_is_the_crc_32_everybody_knows() {
-        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    fn checksum_is_the_standard_crc_32() {
         assert_eq!(checksum("123456789"), "DtjbWO");
-        assert_eq!(checksum("").len(), CHECKSUM);
+        assert_eq!(checksum("").len(), CHECKSUM_LENGTH);
     }
 
     #[test]
-    fn a_key_is_core_then_43_characters_then_a_checksum_and_its_debug_form_hides_it() {
+    fn key_has_the_documented_length_and_its_debug_output_hides_it() {
         let key = ApiKeySecret::generate(None, &SeededEntropy::new(1));
         assert_eq!(key.expose().len(), 5 + 43 + 6);
         assert_eq!(key.start(), key.expose()[..12]);
@@ -567,7 +556,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_key_that_is_made_is_read_back(seed in any::<u64>(), prefix in prop::option::of(any::<KeyPrefix>())) {
+        fn generated_keys_can_be_parsed(seed in any::<u64>(), prefix in prop::option::of(any::<KeyPrefix>())) {
             let key = ApiKeySecret::generate(prefix.as_ref(), &SeededEntropy::new(seed));
             let prefix = prefix.as_ref().map_or("", KeyPrefix::as_str);
             let start = format!("core_{prefix}");
@@ -576,7 +565,7 @@ mod tests {
         }
 
         #[test]
-        fn a_key_with_one_character_changed_missing_or_swapped_is_none(
+        fn checksum_detects_a_changed_missing_or_swapped_character(
             seed in any::<u64>(), at in 5_usize..54, other in "[A-Za-z0-9]",
         ) {
             let key = ApiKeySecret::generate(None, &SeededEntropy::new(seed));
@@ -593,14 +582,14 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_without_harm(text in "(core_)?\\PC{0,60}") {
+        fn parse_rejects_arbitrary_text(text in "(core_)?\\PC{0,60}") {
             prop_assert_eq!(ApiKeySecret::parse(&text), None);
         }
     }
 
     proptest! {
         #[test]
-        fn only_the_moves_of_the_table_are_made(events in prop::collection::vec(any::<ApiKeyEvent>(), 0..12)) {
+        fn events_make_only_the_moves_of_the_table(events in prop::collection::vec(any::<ApiKeyEvent>(), 0..12)) {
             assert_only_table_moves(ApiKeyStatus::Active, &events);
         }
     }

@@ -1,6 +1,6 @@
-//! Passwords that head every list of leaked ones, in lower case; shorter ones are refused for their length.
+//! The most common leaked passwords of at least 8 characters, in lower case. Shorter ones are refused for their length.
 
-/// Sorted, without duplicates.
+/// The list, sorted and without duplicates.
 pub(super) const COMMON: &[&str] = &[
     "01234567",
     "0123456789",

@@ -1,19 +1,21 @@
-//! Session tokens on the wire: the signed cookie, the bearer forms, and what is stored of a token or an API key.
+//! Session tokens in HTTP headers: the signed cookie, the bearer token, and the stored hash of a token or API key.
+
+use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
-use super::oauth::is_access_token;
 use crate::kernel::{TextValue, arbitrary, hex};
 
-/// The SHA-256 of a session token or an API key in hexadecimal: all that is stored of it.
+/// The SHA-256 of a session token or an API key, in hexadecimal. Only this hash is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TokenHash(String);
 
 impl TokenHash {
-    /// What this token is recognised by.
+    /// Returns the hash of this token.
     #[must_use]
     pub fn of(token: &str) -> Self {
         Self(hex(&Sha256::digest(token)))
@@ -39,14 +41,14 @@ impl AsRef<str> for TokenHash {
 
 arbitrary!(TokenHash as "[0-9a-f]{64}");
 
-/// The names of the cookies; those of an https installation are bound to https by their prefix.
+/// The names of the cookies. With an https base URL they have the prefix `__Secure-`, which binds them to https.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieNames {
     secure: bool,
 }
 
 impl CookieNames {
-    /// The names for an installation that people reach at this address.
+    /// Returns the cookie names for an installation with this base URL.
     #[must_use]
     pub fn for_url(base_url: &str) -> Self {
         Self {
@@ -54,64 +56,64 @@ impl CookieNames {
         }
     }
 
-    /// The cookie with the session's token.
+    /// The name of the cookie with the session token.
     #[must_use]
     pub fn session(self) -> &'static str {
-        self.pick(
+        self.with_prefix(
             "better-auth.session_token",
             "__Secure-better-auth.session_token",
         )
     }
 
-    /// The cookie other servers of this wire keep a copy of the session in; only ever cleared here.
+    /// The name of better-auth's cookie with a copy of the session. This server never sets it, and only clears it.
     #[must_use]
     pub fn session_data(self) -> &'static str {
-        self.pick(
+        self.with_prefix(
             "better-auth.session_data",
             "__Secure-better-auth.session_data",
         )
     }
 
-    /// The cookie that says the session shall end with the browser.
+    /// The name of the cookie that marks a session that ends with the browser.
     #[must_use]
     pub fn dont_remember(self) -> &'static str {
-        self.pick(
+        self.with_prefix(
             "better-auth.dont_remember",
             "__Secure-better-auth.dont_remember",
         )
     }
 
-    /// The cookie of a sign-in that waits for its second factor.
+    /// The name of the cookie of a sign-in that waits for its second factor.
     #[must_use]
     pub fn two_factor(self) -> &'static str {
-        self.pick("better-auth.two_factor", "__Secure-better-auth.two_factor")
+        self.with_prefix("better-auth.two_factor", "__Secure-better-auth.two_factor")
     }
 
-    /// The cookie of a device that its owner trusts.
+    /// The name of the cookie of a trusted device.
     #[must_use]
     pub fn trust_device(self) -> &'static str {
-        self.pick(
+        self.with_prefix(
             "better-auth.trust_device",
             "__Secure-better-auth.trust_device",
         )
     }
 
-    /// The cookie of a browser that has signed in before, see [`DeviceCookie`](super::DeviceCookie).
+    /// The name of the cookie of a browser that has signed in before; see [`DeviceCookie`](super::DeviceCookie).
     #[must_use]
     pub fn device(self) -> &'static str {
-        self.pick("core.device", "__Secure-core.device")
+        self.with_prefix("core.device", "__Secure-core.device")
     }
 
-    /// The cookie of a challenge that waits for a passkey.
+    /// The name of the cookie of a passkey challenge.
     #[must_use]
     pub fn passkey(self) -> &'static str {
-        self.pick(
+        self.with_prefix(
             "better-auth.better-auth-passkey",
             "__Secure-better-auth.better-auth-passkey",
         )
     }
 
-    /// A `Set-Cookie` value; without `max_age` (in seconds) it ends with the browser.
+    /// Returns a `Set-Cookie` value. `max_age` is in seconds; without it the cookie ends with the browser.
     #[must_use]
     pub fn set(self, name: &str, value: &str, max_age: Option<u64>) -> String {
         let value = percent_encoded(value);
@@ -120,23 +122,23 @@ impl CookieNames {
         format!("{name}={value}{age}; Path=/; HttpOnly{secure}; SameSite=Lax")
     }
 
-    /// The `Set-Cookie` values that take all cookies away.
+    /// Returns the `Set-Cookie` values that clear the three session cookies.
     #[must_use]
-    pub fn clearing(self) -> [String; 3] {
+    pub fn clear_all(self) -> [String; 3] {
         [self.session(), self.session_data(), self.dont_remember()]
             .map(|name| self.set(name, "", Some(0)))
     }
 
-    const fn pick(self, plain: &'static str, secure: &'static str) -> &'static str {
+    const fn with_prefix(self, plain: &'static str, secure: &'static str) -> &'static str {
         if self.secure { secure } else { plain }
     }
 }
 
-/// Signs what is put into cookies: `value.base64(HMAC-SHA256(secret, value))`.
+/// Signs cookie values: `value.base64(HMAC-SHA256(secret, value))`.
 #[derive(Clone)]
 pub struct CookieSigner(Vec<u8>);
 
-// The secret stays out of logs.
+// The `Debug` output hides the secret, so that it does not appear in logs.
 impl std::fmt::Debug for CookieSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("CookieSigner(..)")
@@ -144,61 +146,61 @@ impl std::fmt::Debug for CookieSigner {
 }
 
 impl CookieSigner {
-    /// Signs with this secret.
+    /// Creates a signer with this secret.
     #[must_use]
     pub fn new(secret: impl Into<Vec<u8>>) -> Self {
         Self(secret.into())
     }
 
-    /// A signer whose signatures no other purpose accepts.
+    /// Returns a signer with a key derived for one purpose. Its signatures are invalid for every other purpose.
     #[must_use]
     pub fn for_purpose(&self, purpose: &str) -> Self {
         let secret = self.mac(purpose).map(|mac| mac.finalize().into_bytes());
         Self(secret.unwrap_or_default().to_vec())
     }
 
-    /// A digest of a value that nobody can compute without the secret: 43 characters `[A-Za-z0-9_-]`.
+    /// Returns a keyed digest of a value: 43 characters `[A-Za-z0-9_-]`. It cannot be computed without the secret.
     #[must_use]
     pub fn digest(&self, value: &str) -> String {
         let digest = self.mac(value).map(|mac| mac.finalize().into_bytes());
         URL_SAFE_NO_PAD.encode(digest.unwrap_or_default())
     }
 
-    /// The value with its signature.
+    /// Returns the value with its signature.
     #[must_use]
-    pub fn signed(&self, value: &str) -> String {
+    pub fn sign(&self, value: &str) -> String {
         let signature = self.mac(value).map(|mac| mac.finalize().into_bytes());
-        // HMAC takes keys of any length, so there always is a signature.
+        // HMAC accepts keys of any length, so the signature always exists.
         format!("{value}.{}", STANDARD.encode(signature.unwrap_or_default()))
     }
 
-    /// The value of a signed text; `None` when the signature is missing or wrong.
+    /// Verifies a signed text and returns its value; `None` if the signature is missing or wrong.
     #[must_use]
-    pub fn verified(&self, signed: &str) -> Option<String> {
+    pub fn verify(&self, signed: &str) -> Option<String> {
         let (value, signature) = signed.rsplit_once('.')?;
         let signature = STANDARD.decode(signature).ok()?;
         self.mac(value)?.verify_slice(&signature).ok()?;
         Some(value.to_owned())
     }
 
-    /// The session token in a `Cookie` header; `None` without a validly signed one.
+    /// Returns the session token from a `Cookie` header; `None` without a cookie with a valid signature.
     #[must_use]
     pub fn token_in_cookies(&self, names: CookieNames, header: &str) -> Option<String> {
         self.value_in_cookies(names.session(), header)
     }
 
-    /// The value of a cookie in a `Cookie` header; `None` without a validly signed one.
+    /// Returns the value of a cookie from a `Cookie` header; `None` without a cookie with a valid signature.
     #[must_use]
     pub fn value_in_cookies(&self, cookie: &str, header: &str) -> Option<String> {
         header
             .split(';')
             .filter_map(|pair| pair.trim().split_once('='))
             .filter(|(name, _)| *name == cookie)
-            .find_map(|(_, value)| self.verified(&percent_decoded(value)?))
+            .find_map(|(_, value)| self.verify(&percent_decoded(value)?))
     }
 
-    /// The token in the value of an `Authorization` header: a session token in the signed form, percent-encoded or not, or
-    /// bare, or an access token.
+    /// Returns the token from an `Authorization` header with the `Bearer` scheme. A session token may be signed
+    /// (percent-encoded or not) or unsigned. An access token is accepted too.
     #[must_use]
     pub fn token_in_bearer(&self, header: &str) -> Option<String> {
         let (scheme, presented) = header.split_once(' ')?;
@@ -207,10 +209,10 @@ impl CookieSigner {
         }
         let presented = percent_decoded(presented.trim())?;
         if presented.contains('.') {
-            return self.verified(&presented);
+            return self.verify(&presented);
         }
         let bare = !presented.is_empty() && presented.bytes().all(|b| b.is_ascii_alphanumeric());
-        (bare || is_access_token(&presented)).then_some(presented)
+        (bare || is_access_token(&presented)).then(|| presented.into_owned())
     }
 
     fn mac(&self, value: &str) -> Option<Hmac<Sha256>> {
@@ -219,42 +221,35 @@ impl CookieSigner {
     }
 }
 
-/// As `encodeURIComponent` would.
+/// The characters that `encodeURIComponent` encodes.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
+
+/// Percent-encodes like `encodeURIComponent`.
 pub(super) fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len() + 8);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            decoded.push(byte);
-            continue;
-        }
-        let high = char::from(bytes.next()?).to_digit(16)?;
-        let low = char::from(bytes.next()?).to_digit(16)?;
-        decoded.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(decoded).ok()
+fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
+    percent_decode_str(text).decode_utf8().ok()
 }
 
-/// What the names of all cookies of IAM begin with, without the prefix of an https installation. The names are those of
+/// The prefixes of the names of all IAM cookies, without the prefix of an https installation. The names are those of
 /// [`CookieNames`](super::CookieNames).
 const COOKIE_PREFIXES: [&str; 2] = ["better-auth.", "core.device"];
 
-/// The prefixes by which a browser binds a cookie to https or to one host (RFC 6265bis, section 4.1.3).
+/// The name prefixes by which browsers bind a cookie to https or to one host (RFC 6265bis, section 4.1.3).
 const BINDING_PREFIXES: [&str; 2] = ["__secure-", "__host-"];
 
-/// Tells whether a cookie of this name is one of IAM's.
+/// Returns whether a cookie with this name belongs to IAM.
 #[must_use]
 pub fn is_iam_cookie(name: &str) -> bool {
     // Some browsers compare the prefixes without regard to case.
@@ -265,6 +260,19 @@ pub fn is_iam_cookie(name: &str) -> bool {
     COOKIE_PREFIXES
         .iter()
         .any(|prefix| bare.starts_with(prefix))
+}
+
+/// The prefix of access tokens. Session tokens consist of letters and digits only, so they never have it.
+pub const ACCESS_TOKEN_PREFIX: &str = "cat_";
+
+/// The prefix of refresh tokens.
+pub const REFRESH_TOKEN_PREFIX: &str = "crt_";
+
+/// Returns whether a text has the form of an access token.
+#[must_use]
+pub fn is_access_token(text: &str) -> bool {
+    let secret = text.strip_prefix(ACCESS_TOKEN_PREFIX);
+    secret.is_some_and(|s| !s.is_empty() && s.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 #[cfg(test)]
@@ -283,17 +291,17 @@ mod tests {
     }
 
     #[test]
-    fn the_signature_is_padded_base64_of_hmac_sha256() {
+    fn signature_is_padded_base64_of_hmac_sha256() {
         // RFC 4231, test case 2.
-        let signed = CookieSigner::new("Jefe").signed("what do ya want for nothing?");
+        let signed = CookieSigner::new("Jefe").sign("what do ya want for nothing?");
         let (_, signature) = signed.rsplit_once('.').unwrap();
         assert_eq!(signature, "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM=");
         assert_eq!(signature.len(), 44);
     }
 
     #[test]
-    fn a_cookie_is_read_back_among_others() {
-        let cookie = names().set(names().session(), &signer().signed(TOKEN), Some(604_800));
+    fn session_cookie_is_found_among_other_cookies() {
+        let cookie = names().set(names().session(), &signer().sign(TOKEN), Some(604_800));
         let (pair, attributes) = cookie.split_once(';').unwrap();
         assert_eq!(
             attributes,
@@ -308,8 +316,8 @@ mod tests {
     }
 
     #[test]
-    fn bare_and_wrongly_signed_cookies_are_nothing() {
-        let foreign = CookieSigner::new("another secret").signed(TOKEN);
+    fn unsigned_and_wrongly_signed_cookies_are_ignored() {
+        let foreign = CookieSigner::new("another secret").sign(TOKEN);
         for value in [TOKEN, &foreign, "", ".", "%", "%zz", "a.b"] {
             let header = format!("{}={value}", names().session());
             assert_eq!(signer().token_in_cookies(names(), &header), None, "{value}");
@@ -317,8 +325,8 @@ mod tests {
     }
 
     #[test]
-    fn a_bearer_is_bare_signed_or_encoded_but_never_wrongly_signed() {
-        let signed = signer().signed(TOKEN);
+    fn bearer_token_may_be_unsigned_signed_or_percent_encoded() {
+        let signed = signer().sign(TOKEN);
         for presented in [TOKEN, &signed, &percent_encoded(&signed)] {
             let header = format!("bEaReR {presented}");
             assert_eq!(
@@ -327,7 +335,7 @@ mod tests {
                 "{presented}"
             );
         }
-        let foreign = CookieSigner::new("another secret").signed(TOKEN);
+        let foreign = CookieSigner::new("another secret").sign(TOKEN);
         for header in [
             format!("Bearer {foreign}"),
             format!("Basic {TOKEN}"),
@@ -338,9 +346,9 @@ mod tests {
     }
 
     #[test]
-    fn cookies_of_an_https_installation_are_bound_to_https() {
+    fn cookies_of_an_https_installation_are_secure() {
         let names = CookieNames::for_url("https://iam.example.org");
-        let cleared = names.clearing();
+        let cleared = names.clear_all();
         assert_eq!(
             cleared[0],
             "__Secure-better-auth.session_token=; Max-Age=0; Path=/; HttpOnly; Secure; SameSite=Lax"
@@ -348,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cookie_of_iam_is_known_as_its_own() {
+    fn is_iam_cookie_recognises_every_cookie_of_iam() {
         for url in ["http://localhost:8081", "https://iam.example.org"] {
             let names = CookieNames::for_url(url);
             for name in [

@@ -1,35 +1,37 @@
-//! Whether a member may: a denial that counts, else a grant that counts, else the mapping of a role, else no.
+//! Decides whether a member has a permission. A valid denial wins over a valid grant, a grant over the role mappings.
+//! Otherwise the permission is refused.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Member, Organization, PermissionGrant, RoleMappings};
-use crate::kernel::{GrantId, Membership, PermissionSet, Role, Roles, Timestamp, includes};
+use crate::kernel::{GrantId, Membership, PermissionSet, Role, Roles, Timestamp, pattern_includes};
 
-/// What decided.
+/// The rule that decided about a permission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "type", content = "id", rename_all = "camelCase")]
-pub enum Rule {
-    /// A denial.
+pub enum DecisionRule {
+    /// A denial for this member, with its id.
     Denial(GrantId),
-    /// A grant.
+    /// A grant to this member, with its id.
     Grant(GrantId),
-    /// What a role allows.
+    /// The mapping of a role of the member, with the role's name.
     Role(Role),
-    /// Nothing allows it.
+    /// No rule allows the permission, so it is refused.
     Nothing,
 }
 
-/// Whether a member may, and why.
+/// A decision about a permission, with the rule that decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Decision {
-    /// Whether they may.
+    /// Whether the member has the permission.
     pub allowed: bool,
-    /// What decided.
-    pub rule: Rule,
+    /// The rule that decided.
+    pub rule: DecisionRule,
 }
 
-/// Whether a permission (`resource:action`, of any words) is allowed to a member with these roles and grants.
+/// Decides whether a member with these roles and grants has a permission. The permission is `resource:action` and need
+/// not be one that the suite defines.
 #[must_use]
 pub fn decide(
     permission: &str,
@@ -39,28 +41,33 @@ pub fn decide(
     now: Timestamp,
 ) -> Decision {
     let counting = |granted: bool| {
-        let counts = move |g: &&PermissionGrant| g.granted == granted && g.counts(now);
+        let counts = move |g: &&PermissionGrant| g.granted == granted && g.is_active(now);
         let mut counting = grants.iter().filter(counts);
-        counting.find(|grant| includes(grant.permission.as_str(), permission))
+        counting.find(|grant| pattern_includes(grant.permission.as_str(), permission))
     };
     let rule = if let Some(denial) = counting(false) {
-        Rule::Denial(denial.id.clone())
+        DecisionRule::Denial(denial.id.clone())
     } else if let Some(grant) = counting(true) {
-        Rule::Grant(grant.id.clone())
+        DecisionRule::Grant(grant.id.clone())
     } else {
         let allows = |role: &Role| {
             let patterns = mappings.patterns_of(role);
-            patterns.iter().any(|pattern| includes(pattern, permission))
+            patterns
+                .iter()
+                .any(|pattern| pattern_includes(pattern, permission))
         };
-        roles.iter().find(allows).map_or(Rule::Nothing, Rule::Role)
+        roles
+            .iter()
+            .find(allows)
+            .map_or(DecisionRule::Nothing, DecisionRule::Role)
     };
     Decision {
-        allowed: matches!(rule, Rule::Grant(_) | Rule::Role(_)),
+        allowed: matches!(rule, DecisionRule::Grant(_) | DecisionRule::Role(_)),
         rule,
     }
 }
 
-/// Everything that is allowed to a member with these roles and grants: [`decide`] for every permission at once.
+/// Returns all permissions of a member with these roles and grants. Agrees with [`decide`] for every permission.
 #[must_use]
 pub fn permissions(
     roles: &Roles,
@@ -74,22 +81,22 @@ pub fn permissions(
     let of = |granted: bool| {
         let counting = grants
             .iter()
-            .filter(move |g| g.granted == granted && g.counts(now));
+            .filter(move |g| g.granted == granted && g.is_active(now));
         counting.map(|grant| grant.permission.as_str().to_owned())
     };
     let mapped = roles.iter().flat_map(|role| mappings.patterns_of(&role));
-    PermissionSet::new(mapped.chain(of(true))).denying(of(false))
+    PermissionSet::new(mapped.chain(of(true))).without(of(false))
 }
 
-/// What a member of the organization is to the rest of the suite, at this instant.
+/// Returns the membership of a member, with the permissions at the given time.
 #[must_use]
 pub fn membership(organization: &Organization, member: &Member, now: Timestamp) -> Membership {
     Membership {
         organization_id: organization.id.clone(),
         platform_id: organization.platform_id.clone(),
         permissions: permissions(&member.role, &organization.roles, &member.grants, now),
-        role: member.role.clone(),
-        operates: organization.operates(),
+        roles: member.role.clone(),
+        is_operator: organization.operates(),
     }
 }
 
@@ -107,7 +114,7 @@ mod tests {
     struct Given {
         pattern: String,
         granted: bool,
-        /// Seconds from now.
+        /// Time until the grant expires, in seconds from now; may be negative.
         ends: Option<i64>,
     }
 
@@ -137,7 +144,7 @@ mod tests {
         let now = Timestamp::from_seconds(NOW);
         let member = MemberId::generate(now, &entropy);
         let grant = |given: &Given| PermissionGrant {
-            id: GrantId::of_member(&member, now, &entropy).unwrap(),
+            id: GrantId::generate_for_member(&member, now, &entropy).unwrap(),
             permission: PermissionPattern::parse(&given.pattern).unwrap(),
             granted: given.granted,
             granted_by: UserId::parse("ada").unwrap(),
@@ -147,7 +154,7 @@ mod tests {
         given.iter().map(grant).collect()
     }
 
-    /// Word by word, as one would explain it.
+    /// A direct implementation of the rules, as the expected result.
     fn naive(
         permission: &str,
         roles: &[&str],
@@ -184,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_denial_beats_a_grant_beats_a_role_and_what_has_expired_counts_for_nothing(
+        fn denials_win_over_grants_over_roles_and_expired_grants_are_ignored(
             roles in prop::sample::subsequence(vec!["owner", "member", "auditor"], 1..=3),
             mapped in some_mappings(),
             given in some_grants(),
@@ -208,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_that_decided_is_named() {
+    fn decision_names_the_rule_that_decided() {
         let given = |pattern: &str, granted| Given {
             pattern: pattern.to_owned(),
             granted,
@@ -226,18 +233,21 @@ mod tests {
             )
             .rule
         };
-        assert_eq!(rule("job:create"), Rule::Grant(grants[0].id.clone()));
-        assert_eq!(rule("job:read"), Rule::Denial(grants[1].id.clone()));
-        assert_eq!(rule("entity:read"), Rule::Role(Role::MEMBER));
-        assert_eq!(rule("entity:write"), Rule::Nothing);
+        assert_eq!(
+            rule("job:create"),
+            DecisionRule::Grant(grants[0].id.clone())
+        );
+        assert_eq!(rule("job:read"), DecisionRule::Denial(grants[1].id.clone()));
+        assert_eq!(rule("entity:read"), DecisionRule::Role(Role::MEMBER));
+        assert_eq!(rule("entity:write"), DecisionRule::Nothing);
     }
 
     #[test]
-    fn the_id_of_a_grant_names_its_membership() {
+    fn grant_id_contains_the_member_id() {
         let entropy = SeededEntropy::new(1);
         let now = Timestamp::from_seconds(NOW);
         let member = MemberId::generate(now, &entropy);
-        let grant = GrantId::of_member(&member, now, &entropy).unwrap();
+        let grant = GrantId::generate_for_member(&member, now, &entropy).unwrap();
         assert_eq!(grant.member(), Some(member));
         assert_eq!(GrantId::parse("made-up").unwrap().member(), None);
     }

@@ -1,44 +1,44 @@
-//! The cookie of a browser that has signed in to accounts before, as OWASP describes it ("Device Cookies"). Failed sign-ins of
-//! such a browser count for the browser alone, so that strangers who try passwords delay only strangers.
+//! The cookie of a browser that has signed in to accounts before ("Device Cookies" of OWASP). Failed sign-ins from such
+//! a browser count only for this browser. Thus attackers who try passwords cannot delay the owner of the account.
 //!
-//! The cookie gives no right: whoever holds it must still know the password.
+//! The cookie grants no access: the holder must still know the password.
 
 use std::time::Duration;
 
 use super::{CookieNames, CookieSigner};
 use crate::kernel::{Email, Entropy, secret_token};
 
-/// The lifetime of the cookie after a sign-in.
+/// Lifetime of the cookie after a sign-in: 365 days.
 pub const DEVICE_COOKIE_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The most accounts that a cookie names. A sign-in to one more replaces the one that was used longest ago.
+/// Maximum number of accounts in one cookie. A sign-in to one more replaces the least recently used account.
 const MAX_ACCOUNTS: usize = 4;
 
-/// The length of a nonce in characters, about 131 bits.
+/// Length of a nonce in characters; about 131 bits.
 const NONCE_LENGTH: usize = 22;
 
-/// What tells the signature of this cookie from those of others, which are made with the same secret.
+/// Separates the signature of this cookie from other signatures with the same secret.
 const PURPOSE: &str = "device cookie";
 
-/// What tells the digests of addresses from signatures.
+/// Separates the digests of email addresses from signatures with the same secret.
 const ADDRESS_PURPOSE: &str = "address in a device cookie";
 
-/// The accounts that a browser has signed in to, the last one first.
+/// The accounts that a browser has signed in to, most recent first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCookie {
-    accounts: Vec<KnownAccount>,
+    accounts: Vec<DeviceAccount>,
 }
 
-/// An account, and the random text that its failed sign-ins from this browser are counted under.
+/// An account, with the random text under which its failed sign-ins from this browser are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct KnownAccount {
-    /// The keyed digest of the e-mail address. Whoever reads the cookie learns no address from it.
+struct DeviceAccount {
+    /// The keyed digest of the email address, so that the cookie does not reveal the address.
     address_digest: String,
     nonce: String,
 }
 
 impl DeviceCookie {
-    /// The cookie in a `Cookie` header; `None` without a validly signed one.
+    /// Returns the cookie from a `Cookie` header; `None` without a cookie with a valid signature.
     #[must_use]
     pub fn in_cookies(signer: &CookieSigner, names: CookieNames, header: &str) -> Option<Self> {
         let signer = signer.for_purpose(PURPOSE);
@@ -48,7 +48,7 @@ impl DeviceCookie {
         })
     }
 
-    /// The nonce of an account; `None` when the browser has not signed in to it.
+    /// Returns the nonce of an account; `None` if the browser has not signed in to it.
     #[must_use]
     pub fn nonce(&self, signer: &CookieSigner, email: &Email) -> Option<&str> {
         let digest = digest_of(signer, email);
@@ -57,7 +57,7 @@ impl DeviceCookie {
         Some(&known.nonce)
     }
 
-    /// The value of the cookie after a sign-in to an account.
+    /// Returns the new value of the cookie after a sign-in to an account.
     #[must_use]
     pub fn after_sign_in(
         mut self,
@@ -68,17 +68,17 @@ impl DeviceCookie {
         let address_digest = digest_of(signer, email);
         let known = self.nonce(signer, email).map(str::to_owned);
         let nonce = known.unwrap_or_else(|| secret_token(entropy, NONCE_LENGTH));
-        let is_other = |known: &KnownAccount| known.address_digest != address_digest;
+        let is_other = |known: &DeviceAccount| known.address_digest != address_digest;
         self.accounts.retain(is_other);
         self.accounts.insert(
             0,
-            KnownAccount {
+            DeviceAccount {
                 address_digest,
                 nonce,
             },
         );
         self.accounts.truncate(MAX_ACCOUNTS);
-        signer.for_purpose(PURPOSE).signed(&self.text())
+        signer.for_purpose(PURPOSE).sign(&self.text())
     }
 
     fn text(&self) -> String {
@@ -94,10 +94,10 @@ fn digest_of(signer: &CookieSigner, email: &Email) -> String {
     signer.for_purpose(ADDRESS_PURPOSE).digest(email.as_str())
 }
 
-fn parse(text: &str) -> Option<Vec<KnownAccount>> {
+fn parse(text: &str) -> Option<Vec<DeviceAccount>> {
     let account = |pair: &str| {
         let (address_digest, nonce) = pair.split_once(':')?;
-        Some(KnownAccount {
+        Some(DeviceAccount {
             address_digest: address_digest.to_owned(),
             nonce: nonce.to_owned(),
         })
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_knows_the_last_four_accounts_by_stable_nonces() {
+    fn cookie_keeps_the_nonces_of_the_last_four_accounts() {
         let (signer, entropy) = (CookieSigner::new("secret"), SeededEntropy::new(1));
         let mut value = String::new();
         for name in ["ada", "bob", "cyd", "dan", "ada", "eve"] {
@@ -140,15 +140,15 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_of_another_signature_or_purpose_knows_nobody() {
+    fn cookie_with_a_wrong_signature_or_purpose_is_ignored() {
         let (signer, entropy) = (CookieSigner::new("secret"), SeededEntropy::new(1));
         let value = DeviceCookie::default().after_sign_in(&signer, &email("ada"), &entropy);
-        let text = signer.for_purpose(PURPOSE).verified(&value).unwrap();
+        let text = signer.for_purpose(PURPOSE).verify(&value).unwrap();
         let foreign = CookieSigner::new("another");
-        let other_purpose = signer.signed(&text);
-        for value in [&*text, "", &foreign.signed(&text), &other_purpose] {
+        let other_purpose = signer.sign(&text);
+        for value in [&*text, "", &foreign.sign(&text), &other_purpose] {
             assert_eq!(read(&signer, value), DeviceCookie::default(), "{value}");
         }
-        assert_eq!(signer.verified(&value), None);
+        assert_eq!(signer.verify(&value), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Invitations to an organization: bound to an address, good for 48 hours, answered once.
+//! Invitations to an organization. An invitation is bound to an email address, expires after 48 hours, and can be
+//! answered once.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,66 +13,66 @@ use crate::kernel::{
     UnixSeconds, UserId, record, secret_token, state_machine, text_enum,
 };
 
-/// How long an invitation is good for.
+/// Lifetime of an invitation: 48 hours.
 pub const INVITATION_LIFETIME: Duration = Duration::from_secs(48 * 60 * 60);
 
 text_enum! {
-    /// What became of an invitation.
+    /// The status of an invitation.
     pub enum InvitationStatus {
-        /// It waits for an answer.
+        /// The invitation waits for an answer.
         Pending = "pending",
-        /// Its recipient is a member.
+        /// The recipient accepted and became a member.
         Accepted = "accepted",
-        /// Its recipient does not want to be one.
+        /// The recipient declined the invitation.
         Rejected = "rejected",
-        /// It was taken back.
+        /// A member of the organization canceled the invitation.
         Canceled = "canceled",
-        /// Nobody answered in time.
+        /// The invitation expired without an answer.
         Expired = "expired",
     }
 }
 
 state_machine! {
-    /// What happens to an invitation. It is created `pending`.
+    /// The lifecycle events of an invitation. A new invitation is `pending`.
     pub enum InvitationEvent moves InvitationStatus {
-        /// The recipient joins.
+        /// The recipient accepts and becomes a member.
         Accept = "accept": [Pending] => Accepted, "invitation.accepted";
-        /// The recipient declines.
+        /// The recipient declines the invitation.
         Reject = "reject": [Pending] => Rejected, "invitation.rejected";
-        /// Somebody of the organization takes it back.
+        /// A member of the organization cancels the invitation.
         Cancel = "cancel": [Pending] => Canceled, "invitation.canceled";
-        /// Its time is up.
+        /// The lifetime of the invitation ends.
         Expire = "expire": [Pending] => Expired, "invitation.expired";
     }
 }
 
-/// An invitation (interface: "Invitation").
+/// An invitation to an organization.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Invitation {
-    /// The invitation's id.
+    /// The unique id of the invitation.
     pub id: InvitationId,
-    /// The organization.
+    /// The organization that the recipient is invited to.
     pub organization_id: OrganizationId,
-    /// Who is invited.
+    /// The email address that the invitation was sent to.
     pub email: Email,
-    /// What they would be.
+    /// The roles that the recipient gets with the acceptance, comma-separated.
     pub role: Roles,
-    /// What became of it.
+    /// The current status of the invitation.
     pub status: InvitationStatus,
-    /// The hash of the secret in the mailed link. `None` once the invitation is closed, and for invitations that were created
-    /// before there were secrets.
+    /// The hash of the secret in the mailed link. `None` after the invitation is closed, and for invitations from
+    /// versions without secrets.
     #[serde(skip)]
     pub secret_hash: Option<TokenHash>,
-    /// From when on it is good for nothing; Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    /// The time at which the invitation expires, in Unix seconds.
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub expires_at: Timestamp,
-    /// Who invites.
+    /// The user who sent the invitation.
     pub inviter_id: UserId,
-    /// When it was made; Unix seconds.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    /// The time at which the invitation was created, in Unix seconds.
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
 }
@@ -82,14 +83,14 @@ record! {
 }
 
 impl Invitation {
-    /// Tells whether the recipient can still answer at this instant.
+    /// Returns whether the recipient can answer at the given time.
     #[must_use]
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.status == InvitationStatus::Pending && now < self.expires_at
     }
 }
 
-/// An invitation as its recipient names it: `<id>`, or `<id>.<secret>` as in the mailed link.
+/// An invitation as the recipient names it: `<id>`, or `<id>.<secret>` from the mailed link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvitationRef {
     id: InvitationId,
@@ -97,7 +98,7 @@ pub struct InvitationRef {
 }
 
 impl InvitationRef {
-    /// Names an invitation with a new secret.
+    /// Creates a reference to an invitation with a new secret.
     #[must_use]
     pub fn generate(id: InvitationId, entropy: &dyn Entropy) -> Self {
         let secret = secret_token(entropy, TOKEN_LENGTH);
@@ -107,7 +108,7 @@ impl InvitationRef {
         }
     }
 
-    /// Parses the text of a request; `None` if it cannot name an invitation.
+    /// Parses a reference to an invitation; `None` if the text is not one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_secret = |text: &str| {
@@ -121,20 +122,20 @@ impl InvitationRef {
         Some(Self { id, secret })
     }
 
-    /// The id of the invitation.
+    /// The id of the invitation, without the secret.
     #[must_use]
     pub const fn id(&self) -> &InvitationId {
         &self.id
     }
 
-    /// The hash of the secret.
+    /// Returns the hash of the secret; `None` if the reference has no secret.
     #[must_use]
     pub fn secret_hash(&self) -> Option<TokenHash> {
         let secret = self.secret.as_ref();
         secret.map(|secret| TokenHash::of(secret.expose()))
     }
 
-    /// The text with the secret, for links and forms.
+    /// Returns the text with the secret, for links and forms.
     #[must_use]
     pub fn expose(&self) -> String {
         match &self.secret {
@@ -143,7 +144,7 @@ impl InvitationRef {
         }
     }
 
-    /// Tells whether the secret is the one that was mailed last.
+    /// Returns whether the secret is the last one that was mailed for this invitation.
     #[must_use]
     pub fn has_secret_of(&self, invitation: &Invitation) -> bool {
         let stored = invitation.secret_hash.as_ref();
@@ -154,7 +155,11 @@ impl InvitationRef {
 impl<'de> Deserialize<'de> for InvitationRef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <Cow<'de, str>>::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not an invitation"))
+        Self::parse(&text).ok_or_else(|| {
+            serde::de::Error::custom(
+                "expected the id of an invitation, or `<id>.<secret>` from its link",
+            )
+        })
     }
 }
 
@@ -173,40 +178,41 @@ impl JsonSchema for InvitationRef {
     }
 }
 
-/// Questions about invitations.
+/// Queries on invitations.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvitationQuery {
-    /// Those of the organization, newest first.
+    /// The invitations of the organization, newest first.
     OfOrganization(OrganizationId),
-    /// Those of the organization that wait for an answer, expired or not.
+    /// The pending invitations of the organization, including expired ones.
     PendingOf(OrganizationId),
-    /// The one of the organization to this address that waits for an answer, expired or not.
+    /// The pending invitation of the organization to this address, even if it has expired.
     PendingTo(OrganizationId, Email),
-    /// Those to an address that wait for an answer and are good at this instant, newest first.
+    /// The pending invitations to an address that have not expired at this time, newest first.
     OpenTo(Email, Timestamp),
 }
 
-/// Invites somebody (interface: `POST /api/core/organizations/{orgId}/invitations`).
+/// Invites a person to an organization by email.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Invite {
-    /// Who is invited.
+    /// The email address to invite.
     pub email: Email,
-    /// What they will be.
+    /// The role that the person gets with the acceptance. Default: `member`.
     #[serde(default = "member")]
     pub role: InvitedRole,
-    /// For whom a service invites; a person invites for themselves.
+    /// The user who invites. A service gives the id of the user it acts for; a person gives their own id.
+    /// Default: the calling person.
     pub inviter_id: Option<UserId>,
 }
 
 text_enum! {
-    /// A role that the suite's own route invites to.
+    /// A role that an invitation can give.
     pub enum InvitedRole {
-        /// Owns the organization with the others who do.
+        /// Owns the organization, together with its other owners.
         Owner = "owner",
-        /// Does everything but end the organization.
+        /// Has all permissions except to delete the organization.
         Admin = "admin",
-        /// Looks, and deploys.
+        /// Can read the organization's data and deploy.
         Member = "member",
     }
 }
@@ -223,7 +229,7 @@ mod tests {
     use crate::kernel::assert_only_table_moves;
 
     #[test]
-    fn a_name_without_a_secret_is_an_id_whatever_dots_it_has() {
+    fn reference_without_a_secret_is_an_id_even_with_dots() {
         let secret = "s".repeat(TOKEN_LENGTH);
         for (text, id, has_secret) in [
             ("019a-5b1e".to_owned(), "019a-5b1e", false),
@@ -245,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_invitation_is_answered_once(
+        fn invitation_can_be_answered_only_once(
             events in prop::collection::vec(any::<InvitationEvent>(), 0..8),
         ) {
             assert_only_table_moves(InvitationStatus::Pending, &events);

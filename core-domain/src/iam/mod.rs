@@ -1,4 +1,4 @@
-//! Identity and access: people, sessions, organizations, and the pure rules about them.
+//! Identity and access management: users, sessions, organizations, credentials, and the pure rules about them.
 
 mod api_key;
 mod common_passwords;
@@ -23,12 +23,15 @@ mod verification;
 
 pub use api_key::{
     API_KEY_PREFIX, ApiKey, ApiKeyEvent, ApiKeyOwner, ApiKeyQuery, ApiKeyRefusal, ApiKeySecret,
-    ApiKeyStatus, DEFAULT_OVERLAP, DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix, LONGEST_LIFETIME,
-    LONGEST_OVERLAP, MAX_REQUESTS_PER_MINUTE, SHORTEST_LIFETIME, key_membership,
-    organization_key_patterns,
+    ApiKeyStatus, DEFAULT_REQUESTS_PER_MINUTE, DEFAULT_ROTATION_OVERLAP, KeyPrefix,
+    MAX_API_KEY_LIFETIME, MAX_REQUESTS_PER_MINUTE, MAX_ROTATION_OVERLAP, MIN_API_KEY_LIFETIME,
+    key_membership, organization_key_patterns,
 };
-pub use credential::{CookieNames, CookieSigner, TokenHash, is_iam_cookie};
-pub use decision::{Decision, Rule, decide, membership, permissions};
+pub use credential::{
+    ACCESS_TOKEN_PREFIX, CookieNames, CookieSigner, REFRESH_TOKEN_PREFIX, TokenHash,
+    is_access_token, is_iam_cookie,
+};
+pub use decision::{Decision, DecisionRule, decide, membership, permissions};
 pub use device_cookie::{DEVICE_COOKIE_LIFETIME, DeviceCookie};
 pub use invitation::{
     INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationRef,
@@ -42,22 +45,24 @@ pub use organization::{
 };
 pub use passkey::{
     MAX_PASSKEY_REGISTRATIONS, PASSKEY_CHALLENGE_LIFETIME, Passkey, PasskeyChallenge,
-    PasskeyChallengeQuery, PasskeyDevice, PasskeyQuery,
+    PasskeyChallengeQuery, PasskeyDeviceType, PasskeyQuery,
 };
-pub use password::{PasswordHash, check_password, normal_password};
+pub use password::{PasswordHash, check_password, normalize_password};
 pub use permission_grant::{GrantPermission, PermissionGrant};
 pub use role_mapping::{MapRole, RoleMappings};
 pub use service_token::*;
 pub use session::{
-    FRESH_FOR, LIFETIME, ProofMethod, ProofStrength, Session, SessionQuery, SessionValidity,
+    PROOF_FRESHNESS, ProofMethod, ProofStrength, SESSION_LIFETIME, Session, SessionQuery,
+    SessionValidity,
 };
-pub use sign_in_delay::{AttemptRefusal, FAILURES_FORGOTTEN_AFTER, FailedAttempts, sign_in_delay};
+pub use sign_in_delay::{AttemptRefusal, FAILURE_RETENTION, FailedAttempts, sign_in_delay};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
 pub use totp::{TotpCode, TotpSecret};
 pub use two_factor::{
-    CHALLENGE_LIFETIME, FAILURES_COUNT_FOR, MAX_CHALLENGES, MAX_FAILURES, MAX_TRUSTED_DEVICES,
-    RECOVERY_CODES, TRUSTED_FOR, TrustedDevice, TrustedDeviceQuery, TwoFactor, TwoFactorChallenge,
-    TwoFactorChallengeQuery, TwoFactorQuery, new_recovery_codes, recovery_hashes,
+    CHALLENGE_LIFETIME, DEVICE_TRUST_LIFETIME, FAILURE_WINDOW, MAX_CHALLENGES, MAX_FAILURES,
+    MAX_TRUSTED_DEVICES, RECOVERY_CODE_COUNT, TrustedDevice, TrustedDeviceQuery, TwoFactor,
+    TwoFactorChallenge, TwoFactorChallengeQuery, TwoFactorQuery, new_recovery_codes,
+    recovery_hashes,
 };
-pub use user::{Account, AccountQuery, Ban, CREDENTIAL, UpdateUser, User, UserQuery};
+pub use user::{Account, AccountQuery, Ban, PASSWORD_PROVIDER, UpdateUser, User, UserQuery};
 pub use verification::{Verification, VerificationPurpose, VerificationQuery};

@@ -1,4 +1,4 @@
-//! Organizations and who belongs to them.
+//! Organizations and their members.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,57 +9,57 @@ use crate::kernel::{
     PlatformId, Roles, Slug, Timestamp, UserId, record, text_enum, update_command,
 };
 
-/// The largest metadata of an organization, in bytes of JSON.
+/// Maximum size of the metadata of an organization, in bytes of JSON.
 pub const MAX_METADATA_BYTES: usize = 16 * 1024;
 
-/// The metadata of an organization, as a request sets it.
+/// The metadata of an organization in a request body.
 pub type OrganizationMetadata = BoundedJson<MAX_METADATA_BYTES>;
 
 text_enum! {
-    /// What an organization is for.
+    /// The type of an organization.
     pub enum OrganizationType {
-        /// Owns a platform.
+        /// Owns one platform. The default.
         Tenant = "tenant",
-        /// Operates the installation. There is at most one.
+        /// Operates the installation. At most one organization has this type.
         CoreOperator = "core-operator",
     }
 }
 
-/// An organization.
+/// An organization, which owns a platform or operates the installation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Organization {
-    /// The organization's id.
+    /// The unique id of the organization.
     pub id: OrganizationId,
-    /// What people call it.
+    /// The display name of the organization.
     pub name: Name,
-    /// Its name in addresses; no two organizations share one.
+    /// The name of the organization in URLs, unique among all organizations.
     pub slug: Slug,
-    /// What it is for.
+    /// The type of the organization.
     #[serde(rename = "type")]
     pub kind: OrganizationType,
-    /// The platform that belongs to it.
+    /// The platform that the organization owns; `null` if it has none.
     pub platform_id: Option<PlatformId>,
-    /// Address of its picture.
+    /// The URL of the logo; `null` if none is set.
     pub logo: Option<Line<0, 2048>>,
-    /// What its members keep with it; an object.
+    /// Custom data of the organization's members: a JSON object, or `null` if none is set.
     #[cfg_attr(
         any(test, feature = "proptest"),
         proptest(strategy = "crate::kernel::strategy::opt_json_text()")
     )]
     pub metadata: Option<JsonText>,
-    /// What its roles allow.
+    /// The role mappings, which override the built-in roles.
     #[serde(skip)]
     pub roles: RoleMappings,
-    /// When it was created.
+    /// The time at which the organization was created.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
 impl Organization {
-    /// Tells whether its owners and admins operate the installation.
+    /// Returns whether the owners and admins of this organization operate the installation.
     #[must_use]
     pub fn operates(&self) -> bool {
         self.kind == OrganizationType::CoreOperator
@@ -71,38 +71,38 @@ record! {
     audited in |organization| organization.platform_id.as_ref(), touched updated_at;
 }
 
-/// Questions about organizations.
+/// Queries on organizations.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OrganizationQuery {
-    /// The one with this slug.
+    /// The organization with this slug.
     WithSlug(Slug),
-    /// The one this platform belongs to.
+    /// The organization that owns this platform.
     OfPlatform(PlatformId),
-    /// Those of this type, oldest first.
+    /// The organizations of this type, oldest first.
     OfType(OrganizationType),
 }
 
-/// A user's membership in an organization.
+/// The membership of a user in an organization.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Member {
-    /// The membership's id.
+    /// The unique id of the membership.
     pub id: MemberId,
-    /// The organization.
+    /// The organization that the user belongs to.
     pub organization_id: OrganizationId,
-    /// The user; once in an organization.
+    /// The user. A user has at most one membership in an organization.
     pub user_id: UserId,
-    /// Their roles.
+    /// The roles of the user in the organization, comma-separated.
     pub role: Roles,
-    /// What they are granted or denied besides.
+    /// The permissions that are granted or denied to this member in addition to the roles.
     #[serde(skip)]
     #[cfg_attr(
         any(test, feature = "proptest"),
         proptest(strategy = "crate::kernel::strategy::few()")
     )]
     pub grants: Vec<PermissionGrant>,
-    /// When they joined.
+    /// The time at which the user joined the organization.
     pub created_at: Timestamp,
 }
 
@@ -111,52 +111,52 @@ record! {
     audited;
 }
 
-/// Questions about memberships.
+/// Queries on memberships.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemberQuery {
-    /// The user's membership in the organization.
+    /// The membership of the user in the organization.
     Of(OrganizationId, UserId),
     /// All memberships of the user, oldest first.
     OfUser(UserId),
-    /// The user's memberships as an owner.
+    /// The memberships in which the user is an owner.
     OwnedBy(UserId),
     /// All members of the organization, oldest first.
     OfOrganization(OrganizationId),
     /// The owners of the organization, oldest first.
     OwnersOf(OrganizationId),
-    /// The members of the organization who have grants or denials, newest first.
+    /// The members of the organization with at least one grant or denial, newest first.
     WithGrants(OrganizationId),
 }
 
 update_command! {
-    /// Changes an organization.
+    /// Changes fields of an organization. Omitted fields stay unchanged.
     pub struct UpdateOrganization for Organization {
         set {
-            /// The organization's name.
+            /// The new display name.
             name: OrganizationName,
-            /// Its name in addresses.
+            /// The new name in URLs. Must be unique among all organizations.
             slug: Slug,
         }
         optional {
-            /// Address of its picture.
+            /// The URL of the logo; `null` removes it.
             logo: Line<0, 2048>,
-            /// What its members keep with it: an object of at most 16 KiB.
+            /// Custom data: a JSON object of at most 16 KiB. `null` removes it.
             metadata: OrganizationMetadata,
         }
     }
 }
 
-/// Creates an organization without a platform, for a service (interface: `POST /api/core/organizations`).
+/// Creates an organization without a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateOrganization {
-    /// The organization's name.
+    /// The display name of the organization.
     pub name: OrganizationName,
-    /// Its name in addresses.
+    /// The name of the organization in URLs. Must be unique.
     pub slug: Slug,
-    /// Who owns it.
+    /// The id of the user who will own the organization.
     pub owner_id: UserId,
-    /// What it is for.
+    /// The type of the organization. Default: `tenant`.
     #[serde(rename = "type", default = "tenant")]
     pub kind: OrganizationType,
 }
@@ -165,26 +165,26 @@ const fn tenant() -> OrganizationType {
     OrganizationType::Tenant
 }
 
-/// Sets up an organization with its platform.
+/// Creates an organization together with its platform.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct SetUpOrganization {
-    /// The name of the organization and its platform.
+    /// The display name of the organization and of its platform.
     pub name: OrganizationName,
-    /// The slug of both.
+    /// The slug of the organization and of its platform. Must be unique.
     pub slug: Slug,
 }
 
-/// Creates the operator organization; every field may be left out. `ownerId` wins over `email`; without both, the
-/// organization has no members and the service key alone operates the installation.
+/// Creates the operator organization. All fields are optional. If both `ownerId` and `email` are set, `ownerId` is
+/// used. Without both, the organization has no members, and only the service key can operate the installation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bootstrap {
-    /// The organization's name. Default: `Core Operator`.
+    /// The display name of the organization. Default: `Core Operator`.
     pub name: Option<OrganizationName>,
-    /// Its name in addresses; `core-operator` when not said.
+    /// The name of the organization in URLs. Default: `core-operator`.
     pub slug: Option<Slug>,
-    /// Who shall own it.
+    /// The id of the user who will own the organization.
     pub owner_id: Option<UserId>,
-    /// The confirmed address of the owner.
+    /// The verified email address of the user who will own the organization.
     pub email: Option<Email>,
 }

@@ -1,5 +1,5 @@
-//! Passkeys: keys that authenticators of people hold, one for each installation. An authenticator shows one once it has
-//! verified its user, so a passkey is two factors at once.
+//! Passkeys (WebAuthn credentials). An authenticator uses a passkey only after it has verified its user, so a passkey
+//! counts as two factors.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use super::TokenHash;
 use crate::kernel::strategy::{count, json_text};
 use crate::kernel::{JsonText, Line, PasskeyId, Timestamp, UserId, record, text_enum};
 
-/// How long a challenge is good for.
+/// Lifetime of a passkey challenge: 5 minutes.
 pub const PASSKEY_CHALLENGE_LIFETIME: Duration = Duration::from_secs(5 * 60);
 
-/// How many registrations of a user may be begun at a time; the oldest goes for a new one.
+/// Maximum number of pending passkey registrations per user. A further one removes the oldest.
 pub const MAX_PASSKEY_REGISTRATIONS: u32 = 5;
 
 text_enum! {
-    /// Where a passkey may be.
-    pub enum PasskeyDevice {
-        /// On one device for good.
+    /// The kind of device that can hold a passkey.
+    pub enum PasskeyDeviceType {
+        /// The passkey stays on one device.
         SingleDevice = "singleDevice",
-        /// Copied between devices of the person by their provider.
+        /// The passkey can be copied between the devices of its owner.
         MultiDevice = "multiDevice",
     }
 }
@@ -32,33 +32,33 @@ text_enum! {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Passkey {
-    /// Its id.
+    /// The unique id of the passkey.
     pub id: PasskeyId,
-    /// Whose it is.
+    /// The user who owns the passkey.
     pub user_id: UserId,
-    /// How the person calls it.
+    /// The display name that its owner gave it; `null` if it has none.
     pub name: Option<Line<1, 255>>,
-    /// What the authenticator calls it: base64url.
+    /// The credential id that the authenticator assigned, in base64url.
     #[serde(rename = "credentialID")]
     pub credential_id: String,
-    /// Its public key and what else verifies it.
+    /// The public key and the other data for its verification, as JSON.
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
     pub credential: JsonText,
-    /// How often it was used, as its authenticator counts; 0 when it does not.
+    /// The signature counter of the authenticator; 0 if the authenticator does not count.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub counter: i64,
-    /// Where it may be.
-    pub device_type: PasskeyDevice,
-    /// Whether there is a copy elsewhere.
+    /// Whether the passkey is bound to one device.
+    pub device_type: PasskeyDeviceType,
+    /// Whether a backup copy of the passkey exists.
     pub backed_up: bool,
-    /// How its authenticator is reached, with commas between (`internal,hybrid`).
+    /// The transports of the authenticator, comma-separated, for example `internal,hybrid`.
     pub transports: String,
-    /// When it was registered.
+    /// The time at which the passkey was registered.
     pub created_at: Timestamp,
-    /// When it was last changed or used.
+    /// The time of the last change or use.
     pub updated_at: Timestamp,
-    /// When it was last used.
+    /// The time of the last use; `null` if it was never used.
     pub last_used_at: Option<Timestamp>,
 }
 
@@ -67,29 +67,29 @@ record! {
     audited, touched updated_at;
 }
 
-/// Questions about passkeys.
+/// Queries on passkeys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PasskeyQuery {
-    /// The one that an authenticator calls so.
+    /// The passkey with this credential id.
     WithCredential(String),
-    /// Those of a user, oldest first.
+    /// The passkeys of a user, oldest first.
     OfUser(UserId),
 }
 
-/// A challenge that waits for the answer of an authenticator. Its token is in a cookie, and never stored.
+/// A challenge that waits for the response of an authenticator. Its token is in a cookie and is never stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct PasskeyChallenge {
-    /// What the token is recognised by.
+    /// The hash of the challenge token.
     pub token_hash: TokenHash,
-    /// Who registers a passkey; none when anybody may show theirs.
+    /// The user who registers a passkey; `None` for a sign-in, which any passkey can answer.
     pub user_id: Option<UserId>,
-    /// What the answer is checked against.
+    /// The state that the response is verified against, as JSON.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
     pub state: JsonText,
-    /// When it was made.
+    /// The time at which the challenge was created.
     pub created_at: Timestamp,
-    /// From when on it is good for nothing.
+    /// The time at which the challenge expires.
     pub expires_at: Timestamp,
 }
 
@@ -97,11 +97,11 @@ record! {
     PasskeyChallenge as "passkey challenge" by token_hash, asked PasskeyChallengeQuery;
 }
 
-/// Questions about challenges.
+/// Queries on passkey challenges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PasskeyChallengeQuery {
-    /// Those that a user registers a passkey with, oldest first.
+    /// The registrations of a user, oldest first.
     OfUser(UserId),
-    /// Those that have expired at this instant, oldest first.
+    /// The challenges that have expired at this time, oldest first.
     ExpiredAt(Timestamp),
 }

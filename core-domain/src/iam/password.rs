@@ -1,31 +1,32 @@
-//! What a password must be: 8 to 128 characters, and none that everybody tries first. No rules of composition.
+//! Password rules: 8 to 128 characters, and none of the most common passwords. There are no composition rules.
 
 use unicode_normalization::UnicodeNormalization;
 
 use super::common_passwords::COMMON;
 use crate::kernel::{Code, Error, Result, TextValue, arbitrary};
 
-/// The fewest characters of a password.
-const SHORTEST: usize = 8;
+/// Minimum length of a password, in characters.
+const MIN_PASSWORD_LENGTH: usize = 8;
 
-/// The most characters of a password.
-const LONGEST: usize = 128;
+/// Maximum length of a password, in characters.
+const MAX_PASSWORD_LENGTH: usize = 128;
 
-/// The most characters of a text that is normalised at all: no letter of a keyboard is more than four characters.
-const LONGEST_RAW: usize = 4 * LONGEST;
+/// Maximum length of a text that is normalised, in characters. A letter of a keyboard has at most four characters
+/// before NFKC.
+const MAX_RAW_LENGTH: usize = 4 * MAX_PASSWORD_LENGTH;
 
-/// A password's hash (PHC string). It is stored and compared, and never shown.
+/// The hash of a password, as a PHC string. It is never part of a response.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// Takes a hash as a hasher made it.
+    /// Wraps a hash that a password hasher returned.
     #[must_use]
     pub const fn new(phc: String) -> Self {
         Self(phc)
     }
 
-    /// The PHC string, for the hasher.
+    /// Returns the PHC string, for the password hasher.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -50,13 +51,13 @@ impl TextValue for PasswordHash {
 
 arbitrary!(PasswordHash as "\\$argon2id\\$[a-zA-Z0-9+/$=,]{20,60}");
 
-/// The password as it is checked, hashed and compared: in the normal form NFKC of Unicode. Keyboards write the same letter
-/// as one character or as two; a password must fit on every one of them.
+/// Returns the password in the Unicode normal form NFKC, which is checked, hashed and compared. Keyboards may produce
+/// the same letter as one character or as several. The normal form makes the password independent of the keyboard.
 ///
 /// # Errors
-/// `PASSWORD_TOO_LONG` for a text that no password can be, before any work is done on it.
-pub fn normal_password(password: &str) -> Result<String> {
-    if password.chars().nth(LONGEST_RAW).is_some() {
+/// `PASSWORD_TOO_LONG` if the text is longer than any password before normalisation.
+pub fn normalize_password(password: &str) -> Result<String> {
+    if password.chars().nth(MAX_RAW_LENGTH).is_some() {
         return Err(too_long());
     }
     Ok(password.nfkc().collect())
@@ -66,16 +67,18 @@ fn too_long() -> Error {
     Error::refused(Code::PasswordTooLong, "Password too long")
 }
 
-/// Checks a password somebody wants to have, in its normal form.
+/// Checks that a new password, in its normal form, follows the rules.
 ///
 /// # Errors
-/// `PASSWORD_TOO_SHORT`, `PASSWORD_TOO_LONG` or `PASSWORD_TOO_COMMON`.
+/// - `PASSWORD_TOO_SHORT` if it has less than 8 characters.
+/// - `PASSWORD_TOO_LONG` if it has more than 128 characters.
+/// - `PASSWORD_TOO_COMMON` if it is a common password or repeats a single character.
 pub fn check_password(password: &str) -> Result<()> {
     let length = password.chars().count();
-    if length < SHORTEST {
+    if length < MIN_PASSWORD_LENGTH {
         return Err(Error::refused(Code::PasswordTooShort, "Password too short"));
     }
-    if length > LONGEST {
+    if length > MAX_PASSWORD_LENGTH {
         return Err(too_long());
     }
     let folded = password.to_lowercase();
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn length_is_counted_in_characters_not_bytes() {
+    fn length_is_counted_in_characters_and_not_in_bytes() {
         assert_eq!(code("ünïcödé"), Some(Code::PasswordTooShort));
         assert_eq!(code("ünïcödé!"), None);
         assert_eq!(code(&"aé".repeat(64)), None);
@@ -111,15 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_the_same_from_every_keyboard() {
-        let normal = |password| normal_password(password).ok();
+    fn normal_form_is_independent_of_the_keyboard() {
+        let normal = |password| normalize_password(password).ok();
         assert_eq!(normal("cafe\u{301} noir"), normal("caf\u{e9} noir"));
         assert_eq!(normal("\u{ff50}assword").as_deref(), Some("password"));
         assert_eq!(normal("Correct horse").as_deref(), Some("Correct horse"));
     }
 
     #[test]
-    fn what_everybody_tries_first_is_refused_in_any_case() {
+    fn common_passwords_are_refused_in_any_letter_case() {
         for common in [
             "password",
             "PassWord1",

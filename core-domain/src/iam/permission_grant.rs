@@ -1,4 +1,4 @@
-//! What single members are granted or denied besides what their roles allow.
+//! Permissions that are granted or denied to single members, in addition to their roles.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,37 +7,38 @@ use crate::kernel::{
     GrantId, MemberId, OrganizationId, PermissionPattern, Timestamp, UnixSeconds, UserId,
 };
 
-/// A grant or denial. Kept with the membership, because every request of the member asks for it, and gone with it.
+/// A grant or denial of a permission. It is stored inside the membership, because every request of the member needs it,
+/// and is deleted with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct PermissionGrant {
-    /// The grant's id, which names the membership as well, see [`GrantId::member`].
+    /// The id of the grant. It contains the membership id; see [`GrantId::member`].
     pub id: GrantId,
-    /// What is granted or denied.
+    /// The permission pattern that is granted or denied.
     pub permission: PermissionPattern,
-    /// Whether it is granted; denied otherwise.
+    /// `true` for a grant, `false` for a denial.
     pub granted: bool,
-    /// Who granted or denied it.
+    /// The user who granted or denied it.
     pub granted_by: UserId,
-    /// From when on it counts for nothing.
+    /// The time at which it stops to apply; `null` if it does not expire.
     pub expires_at: Option<Timestamp>,
-    /// Since when.
+    /// The time at which it was created.
     pub created_at: Timestamp,
 }
 
 impl PermissionGrant {
-    /// Tells whether it counts at this instant.
+    /// Returns whether the grant or denial applies at the given time.
     #[must_use]
-    pub fn counts(&self, now: Timestamp) -> bool {
+    pub fn is_active(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
 }
 
 impl GrantId {
-    /// A new id of a grant to this member.
+    /// Generates a new id for a grant to this member.
     #[must_use]
-    pub fn of_member(
+    pub fn generate_for_member(
         member: &MemberId,
         now: Timestamp,
         entropy: &dyn crate::kernel::Entropy,
@@ -46,7 +47,7 @@ impl GrantId {
         Self::parse(&format!("{member}.{own}"))
     }
 
-    /// The membership that the grant with this id belongs to; `None` for an id that was not made for a grant.
+    /// Returns the membership that a grant with this id belongs to; `None` if the id is not the id of a grant.
     #[must_use]
     pub fn member(&self) -> Option<MemberId> {
         let (member, _) = self.as_str().rsplit_once('.')?;
@@ -54,21 +55,21 @@ impl GrantId {
     }
 }
 
-/// Grants or denies a member a permission (interface: `POST /api/core/grants`).
+/// Grants or denies a permission to a member of an organization.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GrantPermission {
-    /// The member.
+    /// The id of the user, who must be a member.
     pub user_id: UserId,
-    /// The organization.
+    /// The id of the organization.
     pub org_id: OrganizationId,
-    /// What is granted or denied.
+    /// The permission pattern to grant or deny.
     pub permission: PermissionPattern,
-    /// Whether it is granted; denied otherwise.
+    /// `true` grants the permission, `false` denies it.
     pub granted: bool,
-    /// Who grants it: a caller who is a person says their own id, a service that of whom it acts for.
+    /// The user who grants it. A person must give their own id, a service the id of the user it acts for.
     pub granted_by: UserId,
-    /// From when on it counts for nothing; Unix seconds. For good when left out.
+    /// The time at which the grant or denial stops to apply, in Unix seconds. Default: it does not expire.
     #[schemars(range(min = 1, max = 99_999_999_999_i64))]
     pub expires_at: Option<UnixSeconds>,
 }

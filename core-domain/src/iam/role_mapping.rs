@@ -1,4 +1,4 @@
-//! What the roles of an organization allow.
+//! The permissions of an organization's roles.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::{OrganizationId, PermissionPattern, Role};
 
-/// What an organization's roles allow, where it has said so. Kept with the organization, because every request of its members
-/// asks for it.
+/// The role mappings of an organization, which override the built-in roles and add new ones. They are stored inside the
+/// organization, because every request of its members needs them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
@@ -21,32 +21,33 @@ pub struct RoleMappings(
 );
 
 impl RoleMappings {
-    /// What the organization has mapped the role to, if it has.
+    /// Returns the patterns that the organization maps the role to; `None` if it does not map the role.
     #[must_use]
     pub fn get(&self, role: &Role) -> Option<&[PermissionPattern]> {
         self.0.get(role).map(Vec::as_slice)
     }
 
-    /// The mapped roles, by name.
+    /// Iterates over the mapped roles, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&Role, &[PermissionPattern])> {
         self.0
             .iter()
             .map(|(role, patterns)| (role, patterns.as_slice()))
     }
 
-    /// How many roles are mapped.
+    /// Returns the number of mapped roles.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Tells whether no role is mapped.
+    /// Returns whether no role is mapped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Maps a role; answers what it was mapped to. The patterns are kept sorted, each once.
+    /// Maps a role to permission patterns and returns its previous mapping. The patterns are stored sorted and without
+    /// duplicates.
     pub fn set(
         &mut self,
         role: Role,
@@ -57,12 +58,13 @@ impl RoleMappings {
         self.0.insert(role, patterns)
     }
 
-    /// Takes the mapping of a role away; answers what it was.
+    /// Removes the mapping of a role and returns it.
     pub fn remove(&mut self, role: &Role) -> Option<Vec<PermissionPattern>> {
         self.0.remove(role)
     }
 
-    /// What a role allows in the organization, as patterns: what it is mapped to, or else what it allows by itself.
+    /// Returns the permission patterns of a role in the organization: its mapping, or the permissions of the built-in
+    /// role.
     #[must_use]
     pub fn patterns_of(&self, role: &Role) -> Vec<String> {
         match self.get(role) {
@@ -71,22 +73,22 @@ impl RoleMappings {
         }
     }
 
-    /// Tells whether the organization has the role: it is built in, or mapped.
+    /// Returns whether the organization has the role: it is built in or mapped.
     #[must_use]
-    pub fn knows(&self, role: &Role) -> bool {
+    pub fn has_role(&self, role: &Role) -> bool {
         Role::BUILT_IN.contains(role) || self.0.contains_key(role)
     }
 }
 
-/// Maps a role of an organization to permissions, in place of what it was mapped to (interface: `POST /api/core/roles`).
+/// Maps a role of an organization to permissions. Replaces the previous mapping of the role.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MapRole {
-    /// The organization.
+    /// The id of the organization.
     pub org_id: OrganizationId,
-    /// The role; built in or a name of the organization's own.
+    /// The name of the role: a built-in role or a custom name.
     pub role: Role,
-    /// What it allows from now on; nothing but the grants of its members when empty.
+    /// The permission patterns of the role. If empty, the role itself allows nothing; grants to members still apply.
     #[schemars(length(max = 100))]
     pub permissions: Vec<PermissionPattern>,
 }

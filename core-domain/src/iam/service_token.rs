@@ -1,4 +1,4 @@
-//! Short-lived tokens with which one service calls another: signed with keys that change by themselves.
+//! Service tokens: short-lived JWTs with which one service calls another. The keys that sign them rotate automatically.
 
 use std::borrow::Borrow;
 use std::time::Duration;
@@ -12,130 +12,130 @@ pub use crate::kernel::JwsError;
 use crate::kernel::strategy::count;
 use crate::kernel::{SessionId, Timestamp, Unverified, record, text_enum};
 
-/// How long a service token lasts.
+/// Lifetime of a service token: 5 minutes.
 pub const SERVICE_TOKEN_LIFETIME: Duration = Duration::from_secs(300);
 
-/// How far the clocks of two machines may be apart.
-const SKEW: Duration = Duration::from_secs(30);
+/// Maximum difference between the clocks of two machines.
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(30);
 
-/// The type in the header of service tokens (RFC 9068).
+/// The `typ` header of service tokens (RFC 9068).
 const TYPE: &str = "at+jwt";
 
 text_enum! {
-    /// A service of the suite, as caller or as audience of a service token.
+    /// A service of the suite, as the caller or the audience of a service token.
     pub enum SuiteService {
-        /// The gateway.
+        /// The public gateway.
         Gateway = "gateway",
-        /// Identity and access.
+        /// The identity and access service.
         Iam = "iam",
-        /// Platforms and what belongs to them.
+        /// The registry of platforms and their records.
         Registry = "registry",
-        /// The job engine.
+        /// The provisioning service with its jobs.
         Provisioning = "provisioning",
-        /// The backend of the command line.
+        /// The backend of the command-line client.
         Cli = "cli",
-        /// Plans, subscriptions, usage.
+        /// The billing service: plans, subscriptions and usage.
         Billing = "billing",
-        /// Stack templates and their versions.
+        /// The registry of stack templates and their versions.
         Stacks = "stacks",
     }
 }
 
 impl SuiteService {
-    /// Whether this service has reason to call the other: everybody but the other itself, which is not the gateway, as
-    /// nobody calls that with a service token.
+    /// Returns whether this service may call the target. Every service may call every other, except the gateway, which
+    /// no service calls.
     #[must_use]
     pub fn may_call(self, target: Self) -> bool {
         self != target && target != Self::Gateway
     }
 }
 
-/// What a service token says. Instants are Unix seconds.
+/// The claims of a service token. All times are in Unix seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceClaims {
-    /// Who issued it: the address of IAM.
+    /// The issuer: the base URL of IAM.
     pub iss: String,
-    /// The service that calls.
+    /// The calling service.
     pub sub: SuiteService,
-    /// The service that is called.
+    /// The called service.
     pub aud: SuiteService,
-    /// When it was issued.
+    /// The time at which the token was issued.
     pub iat: i64,
-    /// From when on it is valid.
+    /// The time before which the token is not valid.
     pub nbf: i64,
-    /// From when on it is over.
+    /// The time at which the token expires.
     pub exp: i64,
-    /// What tells it from all others.
+    /// The unique id of the token.
     pub jti: String,
-    /// The session of the person for whom the service calls; `None` if the token is for calls without a session.
+    /// The session of the person that the service calls for; absent if the calls have no session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<SessionId>,
 }
 
 impl ServiceClaims {
-    /// Whether a service should believe this, now.
+    /// Checks issuer, audience and time of the claims.
     fn check(&self, issuer: &str, audience: &str, now: Timestamp) -> Result<(), TokenRefusal> {
         let at = Timestamp::from_seconds;
         if self.iss != issuer || self.aud.as_str() != audience {
-            return Err(TokenRefusal::Foreign);
+            return Err(TokenRefusal::WrongParty);
         }
-        if now.plus(SKEW) < at(self.nbf) || now >= at(self.exp).plus(SKEW) {
-            return Err(TokenRefusal::NotNow);
+        if now.plus(MAX_CLOCK_SKEW) < at(self.nbf) || now >= at(self.exp).plus(MAX_CLOCK_SKEW) {
+            return Err(TokenRefusal::OutsideValidity);
         }
         Ok(())
     }
 }
 
-/// Why a service token is not believed.
+/// The reason why a service token is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRefusal {
-    /// It is no token of ours.
+    /// The token is not a JWS of the expected form, or its signature is invalid.
     #[error(transparent)]
     Jws(#[from] JwsError),
-    /// What it says is not what a service token says.
+    /// The payload does not contain exactly the claims of a service token.
     #[error("the claims are not those of a service token")]
     Claims,
-    /// It is of another issuer, or for another service.
-    #[error("the token is of another issuer or for another service")]
-    Foreign,
-    /// It is not valid yet, or no longer.
+    /// The token has another issuer or another audience.
+    #[error("the token has another issuer or another audience")]
+    WrongParty,
+    /// The token is not valid yet, or has expired.
     #[error("the token is not valid at this time")]
-    NotNow,
+    OutsideValidity,
 }
 
-/// The claims as a signed token.
+/// Signs the claims and returns the token.
 #[must_use]
 pub fn sign_service_token(key: &Ed25519Private, claims: &ServiceClaims) -> String {
-    // A struct of texts and numbers is always JSON.
+    // A struct of texts and numbers always serializes to JSON.
     let payload = serde_json::to_vec(claims).unwrap_or_default();
-    key.signed(TYPE, &key.public().thumbprint(), &payload)
+    key.sign(TYPE, &key.public().thumbprint(), &payload)
 }
 
-/// A service token whose signature was not checked yet.
+/// A service token whose signature has not been verified yet.
 #[derive(Debug)]
 pub struct UnverifiedToken<'t>(Unverified<'t>);
 
 impl<'t> UnverifiedToken<'t> {
-    /// Reads a token.
+    /// Parses a token without verifying its signature.
     ///
     /// # Errors
-    /// [`TokenRefusal::Jws`] for what is no service token at all.
+    /// [`TokenRefusal::Jws`] if the text is not a service token.
     pub fn parse(token: &'t str) -> Result<Self, TokenRefusal> {
         Ok(Self(Unverified::parse(token)?.of_type(TYPE)?))
     }
 
-    /// The name of the key it says it was signed with.
+    /// The id of the key that the token claims to be signed with.
     #[must_use]
     pub fn kid(&self) -> Option<&str> {
         self.0.kid()
     }
 
-    /// What it says, provided it was signed with this key, is of this issuer, for this service, and valid now (give or take
-    /// 30 seconds).
+    /// Verifies the token and returns its claims. Checks the signature with this key, the issuer, the audience, and the
+    /// time with a tolerance of 30 seconds.
     ///
     /// # Errors
-    /// [`TokenRefusal`] says why it is not believed.
-    pub fn verified(
+    /// [`TokenRefusal`] with the reason why the token is not accepted.
+    pub fn verify(
         &self,
         key: &Ed25519Public,
         issuer: &str,
@@ -152,77 +152,78 @@ impl<'t> UnverifiedToken<'t> {
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long tokens are signed with a key.
-const ACTIVE_FOR: Duration = DAY.saturating_mul(30);
+/// Time during which a key signs tokens.
+const KEY_ACTIVE_PERIOD: Duration = DAY.saturating_mul(30);
 
-/// How long a key is published before tokens are signed with it, so that everybody has it by then.
-const PUBLISHED_BEFORE: Duration = DAY;
+/// Time between the publication of a key and its first use, so that every verifier has it by then.
+const PUBLICATION_LEAD: Duration = DAY;
 
-/// How long a key is published after the next one took its place; every token it signed is over by then.
-const PUBLISHED_AFTER: Duration = DAY;
+/// Time for which a key stays published after its successor took over. By then all of its tokens have expired.
+const RETIREMENT_DELAY: Duration = DAY;
 
-/// The keys that tokens may be signed with now, best first: the newest that is in use, and those before it that are still
-/// published. Empty when there is no key at all.
+/// Returns the keys that may sign tokens now, preferred key first: the newest active key, then older keys that are
+/// still published. Empty if `keys` is empty.
 #[must_use]
-pub fn keys_to_sign_with<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> Vec<&K> {
+pub fn signing_candidates<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> Vec<&K> {
     let published = published_keys(keys, now).iter().rev();
     let in_use = |key: &&K| (*key).borrow().active_from <= now;
     let mut candidates: Vec<&K> = published.filter(in_use).collect();
     if candidates.is_empty() {
-        // After a clock was set back all may begin in the future.
+        // If the clock was set back, all keys may become active in the future.
         candidates.extend(keys.first());
     }
     candidates
 }
 
-/// The keys that signatures are checked with now.
+/// Returns the keys that verify signatures now.
 #[must_use]
 pub fn published_keys<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> &[K] {
-    &keys[retired(keys, now)..]
+    &keys[count_retired(keys, now)..]
 }
 
-/// The keys nobody needs any more.
+/// Returns the keys that are no longer published.
 #[must_use]
 pub fn retired_keys<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> &[K] {
-    &keys[..retired(keys, now)]
+    &keys[..count_retired(keys, now)]
 }
 
-/// How many keys are retired: those whose successor has taken their place for long enough.
-fn retired<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> usize {
+/// Returns the number of retired keys: those whose successor took over at least a day ago.
+fn count_retired<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> usize {
     let successors = keys.iter().skip(1);
-    let gone = |key: &&K| now >= (*key).borrow().active_from.plus(PUBLISHED_AFTER);
+    let gone = |key: &&K| now >= (*key).borrow().active_from.plus(RETIREMENT_DELAY);
     successors.take_while(gone).count()
 }
 
-/// From when on tokens are signed with the next key, if it is time to make it.
+/// Returns the time at which the next key becomes active, if it must be created now; `None` otherwise.
 #[must_use]
-pub fn next_key_begins<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> Option<Timestamp> {
+pub fn next_key_activation<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> Option<Timestamp> {
     let Some(last) = keys.last() else {
         return Some(now);
     };
-    let begins = last.borrow().active_from.plus(ACTIVE_FOR);
-    let due = now.plus(PUBLISHED_BEFORE) >= begins;
-    due.then(|| begins.max(now.plus(PUBLISHED_BEFORE)))
+    let begins = last.borrow().active_from.plus(KEY_ACTIVE_PERIOD);
+    let due = now.plus(PUBLICATION_LEAD) >= begins;
+    due.then(|| begins.max(now.plus(PUBLICATION_LEAD)))
 }
 
-/// A key that service tokens are signed with.
+/// A key that signs service tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct SigningKey {
-    /// The name of the key: the thumbprint of its public half.
+    /// The key id: the thumbprint of the public key.
     pub kid: String,
-    /// 1 for the first key, one more for each that follows: of nodes that make the next one at once, one succeeds.
+    /// The sequence number: 1 for the first key, then one more for each. It is unique, so if several nodes create the
+    /// next key at once, one succeeds.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub generation: i64,
-    /// The public half, as the `x` of a JSON Web Key.
+    /// The public key, as the `x` member of a JSON Web Key.
     pub public_key: String,
-    /// The private half, encrypted.
+    /// The encrypted private key.
     #[serde(skip)]
     pub sealed_private_key: String,
-    /// From when on tokens are signed with it.
+    /// The time from which the key signs tokens.
     pub active_from: Timestamp,
-    /// When it was made, and published.
+    /// The time at which the key was created and published.
     pub created_at: Timestamp,
 }
 
@@ -231,15 +232,15 @@ record! {
     audited;
 }
 
-/// Questions about signing keys.
+/// Queries on signing keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SigningKeyQuery {
-    /// All, oldest first.
+    /// All signing keys, oldest first.
     All,
 }
 
 impl SigningKey {
-    /// The public half; `None` when the record was damaged.
+    /// Returns the public key; `None` if the stored record is damaged.
     #[must_use]
     pub fn public(&self) -> Option<Ed25519Public> {
         Ed25519Public::read(&self.public_key)
@@ -269,58 +270,53 @@ mod tests {
         }
     }
 
-    fn believed(
-        token: &str,
-        issuer: &str,
-        audience: &str,
-        seconds: i64,
-    ) -> Result<(), TokenRefusal> {
+    fn verify(token: &str, issuer: &str, audience: &str, seconds: i64) -> Result<(), TokenRefusal> {
         let key = Ed25519Private::generate(&SeededEntropy::new(1)).public();
         let token = UnverifiedToken::parse(token)?;
         assert_eq!(token.kid(), Some(key.thumbprint().as_str()));
         let now = Timestamp::from_seconds(seconds);
-        token.verified(&key, issuer, audience, now).map(drop)
+        token.verify(&key, issuer, audience, now).map(drop)
     }
 
     #[test]
-    fn a_token_is_believed_by_its_audience_in_its_time_alone() {
+    fn token_is_valid_only_for_its_audience_and_lifetime() {
         let key = Ed25519Private::generate(&SeededEntropy::new(1));
         let token = sign_service_token(&key, &claims());
         let iss = "https://iam.example.org";
         for seconds in [NOW - 30, NOW, NOW + 329] {
-            assert_eq!(believed(&token, iss, "registry", seconds), Ok(()));
+            assert_eq!(verify(&token, iss, "registry", seconds), Ok(()));
         }
         for seconds in [NOW - 31, NOW + 330, NOW + 86_400] {
-            let refused = believed(&token, iss, "registry", seconds);
-            assert_eq!(refused, Err(TokenRefusal::NotNow), "{seconds}");
+            let refused = verify(&token, iss, "registry", seconds);
+            assert_eq!(refused, Err(TokenRefusal::OutsideValidity), "{seconds}");
         }
         for (issuer, audience) in [(iss, "iam"), (iss, ""), ("https://other", "registry")] {
-            let refused = believed(&token, issuer, audience, NOW);
-            assert_eq!(refused, Err(TokenRefusal::Foreign));
+            let refused = verify(&token, issuer, audience, NOW);
+            assert_eq!(refused, Err(TokenRefusal::WrongParty));
         }
     }
 
     #[test]
-    fn claims_that_are_missing_or_of_several_audiences_are_refused() {
+    fn missing_claims_and_several_audiences_are_refused() {
         let key = Ed25519Private::generate(&SeededEntropy::new(1));
         let kid = key.public().thumbprint();
         let whole = serde_json::to_value(claims()).unwrap();
         for name in ["iss", "sub", "aud", "iat", "nbf", "exp", "jti"] {
             let mut part = whole.clone();
             part.as_object_mut().unwrap().remove(name);
-            let token = key.signed(TYPE, &kid, part.to_string().as_bytes());
-            let refused = believed(&token, &claims().iss, "registry", NOW);
+            let token = key.sign(TYPE, &kid, part.to_string().as_bytes());
+            let refused = verify(&token, &claims().iss, "registry", NOW);
             assert_eq!(refused, Err(TokenRefusal::Claims), "{name}");
         }
         let mut many = whole;
         many["aud"] = serde_json::json!(["registry", "iam"]);
-        let token = key.signed(TYPE, &kid, many.to_string().as_bytes());
-        let refused = believed(&token, &claims().iss, "registry", NOW);
+        let token = key.sign(TYPE, &kid, many.to_string().as_bytes());
+        let refused = verify(&token, &claims().iss, "registry", NOW);
         assert_eq!(refused, Err(TokenRefusal::Claims));
     }
 
     #[test]
-    fn nobody_calls_the_gateway_or_itself_with_a_service_token() {
+    fn no_service_may_call_the_gateway_or_itself() {
         for caller in SuiteService::ALL {
             assert!(!caller.may_call(*caller) && !caller.may_call(SuiteService::Gateway));
         }
@@ -329,7 +325,7 @@ mod tests {
     }
 
     fn current_key(keys: &[SigningKey], now: Timestamp) -> Option<&SigningKey> {
-        keys_to_sign_with(keys, now).first().copied()
+        signing_candidates(keys, now).first().copied()
     }
 
     fn start() -> Timestamp {
@@ -349,18 +345,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_seldom_anybody_looks_a_key_is_published_a_day_before_and_after_its_use(
+        fn keys_are_published_a_day_before_and_after_their_use(
             hours in prop::collection::vec(0_u64..2_000, 1..60)
         ) {
             let mut keys: Vec<SigningKey> = Vec::new();
             let mut now = start();
             for hours in hours {
                 now = now.plus(Duration::from_secs(hours * 3_600));
-                if let Some(begins) = next_key_begins(&keys, now) {
+                if let Some(begins) = next_key_activation(&keys, now) {
                     prop_assert!(keys.is_empty() || begins >= now.plus(DAY));
                     keys.push(key(keys.len(), now, begins));
                 }
-                prop_assert_eq!(next_key_begins(&keys, now), None, "one at a time");
+                prop_assert_eq!(next_key_activation(&keys, now), None, "one at a time");
                 let current = current_key(&keys, now).unwrap();
                 prop_assert!(current.active_from <= now);
                 prop_assert!(published_keys(&keys, now).contains(current));
@@ -374,11 +370,11 @@ mod tests {
     }
 
     #[test]
-    fn a_key_signs_for_thirty_days_and_the_next_is_made_a_day_before() {
+    fn key_signs_for_thirty_days_and_its_successor_is_due_a_day_before() {
         let day = |days| start().plus(DAY * days);
         let mut keys = vec![key(1, start(), start())];
-        assert_eq!(next_key_begins(&keys, day(28)), None);
-        assert_eq!(next_key_begins(&keys, day(29)), Some(day(30)));
+        assert_eq!(next_key_activation(&keys, day(28)), None);
+        assert_eq!(next_key_activation(&keys, day(29)), Some(day(30)));
         keys.push(key(2, day(29), day(30)));
         for (now, signs, published) in [(29, "1", 2), (30, "2", 2), (31, "2", 1)] {
             assert_eq!(current_key(&keys, day(now)).unwrap().kid, signs);

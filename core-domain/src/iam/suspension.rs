@@ -1,19 +1,19 @@
-//! The suspension flag the gateway obeys.
+//! The suspension flag of a platform, which the gateway enforces.
 
 use crate::kernel::{PlatformId, Reason, Timestamp, record};
 
-/// Says that a platform is suspended. It is there for as long as that is so.
+/// The suspension of a platform. The record exists as long as the platform is suspended.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct PlatformSuspension {
-    /// The platform.
+    /// The id of the suspended platform.
     pub platform_id: PlatformId,
-    /// Why, if somebody said so.
+    /// The reason for the suspension; `null` if none was given.
     pub reason: Option<Reason>,
-    /// Whether an operator wants it: then only an operator lifts it.
+    /// Whether an operator suspended the platform. Then only an operator can restore it.
     pub by_operator: bool,
-    /// Since when.
+    /// The time at which the suspension started.
     pub created_at: Timestamp,
 }
 
@@ -21,9 +21,9 @@ record! {
     PlatformSuspension as "platform suspension" by platform_id, asked PlatformSuspensionQuery;
 }
 
-/// Questions about suspensions.
+/// Queries on platform suspensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlatformSuspensionQuery {
-    /// All, oldest first.
+    /// All suspensions, oldest first.
     All,
 }

@@ -1,63 +1,63 @@
-//! The second factor: codes of an authenticator, and codes to recover with when it is lost. A sign-in of somebody who has
-//! one waits until one of them was shown.
+//! The second factor: codes of an authenticator app, and recovery codes for the case that the app is lost. A sign-in of
+//! a user with a second factor waits for one of them.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::TokenHash;
-use super::sign_in_delay::{FAILURES_FORGOTTEN_AFTER, sign_in_delay};
+use super::sign_in_delay::{FAILURE_RETENTION, sign_in_delay};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::opt_count;
 use crate::kernel::{Entropy, Timestamp, UserId, record, secret_token};
 
-/// How many codes may be wrong within [`FAILURES_COUNT_FOR`]. Besides, the account waits longer and longer after each, as
-/// after wrong passwords: whoever tries codes knows the password.
+/// Maximum number of wrong codes within [`FAILURES_COUNT_FOR`]. In addition, a growing delay applies after wrong codes,
+/// as after wrong passwords, because an attacker who tries codes already knows the password.
 pub const MAX_FAILURES: usize = 5;
 
-/// How many wrong codes are remembered: the wait grows no more before that.
-const MAX_REMEMBERED: usize = 16;
+/// Maximum number of wrong codes that are stored. The delay is at its maximum before this number is reached.
+const MAX_STORED_FAILURES: usize = 16;
 
-/// How long a wrong code counts in [`MAX_FAILURES`].
-pub const FAILURES_COUNT_FOR: Duration = Duration::from_secs(10 * 60);
+/// Time for which a wrong code counts towards [`MAX_FAILURES`].
+pub const FAILURE_WINDOW: Duration = Duration::from_secs(10 * 60);
 
-/// How many recovery codes there are at first.
-pub const RECOVERY_CODES: usize = 10;
+/// Number of recovery codes that are generated together.
+pub const RECOVERY_CODE_COUNT: usize = 10;
 
-/// How long a sign-in waits for its second factor.
+/// Time for which a sign-in waits for its second factor.
 pub const CHALLENGE_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
-/// How many sign-ins of a user wait for their second factor at most; the oldest goes for a new one.
+/// Maximum number of sign-ins per user that wait for their second factor. A further one removes the oldest.
 pub const MAX_CHALLENGES: u32 = 5;
 
-/// Letters of one half of a recovery code: two halves of 8 of 62 hold 95 bits.
-const HALF: usize = 8;
+/// Number of characters in each half of a recovery code. Two halves of 8 base-62 characters have 95 bits.
+const HALF_LENGTH: usize = 8;
 
-/// The second factor of a user. Until its first code was right it is not asked for.
+/// The second factor of a user. Sign-ins require it only after the first correct code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct TwoFactor {
-    /// Whose it is.
+    /// The user who enrolled the factor.
     pub user_id: UserId,
-    /// What the codes are made from, encrypted.
+    /// The secret of the authenticator app, encrypted.
     #[serde(skip)]
     pub sealed_secret: String,
-    /// When its first code was right; from then on it is asked for.
+    /// The time of the first correct code, from which on sign-ins require the factor; `null` before.
     pub confirmed_at: Option<Timestamp>,
-    /// The step of the last code that was right: none up to it is taken again.
+    /// The time step of the last accepted code. Codes of this step and of earlier ones are refused.
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_count()"))]
     pub last_step: Option<i64>,
-    /// What the recovery codes that are left are recognised by.
+    /// The hashes of the unused recovery codes.
     #[serde(skip)]
     pub recovery_codes: Vec<String>,
-    /// When codes were wrong lately.
+    /// The times of recent wrong codes.
     #[serde(skip)]
     pub failures: Vec<Timestamp>,
-    /// When it was set up.
+    /// The time at which the factor was set up.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
@@ -66,41 +66,42 @@ record! {
     audited, touched updated_at;
 }
 
-/// Questions about second factors: none so far, they are found by their user.
+/// Queries on second factors. They are normally read by their user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TwoFactorQuery {
-    /// All, oldest first.
+    /// All second factors, oldest first.
     All,
 }
 
 impl TwoFactor {
-    /// Tells whether sign-ins ask for it.
+    /// Returns whether sign-ins require the second factor.
     #[must_use]
     pub const fn is_confirmed(&self) -> bool {
         self.confirmed_at.is_some()
     }
 
-    /// How long no code is taken, right or wrong, because too many were wrong.
+    /// Returns the time for which every code is refused, even a correct one, because of too many wrong codes; `None` if
+    /// codes are accepted.
     #[must_use]
     pub fn locked_for(&self, now: Timestamp) -> Option<Duration> {
-        let remembered = remembered(&self.failures, now);
+        let remembered = recent_failures(&self.failures, now);
         let last = remembered.last()?;
         let count = u32::try_from(remembered.len()).unwrap_or(u32::MAX);
         let delayed_until = last.plus(sign_in_delay(count));
-        // As many must be forgotten as are too many.
+        // The lock ends when fewer than `MAX_FAILURES` of the failures still count.
         let over = remembered.len().checked_sub(MAX_FAILURES);
         let full_until = over.and_then(|over| remembered.get(over));
-        let full_until = full_until.map(|oldest| oldest.plus(FAILURES_COUNT_FOR));
+        let full_until = full_until.map(|oldest| oldest.plus(FAILURE_WINDOW));
         let until = full_until.map_or(delayed_until, |full| full.max(delayed_until));
         (now < until).then(|| until.since(now))
     }
 
-    /// As it is once another code was wrong.
+    /// Returns the record after another wrong code.
     #[must_use]
-    pub fn failed(&self, now: Timestamp) -> Self {
-        let mut failures = remembered(&self.failures, now);
+    pub fn with_failure(&self, now: Timestamp) -> Self {
+        let mut failures = recent_failures(&self.failures, now);
         failures.push(now);
-        failures.drain(..failures.len().saturating_sub(MAX_REMEMBERED));
+        failures.drain(..failures.len().saturating_sub(MAX_STORED_FAILURES));
         Self {
             failures,
             updated_at: now,
@@ -108,9 +109,9 @@ impl TwoFactor {
         }
     }
 
-    /// As it is once the code of a step was right.
+    /// Returns the record after the correct code of a time step.
     #[must_use]
-    pub fn code_used(&self, now: Timestamp, step: i64) -> Self {
+    pub fn with_used_step(&self, now: Timestamp, step: i64) -> Self {
         Self {
             confirmed_at: self.confirmed_at.or(Some(now)),
             last_step: Some(step),
@@ -120,9 +121,9 @@ impl TwoFactor {
         }
     }
 
-    /// As it is once a recovery code was used; `None` when it is none that is left.
+    /// Returns the record after the use of a recovery code; `None` if the code is not one of the unused ones.
     #[must_use]
-    pub fn recovery_code_used(&self, now: Timestamp, code: &str) -> Option<Self> {
+    pub fn without_recovery_code(&self, now: Timestamp, code: &str) -> Option<Self> {
         let hash = recovery_hash(&self.user_id, code);
         let left = self.recovery_codes.iter().filter(|known| **known != hash);
         let left: Vec<String> = left.cloned().collect();
@@ -138,49 +139,49 @@ impl TwoFactor {
     }
 }
 
-/// All of them, until a day after the last.
-fn remembered(failures: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
-    let counts = |last: &Timestamp| now.since(*last) < FAILURES_FORGOTTEN_AFTER;
+/// Returns all failures until a day has passed since the last one, then none.
+fn recent_failures(failures: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
+    let counts = |last: &Timestamp| now.since(*last) < FAILURE_RETENTION;
     match failures.last().filter(|last| counts(last)) {
         Some(_) => failures.to_vec(),
         None => Vec::new(),
     }
 }
 
-/// New recovery codes, to be shown once.
+/// Generates new recovery codes, which the user sees once.
 #[must_use]
 pub fn new_recovery_codes(entropy: &dyn Entropy) -> Vec<String> {
-    let half = || secret_token(entropy, HALF);
+    let half = || secret_token(entropy, HALF_LENGTH);
     let code = |_| format!("{}-{}", half(), half());
-    (0..RECOVERY_CODES).map(code).collect()
+    (0..RECOVERY_CODE_COUNT).map(code).collect()
 }
 
-/// What is stored of recovery codes.
+/// Returns the hashes of recovery codes, which are stored instead of the codes.
 #[must_use]
 pub fn recovery_hashes(user: &UserId, codes: &[String]) -> Vec<String> {
     codes.iter().map(|code| recovery_hash(user, code)).collect()
 }
 
-/// However people copy a code: what is no letter or digit does not count.
+/// Ignores all characters except letters and digits, so that spaces and dashes in a copied code do not matter.
 fn recovery_hash(user: &UserId, code: &str) -> String {
     let letters: String = code.chars().filter(char::is_ascii_alphanumeric).collect();
     let hash = TokenHash::of(&format!("{user}:{letters}"));
     AsRef::<str>::as_ref(&hash).to_owned()
 }
 
-/// A sign-in that waits for its second factor. Its token is in a cookie, and never stored.
+/// A sign-in that waits for its second factor. Its token is in a cookie and is never stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct TwoFactorChallenge {
-    /// What the token is recognised by.
+    /// The hash of the challenge token.
     pub token_hash: TokenHash,
-    /// Who signs in.
+    /// The user who signs in.
     pub user_id: UserId,
-    /// Whether the browser shall keep the session.
+    /// Whether the browser keeps the session cookie after it is closed.
     pub remembered: bool,
-    /// When the first factor was right.
+    /// The time at which the first factor was verified.
     pub created_at: Timestamp,
-    /// From when on it is good for nothing.
+    /// The time at which the challenge expires.
     pub expires_at: Timestamp,
 }
 
@@ -188,36 +189,37 @@ record! {
     TwoFactorChallenge as "two factor challenge" by token_hash, asked TwoFactorChallengeQuery;
 }
 
-/// Questions about sign-ins that wait.
+/// Queries on sign-ins that wait for their second factor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TwoFactorChallengeQuery {
-    /// Those of a user, oldest first.
+    /// The challenges of a user, oldest first.
     OfUser(UserId),
-    /// Those that have expired at this instant, oldest first.
+    /// The challenges that have expired at this time, oldest first.
     ExpiredAt(Timestamp),
 }
 
-/// How long a device is trusted after the last sign-in with it.
-pub const TRUSTED_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Time for which a device is trusted after the last sign-in with it.
+pub const DEVICE_TRUST_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// How many devices a person trusts at most; the one that was trusted first goes for a new one.
+/// Maximum number of trusted devices per user. A further one removes the oldest.
 pub const MAX_TRUSTED_DEVICES: u32 = 20;
 
-/// A device that its owner trusts. Its token is in a cookie, is another one after each sign-in, and is never stored.
+/// A device that its owner trusts, so that sign-ins with it need no second factor. Its token is in a cookie, changes
+/// with each sign-in, and is never stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct TrustedDevice {
-    /// What the token is recognised by.
+    /// The hash of the device token.
     pub token_hash: TokenHash,
-    /// Who trusts it.
+    /// The user who trusts the device.
     pub user_id: UserId,
-    /// The client's address when the device became trusted.
+    /// The IP address of the client when the device became trusted.
     pub ip_address: Option<String>,
-    /// The client's `User-Agent` when the device became trusted.
+    /// The `User-Agent` header of the client when the device became trusted.
     pub user_agent: Option<String>,
-    /// When the device became trusted.
+    /// The time at which the device became trusted.
     pub created_at: Timestamp,
-    /// From when on it is asked for the second factor again.
+    /// The time from which on sign-ins with the device require the second factor again.
     pub expires_at: Timestamp,
 }
 
@@ -225,12 +227,12 @@ record! {
     TrustedDevice as "trusted device" by token_hash, asked TrustedDeviceQuery;
 }
 
-/// Questions about devices that are trusted.
+/// Queries on trusted devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustedDeviceQuery {
-    /// Those of a user, the first one first.
+    /// The trusted devices of a user, oldest first.
     OfUser(UserId),
-    /// Those that have expired at this instant, oldest first.
+    /// The trusted devices that have expired at this time, oldest first.
     ExpiredAt(Timestamp),
 }
 
@@ -263,32 +265,35 @@ mod tests {
     }
 
     #[test]
-    fn each_recovery_code_is_good_once_however_it_is_written() {
+    fn recovery_code_is_accepted_once_in_any_notation() {
         let (mut two_factor, codes) = set_up();
         let now = two_factor.created_at;
-        assert_eq!(codes.len(), RECOVERY_CODES);
+        assert_eq!(codes.len(), RECOVERY_CODE_COUNT);
         for code in &codes {
             let written = format!(" {} ", code.replace('-', " "));
-            two_factor = two_factor.recovery_code_used(now, &written).unwrap();
-            assert_eq!(two_factor.recovery_code_used(now, code), None);
+            two_factor = two_factor.without_recovery_code(now, &written).unwrap();
+            assert_eq!(two_factor.without_recovery_code(now, code), None);
         }
         assert!(two_factor.recovery_codes.is_empty());
-        assert_eq!(two_factor.recovery_code_used(now, ""), None);
+        assert_eq!(two_factor.without_recovery_code(now, ""), None);
     }
 
     #[test]
-    fn recovery_codes_of_two_people_are_kept_apart() {
+    fn recovery_code_of_another_user_is_refused() {
         let (two_factor, codes) = set_up();
         let other = TwoFactor {
             user_id: UserId::parse("somebody-else").unwrap(),
             ..two_factor
         };
-        assert_eq!(other.recovery_code_used(other.created_at, &codes[0]), None);
+        assert_eq!(
+            other.without_recovery_code(other.created_at, &codes[0]),
+            None
+        );
     }
 
     proptest! {
         #[test]
-        fn at_most_five_codes_are_tried_in_ten_minutes_and_fewer_and_fewer(
+        fn at_most_five_codes_are_tried_in_ten_minutes_with_growing_delays(
             gaps in prop::collection::vec(0_u64..800, 1..60),
         ) {
             let (mut two_factor, _) = set_up();
@@ -306,15 +311,15 @@ mod tests {
                         let count = u32::try_from(tried.len()).unwrap();
                         let pause = tried.last().map(|last| now.since(*last));
                         prop_assert!(pause.is_none_or(|pause| pause >= sign_in_delay(count)));
-                        two_factor = two_factor.failed(now);
+                        two_factor = two_factor.with_failure(now);
                         tried.push(now);
                     }
                 }
-                let lately = tried.iter().filter(|at| now.since(**at) < FAILURES_COUNT_FOR);
+                let lately = tried.iter().filter(|at| now.since(**at) < FAILURE_WINDOW);
                 prop_assert!(lately.count() <= MAX_FAILURES);
-                prop_assert!(two_factor.failures.len() <= MAX_REMEMBERED);
+                prop_assert!(two_factor.failures.len() <= MAX_STORED_FAILURES);
             }
-            let day_later = now.plus(FAILURES_FORGOTTEN_AFTER);
+            let day_later = now.plus(FAILURE_RETENTION);
             prop_assert_eq!(two_factor.locked_for(day_later), None);
         }
     }

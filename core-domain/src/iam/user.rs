@@ -1,4 +1,4 @@
-//! People, and how they prove who they are.
+//! Users and their accounts, which are their ways to authenticate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,33 +8,33 @@ use crate::kernel::{
     AccountId, Email, Line, PersonName, Reason, Timestamp, UserId, record, update_command,
 };
 
-/// The provider of accounts that are an e-mail address with a password.
-pub const CREDENTIAL: &str = "credential";
+/// The provider name of accounts with an email address and a password.
+pub const PASSWORD_PROVIDER: &str = "credential";
 
-/// A person.
+/// A person who can sign in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct User {
-    /// The user's id.
+    /// The unique id of the user.
     pub id: UserId,
-    /// What they call themselves; may be empty.
+    /// The display name of the user; may be empty.
     pub name: Line<0, 255>,
-    /// Their address; no two users share one.
+    /// The email address, unique among all users.
     pub email: Email,
-    /// Whether they proved that they read mail at the address.
+    /// Whether the user has proved that they receive mail at the address.
     pub email_verified: bool,
-    /// Address of a picture.
+    /// The URL of the user's picture; `null` if none is set.
     pub image: Option<Line<0, 2048>>,
-    /// Since when they are kept out, if they are.
+    /// The time at which the user was banned; `None` if the user is not banned.
     #[serde(skip)]
     pub banned_at: Option<Timestamp>,
-    /// Why they are kept out, if an operator said so.
+    /// The reason for the ban, if an operator gave one.
     #[serde(skip)]
     pub ban_reason: Option<Reason>,
-    /// When they signed up.
+    /// The time at which the user signed up.
     pub created_at: Timestamp,
-    /// When the record was last changed.
+    /// The time of the last change of the record.
     pub updated_at: Timestamp,
 }
 
@@ -44,56 +44,56 @@ record! {
 }
 
 update_command! {
-    /// Changes what a person says of themselves.
+    /// Changes the profile of a user. Omitted fields stay unchanged.
     pub struct UpdateUser for User {
         set {
-            /// The person's name; may be empty.
+            /// The new display name; may be empty.
             name: PersonName,
         }
         optional {
-            /// Address of a picture.
+            /// The URL of the user's picture; `null` removes it.
             image: Line<0, 2048>,
         }
     }
 }
 
-/// Bans a user.
+/// Bans a user, who can then no longer sign in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct Ban {
-    /// Why.
+    /// The reason for the ban, for operators. Default: none.
     pub reason: Option<Reason>,
 }
 
-/// Questions about users.
+/// Queries on users.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserQuery {
-    /// The one with this address.
+    /// The user with this email address.
     WithEmail(Email),
-    /// Those with these addresses.
+    /// The users with these email addresses.
     WithEmails(Vec<Email>),
 }
 
-/// A way a user proves who they are.
+/// A way in which a user authenticates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Account {
-    /// The account's id.
+    /// The unique id of the account.
     pub id: AccountId,
-    /// Whose it is.
+    /// The user who owns the account.
     pub user_id: UserId,
-    /// Who vouches for it; [`CREDENTIAL`] for a password.
+    /// The identity provider; [`CREDENTIAL`] for a password.
     pub provider: String,
-    /// The password's hash, for a password account.
+    /// The hash of the password; `None` for accounts of other providers.
     #[serde(skip)]
     pub password_hash: Option<PasswordHash>,
-    /// When a link that was sent by mail set the password. `None` once its owner showed a second factor or chose another
-    /// password: until then the password is worth no more than the link.
+    /// The time at which a mailed link set the password. `None` after the owner used a second factor or chose another
+    /// password. Until then, the password proves no more than the link.
     #[serde(skip)]
     pub set_by_link_at: Option<Timestamp>,
-    /// When it was created.
+    /// The time at which the account was created.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
@@ -102,9 +102,9 @@ record! {
     audited, touched updated_at;
 }
 
-/// Questions about accounts.
+/// Queries on accounts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AccountQuery {
-    /// The user's password account.
+    /// The password account of the user.
     PasswordOf(UserId),
 }

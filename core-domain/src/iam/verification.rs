@@ -1,4 +1,4 @@
-//! Tokens that were sent by mail: whoever has one reads mail at the address.
+//! Tokens that are sent by email. Presenting one proves that the user receives mail at the address.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use super::TokenHash;
 use crate::kernel::{Email, Line, Timestamp, VerificationId, record, text_enum};
 
 text_enum! {
-    /// What a token is for.
+    /// The purpose of a mailed token.
     pub enum VerificationPurpose {
-        /// To sign in.
+        /// Sign-in without a password.
         MagicLink = "magic-link",
-        /// To set a new password.
+        /// Setting a new password.
         PasswordReset = "password-reset",
-        /// To prove that one reads mail at the address.
+        /// Confirming that the user receives mail at the address.
         EmailVerification = "email-verification",
-        /// For nothing: the mail to somebody who has an account, whose address is signed up with once more, leads to the
-        /// sign-in, and is bounded and costs as much work as the one to somebody new.
+        /// No effect. If a registered address signs up again, its owner gets a mail that leads to the sign-in page. The
+        /// token makes this mail cost as much work as that to a new address, and limits its number.
         AlreadyRegistered = "already-registered",
     }
 }
 
 impl VerificationPurpose {
-    /// How long a token is good for.
+    /// Returns the lifetime of a token: 5 minutes for a magic link, 1 hour for the other purposes.
     #[must_use]
     pub const fn lifetime(self) -> Duration {
         match self {
@@ -33,23 +33,23 @@ impl VerificationPurpose {
     }
 }
 
-/// A token that was sent by mail and has not been used. The token itself is never stored.
+/// A mailed token that has not been used. The token itself is never stored.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Verification {
-    /// Its id.
+    /// The unique id of the record.
     pub id: VerificationId,
-    /// What it is for.
+    /// The purpose of the token.
     pub purpose: VerificationPurpose,
-    /// What the token is recognised by.
+    /// The hash of the mailed token.
     pub token_hash: TokenHash,
-    /// The address it was sent to.
+    /// The email address that the token was sent to.
     pub email: Email,
-    /// What a person who is new with it calls themselves.
+    /// The display name for the user that the token may create; `None` if none was given.
     pub name: Option<Line<0, 255>>,
-    /// When it was made.
+    /// The time at which the token was created.
     pub created_at: Timestamp,
-    /// From when on it is good for nothing.
+    /// The time at which the token expires.
     pub expires_at: Timestamp,
 }
 
@@ -57,11 +57,11 @@ record! {
     Verification as "verification" by id, asked VerificationQuery;
 }
 
-/// Questions about tokens that were sent.
+/// Queries on mailed tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VerificationQuery {
-    /// The one with this token.
+    /// The record with this token.
     WithToken(TokenHash),
-    /// Those that have expired at this instant, oldest first.
+    /// The tokens that have expired at this time, oldest first.
     ExpiredAt(Timestamp),
 }

@@ -1,7 +1,7 @@
-//! Gives a type its strategy, where strategies are wanted.
+//! A macro that implements proptest's `Arbitrary` for a type.
 
-/// Implements proptest's `Arbitrary` for a type: from its schema, or from a pattern of its text form. Nothing without the
-/// feature `proptest`.
+/// Implements proptest's `Arbitrary` for a type, from its schema or from a pattern of its text form. Does nothing
+/// without the feature `proptest`.
 #[cfg(any(test, feature = "proptest"))]
 macro_rules! arbitrary {
     ($type:ty) => { $crate::kernel::arbitrary!(@schema [] $type); };

@@ -1,62 +1,62 @@
-//! Who is calling. What they may do is asked in `access`, and nowhere else.
+//! The caller of a request. What a caller may do is decided only in `access`.
 
 use super::{ApiKeyId, OrganizationId, PermissionSet, PlatformId, Role, Roles, SessionId, UserId};
 
-/// The organization a session or key acts for.
+/// The organization that a session or API key acts for, with the caller's permissions in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
-    /// The organization.
+    /// The id of the organization.
     pub organization_id: OrganizationId,
-    /// The platform that belongs to it, if it has one.
+    /// The platform of the organization; `None` if it has none.
     pub platform_id: Option<PlatformId>,
-    /// The caller's roles in it.
-    pub role: Roles,
-    /// What the caller may do in it.
+    /// The caller's roles in the organization.
+    pub roles: Roles,
+    /// The caller's permissions in the organization.
     pub permissions: PermissionSet,
     /// Whether the organization operates the installation (type `core-operator`).
-    pub operates: bool,
+    pub is_operator: bool,
 }
 
-/// Who is calling. Made by authentication, never from what a client says about itself.
+/// The caller of a request. Authentication creates it; it never relies on what a client claims about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Caller {
-    /// Nobody we know.
+    /// A caller without a valid credential.
     Anonymous,
-    /// The holder of the service key, or another service; named for the audit.
+    /// A service, or the holder of the service key.
     Service {
-        /// The name of the service; `service-key` for the static key.
+        /// The name of the service in the audit log; `service-key` for the static key.
         name: String,
     },
     /// A signed-in person.
     User {
-        /// The person.
+        /// The id of the user.
         user_id: UserId,
-        /// The session, when the caller is known by one.
+        /// The session; `None` if a service identifies the person.
         session_id: Option<SessionId>,
-        /// The service that vouches for the person, when the caller is known by its word.
+        /// The service that identifies the person; `None` if a session does.
         service: Option<String>,
-        /// The active organization, if any.
+        /// The active organization of the session, if any.
         membership: Option<Membership>,
     },
     /// A program with an API key.
     ApiKey {
-        /// The key; never its secret.
+        /// The id of the key; not its secret.
         key_id: ApiKeyId,
-        /// The person the key belongs to, unless it belongs to an organization.
+        /// The owner of the key; `None` if the key belongs to an organization.
         user_id: Option<UserId>,
-        /// The organization that the key acts for, with what the key may there; `None` for a personal key, which acts for
-        /// its owner alone.
+        /// The organization that the key acts for, with the permissions of the key. `None` for a personal key, which
+        /// acts only for its owner.
         membership: Option<Membership>,
     },
     /// The suite itself: jobs and background work.
     System,
 }
 
-/// What a caller is known by, for the audit.
+/// The credential of a caller, for the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Credential<'a> {
-    /// `session`, `api_key` or `service`.
+    /// The type of the credential: `session`, `api_key` or `service`.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// The id of the session or key, or the name of the service.
@@ -64,7 +64,7 @@ pub struct Credential<'a> {
 }
 
 impl Caller {
-    /// The person behind the call, if there is one.
+    /// Returns the person of the call: the signed-in user, or the owner of the API key.
     #[must_use]
     pub fn user_id(&self) -> Option<&UserId> {
         match self {
@@ -74,7 +74,7 @@ impl Caller {
         }
     }
 
-    /// The person who calls, if it is one: not the owner of a key with which a program calls.
+    /// Returns the signed-in user; `None` for the owner of an API key, because a program makes the call.
     #[must_use]
     pub const fn person_id(&self) -> Option<&UserId> {
         match self {
@@ -83,7 +83,7 @@ impl Caller {
         }
     }
 
-    /// The person whose account the caller acts for: the person themselves, or the owner of a personal key.
+    /// Returns the user whose account the caller acts for: the signed-in user, or the owner of a personal key.
     #[must_use]
     pub const fn account_id(&self) -> Option<&UserId> {
         match self {
@@ -96,7 +96,7 @@ impl Caller {
         }
     }
 
-    /// The session the caller is known by, if by one.
+    /// Returns the session that identifies the caller, if any.
     #[must_use]
     pub fn session_id(&self) -> Option<&SessionId> {
         match self {
@@ -105,7 +105,7 @@ impl Caller {
         }
     }
 
-    /// The API key the caller is known by, if by one.
+    /// Returns the API key that identifies the caller, if any.
     #[must_use]
     pub const fn api_key_id(&self) -> Option<&ApiKeyId> {
         match self {
@@ -114,7 +114,7 @@ impl Caller {
         }
     }
 
-    /// The caller's place in the organization they act for, if they act for one.
+    /// Returns the caller's membership in the organization that the caller acts for, if any.
     #[must_use]
     pub fn membership(&self) -> Option<&Membership> {
         match self {
@@ -123,33 +123,33 @@ impl Caller {
         }
     }
 
-    /// The platform the caller acts for, if any.
+    /// Returns the platform that the caller acts for, if any.
     #[must_use]
     pub fn platform_id(&self) -> Option<&PlatformId> {
         self.membership()?.platform_id.as_ref()
     }
 
-    /// Tells whether nobody is known to call.
+    /// Returns whether the caller has no valid credential.
     #[must_use]
     pub const fn is_anonymous(&self) -> bool {
         matches!(self, Self::Anonymous)
     }
 
-    /// Tells whether the caller is a service, or the suite itself.
+    /// Returns whether the caller is a service or the suite itself.
     #[must_use]
     pub const fn is_service(&self) -> bool {
         matches!(self, Self::Service { .. } | Self::System)
     }
 
-    /// Tells whether the caller operates the installation: the service key, the suite itself, or an owner or admin of
-    /// the `core-operator` organization by a session.
+    /// Returns whether the caller operates the installation: a service, the suite itself, or a session of an owner or
+    /// admin of the `core-operator` organization.
     #[must_use]
     pub fn is_operator(&self) -> bool {
         let operates = |m: &Membership| {
-            m.operates
+            m.is_operator
                 && [Role::OWNER, Role::ADMIN]
                     .iter()
-                    .any(|role| m.role.contains(role))
+                    .any(|role| m.roles.contains(role))
         };
         match self {
             Self::Service { .. } | Self::System => true,
@@ -158,7 +158,7 @@ impl Caller {
         }
     }
 
-    /// What the audit calls the kind of caller: `user`, `api_key`, `service`, `system` or `anonymous`.
+    /// Returns the kind of caller for the audit log: `user`, `api_key`, `service`, `system` or `anonymous`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -170,7 +170,7 @@ impl Caller {
         }
     }
 
-    /// What the audit calls the caller: the id of the user or key, or the name of the service.
+    /// Returns the id of the caller for the audit log: the id of the user or key, or the name of the service.
     #[must_use]
     pub fn actor_id(&self) -> &str {
         match self {
@@ -182,7 +182,7 @@ impl Caller {
         }
     }
 
-    /// What the caller is known by.
+    /// Returns the credential of the caller; `None` for anonymous callers and the suite itself.
     #[must_use]
     pub fn credential(&self) -> Option<Credential<'_>> {
         let of = |kind, id| Some(Credential { kind, id });

@@ -1,6 +1,7 @@
-//! Encrypts what is stored and must be read again: answers that hold secrets, mails with links, signing keys. Whoever reads
-//! the database reads none of them.
+//! Encryption of stored data that must be readable again: responses with secrets, mails with links, and signing keys. A
+//! reader of the database cannot read them. Also secrets that are hidden in logs, and hexadecimal text.
 
+use data_encoding::HEXLOWER;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,16 +12,17 @@ use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 
 use super::{Entropy, Error, Result};
 
+/// The length of the random nonce before each encrypted text, in bytes.
 const NONCE_BYTES: usize = 24;
 
-/// Encrypts with the installation's key (XChaCha20-Poly1305). The same key on every node.
+/// Encrypts with the key of the installation (XChaCha20-Poly1305). All nodes of an installation use the same key.
 #[derive(Clone)]
 pub struct Cipher {
     cipher: XChaCha20Poly1305,
     entropy: Arc<dyn Entropy>,
 }
 
-// The key stays out of logs.
+// Keeps the key out of logs.
 impl fmt::Debug for Cipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cipher").finish_non_exhaustive()
@@ -28,7 +30,7 @@ impl fmt::Debug for Cipher {
 }
 
 impl Cipher {
-    /// A cipher with this key.
+    /// Creates a cipher with this key.
     #[must_use]
     pub fn new(key: [u8; 32], entropy: Arc<dyn Entropy>) -> Self {
         Self {
@@ -37,10 +39,10 @@ impl Cipher {
         }
     }
 
-    /// Encrypts a text, bound to the id of the row it is stored in.
+    /// Encrypts a text for the row with this id. The text can be decrypted only with the same id.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` for a text no cipher takes: one of 256 GiB.
+    /// `INTERNAL_ERROR` if the text is longer than the cipher supports (256 GiB).
     pub fn seal(&self, id: &str, text: &str) -> Result<String> {
         let mut nonce = [0; NONCE_BYTES];
         self.entropy.fill(&mut nonce);
@@ -53,10 +55,10 @@ impl Cipher {
         Ok(STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
 
-    /// Decrypts what [`Cipher::seal`] encrypted.
+    /// Decrypts a text that [`Cipher::seal`] encrypted for the row with this id.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` when it was encrypted with another key, or for another row.
+    /// `INTERNAL_ERROR` if the text was encrypted with another key or for another row, or is damaged.
     pub fn open(&self, id: &str, sealed: &str) -> Result<String> {
         let bytes = STANDARD_NO_PAD.decode(sealed);
         let bytes = bytes.map_err(|_| broken("is not encrypted"))?;
@@ -68,8 +70,9 @@ impl Cipher {
             aad: id.as_bytes(),
         };
         let opened = self.cipher.decrypt(&XNonce::from(*nonce), payload);
-        let opened = opened.map_err(|_| broken("was encrypted with another key"))?;
-        String::from_utf8(opened).map_err(|_| broken("is no text"))
+        let opened =
+            opened.map_err(|_| broken("was encrypted with another key or for another row"))?;
+        String::from_utf8(opened).map_err(|_| broken("is not UTF-8"))
     }
 }
 
@@ -77,18 +80,18 @@ fn broken(why: &str) -> Error {
     Error::Internal(format!("an encrypted text {why}"))
 }
 
-/// A text that must not be shown: its `Debug` form hides it.
+/// A text that must not appear in logs. Its `Debug` output hides the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself. Only for comparing, hashing, and sending to whoever issued it.
+    /// Returns the text. Use it only to compare or hash the text, or to send it to its issuer.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -101,23 +104,15 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
-/// The bytes in lower-case hexadecimal, two digits each.
+/// Returns the bytes in lower-case hexadecimal, two digits for each byte.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    push_hex(&mut text, bytes);
-    text
+    HEXLOWER.encode(bytes)
 }
 
-/// Appends the bytes as [`hex`] writes them.
+/// Appends the bytes in the format of [`hex`].
 pub fn push_hex(text: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        for nibble in [byte >> 4, byte & 0xf] {
-            text.push(char::from(DIGITS[usize::from(nibble)]));
-        }
-    }
+    HEXLOWER.encode_append(bytes, text);
 }
 
 #[cfg(test)]
@@ -131,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_readable_with_its_key_in_its_row_alone() {
+    fn a_text_decrypts_only_with_its_key_and_the_id_of_its_row() {
         let sealed = cipher(1).seal("row", "the secret").unwrap();
         assert!(!sealed.contains("secret"));
         assert_eq!(cipher(1).open("row", &sealed).unwrap(), "the secret");
@@ -143,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_is_never_encrypted_alike() {
+    fn equal_texts_are_encrypted_differently() {
         let cipher = cipher(1);
         assert_ne!(
             cipher.seal("row", "x").unwrap(),
@@ -152,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_two_digits() {
+    fn hex_has_two_digits_for_each_byte() {
         assert_eq!(hex(&[]), "");
         assert_eq!(hex(&[0, 9, 10, 255]), "00090aff");
     }

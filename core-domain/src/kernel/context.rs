@@ -1,24 +1,25 @@
-//! What every use case is given besides its input: who calls, for which request, and a source of entropy.
+//! The context of a use case: the caller, the request and a source of entropy.
 
 use std::sync::Arc;
 
 use super::{Caller, Entropy, Error, Limits, Record, Result, Stored};
 
-/// What is known of the request behind a call, for the audit and for tracing.
+/// Information about the HTTP request of a call, for the audit log and for tracing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// The request id; the same in the answer, the log, the audit and every job the request queued.
+    /// The id of the request. It is the same in the response, the log, the audit log and every job that the request
+    /// created.
     pub request_id: String,
-    /// The trace id, if the request is traced.
+    /// The trace id; `None` if the request is not traced.
     pub trace_id: Option<String>,
-    /// The client's address, if known.
+    /// The IP address of the client, if known.
     pub ip: Option<String>,
-    /// The client's `User-Agent`, if it sent one.
+    /// The `User-Agent` header of the client, if it sent one.
     pub user_agent: Option<String>,
 }
 
-/// The entity tags of an `If-Match` header, which wants the record to have one of them, or of an `If-None-Match` header,
-/// which wants it to have none.
+/// The entity tags of an `If-Match` header, one of which the record must have, or of an `If-None-Match` header, none of
+/// which it may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IfMatch {
     any: bool,
@@ -26,14 +27,14 @@ pub struct IfMatch {
 }
 
 impl IfMatch {
-    /// Reads the value of `If-Match`: a list of tags, or `*` for any. A weak tag is no record's: it says of two states that
-    /// they are as good as each other, not that they are one (RFC 9110, 13.1.1).
+    /// Parses an `If-Match` header: a list of tags, or `*` for any. Weak tags are ignored. They say that two states are
+    /// equivalent, not that they are the same (RFC 9110, 13.1.1).
     #[must_use]
     pub fn strong(header: &str) -> Self {
         Self::of(header, |tag| (!tag.starts_with("W/")).then_some(tag))
     }
 
-    /// Reads the value of `If-None-Match`: a list of tags, a weak one as good as a strong one, or `*` for any (RFC 9110,
+    /// Parses an `If-None-Match` header: a list of tags, or `*` for any. Weak and strong tags are equal (RFC 9110,
     /// 13.1.2).
     #[must_use]
     pub fn weak(header: &str) -> Self {
@@ -49,7 +50,7 @@ impl IfMatch {
         }
     }
 
-    /// Tells whether a record with this tag is meant.
+    /// Returns whether the header contains this tag or `*`.
     #[must_use]
     pub fn includes(&self, etag: &str) -> bool {
         self.any || self.tags.iter().any(|tag| tag == etag)
@@ -59,23 +60,24 @@ impl IfMatch {
 /// The first argument of every use case.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Who calls.
+    /// The caller of the use case.
     pub caller: Arc<Caller>,
-    /// The request behind the call.
+    /// The HTTP request that led to the call.
     pub request: RequestInfo,
-    /// Where ids and secrets come from.
+    /// The source of entropy for ids and secrets.
     pub entropy: Arc<dyn Entropy>,
-    /// How much callers may create.
+    /// The limits on what callers can create.
     pub limits: Arc<Limits>,
-    /// What the caller believes of the record they change; compared with every record that is replaced or removed,
-    /// see [`Context::consequence`].
+    /// The `If-Match` condition of the request. It is checked against every record that is replaced or removed; see
+    /// [`Context::consequence`].
     pub if_match: Option<IfMatch>,
-    /// What the record they write must not be: `*` when it must not be there yet. Compared as `if_match` is.
+    /// The `If-None-Match` condition of the request: `*` requires that the record does not exist yet. It is checked
+    /// like `if_match`.
     pub if_none_match: Option<IfMatch>,
 }
 
 impl Context {
-    /// A context for work that the suite does by itself, without limits.
+    /// Returns the context for background work of the suite, without limits.
     #[must_use]
     pub fn system(entropy: Arc<dyn Entropy>) -> Self {
         Self {
@@ -88,10 +90,10 @@ impl Context {
         }
     }
 
-    /// The context in which a use case changes other records than the one the caller named: what the caller believes
-    /// says nothing of those.
+    /// Returns the context for changes to records that the request does not name. The conditions of the request do not
+    /// apply to them.
     #[must_use]
-    pub fn consequence(&self) -> Self {
+    pub fn without_conditions(&self) -> Self {
         Self {
             if_match: None,
             if_none_match: None,
@@ -99,10 +101,10 @@ impl Context {
         }
     }
 
-    /// Compares what the caller believes of a record with the record.
+    /// Checks the conditions of the request against a record.
     ///
     /// # Errors
-    /// `VERSION_CONFLICT` when the record has none of the tags of `If-Match`, or one of those of `If-None-Match`.
+    /// `VERSION_CONFLICT` if the record has none of the tags of `If-Match`, or one of the tags of `If-None-Match`.
     pub fn check_if_match<R: Record>(&self, seen: &Stored<R>) -> Result<()> {
         let includes = |tags: &IfMatch| tags.includes(&seen.etag());
         let wanted = self.if_match.as_ref().is_none_or(includes);
@@ -113,10 +115,10 @@ impl Context {
         Err(Error::VersionConflict)
     }
 
-    /// As [`Self::check_if_match`], for a record that is not there: it has no tag at all.
+    /// Checks the conditions of the request against a record that does not exist, and therefore has no tag.
     ///
     /// # Errors
-    /// `VERSION_CONFLICT` when the caller believes that it is there.
+    /// `VERSION_CONFLICT` if the request has an `If-Match` header.
     pub const fn check_absent(&self) -> Result<()> {
         match self.if_match {
             Some(_) => Err(Error::VersionConflict),

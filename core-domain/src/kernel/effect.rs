@@ -1,39 +1,40 @@
-//! What follows from a unit of work outside the store, collected while it runs and announced after its commit.
+//! The effects of a unit of work outside the store. They are collected while the unit runs and announced after its
+//! commit.
 
 use std::collections::BTreeSet;
 
 use super::{ApiKeyId, Caller, OrganizationId, PlatformId, SessionId, UserId};
 
-/// One thing that follows.
+/// One effect of a unit of work.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Effect {
-    /// A job may be claimed now: it was queued, woken, or what held it is gone.
+    /// A job can be claimed: it was queued or woken, or what held it back has ended.
     JobReady,
-    /// A message waits in the outbox.
+    /// A message was added to the outbox.
     MessageQueued,
-    /// A mail waits in the outbox.
+    /// A mail was added to the outbox.
     MailQueued,
-    /// An entry of the audit waits to be sealed.
+    /// An audit entry was written and must be sealed.
     AuditWritten,
-    /// Entries of the audit were sealed: the change feed goes on.
+    /// Audit entries were sealed, so the change feed has new entries.
     AuditSealed,
-    /// A message to a webhook waits.
+    /// A message to a webhook was queued.
     WebhookQueued,
-    /// What was known of a session is no longer true: it ended, or acts for another organization.
+    /// A session ended or acts for another organization. Cached data about it is invalid.
     SessionChanged(SessionId),
-    /// What was known of an API key is no longer true.
+    /// An API key was changed or deleted. Cached data about it is invalid.
     ApiKeyChanged(ApiKeyId),
-    /// What a user may do is no longer what it was, or they may sign in no more.
+    /// The permissions of a user changed, or the user can no longer sign in.
     UserAccessChanged(UserId),
-    /// What the members of an organization may do is no longer what it was.
+    /// The permissions of the members of an organization changed.
     OrganizationAccessChanged(OrganizationId),
-    /// Who may call for a platform is no longer what it was: it was suspended, restored or removed.
+    /// Access to a platform changed: it was suspended, restored or removed.
     PlatformAccessChanged(PlatformId),
 }
 
 impl Effect {
-    /// Tells whether what this caller may do, on this platform if there is one, is perhaps no longer what it was.
+    /// Returns whether the effect can change what this caller may do, on this platform if one is given.
     #[must_use]
     pub fn changes_access_of(&self, caller: &Caller, platform: Option<&PlatformId>) -> bool {
         match self {
@@ -56,7 +57,8 @@ impl Effect {
     }
 }
 
-/// What follows from a unit of work, each thing once. Announced exactly when the unit was committed.
+/// The effects of a unit of work, without duplicates. They are announced only if the unit was committed, or may have
+/// been committed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     announced: BTreeSet<Effect>,
@@ -64,34 +66,35 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Adds a thing that follows.
+    /// Adds an effect.
     pub fn add(&mut self, effect: Effect) {
         self.announced.insert(effect);
     }
 
-    /// Tells whether nothing follows.
+    /// Returns whether there are no effects to announce.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.announced.is_empty()
     }
 
-    /// Tells whether this follows.
+    /// Returns whether the effect is in the set.
     #[must_use]
     pub fn contains(&self, effect: &Effect) -> bool {
         self.announced.contains(effect)
     }
 
-    /// Everything that follows.
+    /// Iterates over the effects to announce.
     pub fn iter(&self) -> impl Iterator<Item = &Effect> {
         self.announced.iter()
     }
 
-    /// Notes that the unit asked its caller for a fresh proof. The mark is not announced: it is for whoever stores the answer.
+    /// Records that the unit required a recent proof of identity from its caller. The mark is not announced. It is
+    /// stored with an idempotent response, so that a replay requires such a proof as well.
     pub fn mark_fresh_proof(&mut self) {
         self.needs_fresh_proof = true;
     }
 
-    /// Tells whether the unit asked its caller for a fresh proof.
+    /// Returns whether the unit required a recent proof of identity from its caller.
     #[must_use]
     pub const fn needs_fresh_proof(&self) -> bool {
         self.needs_fresh_proof

@@ -1,4 +1,5 @@
-//! What can go wrong, by meaning. Which HTTP status a meaning has is decided in `core-http` alone.
+//! The errors of use cases and the error codes of the interface. `core-http` alone decides which HTTP status a code
+//! has.
 
 use std::time::Duration;
 
@@ -12,201 +13,201 @@ use super::text::text_enum;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 text_enum! {
-    /// The code of an error envelope. A code never changes its meaning.
+    /// The code of an error response. A code never changes its meaning.
     #[non_exhaustive]
     pub enum Code {
-        /// The request breaks the rules written on its shape.
+        /// The request does not match its schema or breaks a rule; `details.issues` lists every violation.
         ValidationError = "VALIDATION_ERROR",
-        /// The body is not JSON.
+        /// The request body is not valid JSON.
         MalformedJson = "MALFORMED_JSON",
-        /// The cursor is not one of ours, or of another list.
+        /// The cursor was not issued by this installation, or it belongs to another list or other filters.
         InvalidCursor = "INVALID_CURSOR",
-        /// The request itself cannot be taken (path, headers, framing).
+        /// The path, a header or the query string is invalid, or the body did not arrive completely.
         BadRequest = "BAD_REQUEST",
-        /// No credential, or one that is not valid.
+        /// The request has no credential, or its credential is invalid, expired or revoked.
         Unauthorized = "UNAUTHORIZED",
-        /// The caller is known and may not do this.
+        /// The caller is authenticated but is not allowed to perform the operation.
         Forbidden = "FORBIDDEN",
-        /// There is no such thing for this caller.
+        /// The route or the record does not exist, or the caller has no access to the record.
         NotFound = "NOT_FOUND",
-        /// The path exists, the method does not.
+        /// The route exists, but it does not support the HTTP method.
         MethodNotAllowed = "METHOD_NOT_ALLOWED",
-        /// No acceptable representation.
+        /// The route returns none of the media types in the `Accept` header.
         NotAcceptable = "NOT_ACCEPTABLE",
-        /// The request contradicts what is stored.
+        /// A unique value is already in use, or the request contradicts the stored data in another way.
         Conflict = "CONFLICT",
-        /// The caller has created as many as the installation allows. `details.limit` is the number.
+        /// A limit of the installation is reached, such as the number of records; `details.limit` is the limit.
         LimitReached = "LIMIT_REACHED",
-        /// The slug belongs to another one.
+        /// The slug belongs to another record.
         SlugTaken = "SLUG_TAKEN",
-        /// The hostname is in a zone of the operator's and not reserved for the caller's platform.
+        /// The hostname is in a zone of the operator and is not reserved for the platform.
         HostnameReserved = "HOSTNAME_RESERVED",
-        /// The thing is in a state in which this cannot be done.
+        /// The current status of the record does not allow the operation.
         InvalidState = "INVALID_STATE",
-        /// The dead-letter entry cannot be replayed.
+        /// The dead letter cannot be replayed, because it is not pending or its job has not failed.
         DlqEntryNotReplayable = "DLQ_ENTRY_NOT_REPLAYABLE",
-        /// The first request with this idempotency key still runs.
+        /// The first request with this idempotency key is still in progress.
         IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS",
-        /// The idempotency key was used with another request.
+        /// The idempotency key was already used with a different request.
         IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED",
-        /// The record is not at the version the caller names.
+        /// The record does not satisfy the `If-Match` or `If-None-Match` header of the request.
         VersionConflict = "VERSION_CONFLICT",
-        /// More bytes than allowed.
+        /// The request body is larger than the route allows.
         PayloadTooLarge = "PAYLOAD_TOO_LARGE",
-        /// A content type that is not understood here.
+        /// The route does not support the content type of the request body.
         UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE",
-        /// Too many requests.
+        /// The caller sent too many requests or failed attempts; `Retry-After` says how many seconds to wait.
         RateLimited = "RATE_LIMITED",
-        /// The caller's platform is suspended.
+        /// The platform is suspended.
         PlatformSuspended = "PLATFORM_SUSPENDED",
-        /// Something broke on our side.
+        /// The server failed to process the request because of an internal error.
         InternalError = "INTERNAL_ERROR",
-        /// A service or provider behind us answered wrongly or not at all.
+        /// A service or provider that the server depends on failed or sent an invalid response.
         UpstreamError = "UPSTREAM_ERROR",
-        /// Not possible at the moment; the same request may go through later.
+        /// The operation is temporarily unavailable; the same request can succeed later.
         ServiceUnavailable = "SERVICE_UNAVAILABLE",
-        /// A service behind us did not answer in time.
+        /// A service to which the gateway forwards requests did not respond in time.
         UpstreamTimeout = "UPSTREAM_TIMEOUT",
-        /// The request target is too long.
+        /// The path and query string of the request are longer than 8 KiB.
         UriTooLong = "URI_TOO_LONG",
-        /// Sign-in with a wrong password or an unknown address.
+        /// The password is wrong, or no account with a password has the email address.
         InvalidEmailOrPassword = "INVALID_EMAIL_OR_PASSWORD",
-        /// Sign-in with something that is no address.
+        /// The email address is malformed.
         InvalidEmail = "INVALID_EMAIL",
-        /// Fewer characters than a password needs.
+        /// The password has fewer than 8 characters.
         PasswordTooShort = "PASSWORD_TOO_SHORT",
-        /// More characters than a password may have.
+        /// The password has more than 128 characters.
         PasswordTooLong = "PASSWORD_TOO_LONG",
-        /// A password everybody knows.
+        /// The password is in the list of common passwords, or it repeats a single character.
         PasswordTooCommon = "PASSWORD_TOO_COMMON",
-        /// Sign-up with an address that has an account.
+        /// An account with this email address already exists.
         UserAlreadyExists = "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL",
-        /// A request with cookies that says nothing of where it comes from.
+        /// A form, or a write request with cookies, does not prove its origin: `Origin` is missing or `null`.
         MissingOrNullOrigin = "MISSING_OR_NULL_ORIGIN",
-        /// A request with cookies from a page that is not trusted.
+        /// The request comes from a web page of an untrusted origin.
         InvalidOrigin = "INVALID_ORIGIN",
-        /// OAuth: a client that is not known.
+        /// OAuth: the `client_id` is unknown.
         InvalidClient = "invalid_client",
-        /// OAuth: a code or token that is unknown, used or over.
+        /// OAuth: the code or token is unknown, already used or expired.
         InvalidGrant = "invalid_grant",
-        /// OAuth: a grant type that is not known here.
+        /// OAuth: the `grant_type` is not supported.
         UnsupportedGrantType = "unsupported_grant_type",
-        /// OAuth: nobody has decided yet about the device.
+        /// OAuth: no person has approved or denied the device yet.
         AuthorizationPending = "authorization_pending",
-        /// OAuth: the device asks too often.
+        /// OAuth: the device polls too often; it must wait five seconds longer between requests from now on.
         SlowDown = "slow_down",
-        /// OAuth: the codes of the device are over.
+        /// OAuth: the codes of the device have expired.
         ExpiredToken = "expired_token",
-        /// OAuth: a person refused the device.
+        /// OAuth: a person denied access to the device.
         AccessDenied = "access_denied",
-        /// A redirect target that is not trusted.
+        /// The redirect target is neither a path of the IAM service nor a URL of a trusted origin.
         InvalidCallbackUrl = "INVALID_CALLBACK_URL",
-        /// A token that is unknown, used or too old.
+        /// The token of the link is unknown, already used or expired.
         InvalidToken = "INVALID_TOKEN",
-        /// A password that is not the user's.
+        /// The password is not the user's current password.
         InvalidPassword = "INVALID_PASSWORD",
-        /// An address cannot be changed like this.
+        /// The operation cannot change the email address.
         EmailCanNotBeUpdated = "EMAIL_CAN_NOT_BE_UPDATED",
-        /// The user is kept out.
+        /// The user is banned.
         BannedUser = "BANNED_USER",
-        /// The user has not proved that the address is theirs.
+        /// The user has not confirmed the email address of the account.
         EmailNotVerified = "EMAIL_NOT_VERIFIED",
-        /// Who may not change the roles of a member.
+        /// The caller is not allowed to change the roles of members.
         NotAllowedToUpdateMember = "YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_MEMBER",
-        /// The last owner of an organization cannot be made something else.
+        /// The change of roles would leave the organization without an owner.
         OrganizationWithoutOwner = "YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER",
-        /// The last owner of an organization cannot leave it.
+        /// The only owner of an organization can neither leave it nor be removed from it.
         OnlyOwner = "YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER",
-        /// Who may not remove a member.
+        /// The caller is not allowed to remove members from the organization.
         NotAllowedToDeleteMember = "YOU_ARE_NOT_ALLOWED_TO_DELETE_THIS_MEMBER",
-        /// There is no such member.
+        /// The member does not exist, or the caller has no access to the organization.
         MemberNotFound = "MEMBER_NOT_FOUND",
-        /// The caller is no member of the organization, or there is none.
+        /// The organization does not exist, or the caller is not a member of it.
         UserIsNotMember = "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION",
-        /// The same, where a list was asked for.
-        NotMemberOfThis = "YOU_ARE_NOT_A_MEMBER_OF_THIS_ORGANIZATION",
-        /// No organization was named, and the session acts for none.
+        /// The organization whose data is requested does not exist, or the caller is not a member of it.
+        NotMemberOfOrganization = "YOU_ARE_NOT_A_MEMBER_OF_THIS_ORGANIZATION",
+        /// The request names no organization, and the session has no active organization.
         NoActiveOrganization = "NO_ACTIVE_ORGANIZATION",
-        /// The same, elsewhere.
+        /// No organization was found: the request names none, and the session has no active organization.
         OrganizationNotFound = "ORGANIZATION_NOT_FOUND",
-        /// The slug of a new organization is taken.
+        /// The slug of the new organization belongs to another organization.
         OrganizationAlreadyExists = "ORGANIZATION_ALREADY_EXISTS",
         /// The slug belongs to another organization.
         OrganizationSlugTaken = "ORGANIZATION_SLUG_ALREADY_TAKEN",
-        /// Who may not change an organization.
+        /// The caller is not allowed to change the organization.
         NotAllowedToUpdateOrganization = "YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_ORGANIZATION",
-        /// Who may not delete an organization.
+        /// The caller is not allowed to delete the organization.
         NotAllowedToDeleteOrganization = "YOU_ARE_NOT_ALLOWED_TO_DELETE_THIS_ORGANIZATION",
-        /// Who may not invite.
+        /// The caller is not allowed to invite people to the organization.
         NotAllowedToInvite = "YOU_ARE_NOT_ALLOWED_TO_INVITE_USERS_TO_THIS_ORGANIZATION",
-        /// Who may not invite to such a role.
+        /// The roles of the invitation have more permissions than the caller can give.
         NotAllowedToInviteRole = "YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE",
-        /// The organization has no such role.
+        /// The organization has no role with this name.
         RoleNotFound = "ROLE_NOT_FOUND",
-        /// The address is invited already.
+        /// The organization already has a pending invitation for this email address.
         AlreadyInvited = "USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION",
-        /// The address is that of a member.
+        /// The user is already a member of the organization.
         AlreadyMember = "USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION",
-        /// There is no such invitation, or it cannot be answered any more.
+        /// The invitation does not exist, was already answered or canceled, or has expired.
         InvitationNotFound = "INVITATION_NOT_FOUND",
-        /// The invitation is for another address.
+        /// The invitation was sent to an email address that is not the caller's.
         NotRecipient = "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION",
-        /// Who may not take an invitation back.
+        /// The caller is not allowed to cancel invitations of the organization.
         NotAllowedToCancelInvitation = "YOU_ARE_NOT_ALLOWED_TO_CANCEL_THIS_INVITATION",
-        /// The caller has not proved that the address is theirs.
+        /// The caller must confirm the email address of the account before listing its invitations.
         EmailVerificationRequired = "EMAIL_VERIFICATION_REQUIRED_FOR_INVITATION",
-        /// The recipient has neither confirmed the address nor shown the secret of the mailed link.
+        /// To answer an invitation, confirm the email address first or use the link of the invitation mail.
         EmailVerificationRequiredToAnswer =
             "EMAIL_VERIFICATION_REQUIRED_BEFORE_ACCEPTING_OR_REJECTING_INVITATION",
-        /// No session where an API key is to be made.
+        /// The operation on API keys requires a valid session, and the request has none.
         UnauthorizedSession = "UNAUTHORIZED_SESSION",
-        /// There is no such API key for this caller.
+        /// The API key does not exist, or the caller has no access to it.
         KeyNotFound = "KEY_NOT_FOUND",
-        /// A name that is too short or too long for an API key.
+        /// The name of an API key must have 1 to 32 characters.
         InvalidNameLength = "INVALID_NAME_LENGTH",
-        /// An API key shall live for less than it may.
+        /// The lifetime of the API key is shorter than 1 day.
         ExpiresInTooSmall = "EXPIRES_IN_IS_TOO_SMALL",
-        /// An API key shall live for longer than it may.
+        /// The lifetime of the API key is longer than 365 days.
         ExpiresInTooLarge = "EXPIRES_IN_IS_TOO_LARGE",
-        /// A property of an API key that no client sets.
+        /// The request sets a property of an API key that clients cannot set.
         ServerOnlyProperty = "SERVER_ONLY_PROPERTY",
-        /// API keys have no metadata here.
+        /// The request sets metadata of an API key, which this service does not support.
         MetadataDisabled = "METADATA_DISABLED",
-        /// A change that changes nothing.
+        /// The update of the API key contains no field.
         NoValuesToUpdate = "NO_VALUES_TO_UPDATE",
-        /// The caller must prove once more who they are; `details.methods` says how.
+        /// The operation requires a recent proof of identity; `details.methods` lists the accepted methods.
         StepUpRequired = "STEP_UP_REQUIRED",
-        /// A code of an authenticator that is wrong, used or too old.
+        /// The code of the authenticator app is wrong, already used or expired.
         InvalidCode = "INVALID_CODE",
-        /// A recovery code that is none, or was used.
+        /// The recovery code is unknown or already used.
         InvalidBackupCode = "INVALID_BACKUP_CODE",
-        /// A sign-in that does not wait for a second factor any more, or never did.
+        /// The cookie belongs to no sign-in that waits for a second factor, or that sign-in has expired.
         InvalidTwoFactorCookie = "INVALID_TWO_FACTOR_COOKIE",
-        /// The user has no second factor.
+        /// The user has not set up a second factor.
         TwoFactorNotEnabled = "TWO_FACTOR_NOT_ENABLED",
-        /// The user has a second factor already.
+        /// The user already has a second factor.
         TwoFactorAlreadyEnabled = "TWO_FACTOR_ALREADY_ENABLED",
-        /// The user has no authenticator.
+        /// The user has not set up an authenticator app.
         TotpNotEnabled = "TOTP_NOT_ENABLED",
         /// The user has no recovery codes.
         BackupCodesNotEnabled = "BACKUP_CODES_NOT_ENABLED",
-        /// A challenge of passkeys that does not wait any more, or never did.
+        /// The passkey challenge is unknown, already used or expired.
         ChallengeNotFound = "CHALLENGE_NOT_FOUND",
-        /// The answer of an authenticator that was to make a passkey is refused.
+        /// The authenticator's response to the registration of a passkey is invalid.
         FailedToVerifyRegistration = "FAILED_TO_VERIFY_REGISTRATION",
-        /// There is no such passkey, or it is somebody else's.
+        /// The passkey is unknown or belongs to another user.
         PasskeyNotFound = "PASSKEY_NOT_FOUND",
-        /// The answer of an authenticator that was to show a passkey is refused.
+        /// The authenticator's response to the request for a passkey is invalid.
         AuthenticationFailed = "AUTHENTICATION_FAILED",
-        /// The passkey is registered already.
+        /// The passkey is already registered.
         PreviouslyRegistered = "PREVIOUSLY_REGISTERED",
-        /// This installation has no passkeys.
+        /// Passkeys are not configured on this installation.
         PasskeysDisabled = "PASSKEYS_DISABLED",
     }
 }
 
 impl Code {
-    /// The code as a sentence: `MEMBER_NOT_FOUND` is "Member not found".
+    /// Returns the code as a sentence. Example: `MEMBER_NOT_FOUND` becomes "Member not found".
     #[must_use]
     pub fn sentence(self) -> String {
         let words = self.as_str().replace('_', " ").to_ascii_lowercase();
@@ -216,19 +217,19 @@ impl Code {
     }
 }
 
-/// One thing that is wrong with a request.
+/// One violation of a rule by a request.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Issue {
-    /// Where: field names and array positions from the root of the body.
+    /// The path to the invalid value: field names and array positions, starting at the root of the body.
     pub path: Vec<String>,
-    /// What kind of wrong, in snake case.
+    /// The kind of violation, in snake case, such as `required` or `too_long`.
     pub code: &'static str,
-    /// In words.
+    /// The description of the violation for people.
     pub message: String,
 }
 
 impl Issue {
-    /// An issue with one field.
+    /// Creates an issue about one top-level field.
     #[must_use]
     pub fn field(name: &str, code: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -239,59 +240,59 @@ impl Issue {
     }
 }
 
-/// What can go wrong in a use case.
+/// The error of a use case.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The input breaks a rule; every violation is listed.
+    /// The input breaks at least one rule; every violation is listed.
     #[error("The request is not valid.")]
     Invalid(Vec<Issue>),
-    /// No credential, or one that is not valid.
+    /// The request has no valid credential.
     #[error("Authentication is required.")]
     Unauthorized,
-    /// The caller may not do this.
+    /// The caller does not have the required permission.
     #[error("You may not do this.")]
     Forbidden,
-    /// There is no such thing for this caller; the word names its kind.
+    /// The record does not exist, or the caller has no access to it. The text names the kind of record.
     #[error("There is no such {0}.")]
     NotFound(&'static str),
-    /// The thing is in a state in which this cannot be done.
+    /// The current status of the record does not allow the operation.
     #[error("This cannot be done while the status is {status}.")]
     InvalidState {
-        /// The status it has.
+        /// The current status of the record.
         status: String,
-        /// The statuses from which it can be done.
+        /// The statuses that allow the operation.
         allowed_from: Vec<String>,
     },
-    /// The record is not at the version the caller named with `If-Match`.
+    /// The record does not satisfy the `If-Match` or `If-None-Match` header of the request.
     #[error("The record has changed since it was read.")]
     VersionConflict,
-    /// Any other refusal that has a code of its own.
+    /// A refusal with another code.
     #[error("{message}")]
     Refused {
-        /// The code of the envelope.
+        /// The code of the error response.
         code: Code,
-        /// What to tell the caller.
+        /// The message for the caller.
         message: String,
-        /// More for the caller's program; an object.
+        /// A JSON object with details for the caller's program.
         details: Value,
     },
-    /// A provider or service outside failed; the text is for the log alone.
+    /// An external provider or service failed. The text goes only to the log.
     #[error("A service this depends on failed.")]
     Upstream(String),
-    /// Cannot be done at the moment; the text is for the log alone.
+    /// The operation is temporarily not possible. The text goes only to the log.
     #[error("This is not possible at the moment.")]
     Unavailable(String),
-    /// Our own fault; the text is for the log alone.
+    /// An internal error. The text goes only to the log.
     #[error("Something went wrong on our side.")]
     Internal(String),
-    /// The store failed.
+    /// The error of the store. It goes only to the log.
     #[error("Something went wrong on our side.")]
     Store(#[from] StoreError),
 }
 
 impl Error {
-    /// A refusal with a code, a message and no details.
+    /// Creates a refusal with a code, a message and empty details.
     #[must_use]
     pub fn refused(code: Code, message: impl Into<String>) -> Self {
         Self::Refused {
@@ -301,7 +302,7 @@ impl Error {
         }
     }
 
-    /// The refusal of a code. Its message is the code, written as a sentence.
+    /// Creates the error for a code. The message of a refusal is the code written as a sentence.
     #[must_use]
     pub fn of_code(code: Code) -> Self {
         match code {
@@ -311,13 +312,13 @@ impl Error {
         }
     }
 
-    /// The input breaks one rule.
+    /// Creates a validation error with one issue about a top-level field.
     #[must_use]
     pub fn invalid(field: &str, code: &'static str, message: impl Into<String>) -> Self {
         Self::Invalid(vec![Issue::field(field, code, message)])
     }
 
-    /// The caller has created as many as the installation allows: `LIMIT_REACHED` with `details.limit`.
+    /// Creates a `LIMIT_REACHED` error whose `details.limit` is `limit`.
     #[must_use]
     pub fn limit_reached(limit: impl Into<u64>, message: impl Into<String>) -> Self {
         Self::Refused {
@@ -327,7 +328,7 @@ impl Error {
         }
     }
 
-    /// The code of the envelope.
+    /// Returns the code of the error response.
     #[must_use]
     pub fn code(&self) -> Code {
         match self {
@@ -352,7 +353,7 @@ impl Error {
         }
     }
 
-    /// More for the caller's program; an object, `{}` when there is nothing to say.
+    /// Returns the details for the caller's program: a JSON object, empty if there are none.
     #[must_use]
     pub fn details(&self) -> Value {
         match self {
@@ -369,7 +370,8 @@ impl Error {
     }
 }
 
-/// What the header `Retry-After` asks for: seconds, or an instant. Nothing when it is neither.
+/// Returns the time to wait that a `Retry-After` header asks for, given as seconds or as a date. Returns zero if the
+/// value is invalid or the date is in the past.
 #[must_use]
 pub fn retry_after(header: &str, now: Timestamp) -> Duration {
     if let Ok(seconds) = header.trim().parse() {

@@ -1,11 +1,11 @@
-//! Typed ids, all from the one list of records.
+//! Typed ids, generated from the list of records ([`for_each_record!`]).
 //!
-//! Ids are opaque text. Those we make are UUIDv7, so that inserts are sorted; those read from a path are accepted
-//! when they could be an id at all, so that an unknown one is "not found" rather than "invalid".
+//! Ids are opaque text. New ids are UUIDv7, so that new records are inserted in order. Any text that could be an id is
+//! accepted from a path, so that an unknown id is "not found" and not "invalid".
 
 use super::{Entropy, TextValue, Timestamp, for_each_record};
 
-/// Path words of the interface that can never be an id.
+/// Path segments of the interface that cannot be ids.
 const RESERVED: &[&str] = &[
     "lookup",
     "audit",
@@ -18,9 +18,10 @@ const RESERVED: &[&str] = &[
     "webhooks",
 ];
 
+/// Maximum length of an id in characters.
 const MAX_LENGTH: usize = 128;
 
-/// Tells whether the text could be an id: 1 to 128 characters of `[A-Za-z0-9_.:-]` and no reserved path word.
+/// Returns whether the text could be an id: 1 to 128 characters of `[A-Za-z0-9_.:-]`, and not a reserved path segment.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     !text.is_empty()
@@ -31,7 +32,7 @@ pub fn is_id(text: &str) -> bool {
         && !RESERVED.contains(&text)
 }
 
-/// A new UUIDv7 in its hyphenated form, made of the given instant and entropy.
+/// Creates a UUIDv7 from an instant and random bytes. Returns its hyphenated form.
 #[must_use]
 pub fn new_uuid(now: Timestamp, entropy: &dyn Entropy) -> String {
     let mut random = [0_u8; 10];
@@ -50,19 +51,19 @@ macro_rules! ids {
         pub struct $name(String);
 
         impl $name {
-            /// A new id that sorts by the time it was made.
+            /// Generates an id that sorts by its creation time.
             #[must_use]
             pub fn generate(now: Timestamp, entropy: &dyn Entropy) -> Self {
                 Self(new_uuid(now, entropy))
             }
 
-            /// Reads an id; `None` when the text cannot be one (see [`is_id`]).
+            /// Parses an id; `None` if the text cannot be one (see [`is_id`]).
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 is_id(text).then(|| Self(text.to_owned()))
             }
 
-            /// The text of the id.
+            /// Returns the id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -123,9 +124,9 @@ macro_rules! ids_of_records {
 }
 for_each_record!(ids_of_records);
 
-// Ids of what is kept with another record.
+// Ids of items that are stored inside another record.
 ids! {
-    /// A grant or denial of a permission to a member.
+    /// The id of a permission grant or denial, which is stored with its member.
     GrantId,
 }
 
@@ -135,7 +136,7 @@ mod tests {
     use crate::testing::SeededEntropy;
 
     #[test]
-    fn ids_made_later_sort_later() {
+    fn ids_sort_by_creation_time() {
         let entropy = SeededEntropy::new(1);
         let first = PlatformId::generate(Timestamp::from_millis(1_000), &entropy);
         let second = PlatformId::generate(Timestamp::from_millis(1_001), &entropy);
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_path_words_and_strange_text_are_no_ids() {
+    fn reserved_path_segments_and_malformed_text_are_not_ids() {
         for text in ["", "lookup", "pending", "a/b", "a b", "é", &"x".repeat(129)] {
             assert_eq!(EntityId::parse(text), None, "{text}");
         }

@@ -1,4 +1,4 @@
-//! JSON that is kept as text.
+//! JSON values that are stored as text.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -10,30 +10,32 @@ use serde_json::{Value, json};
 
 use super::TextError;
 
-/// The only field of the object that stands for a number in a [`Value`], see [`written_number`]. No JSON that is taken from
-/// outside has the name: text with a NUL in it is refused there.
-const WRITTEN: &str = "\0number";
+/// The only field of the object that stands for a number in a [`Value`]; see [`written_number`]. JSON from outside
+/// cannot contain this name, because text with a NUL character is rejected.
+const NUMBER_FIELD: &str = "\0number";
 
-/// What stands in JSON text before such a number, and after it.
-const BEFORE: &str = r#"{"\u0000number":""#;
-const AFTER: &str = r#""}"#;
+/// The JSON text before such a number.
+const NUMBER_PREFIX: &str = r#"{"\u0000number":""#;
+/// The JSON text after such a number.
+const NUMBER_SUFFIX: &str = r#""}"#;
 
-/// A number that a [`Value`] would show otherwise than it was written, because it has more digits than a double or an
-/// exponent: an object that is the number again when a [`JsonText`] is read from the value.
+/// Returns an object that stands for a number which a [`Value`] would print differently, because it has more digits
+/// than a double or an exponent. A [`JsonText`] that is deserialized from the value contains the number exactly as
+/// written.
 #[must_use]
-pub fn written_number(number: &str) -> Value {
-    json!({ WRITTEN: number })
+pub fn number_literal(number: &str) -> Value {
+    json!({ NUMBER_FIELD: number })
 }
 
-/// Returns the text of a number that [`written_number`] made; `None` for every other value.
+/// Returns the text of a number that [`written_number`] created; `None` for every other value.
 #[must_use]
-pub fn written_text(value: &Value) -> Option<&str> {
+pub fn number_literal_text(value: &Value) -> Option<&str> {
     let fields = value.as_object().filter(|fields| fields.len() == 1)?;
-    fields.get(WRITTEN)?.as_str()
+    fields.get(NUMBER_FIELD)?.as_str()
 }
 
-/// A JSON value as text: written and shown as it is, and never taken apart on the way. Two are equal when their texts are;
-/// read from a [`Value`], the fields of its objects are sorted by name.
+/// A JSON value as text. It is stored and returned exactly as written, without being parsed in between. Two values are
+/// equal if their texts are equal. If it is deserialized from a [`Value`], the fields of objects are sorted by name.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 pub struct JsonText(Box<RawValue>);
@@ -41,7 +43,7 @@ pub struct JsonText(Box<RawValue>);
 impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <Box<RawValue>>::deserialize(deserializer)?;
-        if !text.get().contains(BEFORE) {
+        if !text.get().contains(NUMBER_PREFIX) {
             return Ok(Self(text));
         }
         let plain = RawValue::from_string(with_numbers(text.get()));
@@ -49,12 +51,12 @@ impl<'de> Deserialize<'de> for JsonText {
     }
 }
 
-/// The text with the numbers in the place of the objects that stand for them.
+/// Returns the text with the objects of [`written_number`] replaced by their numbers.
 fn with_numbers(text: &str) -> String {
-    let mut parts = text.split(BEFORE);
+    let mut parts = text.split(NUMBER_PREFIX);
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (number, rest) = part.split_once(AFTER).unwrap_or((part, ""));
+        let (number, rest) = part.split_once(NUMBER_SUFFIX).unwrap_or((part, ""));
         plain.push_str(number);
         plain.push_str(rest);
     }
@@ -68,23 +70,23 @@ impl Default for JsonText {
 }
 
 impl JsonText {
-    /// The value as text, compact, fields in the order in which it has them; `null` for what is no JSON, such as a map
-    /// whose keys are no text.
+    /// Serializes a value to compact JSON text; fields keep their order. Returns `null` if the value cannot be JSON,
+    /// such as a map whose keys are not strings.
     #[must_use]
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
         to_raw_value(value).map_or_else(|_| Self::default(), Self)
     }
 
-    /// The text.
+    /// Returns the JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// The value, taken apart: numbers of more than 64 bits are the nearest doubles.
+    /// Parses the text. Numbers of more than 64 bits become the nearest double.
     #[must_use]
     pub fn value(&self) -> Value {
-        // It was checked to be JSON when it was made.
+        // The constructors check that the text is JSON.
         serde_json::from_str(self.as_str()).unwrap_or_default()
     }
 }
@@ -111,18 +113,19 @@ impl JsonSchema for JsonText {
     }
 }
 
-/// A JSON value of at most `MAX` bytes, written without white space: for free-form values of requests.
+/// A JSON value of at most `MAX` bytes, for free-form values of requests.
 ///
-/// Its schema says so by the keyword `x-maxBytes`: no keyword of JSON Schema bounds a value of any type.
+/// The schema states the limit with the keyword `x-maxBytes`, because JSON Schema has no keyword that limits values of
+/// any type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct BoundedJson<const MAX: usize>(JsonText);
 
 impl<const MAX: usize> BoundedJson<MAX> {
-    /// Checks the size of a value and takes it.
+    /// Creates the value after checking its size.
     ///
     /// # Errors
-    /// [`TextError::TooLong`] for a value of more than `MAX` bytes.
+    /// [`TextError::TooLong`] if the value has more than `MAX` bytes.
     pub fn new(value: JsonText) -> Result<Self, TextError> {
         if value.as_str().len() > MAX {
             return Err(TextError::TooLong);
@@ -130,7 +133,7 @@ impl<const MAX: usize> BoundedJson<MAX> {
         Ok(Self(value))
     }
 
-    /// Returns the object without fields.
+    /// Returns an object without fields.
     #[must_use]
     pub fn empty_object() -> Self {
         Self(JsonText::of(&serde_json::json!({})))
@@ -172,7 +175,7 @@ impl<const MAX: usize> JsonSchema for BoundedJson<MAX> {
     }
 }
 
-/// The value as JSON text with the fields of every object sorted by name and no white space.
+/// Returns the value as JSON text without white space. The fields of every object are sorted by name.
 #[must_use]
 pub fn canonical_json(value: &Value) -> String {
     let mut text = String::new();
@@ -217,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_what_was_written() {
+    fn json_text_is_kept_exactly_as_written() {
         let text = r#"{"b":[1,{"d":null,"c":"x\"y"}],"a":12345678901234567890}"#;
         let read: JsonText = serde_json::from_str(text).unwrap();
         assert_eq!(read.as_str(), text);
@@ -228,8 +231,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_a_value_cannot_hold_come_through_it_as_they_were_written() {
-        let number = written_number;
+    fn numbers_that_a_value_cannot_represent_are_kept_as_written() {
+        let number = number_literal;
         let value = json!({ "b": [number("1e2"), 1, "x"], "a": { "c": number("-0"), "d": number("0.10") } });
         let read: JsonText = serde_json::from_value(value.clone()).unwrap();
         let text = r#"{"a":{"c":-0,"d":0.10},"b":[1e2,1,"x"]}"#;
@@ -240,7 +243,7 @@ mod tests {
                 .as_str(),
             "1.50"
         );
-        // From borrowed values too, and text that only looks like one is text.
+        // This also works for borrowed values. A string that contains such an object remains a string.
         assert_eq!(JsonText::deserialize(&value).unwrap(), read);
         let lookalike = json!({ "a": "{\"\\u0000number\":\"1\"}" });
         let read: JsonText = serde_json::from_value(lookalike.clone()).unwrap();
@@ -249,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_null_or_refused() {
+    fn values_that_are_not_json_become_null_or_are_refused() {
         let no_json = std::collections::BTreeMap::from([((1, 2), 3)]);
         assert_eq!(JsonText::of(&no_json).as_str(), "null");
         assert!(serde_json::from_str::<JsonText>("{").is_err());
     }
 
     #[test]
-    fn a_value_beyond_its_bound_is_refused_and_one_at_it_is_kept_as_it_came() {
+    fn a_value_above_its_limit_is_refused_and_one_at_the_limit_is_kept_as_written() {
         let text = r#"{"a":1e2}"#;
         let at_bound: BoundedJson<9> = serde_json::from_str(text).unwrap();
         assert_eq!(at_bound.as_str(), text);
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_fields_makes_no_difference() {
+    fn canonical_json_does_not_depend_on_the_order_of_fields() {
         let text = r#"{"b":[1,{"d":null,"c":"x\"y"}],"a":true}"#;
         let value: Value = serde_json::from_str(text).unwrap();
         assert_eq!(

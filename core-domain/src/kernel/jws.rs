@@ -1,5 +1,5 @@
-//! Compact JSON Web Signatures with Ed25519 (RFC 7515, RFC 8037) and with nothing else: no other algorithm is known here, and
-//! no key is ever taken from a token.
+//! Compact JSON Web Signatures with Ed25519 (RFC 7515, RFC 8037). No other algorithm is supported, and a key is never
+//! read from a token.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,31 +9,31 @@ use sha2::{Digest, Sha256};
 
 use super::Entropy;
 
-/// The one algorithm.
+/// The only supported algorithm.
 const ALGORITHM: &str = "EdDSA";
 
-/// The longest token that is looked at, in bytes.
-const LONGEST: usize = 4 * 1024;
+/// Maximum length of a token in bytes. A longer token is malformed.
+const MAX_TOKEN_BYTES: usize = 4 * 1024;
 
-/// Why a text is not a signature we accept.
+/// The reason why a token was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwsError {
-    /// It is not of three parts of base64url, or its header is no JSON object.
+    /// The token does not consist of three base64url parts, or its header is not a JSON object of the expected form.
     #[error("the token is malformed")]
     Malformed,
-    /// It says another algorithm or type than the one expected, or asks for an extension.
-    #[error("the token is not of the kind expected")]
+    /// The header names another algorithm or type, or requires an extension (`crit`).
+    #[error("the token has another algorithm or type than expected")]
     WrongKind,
-    /// It was not signed with the key.
+    /// The key did not sign the token.
     #[error("the signature is wrong")]
     WrongSignature,
 }
 
-/// A private key.
+/// An Ed25519 private key. Its `Debug` output does not contain the key.
 #[derive(Clone)]
 pub struct Ed25519Private(SigningKey);
 
-// The key stays out of logs.
+// Keeps the key out of logs.
 impl std::fmt::Debug for Ed25519Private {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Ed25519Private(..)")
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Ed25519Private {
 }
 
 impl Ed25519Private {
-    /// A new key.
+    /// Generates a new key.
     #[must_use]
     pub fn generate(entropy: &dyn Entropy) -> Self {
         let mut seed = [0; 32];
@@ -49,40 +49,40 @@ impl Ed25519Private {
         Self(SigningKey::from_bytes(&seed))
     }
 
-    /// The key that belongs to 32 secret bytes: derived from a secret there is already.
+    /// Creates a key from 32 secret bytes, such as bytes derived from an existing secret.
     #[must_use]
     pub fn from_seed(seed: [u8; 32]) -> Self {
         Self(SigningKey::from_bytes(&seed))
     }
 
-    /// The key as text, base64url: the `d` of a JSON Web Key. A secret.
+    /// Returns the secret key in base64url: the `d` parameter of a JSON Web Key.
     #[must_use]
     pub fn expose(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0.to_bytes())
     }
 
-    /// Reads what [`Self::expose`] wrote.
+    /// Parses a key that [`Self::expose`] returned; `None` if the text is invalid.
     #[must_use]
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn from_base64url(text: &str) -> Option<Self> {
         let seed = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
         Some(Self(SigningKey::from_bytes(&seed)))
     }
 
-    /// The public key that belongs to it.
+    /// Returns the public key that belongs to this key.
     #[must_use]
     pub fn public(&self) -> Ed25519Public {
         Ed25519Public(self.0.verifying_key())
     }
 
-    /// A payload, signed, under a header of this type.
-    pub(crate) fn signed(&self, kind: &str, kid: &str, payload: &[u8]) -> String {
+    /// Signs a payload and returns the token. `kind` becomes the `typ` of the header, `kid` the key id.
+    pub(crate) fn sign(&self, kind: &str, kid: &str, payload: &[u8]) -> String {
         let header = Header {
             alg: ALGORITHM.to_owned(),
             typ: Some(kind.to_owned()),
             kid: Some(kid.to_owned()),
             crit: None,
         };
-        // A struct of texts is always JSON.
+        // Serializing a struct of strings cannot fail.
         let header = serde_json::to_vec(&header).unwrap_or_default();
         let [header, payload] = [&header, payload].map(|part| URL_SAFE_NO_PAD.encode(part));
         let input = format!("{header}.{payload}");
@@ -91,25 +91,25 @@ impl Ed25519Private {
     }
 }
 
-/// A public key.
+/// An Ed25519 public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ed25519Public(VerifyingKey);
 
 impl Ed25519Public {
-    /// The key as text, base64url: the `x` of a JSON Web Key.
+    /// Returns the key in base64url: the `x` parameter of a JSON Web Key.
     #[must_use]
     pub fn x(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0.to_bytes())
     }
 
-    /// Reads what [`Self::x`] wrote.
+    /// Parses a key that [`Self::x`] returned; `None` if the text is invalid.
     #[must_use]
     pub fn read(x: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(x).ok()?.try_into().ok()?;
         VerifyingKey::from_bytes(&bytes).ok().map(Self)
     }
 
-    /// The thumbprint of RFC 7638, by which the key is named.
+    /// Returns the thumbprint of RFC 7638, which serves as the key id.
     #[must_use]
     pub fn thumbprint(&self) -> String {
         let canonical = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, self.x());
@@ -117,7 +117,7 @@ impl Ed25519Public {
     }
 }
 
-/// What is read of a header. Whatever else it holds (`jwk`, `jku`, `x5u`) is not even looked at.
+/// The supported parameters of a header. Other parameters, such as `jwk`, `jku` and `x5u`, are ignored.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     alg: String,
@@ -129,7 +129,7 @@ struct Header {
     crit: Option<serde_json::Value>,
 }
 
-/// A token whose signature was not checked yet: nothing of it is shown but the name of its key.
+/// A token with an unchecked signature. Only the key id can be read from it.
 #[derive(Debug)]
 pub(crate) struct Unverified<'t> {
     header: Header,
@@ -139,10 +139,10 @@ pub(crate) struct Unverified<'t> {
 }
 
 impl<'t> Unverified<'t> {
-    /// Reads a token.
+    /// Parses a token without checking its signature.
     pub(crate) fn parse(token: &'t str) -> Result<Self, JwsError> {
         let malformed = |_| JwsError::Malformed;
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_BYTES {
             return Err(JwsError::Malformed);
         }
         let (input, signature) = token.rsplit_once('.').ok_or(JwsError::Malformed)?;
@@ -161,7 +161,8 @@ impl<'t> Unverified<'t> {
         })
     }
 
-    /// The token, provided it says that it is of this type (RFC 7515, section 4.1.9: `application/` may be left out).
+    /// Returns the token if its header has this type. The prefix `application/` may be absent (RFC 7515, section
+    /// 4.1.9).
     pub(crate) fn of_type(self, kind: &str) -> Result<Self, JwsError> {
         let typ = self.header.typ.as_deref().unwrap_or_default();
         let short = typ.strip_prefix("application/").unwrap_or(typ);
@@ -172,12 +173,12 @@ impl<'t> Unverified<'t> {
         }
     }
 
-    /// The name of the key it says it was signed with.
+    /// Returns the id of the key that signed the token, as stated in its header.
     pub(crate) fn kid(&self) -> Option<&str> {
         self.header.kid.as_deref()
     }
 
-    /// The payload, provided it was signed with this key.
+    /// Returns the payload if the key signed the token.
     pub(crate) fn payload(&self, key: &Ed25519Public) -> Result<Vec<u8>, JwsError> {
         let verified = key.0.verify_strict(self.input.as_bytes(), &self.signature);
         verified.map_err(|_| JwsError::WrongSignature)?;
@@ -190,7 +191,7 @@ impl<'t> Unverified<'t> {
 mod tests {
     use super::*;
 
-    // RFC 8037, appendix A.
+    // The keys and the token of RFC 8037, appendix A.
     const D: &str = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A";
     const X: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
     const THUMBPRINT: &str = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k";
@@ -198,11 +199,11 @@ mod tests {
         hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
 
     fn key() -> Ed25519Private {
-        Ed25519Private::read(D).unwrap()
+        Ed25519Private::from_base64url(D).unwrap()
     }
 
     #[test]
-    fn the_vectors_of_rfc_8037_are_kept() {
+    fn test_vectors_of_rfc_8037_pass() {
         assert_eq!(key().public().x(), X);
         assert_eq!(key().public().thumbprint(), THUMBPRINT);
         assert_eq!(key().expose(), D);
@@ -215,8 +216,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_in_any_part_or_signed_by_another_is_refused() {
-        let token = key().signed("at+jwt", "k", b"{\"a\":1}");
+    fn modified_tokens_and_tokens_of_another_key_are_refused() {
+        let token = key().sign("at+jwt", "k", b"{\"a\":1}");
         let public = key().public();
         let read = |token: &str| Unverified::parse(token).and_then(|t| t.payload(&public));
         assert_eq!(read(&token).unwrap(), b"{\"a\":1}");
@@ -226,9 +227,9 @@ mod tests {
             let changed = String::from_utf8(bytes).unwrap();
             assert!(read(&changed).is_err(), "{changed}");
         }
-        let other = Ed25519Private::read(X)
+        let other = Ed25519Private::from_base64url(X)
             .unwrap()
-            .signed("at+jwt", "k", b"{}");
+            .sign("at+jwt", "k", b"{}");
         assert_eq!(read(&other), Err(JwsError::WrongSignature));
     }
 
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_cannot_choose_the_algorithm_or_bring_a_key_or_an_extension() {
+    fn the_header_cannot_select_an_algorithm_a_key_or_an_extension() {
         for refused in [
             r#"{"alg":"none"}"#,
             r#"{"alg":"HS256"}"#,
@@ -250,7 +251,7 @@ mod tests {
             let token = with_header(refused);
             assert_eq!(Unverified::parse(&token).unwrap_err(), JwsError::WrongKind);
         }
-        let other = Ed25519Private::read(X).unwrap().public();
+        let other = Ed25519Private::from_base64url(X).unwrap().public();
         let brought = format!(
             r#"{{"alg":"EdDSA","jku":"https://evil.example","x5u":"https://evil.example","jwk":{{"kty":"OKP","crv":"Ed25519","x":"{X}"}}}}"#
         );
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_compared_without_case_and_with_or_without_application() {
+    fn types_are_compared_without_case_and_without_the_application_prefix() {
         for (header, fits) in [
             (r#"{"alg":"EdDSA","typ":"at+jwt"}"#, true),
             (r#"{"alg":"EdDSA","typ":"application/AT+JWT"}"#, true),
@@ -275,8 +276,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_compact_signature_is_malformed() {
-        let long = "a".repeat(LONGEST + 1);
+    fn text_that_is_not_a_compact_signature_is_refused() {
+        let long = "a".repeat(MAX_TOKEN_BYTES + 1);
         for text in [
             "",
             ".",

@@ -1,4 +1,4 @@
-//! Limits on what a caller can create, and on the mails that a caller can cause.
+//! Limits on what callers can create, and on the mails that callers can cause.
 
 use std::time::Duration;
 
@@ -6,83 +6,84 @@ use serde::{Deserialize, Serialize};
 
 use super::duration_text;
 
-/// The largest numbers of things that callers can create. A request above a limit is refused with 409 `LIMIT_REACHED`,
-/// whose `details.limit` is the number.
+/// The limits on what callers can create. A request above a limit is refused with 409 `LIMIT_REACHED`; `details.limit`
+/// is the limit.
 ///
-/// Operators and services have no limits on organizations, platforms, and most of what those contain. The limits on
-/// sessions, passkeys, API keys, grants, role mappings, webhooks, features and the bytes of sites hold for everybody.
+/// The limits on organizations, platforms and most of their contents do not apply to operators and services. The limits
+/// on sessions, passkeys, API keys, grants, role mappings, webhooks, features and bytes of sites apply to everyone.
 ///
-/// Work of the suite itself has no limits: see [`Limits::unlimited`].
+/// Background work of the suite has no limits; see [`Limits::unlimited`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Organizations that one person owns. Default: 20.
+    /// Maximum number of organizations that one person owns. Default: 20.
     pub organizations_per_owner: u32,
-    /// Platforms of one organization that are not deleted. Default: 20.
+    /// Maximum number of platforms of one organization, without deleted ones. Default: 20.
     pub platforms_per_organization: u32,
-    /// Members of one organization. Default: 1,000.
+    /// Maximum number of members of one organization. Default: 1,000.
     pub members_per_organization: u32,
-    /// Pending invitations of one organization. Default: 100.
+    /// Maximum number of pending invitations of one organization. Default: 100.
     pub invitations_per_organization: u32,
-    /// Roles of one organization that are mapped to permissions. Default: 100.
+    /// Maximum number of roles that one organization maps to permissions. Default: 100.
     pub role_mappings_per_organization: u32,
-    /// Grants and denials of one member. Default: 100.
+    /// Maximum number of grants and denials of one member. Default: 100.
     pub grants_per_member: u32,
-    /// API keys of one person, or of one organization. Default: 100.
+    /// Maximum number of API keys of one person, and of one organization. Default: 100.
     pub api_keys_per_owner: u32,
-    /// Sessions of one person. A sign-in above the limit ends the oldest session. Default: 100.
+    /// Maximum number of sessions of one person. A sign-in above the limit ends the oldest session. Default: 100.
     pub sessions_per_user: u32,
-    /// Passkeys of one person. Default: 20.
+    /// Maximum number of passkeys of one person. Default: 20.
     pub passkeys_per_user: u32,
-    /// Webhooks of one platform, or of the installation. Default: 20.
+    /// Maximum number of webhooks of one platform, and of the installation. Default: 20.
     pub webhooks_per_owner: u32,
-    /// Entities of one platform that are not deleted. Default: 10,000.
+    /// Maximum number of entities of one platform, without deleted ones. Default: 10,000.
     pub entities_per_platform: u32,
-    /// Entities, resources, workspace stacks and features that one cascading deletion of an entity removes. Default: 5,000. Holds
-    /// for operators too.
+    /// Maximum number of entities, resources, workspace stacks and features that one cascading deletion of an entity
+    /// removes. It also applies to operators. Default: 5,000.
     pub records_per_cascade: u32,
-    /// Resources of one platform that are not deleted. Default: 10,000.
+    /// Maximum number of resources of one platform, without deleted ones. Default: 10,000.
     pub resources_per_platform: u32,
-    /// Secrets of one resource. Default: 200.
+    /// Maximum number of secrets of one resource. Default: 200.
     pub secrets_per_resource: u32,
-    /// DNS records of one platform that are not deleted. Default: 1,000.
+    /// Maximum number of DNS records of one platform, without deleted ones. Default: 1,000.
     pub dns_records_per_platform: u32,
-    /// Custom domains of one platform that are not deleted. Default: 1,000.
+    /// Maximum number of custom domains of one platform, without deleted ones. Default: 1,000.
     pub domains_per_platform: u32,
-    /// Workspace stacks of one entity. Default: 200.
+    /// Maximum number of workspace stacks of one entity. Default: 200.
     pub workspace_stacks_per_entity: u32,
-    /// Feature activations of one entity in one environment. Default: 200.
+    /// Maximum number of feature activations of one entity in one environment. Default: 200.
     pub features_per_entity: u32,
-    /// Deployments of one platform that have not ended. Default: 100.
+    /// Maximum number of unfinished deployments of one platform. Default: 100.
     pub open_deployments_per_platform: u32,
-    /// Bytes that the sites of one platform take: the live site, its previews and pending uploads. Equal files of a site count
-    /// once, and the local provider counts whole blocks of 4 KiB. Uploads of failed deployments count for a week, as long as
-    /// they are kept. Replaced deployments make room by themselves. Default: 5 GiB.
+    /// Maximum number of bytes of the sites of one platform: the live site, its previews and pending uploads. Equal
+    /// files of a site count once. The local provider counts whole blocks of 4 KiB. Uploads of failed deployments count
+    /// for the week for which they are kept. Replaced deployments free their bytes automatically. Default: 5 GiB.
     pub site_bytes_per_platform: u64,
-    /// Queued jobs of one platform. Undo jobs, the removal of the platform, and jobs that other jobs queue count, but are never
-    /// refused. Default: 1,000.
+    /// Maximum number of queued jobs of one platform. Undo jobs, the removal of the platform, and jobs that other jobs
+    /// create count, but are never refused. Default: 1,000.
     pub jobs_per_platform: u32,
-    /// The operator's own zones, such as `example.net`. Of the hostnames in them, a tenant enters only its own: `SLUG.ZONE`,
-    /// where `SLUG` is the platform's slug, and names below it. Default: none.
+    /// The operator's own DNS zones, such as `example.net`. In these zones, a platform can use only the hostname
+    /// `SLUG.ZONE` and names below it, where `SLUG` is its slug. Default: none.
     pub operator_zones: Vec<String>,
-    /// Mails that anybody can cause.
+    /// The limits on mails.
     pub mail: MailLimits,
 }
 
-/// The largest numbers of mails that people and programs can cause. Above a limit the answer stays the same and no mail is
-/// sent, unless the sender is a member who invites: they get 409 `LIMIT_REACHED`.
+/// The limits on mails that people and programs can cause. Above a limit the response stays the same, but no mail is
+/// sent. Only invitations by members are refused, with 409 `LIMIT_REACHED`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MailLimits {
-    /// Mails of one kind (sign-in link, new password, confirmation) to one address in an hour, over all clients. Default: 5.
+    /// Maximum number of mails of one kind (sign-in link, new password, confirmation) to one address per hour, for all
+    /// clients together. Default: 5.
     pub links_per_hour: u32,
-    /// Invitations to one address in an hour, over all organizations. Default: 3.
+    /// Maximum number of invitations to one address per hour, from all organizations. Default: 3.
     pub invitations_per_hour: u32,
-    /// Invitations to one address in a day, over all organizations. Default: 10.
+    /// Maximum number of invitations to one address per day, from all organizations. Default: 10.
     pub invitations_per_day: u32,
-    /// Invitations that one organization sends in a day. Default: 100.
+    /// Maximum number of invitations that one organization sends per day. Default: 100.
     pub invitations_per_organization_and_day: u32,
-    /// The shortest time between two mails of the same invitation. Default: 5 minutes.
+    /// Minimum time between two mails of the same invitation. Default: 5 minutes.
     #[serde(with = "duration_text")]
     pub resend_pause: Duration,
 }
@@ -130,15 +131,15 @@ impl Default for MailLimits {
 }
 
 impl Limits {
-    /// No limits: for jobs, imports and other work that no caller asks for directly.
+    /// Returns limits that are never reached, for jobs, imports and other work that no caller requests directly.
     #[must_use]
     pub const fn unlimited() -> Self {
-        Self::of(u32::MAX)
+        Self::uniform(u32::MAX)
     }
 
-    /// Returns limits that are all this number. Mails and bytes have no limits.
+    /// Returns limits in which every number of records is `number`. Bytes and mails are not limited.
     #[must_use]
-    pub const fn of(number: u32) -> Self {
+    pub const fn uniform(number: u32) -> Self {
         Self {
             organizations_per_owner: number,
             platforms_per_organization: number,

@@ -1,79 +1,81 @@
-//! State machines: one list of moves, from which events, transition function, audit actions, the table in the
-//! documentation and the property test come.
+//! State machines: one list of transitions per machine. The events, the transition function, the audit actions, the
+//! table in the documentation and the property test are derived from it.
 
 use std::fmt::Debug;
 
 use super::{Error, TextValue};
 
-/// A move of a state machine.
+/// One transition of a state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Move<E: 'static, S: 'static> {
-    /// What makes it.
+pub struct Transition<E: 'static, S: 'static> {
+    /// The event that causes the transition.
     pub event: E,
-    /// The statuses it can be made from.
+    /// The statuses from which the transition is allowed.
     pub from: &'static [S],
-    /// The status it leads to.
+    /// The status after the transition.
     pub to: S,
-    /// What the audit calls it.
+    /// The name of the transition in the audit log.
     pub action: &'static str,
 }
 
-/// The events of a state machine. Declared with `state_machine!`, so that every event has
-/// exactly one move.
+/// The events of a state machine. Declare them with `state_machine!`, which gives every event exactly one transition.
 pub trait Machine: Copy + Debug + PartialEq + TextValue + 'static {
-    /// The statuses.
+    /// The statuses of the machine.
     type Status: Copy + Debug + PartialEq + TextValue + 'static;
 
-    /// Every move, in the order of declaration.
-    const MOVES: &'static [Move<Self, Self::Status>];
+    /// All transitions in the order of declaration.
+    const TRANSITIONS: &'static [Transition<Self, Self::Status>];
 
-    /// The move of this event.
-    fn of_event(self) -> &'static Move<Self, Self::Status>;
+    /// Returns the transition of this event.
+    fn transition(self) -> &'static Transition<Self, Self::Status>;
 
-    /// The status after this event. Total: whatever the status, there is an answer.
+    /// Returns the status after this event. The function is total: it returns a result for every status.
     ///
     /// # Errors
-    /// [`IllegalMove`] when the event cannot happen in the status.
-    fn next(self, from: Self::Status) -> Result<Self::Status, IllegalMove> {
-        let of_event = self.of_event();
-        if of_event.from.contains(&from) {
-            Ok(of_event.to)
+    /// [`IllegalMove`] if the status does not allow the event.
+    fn next(self, from: Self::Status) -> Result<Self::Status, IllegalTransition> {
+        let transition = self.transition();
+        if transition.from.contains(&from) {
+            Ok(transition.to)
         } else {
-            Err(IllegalMove::new(from, of_event.from.iter().copied()))
+            Err(IllegalTransition::new(
+                from,
+                transition.from.iter().copied(),
+            ))
         }
     }
 
-    /// The event that leads from one status to another; `None` when they are the same.
+    /// Returns the event that leads from one status to another; `None` if both are the same.
     ///
     /// # Errors
-    /// [`IllegalMove`] names the statuses from which the wanted one can be reached.
-    fn between(from: Self::Status, to: Self::Status) -> Result<Option<Self>, IllegalMove> {
+    /// [`IllegalMove`] if no event does; it lists the statuses from which `to` can be reached.
+    fn between(from: Self::Status, to: Self::Status) -> Result<Option<Self>, IllegalTransition> {
         if from == to {
             return Ok(None);
         }
-        let mut leading = Self::MOVES.iter().filter(|m| m.to == to);
+        let mut leading = Self::TRANSITIONS.iter().filter(|m| m.to == to);
         match leading.clone().find(|m| m.from.contains(&from)) {
             Some(found) => Ok(Some(found.event)),
             None => {
                 let sources = leading.by_ref().flat_map(|m| m.from.iter().copied());
-                Err(IllegalMove::new(from, sources))
+                Err(IllegalTransition::new(from, sources))
             }
         }
     }
 }
 
-/// An event that cannot happen in a status.
+/// An event that the current status does not allow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this cannot happen while the status is {status}")]
-pub struct IllegalMove {
-    /// The status.
+pub struct IllegalTransition {
+    /// The current status.
     pub status: String,
-    /// The statuses in which it can.
+    /// The statuses that allow the event.
     pub allowed_from: Vec<String>,
 }
 
-impl IllegalMove {
-    /// The refusal of an event that can happen in the statuses given.
+impl IllegalTransition {
+    /// Creates the error for an event that only the given statuses allow.
     pub fn new<S: TextValue>(status: S, allowed_from: impl IntoIterator<Item = S>) -> Self {
         let mut words: Vec<String> = Vec::new();
         for status in allowed_from {
@@ -88,8 +90,8 @@ impl IllegalMove {
     }
 }
 
-impl From<IllegalMove> for Error {
-    fn from(illegal: IllegalMove) -> Self {
+impl From<IllegalTransition> for Error {
+    fn from(illegal: IllegalTransition) -> Self {
         Self::InvalidState {
             status: illegal.status,
             allowed_from: illegal.allowed_from,
@@ -97,13 +99,13 @@ impl From<IllegalMove> for Error {
     }
 }
 
-/// Declares a state machine over a set of statuses. An event whose word is what the audit calls it has no word besides:
+/// Declares a state machine for a status type. Give an audit action only if it differs from the name of the event:
 ///
 /// ```ignore
 /// state_machine! {
-///     /// What happens to an entity. It is created `active`.
+///     /// The events of an entity. A new entity is `active`.
 ///     pub enum EntityEvent moves EntityStatus {
-///         /// It is taken out of use.
+///         /// Takes the entity out of use.
 ///         Suspend = "suspend": [Active] => Suspended, "entity.suspended";
 ///     }
 /// }
@@ -112,7 +114,7 @@ macro_rules! state_machine {
     (
         $(#[$meta:meta])*
         pub enum $event:ident moves $status:ident {
-            $($(#[$vmeta:meta])* $variant:ident = $text:literal: [$($from:ident),+] => $to:ident $(, $action:literal)?;)+
+            $($(#[doc = $doc:literal])* $variant:ident = $text:literal: [$($from:ident),+] => $to:ident $(, $action:literal)?;)+
         }
     ) => {
         $crate::kernel::text_enum! {
@@ -124,22 +126,22 @@ macro_rules! state_machine {
                 "| `", $text, "` |", $(" `", stringify!($from), "`",)+ " | `", stringify!($to), "` | `",
                 $crate::kernel::state_machine!(@action $text $(, $action)?), "` |"
             )])+
-            pub enum $event { $($(#[$vmeta])* $variant = $text),+ }
+            pub enum $event { $($(#[doc = $doc])* $variant = $text),+ }
         }
 
         impl $crate::kernel::Machine for $event {
             type Status = $status;
 
-            const MOVES: &'static [$crate::kernel::Move<Self, $status>] = &[$($crate::kernel::Move {
+            const TRANSITIONS: &'static [$crate::kernel::Transition<Self, $status>] = &[$($crate::kernel::Transition {
                 event: Self::$variant,
                 from: &[$($status::$from),+],
                 to: $status::$to,
                 action: $crate::kernel::state_machine!(@action $text $(, $action)?),
             }),+];
 
-            fn of_event(self) -> &'static $crate::kernel::Move<Self, $status> {
-                // Variants are declared in the order of the moves, so an event's number is that of its move.
-                &<Self as $crate::kernel::Machine>::MOVES[self as usize]
+            fn transition(self) -> &'static $crate::kernel::Transition<Self, $status> {
+                // Variants and transitions have the same order, so the number of an event is that of its transition.
+                &<Self as $crate::kernel::Machine>::TRANSITIONS[self as usize]
             }
         }
     };
@@ -148,12 +150,13 @@ macro_rules! state_machine {
 }
 pub(crate) use state_machine;
 
-/// The property every machine has, for the test of one: any sequence of events makes the moves of the table and no other.
+/// Asserts the property that every machine has: any sequence of events makes the transitions of the table and no
+/// others. Call it from the property test of a machine.
 #[cfg(test)]
 pub(crate) fn assert_only_table_moves<E: Machine>(start: E::Status, events: &[E]) {
     let mut status = start;
     for event in events {
-        let row = E::MOVES.iter().find(|m| m.event == *event).unwrap();
+        let row = E::TRANSITIONS.iter().find(|m| m.event == *event).unwrap();
         match event.next(status) {
             Ok(next) => {
                 assert!(row.from.contains(&status), "{event:?} from {status:?}");

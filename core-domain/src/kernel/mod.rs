@@ -1,4 +1,6 @@
-//! What every service of the domain shares: ids, validated text, time, entropy, errors, pages, records, callers.
+//! The basic types that every service uses. A type belongs here if it means the same in all services: ids, validated
+//! text, time, entropy, errors, pages, callers, permissions, the traits of records and state machines. Records, rules
+//! and use cases of a single service do not belong here.
 
 mod arbitrary;
 mod caller;
@@ -17,6 +19,7 @@ mod patch;
 mod permission;
 mod plain_name;
 mod record;
+mod record_list;
 mod role;
 mod sample;
 mod store_error;
@@ -34,30 +37,30 @@ pub(crate) use entropy::BASE62;
 pub use entropy::{Entropy, TOKEN_LENGTH, random_up_to, secret_token};
 pub use error::{Code, Error, Issue, Result, retry_after};
 pub use id::*;
-/// Durations in settings, as people write them: `90s`, `1h 30m`. For serde's `with`.
+/// Reads and writes durations as text, such as `90s` or `1h 30m`. Use it with `#[serde(with = "duration_text")]`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
-pub use json::{BoundedJson, JsonText, canonical_json, written_number, written_text};
+pub use json::{BoundedJson, JsonText, canonical_json, number_literal, number_literal_text};
 pub(crate) use jws::Unverified;
 pub use jws::{Ed25519Private, Ed25519Public, JwsError};
 pub use limits::{Limits, MailLimits};
 #[cfg(test)]
 pub(crate) use machine::assert_only_table_moves;
 pub(crate) use machine::state_machine;
-pub use machine::{IllegalMove, Machine, Move};
+pub use machine::{IllegalTransition, Machine, Transition};
 pub use page::{
-    Bounded, Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageRequest, Total,
+    Bounded, Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageQuery, Total,
     WholeListQuery,
 };
 pub use patch::Patch;
 pub(crate) use patch::update_command;
 pub use permission::{
-    Grant, Permission, PermissionPattern, PermissionSet, WriteGrant, grant, includes,
+    Permission, PermissionPattern, PermissionSet, PermissionType, WritePermission, grant,
+    pattern_includes,
 };
 pub use plain_name::{OrganizationName, PLAIN_NAME, PersonName, PlainName, is_plain_name};
-pub use record::{
-    Audited, OfPlatform, Owner, PlatformOwned, Record, Stored, Unowned, for_each_record,
-};
+pub use record::{Audited, OfPlatform, Owner, PlatformOwned, Record, Stored, Unowned};
 pub(crate) use record::{record, snapshot};
+pub use record_list::for_each_record;
 pub use role::{Role, Roles};
 pub use sample::{Fields, sample_of, samples};
 pub use store_error::StoreError;

@@ -1,42 +1,44 @@
-//! Pages of lists. Always keyset pages: a cursor names the last row seen, never an offset.
+//! Pages of lists. All pages are keyset pages: a cursor contains the position of the last row, never an offset.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-/// An opaque place in a list, made and read by the store alone. Bound to the query it came from.
+/// An opaque position in a list. Only the store creates and reads cursors. A cursor is valid only for the query that it
+/// was created for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(pub String);
 
-/// Which page of a list is wanted.
+/// Selects a page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageRequest {
-    /// How many records at the most; at least 1.
+pub struct PageQuery {
+    /// Maximum number of records of the page; at least 1.
     pub limit: u32,
-    /// Where the last page ended; `None` for the first page.
+    /// The end of the previous page; `None` for the first page.
     pub cursor: Option<Cursor>,
-    /// What is known of how many records match. What a cursor says goes before it.
+    /// The number of matching records, if the caller knows it. The total in a cursor takes precedence.
     pub total: Total,
 }
 
-/// What whoever asks for a page knows of how many records match. Staged ones ([`Repository::staged`]) are counted besides.
+/// The knowledge of a list's caller about the number of matching records. The store adds the number of staged records
+/// ([`Repository::staged`]) to every total.
 ///
 /// [`Repository::staged`]: crate::port::Repository::staged
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Total {
-    /// Nothing: the store counts.
+    /// The number is unknown; the store counts the records.
     #[default]
     Unknown,
-    /// So many do.
+    /// The number of matching records, without the staged ones.
     Known(u64),
-    /// A number that is another one after every change of what the list may show, for whoever sees that change. The store
-    /// counts once at each.
+    /// A version of the list. It differs after every change that a reader of the list can see. The store counts once
+    /// for each version.
     AtVersion(u64),
 }
 
-impl PageRequest {
-    /// The first page of the given size.
+impl PageQuery {
+    /// Returns a request for the first page with at most `limit` records.
     #[must_use]
     pub fn first(limit: u32) -> Self {
         Self {
@@ -47,19 +49,19 @@ impl PageRequest {
     }
 }
 
-/// A page of a list.
+/// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// The records, in the order of the list.
+    /// The records of the page, in the order of the list.
     pub items: Vec<T>,
-    /// Where the next page begins; `None` when this is the last one.
+    /// The start of the next page; `None` on the last page.
     pub next: Option<Cursor>,
-    /// How many records matched the query when its first page was read.
+    /// The number of matching records at the time the first page was read.
     pub total: u64,
 }
 
 impl<T> Page<T> {
-    /// A page of nothing, for callers who reach nothing.
+    /// Returns an empty last page, for callers without access to any record.
     #[must_use]
     pub const fn empty() -> Self {
         Self {
@@ -69,7 +71,7 @@ impl<T> Page<T> {
         }
     }
 
-    /// The same page of other things.
+    /// Applies a function to each record of the page.
     pub fn map<U>(self, f: impl FnMut(T) -> U) -> Page<U> {
         Page {
             items: self.items.into_iter().map(f).collect(),
@@ -79,31 +81,32 @@ impl<T> Page<T> {
     }
 }
 
-/// The beginning of a list that has no cursor.
+/// The first records of a list that has no cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounded<T> {
-    /// The first records, as many as fit into the byte budget of a page; one at least.
+    /// The first records, as many as fit into the byte budget of a page; at least one if any match.
     pub items: Vec<T>,
-    /// Whether records are left out.
+    /// `true` if the list has more records than `items`.
     pub has_more: bool,
 }
 
-/// The query of a list that is answered whole unless it is very large.
+/// The query of a list that is returned in one page if it fits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct WholeListQuery {
-    /// The maximum number of records of the page; all that fit if absent.
+    /// Maximum number of records of the page; values above 100 count as 100. If absent, the page contains as many
+    /// records as fit.
     #[serde(default)]
     pub limit: Option<Limit>,
-    /// The cursor of the page; the first page if absent.
+    /// The cursor from the previous page. If absent, the list starts with its first record.
     #[serde(default)]
     pub cursor: Option<Cursor>,
 }
 
 impl WholeListQuery {
-    /// Returns the page that the query names, with at most `most` records.
+    /// Returns the requested page, with at most `most` records if the query has no limit.
     #[must_use]
-    pub fn page(&self, most: u32) -> PageRequest {
-        PageRequest {
+    pub fn page(&self, most: u32) -> PageQuery {
+        PageQuery {
             limit: self.limit.map_or(most, |limit| limit.0),
             cursor: self.cursor.clone(),
             total: Total::Unknown,
@@ -111,12 +114,12 @@ impl WholeListQuery {
     }
 }
 
-/// A page size: 1 to 100, more is clamped to 100, less is refused by the schema.
+/// Maximum number of records of a page: 1 to 100. Larger values are read as 100; the schema rejects smaller values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(pub u32);
 
 impl Limit {
-    /// The page size when none is asked for.
+    /// The page size if the request has none.
     pub const DEFAULT: Self = Self(50);
 }
 
@@ -140,7 +143,7 @@ impl JsonSchema for Limit {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "integer", "minimum": 1, "default": Self::DEFAULT.0,
-            "description": "How many records; more than 100 is taken as 100." })
+            "description": "Maximum number of records of the page. Values above 100 count as 100." })
     }
 }
 
@@ -157,42 +160,42 @@ impl JsonSchema for Cursor {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "maxLength": 4096, "pattern": "^[A-Za-z0-9_-]*$", "examples": ["b3BhcXVl"],
-            "description": "Where the last page ended, as its answer says." })
+            "description": "The cursor from the response with the previous page." })
     }
 }
 
-/// The query of every list: which page, and which records.
+/// The query parameters of a list: the page and the filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct ListQuery<F = NoFilter> {
-    /// How many records a page has at the most.
+    /// Maximum number of records of the page. Values above 100 count as 100. Default: 50.
     #[serde(default)]
     pub limit: Limit,
-    /// Where the page begins; the beginning of the list when not said.
+    /// The cursor from the previous page. If absent, the list starts with its first record.
     #[serde(default)]
     pub cursor: Option<Cursor>,
-    /// Which records.
+    /// The filters of the list; each one is a query parameter of its own.
     #[serde(flatten)]
     pub filter: F,
 }
 
-/// A list without filters.
+/// The filters of a list that has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct NoFilter {}
 
-/// A list that leaves deleted records out.
+/// The filter of a list that omits deleted records by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletedFilter {
-    /// Deleted records too; for operators.
+    /// Whether the list includes deleted records. Ignored unless the caller is an operator. Default: `false`.
     #[serde(default)]
     pub include_deleted: bool,
 }
 
 impl<F> ListQuery<F> {
-    /// The page asked for.
+    /// Returns the requested page.
     #[must_use]
-    pub fn page(&self) -> PageRequest {
-        PageRequest {
+    pub fn page(&self) -> PageQuery {
+        PageQuery {
             limit: self.limit.0,
             cursor: self.cursor.clone(),
             total: Total::Unknown,

@@ -1,25 +1,25 @@
-//! Changes of records: a field that is absent, `null` or a value, and the commands that carry them.
+//! Partial updates: a field that is absent, `null` or set, and the commands that contain such fields.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 
-/// What a change says about a field that may be unset. Put `#[serde(default)]` on the field.
+/// The change of an optional field in an update command. The field needs `#[serde(default)]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub enum Patch<T> {
-    /// Not mentioned: stays as it is.
+    /// The field is absent from the command and keeps its value.
     #[default]
     Keep,
-    /// `null`: is unset.
+    /// The field is `null` in the command and is cleared.
     Clear,
-    /// A value: is set.
+    /// The field has a value in the command and is set to it.
     Set(T),
 }
 
 impl<T> Patch<T> {
-    /// Applies the change to a field.
+    /// Applies the change to a field of a record.
     pub fn apply<F: From<T>>(self, field: &mut Option<F>) {
         match self {
             Self::Keep => {}
@@ -49,9 +49,12 @@ impl<T: JsonSchema> JsonSchema for Patch<T> {
     }
 }
 
-/// Declares the command that changes a record: each field is written once, here, and becomes a field of the command and
-/// a change of the record's field of the same name. Fields that always have a value stand in `set`, those that may be
-/// unset in `optional`; those that the command only carries, because a rule decides about them, in `also`.
+/// Declares a command that updates a record. Each field is declared once. It becomes an optional field of the command,
+/// and `apply_to` copies it to the record's field with the same name.
+///
+/// - `set`: fields that always have a value.
+/// - `optional`: fields that can be unset; the command uses [`Patch`].
+/// - `also`: fields that a rule applies; `apply_to` ignores them.
 macro_rules! update_command {
     (
         $(#[$meta:meta])*
@@ -75,7 +78,7 @@ macro_rules! update_command {
         }
 
         impl $command {
-            /// Applies the fields that need no rule to the record.
+            /// Applies the fields of `set` and `optional` to the record.
             pub(crate) fn apply_to(self, record: &mut $record) {
                 $($(if let Some(value) = self.$field {
                     record.$field = value.into();

@@ -1,42 +1,48 @@
-//! Permissions: `resource:action`, with `*` for either part in what a role or a grant allows.
+//! Permissions. A permission has the form `resource:action`. Roles and grants allow patterns of permissions, in which
+//! `*` can stand for either part.
 
 use super::text::text_enum;
 use super::text::{TextError, text};
 
-/// What a scope was opened for: one type a permission. A use case says in its signature which one it takes, and the
-/// endpoint that calls it learns it from there.
-pub trait Grant: Send + Sync + 'static {
-    /// What the caller must be allowed.
+/// A permission as a type, with which a scope is opened. A use case names the type in its signature, and the endpoint
+/// that calls the use case takes the required permission from there.
+pub trait PermissionType: Send + Sync + 'static {
+    /// The permission that the caller needs.
     const PERMISSION: Permission;
 
-    /// Whether the scope is there to change what belongs to the platform, which nobody does to a deleted one.
+    /// Whether the scope is for changes to the records of a platform. Such a scope cannot be opened on a deleted
+    /// platform.
     const WRITES: bool;
 
-    /// Whether the callers of a suspended platform get the scope nevertheless, unless an operator suspended it.
+    /// `true` if callers of a suspended platform can open the scope. They cannot if an operator suspended the platform.
     const LIFTS_SUSPENSION: bool = false;
 }
 
-/// A grant whose scopes write records of the platform. With another one it does not compile.
-pub trait WriteGrant: Grant {}
+/// A grant whose scopes can write records of the platform. Writing through a scope with another grant does not compile.
+pub trait WritePermission: PermissionType {}
 
-/// Declares the permissions: the words, and a [`Grant`] for each that tells whether it changes what belongs to a
-/// platform (`writes`) or not (`reads`; also what moves the platform itself, which its state machine decides).
+/// Declares the permissions: their names, and a [`PermissionType`] type for each of them. The mode says what the permission is
+/// for:
+///
+/// - `writes`: changes to the records of a platform.
+/// - `moves`: changes to the platform itself. The state machine of the platform decides about a deleted platform.
+/// - `reads`: everything else.
 macro_rules! permissions {
-    ($($(#[$meta:meta])* $name:ident = $text:literal $mode:ident),+ $(,)?) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $text:literal $mode:ident),+ $(,)?) => {
         text_enum! {
-            /// Something a use case demands of its caller.
-            pub enum Permission { $($(#[$meta])* $name = $text),+ }
+            /// A permission that a use case requires.
+            pub enum Permission { $($(#[doc = $doc])* $name = $text),+ }
         }
 
-        /// The permissions as types.
+        /// One type for each permission.
         pub mod grant {
-            use super::{Grant, Permission, WriteGrant};
+            use super::{PermissionType, Permission, WritePermission};
             $(
-                $(#[$meta])*
+                $(#[doc = $doc])*
                 #[derive(Clone, Copy, Debug)]
                 pub struct $name;
 
-                impl Grant for $name {
+                impl PermissionType for $name {
                     const PERMISSION: Permission = Permission::$name;
                     const WRITES: bool = permissions!(@$mode);
                 }
@@ -44,17 +50,18 @@ macro_rules! permissions {
                 permissions!(@$mode $name);
             )+
 
-            /// Let a platform be used again: the one thing its suspended callers may do, when they suspended it themselves.
+            /// Allows restoring a platform. Callers of a suspended platform can use it, unless an operator suspended
+            /// the platform.
             #[derive(Clone, Copy, Debug)]
             pub struct PlatformRestore;
 
-            impl Grant for PlatformRestore {
+            impl PermissionType for PlatformRestore {
                 const PERMISSION: Permission = Permission::PlatformManage;
                 const WRITES: bool = false;
                 const LIFTS_SUSPENSION: bool = true;
             }
 
-            impl WriteGrant for PlatformRestore {}
+            impl WritePermission for PlatformRestore {}
         }
     };
     (@reads) => { false };
@@ -62,115 +69,115 @@ macro_rules! permissions {
     (@moves) => { false };
     (@reads $name:ident) => {};
     (@writes $name:ident) => {
-        impl WriteGrant for $name {}
+        impl WritePermission for $name {}
     };
     (@moves $name:ident) => {
-        impl WriteGrant for $name {}
+        impl WritePermission for $name {}
     };
 }
 
 permissions! {
-    /// See platforms.
+    /// Allows reading platforms.
     PlatformRead = "platform:read" reads,
-    /// Create a platform.
+    /// Allows creating platforms.
     PlatformCreate = "platform:create" reads,
-    /// Change a platform.
+    /// Allows updating platforms.
     PlatformUpdate = "platform:update" moves,
-    /// Suspend, restore, cancel or delete a platform.
+    /// Allows suspending, restoring, canceling and deleting platforms.
     PlatformManage = "platform:manage" moves,
-    /// See entities.
+    /// Allows reading entities.
     EntityRead = "entity:read" reads,
-    /// Change entities.
+    /// Allows creating, updating and deleting entities.
     EntityWrite = "entity:write" writes,
-    /// See infrastructure resources.
+    /// Allows reading infrastructure resources.
     ResourceRead = "resource:read" reads,
-    /// Change infrastructure resources.
+    /// Allows creating, updating and deleting infrastructure resources.
     ResourceWrite = "resource:write" writes,
-    /// See which features are active.
+    /// Allows reading which features are active.
     FeatureRead = "feature:read" reads,
-    /// Activate and deactivate features.
+    /// Allows activating and deactivating features.
     FeatureWrite = "feature:write" writes,
-    /// See which secrets a resource has, and where they stand; never their values.
+    /// Allows reading the names and statuses of the secrets of resources, but not their values.
     SecretRead = "secret:read" reads,
-    /// Note where the secrets of a resource stand.
+    /// Allows updating the statuses of the secrets of resources.
     SecretWrite = "secret:write" writes,
-    /// See builds.
+    /// Allows reading builds.
     BuildRead = "build:read" reads,
-    /// Note where builds stand.
+    /// Allows updating the statuses of builds.
     BuildWrite = "build:write" writes,
-    /// See workspace stacks.
+    /// Allows reading workspace stacks.
     WorkspaceRead = "workspace:read" reads,
-    /// Create workspace stacks.
+    /// Allows creating workspace stacks.
     WorkspaceWrite = "workspace:write" writes,
-    /// See DNS records.
+    /// Allows reading DNS records.
     DnsRead = "dns:read" reads,
-    /// Change DNS records.
+    /// Allows creating, updating and deleting DNS records.
     DnsWrite = "dns:write" writes,
-    /// See custom domains.
+    /// Allows reading custom domains.
     DomainRead = "domain:read" reads,
-    /// Change custom domains.
+    /// Allows adding, updating and removing custom domains.
     DomainWrite = "domain:write" writes,
-    /// See a platform's configuration, which may hold what not everybody should see.
+    /// Allows reading the configuration of a platform, which can contain sensitive values.
     ConfigRead = "config:read" reads,
-    /// Change a platform's configuration.
+    /// Allows changing the configuration of a platform.
     ConfigWrite = "config:write" writes,
-    /// Read the audit.
+    /// Allows reading the audit log.
     AuditRead = "audit:read" reads,
-    /// Follow what changes.
+    /// Allows reading the stream of changes.
     EventRead = "event:read" reads,
-    /// See webhooks and their deliveries.
+    /// Allows reading webhooks and their deliveries.
     WebhookRead = "webhook:read" reads,
-    /// Change webhooks.
+    /// Allows creating, updating and deleting webhooks.
     WebhookWrite = "webhook:write" writes,
-    /// See provisioning jobs.
+    /// Allows reading provisioning jobs.
     JobRead = "job:read" reads,
-    /// Queue provisioning jobs.
+    /// Allows creating provisioning jobs.
     JobCreate = "job:create" writes,
-    /// See deployments.
+    /// Allows reading deployments.
     DeploymentRead = "deployment:read" reads,
-    /// Deploy a site.
+    /// Allows deploying sites.
     DeploymentCreate = "deployment:create" writes,
-    /// Note where deployments stand that something else than the suite makes.
+    /// Allows updating the statuses of deployments that an external program makes.
     DeploymentWrite = "deployment:write" writes,
-    /// See stack templates.
+    /// Allows reading stack templates.
     StackRead = "stack:read" reads,
-    /// Publish stack templates.
+    /// Allows publishing stack templates.
     StackWrite = "stack:write" writes,
-    /// Change an organization.
+    /// Allows updating the organization.
     OrganizationUpdate = "organization:update" reads,
-    /// Delete an organization.
+    /// Allows deleting the organization.
     OrganizationDelete = "organization:delete" reads,
-    /// See the members of an organization.
+    /// Allows reading the members of the organization.
     MemberRead = "member:read" reads,
-    /// Add a member to an organization without an invitation.
+    /// Allows adding members to the organization without an invitation.
     MemberCreate = "member:create" reads,
-    /// Change the roles of members.
+    /// Allows changing the roles of members.
     MemberUpdate = "member:update" reads,
-    /// Remove members.
+    /// Allows removing members from the organization.
     MemberDelete = "member:delete" reads,
-    /// See invitations.
+    /// Allows reading the invitations of the organization.
     InvitationRead = "invitation:read" reads,
-    /// Invite people.
+    /// Allows inviting people to the organization.
     InvitationCreate = "invitation:create" reads,
-    /// Take invitations back.
+    /// Allows canceling invitations of the organization.
     InvitationCancel = "invitation:cancel" reads,
-    /// See what roles are mapped to.
+    /// Allows reading the permissions to which roles are mapped.
     RoleRead = "role:read" reads,
-    /// Map roles to permissions.
+    /// Allows mapping roles to permissions.
     RoleWrite = "role:write" reads,
-    /// See grants and denials.
+    /// Allows reading the grants and denials of members.
     GrantRead = "grant:read" reads,
-    /// Grant and deny permissions to single members.
+    /// Allows granting and denying permissions to single members.
     GrantWrite = "grant:write" reads,
-    /// See the API keys of an organization.
+    /// Allows reading the API keys of the organization.
     ApiKeyRead = "apikey:read" reads,
-    /// Create and revoke API keys of an organization.
+    /// Allows creating and revoking API keys of the organization.
     ApiKeyWrite = "apikey:write" reads,
 }
 
 text! {
-    /// A pattern of permissions, as roles and grants have them: `resource:action`, with `*` for either part. The words are
-    /// free: what the suite does not ask for itself, an embedder may.
+    /// A pattern of permissions: `resource:action`, with `*` for either part. The two words can be freely chosen, so
+    /// that an embedding program can define permissions of its own.
     PermissionPattern, pattern, {
         "type": "string", "minLength": 3, "maxLength": 128,
         "pattern": r"^([a-z][a-z0-9_-]*|\*):([a-z][a-z0-9_-]*|\*)$",
@@ -192,13 +199,13 @@ fn pattern(text: &str) -> Result<String, TextError> {
     }
 }
 
-/// Tells whether one pattern allows everything that another one (or a permission) stands for.
+/// Returns whether a pattern allows everything that another pattern or permission stands for.
 #[must_use]
-pub fn includes(pattern: &str, other: &str) -> bool {
+pub fn pattern_includes(pattern: &str, other: &str) -> bool {
     by_parts(pattern, other, |part, other| part == "*" || part == other)
 }
 
-/// Tells whether there is a permission that both patterns stand for.
+/// Returns whether a permission exists that both patterns stand for.
 fn overlap(one: &str, other: &str) -> bool {
     by_parts(one, other, |part, other| {
         part == "*" || other == "*" || part == other
@@ -214,7 +221,7 @@ fn by_parts(one: &str, other: &str, fits: impl Fn(&str, &str) -> bool) -> bool {
     }
 }
 
-/// What both patterns stand for; `None` when that is nothing.
+/// Returns the pattern of the permissions that both patterns stand for; `None` if there are none.
 fn intersection(one: &str, other: &str) -> Option<String> {
     if !overlap(one, other) {
         return None;
@@ -229,7 +236,7 @@ fn intersection(one: &str, other: &str) -> Option<String> {
     ))
 }
 
-/// What patterns of both lists stand for.
+/// Returns the patterns of the permissions for which both lists have a pattern.
 fn intersections(some: &[String], others: &[String]) -> Vec<String> {
     let pairs = some
         .iter()
@@ -239,7 +246,8 @@ fn intersections(some: &[String], others: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What a caller is allowed: what some pattern allows and none denies, within the scopes of the credential if it has any.
+/// A set of permissions: what at least one pattern allows and no pattern denies. If the credential has scopes, the set
+/// contains only permissions within them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PermissionSet {
     allowed: Vec<String>,
@@ -255,7 +263,7 @@ fn sorted(patterns: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> 
 }
 
 impl PermissionSet {
-    /// The set of what these patterns allow.
+    /// Creates the set of the permissions that the patterns allow.
     #[must_use]
     pub fn new(patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
@@ -264,15 +272,15 @@ impl PermissionSet {
         }
     }
 
-    /// The set without what these patterns stand for.
+    /// Removes the permissions that the patterns stand for from the set.
     #[must_use]
-    pub fn denying(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn without(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let more = patterns.into_iter().map(Into::into);
         self.denied = sorted(std::mem::take(&mut self.denied).into_iter().chain(more));
         self
     }
 
-    /// What the set and these scopes allow both.
+    /// Restricts the set to the permissions that the scopes allow. Repeated calls restrict it further.
     #[must_use]
     pub fn within(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let scopes = sorted(scopes);
@@ -283,24 +291,25 @@ impl PermissionSet {
         self
     }
 
-    /// Tells whether the permission is in the set.
+    /// Returns whether the set contains the permission.
     #[must_use]
     pub fn allows(&self, permission: Permission) -> bool {
         self.covers(permission.as_str())
     }
 
-    /// Tells whether everything that a pattern (or a permission of any words) stands for is in the set.
+    /// Returns whether the set contains everything that a pattern stands for. The text can also be a permission that
+    /// the suite does not define.
     #[must_use]
     pub fn covers(&self, wanted: &str) -> bool {
-        let by = |patterns: &[String]| patterns.iter().any(|p| includes(p, wanted));
+        let by = |patterns: &[String]| patterns.iter().any(|p| pattern_includes(p, wanted));
         by(&self.allowed)
             && !self.denied.iter().any(|denied| overlap(denied, wanted))
             && self.scopes.as_deref().is_none_or(by)
     }
 
-    /// The set as patterns that allow, sorted and without duplicates, for whoever cannot be told of denials. Where a denial
-    /// takes something out of a pattern, the permissions that are left are named one by one; what is not one of the
-    /// suite's own is left out then.
+    /// Returns the set as patterns that only allow, sorted and without duplicates, for readers that do not support
+    /// denials. A pattern with a denied part is replaced by the remaining permissions of the suite, one by one.
+    /// Permissions that the suite does not define are then omitted.
     #[must_use]
     pub fn patterns(&self) -> Vec<String> {
         if self.denied.is_empty() && self.scopes.is_none() {
@@ -319,7 +328,7 @@ impl PermissionSet {
             return vec![pattern];
         }
         let left = Permission::ALL.iter().filter(|permission| {
-            includes(&pattern, permission.as_str()) && self.allows(**permission)
+            pattern_includes(&pattern, permission.as_str()) && self.allows(**permission)
         });
         left.map(ToString::to_string).collect()
     }
@@ -332,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_one_whole_part() {
+    fn a_star_matches_exactly_one_whole_part() {
         let readers = PermissionSet::new(["*:read"]);
         assert!(readers.allows(Permission::PlatformRead));
         assert!(!readers.allows(Permission::PlatformUpdate));
@@ -341,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_two_words_or_stars() {
+    fn a_pattern_consists_of_two_words_or_stars() {
         for good in ["*:*", "platform:*", "*:read", "my-report_2:print"] {
             assert!(PermissionPattern::parse(good).is_ok(), "{good}");
         }
@@ -362,8 +371,8 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_covered_only_when_nothing_of_it_is_denied() {
-        let set = PermissionSet::new(["*:*"]).denying(["platform:manage"]);
+    fn a_pattern_is_covered_only_if_no_part_of_it_is_denied() {
+        let set = PermissionSet::new(["*:*"]).without(["platform:manage"]);
         assert!(set.covers("entity:*") && set.covers("platform:read"));
         assert!(!set.covers("platform:*") && !set.covers("*:*"));
         let shown = set.patterns();
@@ -397,12 +406,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_shown_patterns_allow_exactly_what_the_set_allows(
+        fn patterns_allow_exactly_the_permissions_of_the_set(
             allowed in some_patterns(),
             denied in some_patterns(),
             scopes in prop::option::of(some_patterns()),
         ) {
-            let mut set = PermissionSet::new(allowed).denying(denied);
+            let mut set = PermissionSet::new(allowed).without(denied);
             if let Some(scopes) = scopes {
                 set = set.within(scopes);
             }

@@ -1,4 +1,4 @@
-//! Names that go into mails: of people and of organizations.
+//! Names of people and organizations, which appear in mails.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,14 @@ use unicode_normalization::UnicodeNormalization;
 use super::text::{LINE, Line, Name, READABLE_LINE, line};
 use super::{TextError, TextValue, arbitrary};
 
-/// The format of names in schemas, see [`is_plain_name`].
+/// The `format` of such names in schemas; see [`is_plain_name`].
 pub const PLAIN_NAME: &str = "plain-name";
 
-/// Tells whether a text is fit to be a name in a mail: without a web address and on one line.
+/// Returns whether a text can be a name in a mail: it is one line and contains no web address.
 ///
-/// A web address is `://`, `www.` at the start of a word, or a domain with a slash after it (`example.org/`). "Booking.com" has
-/// none. Characters that look like others count as those.
+/// A web address is `://`, `www.` at the start of a word, or a domain followed by a slash (`example.org/`).
+/// "Booking.com" contains none. Compatibility characters, such as full-width letters, count as the characters they look
+/// like.
 #[must_use]
 pub fn is_plain_name(text: &str) -> bool {
     let folded: String = text.nfkc().flat_map(char::to_lowercase).collect();
@@ -39,7 +40,7 @@ fn has_domain_before_slash(text: &str) -> bool {
     before.into_iter().any(ends_with_domain)
 }
 
-/// Tells whether a text ends with a domain, with or without a port.
+/// Returns whether a text ends with a domain, with or without a port.
 fn ends_with_domain(text: &str) -> bool {
     let without_port = match text.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -55,15 +56,15 @@ fn ends_with_domain(text: &str) -> bool {
     is_top && host.ends_with(char::is_alphanumeric)
 }
 
-/// A name of `MIN` to `MAX` characters on one line and without a web address, see [`is_plain_name`]. Blanks at its ends are
-/// removed.
+/// A name of `MIN` to `MAX` characters on one line and without a web address; see [`is_plain_name`]. Surrounding white
+/// space is removed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PlainName<const MIN: usize, const MAX: usize>(String);
 
-/// A person's name, as they enter it. May be empty.
+/// The name of a person, as the person enters it: 0 to 255 characters.
 pub type PersonName = PlainName<0, 255>;
 
-/// An organization's name, as its owner enters it.
+/// The name of an organization, as its owner enters it: 1 to 100 characters.
 pub type OrganizationName = PlainName<1, 100>;
 
 impl<const MIN: usize, const MAX: usize> PlainName<MIN, MAX> {
@@ -79,7 +80,7 @@ impl<const MIN: usize, const MAX: usize> PlainName<MIN, MAX> {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -98,14 +99,15 @@ impl<const MIN: usize, const MAX: usize> From<PlainName<MIN, MAX>> for String {
     }
 }
 
-/// The form in which a name is stored. Names that were stored before there was a rule on web addresses may break it.
+/// Returns the form in which a name is stored. It allows web addresses, because stored names can be older than the rule
+/// against them.
 impl<const MIN: usize, const MAX: usize> From<PlainName<MIN, MAX>> for Line<MIN, MAX> {
     fn from(name: PlainName<MIN, MAX>) -> Self {
         Self::from_checked(name.0)
     }
 }
 
-/// The form in which a name is stored, as for [`Line`].
+/// Returns the form in which the name of an organization is stored.
 impl From<OrganizationName> for Name {
     fn from(name: OrganizationName) -> Self {
         Line::from(name).into()
@@ -138,8 +140,8 @@ impl<const MIN: usize, const MAX: usize> JsonSchema for PlainName<MIN, MAX> {
         let pattern = if MIN == 0 { LINE } else { READABLE_LINE };
         json_schema!({
             "type": "string", "minLength": MIN, "maxLength": MAX, "pattern": pattern, "format": PLAIN_NAME,
-            "description": "A name that goes into mails. Refused with a web address in it: `://`, `www.` at the start of a word, \
-                            or a domain with a slash after it (`example.org/`).",
+            "description": "A name that appears in mails. It must not contain a web address: `://`, `www.` at the start of a \
+                            word, or a domain followed by a slash (`example.org/`).",
             "examples": ["Ada Lovelace"],
         })
     }
@@ -162,7 +164,7 @@ mod tests {
             "Log in at Evil.EXAMPLE/ now",
             "evil.example:8080/",
             "a.b-c.example/x",
-            // A full stop, a colon and slashes of another width.
+            // A full stop, a colon and slashes in full width.
             "evil\u{FF0E}example\u{FF0F}",
             "http\u{FF1A}\u{FF0F}\u{FF0F}evil",
             "Ada\u{2028}Lovelace",
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_only_look_a_little_like_addresses_are_names() {
+    fn names_that_resemble_web_addresses_are_accepted() {
         for name in [
             "Booking.com",
             "AC/DC",

@@ -1,25 +1,26 @@
-//! Roles: names that an organization gives its members. Three are built in.
+//! Roles of members: names that an organization defines. Three roles are built in.
 
 use std::borrow::Cow;
 
 use super::{PermissionSet, TextValue};
 
-/// A member's role in an organization: 1 to 63 characters `[a-z0-9_-]`, a letter in front.
+/// The name of a role in an organization: 1 to 63 characters of `[a-z0-9_-]`; the first is a letter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(transparent)]
 pub struct Role(Cow<'static, str>);
 
 impl Role {
-    /// May do everything.
+    /// The role with all permissions.
     pub const OWNER: Self = Self(Cow::Borrowed("owner"));
-    /// May do everything but end the organization's platform.
+    /// The role with all permissions except to suspend, restore, cancel or delete the platform, to delete the
+    /// organization, and to publish stack templates.
     pub const ADMIN: Self = Self(Cow::Borrowed("admin"));
-    /// May look, and deploy.
+    /// The role that can read and deploy.
     pub const MEMBER: Self = Self(Cow::Borrowed("member"));
-    /// The roles every organization has.
+    /// The roles that exist in every organization.
     pub const BUILT_IN: [Self; 3] = [Self::OWNER, Self::ADMIN, Self::MEMBER];
 
-    /// Reads a name; `None` when it cannot be one.
+    /// Parses a role name; `None` if the text is not a valid name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(built_in) = Self::BUILT_IN.into_iter().find(|role| role.0 == text) {
@@ -30,13 +31,14 @@ impl Role {
         (named && text.bytes().all(fits)).then(|| Self(Cow::Owned(text.to_owned())))
     }
 
-    /// The name.
+    /// Returns the name of the role.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What the role allows when the organization has not mapped it otherwise; a role that is not built in, nothing.
+    /// Returns the default permissions of the role, which hold unless the organization maps the role. A role that is
+    /// not built in has none.
     #[must_use]
     pub fn permissions(&self) -> PermissionSet {
         match self.as_str() {
@@ -67,7 +69,7 @@ impl Role {
                 "grant:*",
                 "apikey:*",
             ]),
-            // Named one by one, so that a permission that comes later is not theirs by accident.
+            // Listed one by one, so that members do not get future permissions automatically.
             "member" => PermissionSet::new([
                 "platform:read",
                 "entity:read",
@@ -94,19 +96,21 @@ impl Role {
     }
 }
 
-/// The roles of a member, at least one: comma-joined as they were given, `owner` in front, without repetitions.
+/// The roles of a member: 1 to 10 names, separated by commas. The order is kept, but `owner` comes first; duplicates
+/// are removed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(transparent)]
 pub struct Roles(Cow<'static, str>);
 
-/// How many roles a member has at most.
+/// Maximum number of roles of a member.
 const MAX_ROLES: usize = 10;
 
 impl Roles {
-    /// Of an owner.
+    /// The roles of an owner: only `owner`.
     pub const OWNER: Self = Self(Cow::Borrowed("owner"));
 
-    /// Reads names joined with commas; `None` when one cannot be a name, or there are none or too many.
+    /// Parses role names separated by commas. Returns `None` if a name is invalid, or if there is no name or more than
+    /// 10.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let built_in = Role::BUILT_IN.into_iter().find(|role| role.0 == text);
@@ -120,7 +124,7 @@ impl Roles {
         Self::of(roles?)
     }
 
-    /// These roles; `None` when there are none or too many.
+    /// Creates the set of these roles; `None` if there is no role or more than 10.
     #[must_use]
     pub fn of(roles: impl IntoIterator<Item = Role>) -> Option<Self> {
         let mut names: Vec<Cow<'static, str>> = Vec::new();
@@ -129,7 +133,7 @@ impl Roles {
                 names.push(name);
             }
         }
-        // In front, so that stores find owners by how their roles begin.
+        // `owner` comes first so that stores can find owners by a prefix of the text.
         names.sort_by_key(|name| name != Self::OWNER.as_str());
         match names.as_mut_slice() {
             [] => None,
@@ -139,29 +143,29 @@ impl Roles {
         }
     }
 
-    /// The names, joined with commas.
+    /// Returns the names, separated by commas.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The names, one by one.
+    /// Iterates over the names of the roles.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.split(',')
     }
 
-    /// The roles, one by one.
+    /// Iterates over the roles.
     pub fn iter(&self) -> impl Iterator<Item = Role> + '_ {
         self.names().filter_map(Role::parse)
     }
 
-    /// Tells whether this is one of them.
+    /// Returns whether the role is in the set.
     #[must_use]
     pub fn contains(&self, role: &Role) -> bool {
         self.names().any(|name| name == role.as_str())
     }
 
-    /// What the roles allow when the organization has mapped none of them.
+    /// Returns the combined default permissions of the roles.
     #[must_use]
     pub fn permissions(&self) -> PermissionSet {
         if let Some(role) = Role::parse(&self.0) {
@@ -198,7 +202,7 @@ impl std::fmt::Display for Roles {
 impl<'de> serde::Deserialize<'de> for Roles {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <Cow<'de, str>>::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not the names of roles"))
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not a list of role names"))
     }
 }
 
@@ -237,7 +241,7 @@ impl std::fmt::Display for Role {
 impl<'de> serde::Deserialize<'de> for Role {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <Cow<'de, str>>::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not the name of a role"))
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not a role name"))
     }
 }
 
@@ -260,10 +264,11 @@ mod tests {
     use crate::kernel::Permission;
 
     #[test]
-    fn a_member_is_granted_what_is_named_and_nothing_that_comes_later() {
+    fn members_have_only_the_permissions_that_are_listed_by_name() {
         let patterns = Role::MEMBER.permissions();
         assert!(patterns.patterns().iter().all(|p| !p.contains('*')));
-        // What may hold secrets is not for everybody to see, nor whom the organization invites.
+        // Configuration and webhooks can contain secrets, and invitations contain addresses, so members cannot read
+        // them.
         let confidential = [
             Permission::ConfigRead,
             Permission::WebhookRead,
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn several_roles_are_joined_with_commas_and_allow_what_any_of_them_allows() {
+    fn roles_are_joined_with_commas_and_combine_their_permissions() {
         let roles = Roles::parse("auditor, admin,auditor").unwrap();
         assert_eq!(roles.as_str(), "auditor,admin");
         assert!(roles.contains(&Role::ADMIN) && !roles.contains(&Role::OWNER));
@@ -294,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_free_but_plain_and_allow_nothing_by_themselves() {
+    fn custom_roles_have_simple_names_and_no_default_permissions() {
         for name in ["owner", "a", "billing-admin_2"] {
             assert_eq!(Role::parse(name).unwrap().as_str(), name);
         }

@@ -1,21 +1,21 @@
-//! Samples of what has a schema: the examples of OpenAPI, and good values for tests.
+//! Sample values generated from schemas: the examples of OpenAPI, and valid values for tests.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// Which fields of an object a sample has.
+/// The fields of an object that a sample contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fields {
-    /// All of them.
+    /// All fields of the object.
     All,
-    /// Those without which it would be refused.
+    /// Only the required fields.
     Required,
 }
 
-/// A good value for a schema: its examples where it has any, else whatever fits its type, format and lengths.
-/// `definitions` is what `$ref` leads into, by name.
+/// Returns a valid value for a schema: its first example if it has one, otherwise a value that fits its type, format
+/// and lengths. `definitions` contains the targets of `$ref` by name.
 #[must_use]
 pub fn sample_of(schema: &Value, definitions: &Map<String, Value>, fields: Fields) -> Value {
     let sampler = Sampler {
@@ -25,7 +25,7 @@ pub fn sample_of(schema: &Value, definitions: &Map<String, Value>, fields: Field
     sampler.sample(schema)
 }
 
-/// Good values of a command: one with all of its fields, and one with those that it must have.
+/// Returns valid values of a command: one with all fields, and one with only the required fields.
 #[must_use]
 pub fn samples<T: JsonSchema + DeserializeOwned>() -> Vec<T> {
     let settings = SchemaSettings::draft2020_12()
@@ -95,7 +95,7 @@ impl Sampler<'_> {
     }
 }
 
-/// A value that the schema itself names.
+/// Returns a value that the schema itself contains: an example, a constant, a default or the first word of an enum.
 fn given(schema: &Value) -> Option<Value> {
     let first = |key: &str| schema.get(key)?.as_array()?.first().cloned();
     let default = || schema.get("default").filter(|value| !value.is_null());
@@ -105,7 +105,7 @@ fn given(schema: &Value) -> Option<Value> {
         .or_else(|| first("enum"))
 }
 
-/// The type of the values; the first that is not `null`.
+/// Returns the type of the values; the first one that is not `null` if there are several.
 fn kind(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(kind)) => kind,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_has_a_sample_of_all_fields_and_one_of_those_it_must_have() {
+    fn a_command_has_a_sample_with_all_and_one_with_the_required_fields() {
         let [all, required] = samples::<Command>().try_into().unwrap();
         let Command {
             slug,

@@ -1,63 +1,63 @@
-//! What can go wrong in a store.
+//! The errors of a store.
 
 use std::error::Error;
 use std::fmt;
 
-/// The cause of a [`StoreError`]: the driver's error, or a text.
+/// The cause of a [`StoreError`]: the error of the driver, or a text.
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// What can go wrong in a store, by meaning. `Display` and `Debug` name the cause as well, so that one log line is
-/// enough; neither is meant for a caller of the interface.
+/// The error of a store. `Display` and `Debug` include the cause, so that one log line is enough. Do not show either to
+/// callers of the interface.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Another row holds a value that must be unique. The unit of work goes on.
+    /// Another row has a value that must be unique. The unit of work can continue.
     #[error("{table}: {index} is taken")]
     Conflict {
-        /// The table.
+        /// The table of the row.
         table: &'static str,
-        /// The unique index, as named in the table's description.
+        /// The unique index, as named in the description of the table.
         index: &'static str,
     },
-    /// The record changed or vanished since it was read. The unit of work goes on.
+    /// The record was changed or deleted since it was read. The unit of work can continue.
     #[error("{table}: the record has changed since it was read")]
     Stale {
-        /// The table.
+        /// The table of the record.
         table: &'static str,
     },
-    /// The cursor is not one of ours, or of another list. The unit of work goes on.
+    /// The cursor was not issued by this installation, or it belongs to another list. The unit of work can continue.
     #[error("the cursor does not belong to this list")]
     InvalidCursor,
-    /// The unit conflicts with a concurrent one (serialization failure, deadlock, lock time-out); run it again from the
-    /// start.
+    /// The unit conflicts with a concurrent one (serialization failure, deadlock or lock time-out). Run it again from
+    /// the start.
     #[error("the unit of work must be run again: {0}")]
     Retry(#[source] Cause),
     /// The store cannot be reached.
     #[error("the store cannot be reached: {0}")]
     Unavailable(#[source] Cause),
-    /// The connection was lost, or the disk failed, while the commit was under way: it may have happened.
+    /// The connection was lost or the disk failed during the commit, so the commit may have been applied.
     #[error("the outcome of the commit is unknown: {0}")]
     CommitUnknown(#[source] Cause),
     /// A row cannot be decoded.
     #[error("{table}.{column} of {key} cannot be decoded: {source}")]
     Corrupt {
-        /// The table.
+        /// The table of the row.
         table: &'static str,
-        /// The column.
+        /// The column with the invalid value.
         column: &'static str,
         /// The key of the row.
         key: String,
-        /// What is wrong with the value.
+        /// The reason why the value is invalid.
         source: Cause,
     },
-    /// Anything else; also every use of a unit of work after an error that aborted it.
+    /// Any other error of the store. Also returned for every use of a unit of work after an error that aborted it.
     #[error("the store failed: {0}")]
     Backend(#[source] Cause),
 }
 
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The causes' `Debug` is left out: that of a driver's error may hold rows ("Failing row contains (..)").
+        // Omits the `Debug` output of the cause: a driver's error can contain rows ("Failing row contains (..)").
         f.debug_tuple("StoreError")
             .field(&self.to_string())
             .finish()
@@ -65,12 +65,13 @@ impl fmt::Debug for StoreError {
 }
 
 impl StoreError {
-    /// A [`StoreError::Retry`] with its cause: an error or a text.
+    /// Creates a [`StoreError::Retry`] from an error or a text.
     pub fn retry(cause: impl Into<Cause>) -> Self {
         Self::Retry(cause.into())
     }
 
-    /// The error for a unit that should have met no conflict: it may be run again.
+    /// Turns a conflict into [`StoreError::Retry`], for a unit whose values can conflict only with those of a
+    /// concurrent unit. Returns other errors unchanged.
     #[must_use]
     pub fn conflict_as_retry(self) -> Self {
         match self {
@@ -79,25 +80,25 @@ impl StoreError {
         }
     }
 
-    /// A [`StoreError::Unavailable`] with its cause: an error or a text.
+    /// Creates a [`StoreError::Unavailable`] from an error or a text.
     pub fn unavailable(cause: impl Into<Cause>) -> Self {
         Self::Unavailable(cause.into())
     }
 
-    /// A [`StoreError::CommitUnknown`] with its cause: an error or a text.
+    /// Creates a [`StoreError::CommitUnknown`] from an error or a text.
     pub fn commit_unknown(cause: impl Into<Cause>) -> Self {
         Self::CommitUnknown(cause.into())
     }
 
-    /// A [`StoreError::Backend`] with its cause: an error or a text.
+    /// Creates a [`StoreError::Backend`] from an error or a text.
     pub fn backend(cause: impl Into<Cause>) -> Self {
         Self::Backend(cause.into())
     }
 
-    /// Tells whether nothing of the unit of work was stored, so that all of it can be run again without doing anything
-    /// twice. Only an error of a commit whose answer was lost leaves that open.
+    /// Returns whether it is certain that nothing of the unit of work was stored, so that the unit can be run again
+    /// without doing anything twice. Only [`StoreError::CommitUnknown`] leaves this open.
     #[must_use]
-    pub const fn certainly_not_applied(&self) -> bool {
+    pub const fn is_certainly_not_applied(&self) -> bool {
         match self {
             Self::CommitUnknown(_) => false,
             Self::Conflict { .. }
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn display_and_debug_name_meaning_and_cause() {
+    fn display_and_debug_contain_the_meaning_and_the_cause() {
         let error = StoreError::unavailable(lost_connection());
         let text = "the store cannot be reached: reset by the database";
         assert_eq!(error.to_string(), text);
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_does_not_show_the_rows_of_a_drivers_error() {
+    fn debug_omits_the_rows_in_an_error_of_the_driver() {
         #[derive(Debug, thiserror::Error)]
         #[error("null value in column")]
         struct Driver {
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_commit_of_unknown_outcome_may_have_been_applied() {
+    fn only_a_commit_with_an_unknown_outcome_may_have_been_applied() {
         let (table, index) = ("jobs", "key");
         let not_applied = [
             StoreError::Conflict { table, index },
@@ -184,8 +185,8 @@ mod tests {
             StoreError::backend("syntax error"),
         ];
         for error in not_applied {
-            assert!(error.certainly_not_applied(), "{error}");
+            assert!(error.is_certainly_not_applied(), "{error}");
         }
-        assert!(!StoreError::commit_unknown(lost_connection()).certainly_not_applied());
+        assert!(!StoreError::commit_unknown(lost_connection()).is_certainly_not_applied());
     }
 }

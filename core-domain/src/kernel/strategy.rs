@@ -1,5 +1,6 @@
-//! Strategies of proptest: a value or a command is made from the schema that documentation and validation use, a record
-//! from the types of its fields. So what is generated is valid, and no field is named a second time.
+//! Strategies for proptest. Values and commands are generated from the schema that documentation and validation use,
+//! records from the types of their fields. The generated values are therefore valid, and no field is listed a second
+//! time.
 
 use proptest::arbitrary::{Arbitrary, any};
 use proptest::collection::vec;
@@ -16,15 +17,17 @@ use serde_json::{Map, Value};
 use super::JsonText;
 use super::sample::{Fields, sample_of};
 
-/// Instants of the years 2020 to 2035.
+/// The pattern of instants in the years 2020 to 2035.
 const INSTANT: &str = "20(2[0-9]|3[0-5])-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}\\.[0-9]{3}Z";
 
-/// The most characters of a text without a limit of its own, and the most entries of a list.
+/// Maximum number of characters of a text beyond its minimum, if the schema has no maximum.
 const LENGTH: u64 = 40;
+/// The number of entries of a generated list or map is below its minimum plus this number.
 const ENTRIES: usize = 4;
 
-/// Values of a type from its schema: commands, validated text, closed sets of words. Fields that may be left out are left
-/// out in half of the cases; what several fields must be together is a rule's matter, and not promised.
+/// Returns a strategy for a type with a schema: a command, a validated text or a fixed set of words. Optional fields
+/// are absent in half of the cases. Rules that span several fields are not part of the schema, so a generated command
+/// can break them.
 ///
 /// ```
 /// use core_domain::registry::CreateEntity;
@@ -43,7 +46,7 @@ pub fn from_schema<T: JsonSchema + DeserializeOwned + std::fmt::Debug>() -> Boxe
         .boxed()
 }
 
-/// Any JSON, at most two levels deep.
+/// Returns a strategy for arbitrary JSON, at most two levels deep.
 pub fn json() -> impl Strategy<Value = Value> {
     let leaf = proptest::prop_oneof![
         Just(Value::Null),
@@ -60,7 +63,8 @@ pub fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JSON that a schema allows. A text whose pattern has no strategy is the schema's example.
+/// Returns a strategy for JSON that a schema allows. For a text whose pattern has no strategy, it returns the example
+/// of the schema.
 pub fn json_of(schema: &Value) -> BoxedStrategy<Value> {
     for choice in ["anyOf", "oneOf"] {
         if let Some(branches) = list(schema, choice) {
@@ -83,16 +87,17 @@ pub fn json_of(schema: &Value) -> BoxedStrategy<Value> {
     }
 }
 
-/// The same records or values at every call, for tests that want a few and no property.
+/// Returns a fixed sample of values: every call returns the same ones. For tests that need a few values and no property
+/// test.
 ///
 /// # Panics
-/// When so many values are rejected that none can be made.
+/// Panics if the strategy rejects too many values.
 #[must_use]
 #[expect(
     clippy::panic,
     reason = "a strategy without values is a mistake of a test"
 )]
-pub fn some<T: Arbitrary>(count: usize) -> Vec<T> {
+pub fn fixed_sample<T: Arbitrary>(count: usize) -> Vec<T> {
     let (strategy, mut runner) = (T::arbitrary(), TestRunner::deterministic());
     let trees = std::iter::repeat_with(|| strategy.new_tree(&mut runner));
     let values = trees.map(|tree| match tree {
@@ -102,42 +107,42 @@ pub fn some<T: Arbitrary>(count: usize) -> Vec<T> {
     values.take(count).collect()
 }
 
-/// Numbers that count something: attempts, positions, versions.
+/// Returns a strategy for numbers that count something: attempts, positions, versions.
 pub(crate) fn count() -> impl Strategy<Value = i64> + Clone {
     0..100_000_i64
 }
 
-/// A number that counts something, if any.
+/// Returns a strategy for an optional count.
 pub(crate) fn opt_count() -> impl Strategy<Value = Option<i64>> {
     proptest::option::of(count())
 }
 
-/// JSON, if any.
+/// Returns a strategy for optional JSON.
 pub(crate) fn opt_json() -> impl Strategy<Value = Option<Value>> {
     proptest::option::of(json())
 }
 
-/// JSON kept as text.
+/// Returns a strategy for JSON that is stored as text.
 pub(crate) fn json_text() -> impl Strategy<Value = JsonText> {
     json().prop_map(|value| JsonText::of(&value))
 }
 
-/// JSON kept as text, or none.
+/// Returns a strategy for optional JSON that is stored as text.
 pub(crate) fn opt_json_text() -> impl Strategy<Value = Option<JsonText>> {
     proptest::option::of(json_text())
 }
 
-/// A short list.
+/// Returns a strategy for a short list.
 pub(crate) fn few<T: Arbitrary + 'static>() -> BoxedStrategy<Vec<T>> {
     vec(any::<T>(), 0..ENTRIES).boxed()
 }
 
-/// A short list, if any.
+/// Returns a strategy for an optional short list.
 pub(crate) fn opt_few<T: Arbitrary + 'static>() -> impl Strategy<Value = Option<Vec<T>>> {
     proptest::option::of(few())
 }
 
-/// A short map.
+/// Returns a strategy for a short map.
 pub(crate) fn few_entries<K: Arbitrary + Ord + 'static, V: Arbitrary + 'static>()
 -> BoxedStrategy<std::collections::BTreeMap<K, Vec<V>>> {
     let entry = (any::<K>(), few::<V>());
@@ -183,7 +188,7 @@ fn of_kind(kind: &str, schema: &Value) -> BoxedStrategy<Value> {
 
 fn object(schema: &Value) -> BoxedStrategy<Value> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-        // `true` or nothing says that any value may be there.
+        // `true` or an absent `additionalProperties` allows any value.
         let described = schema
             .get("additionalProperties")
             .map_or_else(|| json().boxed(), json_of);
@@ -240,7 +245,8 @@ fn text(schema: &Value) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// A pattern of one class of characters with the lengths in it, so that the shortest and the longest text come up.
+/// Returns the pattern with the length limits in it if it consists of one character class. The shortest and the longest
+/// texts are then generated often enough.
 fn of_length(pattern: &str, least: u64, most: u64) -> String {
     let class = pattern.strip_prefix('^').and_then(|rest| {
         let rest = rest
@@ -281,7 +287,7 @@ mod tests {
 
     use super::*;
 
-    /// Values differ from each other, are what the schema allows, and are read.
+    /// Checks that the generated values differ, match the schema, and can be deserialized.
     fn check_command<T: JsonSchema + DeserializeOwned + Debug + PartialEq>() {
         let schema = schema_of::<T>();
         let validator = jsonschema::validator_for(&schema).unwrap();
@@ -302,7 +308,7 @@ mod tests {
 }
 
     #[test]
-    fn every_command_made_from_its_schema_passes_the_schema_and_is_read() {
+    fn generated_commands_match_their_schema_and_deserialize() {
         check_commands!(
             Bootstrap,
             SetUpOrganization,
@@ -339,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_map_holds_the_values_that_its_schema_describes() {
+    fn generated_maps_contain_the_values_that_the_schema_describes() {
         let schema = json!({ "type": "object", "additionalProperties": { "type": "string" } });
         proptest!(|(map in json_of(&schema))| {
             let map = map.as_object().unwrap();
@@ -348,8 +354,12 @@ mod tests {
     }
 
     fn check_record<R: Record + Arbitrary>() {
-        let made = some::<R>(20);
-        assert_eq!(made, some::<R>(20), "the same at every call");
+        let made = fixed_sample::<R>(20);
+        assert_eq!(
+            made,
+            fixed_sample::<R>(20),
+            "every call returns the same records"
+        );
         assert!(made.iter().all(|record| !record.key().is_empty()));
         let others = made.iter().filter(|record| **record != made[0]);
         assert!(others.count() > 10, "{} do not differ", R::KIND);
@@ -364,7 +374,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn every_id_reads_back_from_its_text($($($accessor in any::<crate::kernel::$id>(),)?)+) {
+            fn every_id_parses_from_its_text_form($($($accessor in any::<crate::kernel::$id>(),)?)+) {
                 $($(
                     let text = $accessor.as_text();
                     prop_assert_eq!(crate::kernel::$id::from_text(text), Some($accessor.clone()));
@@ -375,8 +385,8 @@ mod tests {
 }
     for_each_record!(check_records);
 
-    /// What the interface shows of a record is what its schema says.
-    fn check_shown<R: Record + Arbitrary + JsonSchema + serde::Serialize>() {
+    /// Checks that a serialized record matches its schema.
+    fn check_serialized<R: Record + Arbitrary + JsonSchema + serde::Serialize>() {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let schema = SchemaGenerator::from(settings).into_root_schema_for::<R>();
         let validator = jsonschema::validator_for(&schema.to_value()).unwrap();
@@ -387,45 +397,45 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_record_holds_it_is_shown_as_its_schema_says() {
-        check_shown::<crate::shared::AuditEntry>();
-        check_shown::<crate::shared::Webhook>();
-        check_shown::<crate::shared::WebhookDelivery>();
-        check_shown::<crate::shared::AuditCheckpoint>();
-        check_shown::<crate::iam::User>();
-        check_shown::<crate::iam::Session>();
-        check_shown::<crate::iam::Organization>();
-        check_shown::<crate::provisioning::Job>();
-        check_shown::<crate::registry::Platform>();
-        check_shown::<crate::registry::LifecycleRecord>();
-        check_shown::<crate::registry::Entity>();
-        check_shown::<crate::registry::Resource>();
-        check_shown::<crate::registry::DnsRecord>();
-        check_shown::<crate::registry::CustomDomain>();
-        check_shown::<crate::registry::Deployment>();
-        check_shown::<crate::registry::WorkspaceStack>();
-        check_shown::<crate::registry::PlatformConfig>();
-        check_shown::<crate::registry::ConfigVersion>();
-        check_shown::<crate::stacks::StackTemplate>();
-        check_shown::<crate::stacks::StackVersion>();
+    fn every_record_serializes_according_to_its_schema() {
+        check_serialized::<crate::shared::AuditEntry>();
+        check_serialized::<crate::shared::Webhook>();
+        check_serialized::<crate::shared::WebhookDelivery>();
+        check_serialized::<crate::shared::AuditCheckpoint>();
+        check_serialized::<crate::iam::User>();
+        check_serialized::<crate::iam::Session>();
+        check_serialized::<crate::iam::Organization>();
+        check_serialized::<crate::provisioning::Job>();
+        check_serialized::<crate::registry::Platform>();
+        check_serialized::<crate::registry::LifecycleRecord>();
+        check_serialized::<crate::registry::Entity>();
+        check_serialized::<crate::registry::Resource>();
+        check_serialized::<crate::registry::DnsRecord>();
+        check_serialized::<crate::registry::CustomDomain>();
+        check_serialized::<crate::registry::Deployment>();
+        check_serialized::<crate::registry::WorkspaceStack>();
+        check_serialized::<crate::registry::PlatformConfig>();
+        check_serialized::<crate::registry::ConfigVersion>();
+        check_serialized::<crate::stacks::StackTemplate>();
+        check_serialized::<crate::stacks::StackVersion>();
     }
 
     #[test]
-    fn the_shortest_and_the_longest_text_come_up() {
+    fn the_shortest_and_the_longest_texts_are_generated() {
         let lengths = |texts: Vec<Line<0, 3>>| {
             let lengths = texts.iter().map(|text| text.as_str().chars().count());
             lengths.collect::<std::collections::BTreeSet<_>>()
         };
-        assert!(lengths(some(200)).is_superset(&[0, 3].into()));
+        assert!(lengths(fixed_sample(200)).is_superset(&[0, 3].into()));
         assert!(
-            some::<Name>(50)
+            fixed_sample::<Name>(50)
                 .iter()
                 .all(|name| !name.as_str().is_empty())
         );
     }
 
     #[test]
-    fn what_a_schema_says_nothing_about_is_any_json_and_a_strange_pattern_its_example() {
+    fn patterns_without_a_strategy_generate_the_example_of_the_schema() {
         let odd = json!({ "type": "string", "pattern": "^(?!a).*$", "examples": ["b"] });
         let closed = json!({ "type": ["array", "null"], "items": { "const": 1 } });
         let mixed = json!({ "type": "object", "properties": { "n": { "type": "integer",

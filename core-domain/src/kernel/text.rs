@@ -1,24 +1,24 @@
-//! Validated text. A value that exists is valid.
+//! Validated text. A value of these types is always valid.
 
-/// Why a text was refused.
+/// The reason why a text was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// Fewer characters than allowed.
+    /// The text has fewer characters than allowed.
     #[error("is too short")]
     TooShort,
-    /// More characters than allowed.
+    /// The text has more characters than allowed.
     #[error("is too long")]
     TooLong,
-    /// Not of the form wanted.
+    /// The text contains an invalid character or does not have the expected form.
     #[error("does not have the expected form")]
     Malformed,
-    /// With a web address or a line break, where a name is wanted.
+    /// The name contains a web address or a line break.
     #[error("must not contain a web address or a line break")]
     NotPlain,
 }
 
-/// Declares a validated text: a newtype with `parse`, text form, serde and schema.
+/// Declares a validated text: a newtype with `parse`, text form, serde implementations and schema.
 macro_rules! text {
     ($(#[$meta:meta])* $name:ident, $check:path, $schema:tt) => {
         $(#[$meta])*
@@ -27,15 +27,15 @@ macro_rules! text {
         pub struct $name(String);
 
         impl $name {
-            /// Checks the text and takes it.
+            /// Parses the text.
             ///
             /// # Errors
-            /// [`TextError`](crate::kernel::TextError) says what is wrong with it.
+            /// [`TextError`](crate::kernel::TextError) names the rule that the text breaks.
             pub fn parse(text: &str) -> Result<Self, $crate::kernel::TextError> {
                 $check(text).map(Self)
             }
 
-            /// The text.
+            /// Returns the text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -86,22 +86,23 @@ macro_rules! text {
 }
 pub(crate) use text;
 
-/// Characters that no text for people holds: controls, and those that make text read in another order than it is written.
+/// Returns whether a text for people must not contain the character: control characters, and characters that change the
+/// direction of the text.
 fn is_forbidden(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What a pattern excludes for [`is_forbidden`].
+/// The characters of [`is_forbidden`], for a character class of a pattern.
 macro_rules! forbidden {
     () => {
         r"\u0000-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069"
     };
 }
 
-/// The pattern of a line of text; may be empty.
+/// The pattern of one line of text, which can be empty.
 pub(super) const LINE: &str = concat!("^[^", forbidden!(), "]*$");
 
-/// The pattern of a line of text with something to read in it.
+/// The pattern of one line of text with at least one visible character.
 pub(crate) const READABLE_LINE: &str = concat!(
     "^[^",
     forbidden!(),
@@ -112,7 +113,7 @@ pub(crate) const READABLE_LINE: &str = concat!(
     "]*$"
 );
 
-/// As [`READABLE_LINE`], without what no segment of a path holds.
+/// Like [`READABLE_LINE`], without the characters `/` and `\`, so that the text fits into one segment of a path.
 pub(crate) const READABLE_SEGMENT: &str = concat!(
     "^[^/\\\\",
     forbidden!(),
@@ -123,7 +124,7 @@ pub(crate) const READABLE_SEGMENT: &str = concat!(
     "]*$"
 );
 
-/// The pattern of a text that may have several lines.
+/// The pattern of a text with any number of lines.
 const LINES: &str =
     r"^[^\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069]*$";
 
@@ -138,7 +139,7 @@ fn bounded(text: &str, min: usize, max: usize) -> Result<(), TextError> {
     Ok(())
 }
 
-/// A line of text without blanks at its ends.
+/// Returns the text without surrounding white space if it is one valid line with `min` to `max` characters.
 pub(super) fn line(text: &str, min: usize, max: usize) -> Result<String, TextError> {
     let text = text.trim();
     bounded(text, min, max)?;
@@ -175,7 +176,8 @@ fn reason(text: &str) -> Result<String, TextError> {
     }
 }
 
-/// One `@` with a local part of at most 64 bytes and a dotted domain; folded to lower case, so that equal addresses are equal texts.
+/// Parses an address with one `@`, a local part of at most 64 bytes, and a domain with a dot. Converts it to lower
+/// case, so that equal addresses are equal texts.
 fn email(text: &str) -> Result<String, TextError> {
     let text = text.trim();
     bounded(text, 3, 254)?;
@@ -203,56 +205,56 @@ fn email(text: &str) -> Result<String, TextError> {
 }
 
 text! {
-    /// The address part of a name: `^[a-z0-9-]+$`, 1 to 63 characters.
+    /// A name for use in addresses: 1 to 63 characters of `[a-z0-9-]`.
     Slug, slug, { "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9-]+$", "examples": ["acme"] }
 }
 text! {
-    /// What people call a thing: 1 to 100 characters on one line, blanks at its ends taken off.
+    /// A display name: 1 to 100 characters on one line. Surrounding white space is removed.
     Name, name, { "type": "string", "minLength": 1, "maxLength": 100, "pattern": READABLE_LINE, "examples": ["Acme"] }
 }
 text! {
-    /// Why somebody did something, in their words: at most 500 characters.
+    /// The reason for an operation, in the caller's words: at most 500 characters.
     Reason, reason, { "type": "string", "maxLength": 500, "pattern": LINES, "examples": ["The trial is over."] }
 }
 text! {
-    /// An e-mail address, trimmed and folded to lower case.
+    /// An email address. Surrounding white space is removed, and letters are converted to lower case.
     Email, email, { "type": "string", "minLength": 3, "maxLength": 254, "format": "email", "examples": ["ada@example.org"] }
 }
 
-/// A line of `MIN` to `MAX` characters, blanks at its ends taken off: for what has no rules of its own.
+/// One line of `MIN` to `MAX` characters, for text without rules of its own. Surrounding white space is removed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(transparent)]
 pub struct Line<const MIN: usize, const MAX: usize>(String);
 
 impl<const MIN: usize, const MAX: usize> Line<MIN, MAX> {
-    /// Checks the text and takes it.
+    /// Parses the text.
     ///
     /// # Errors
-    /// [`TextError`] says what is wrong with it.
+    /// [`TextError`] names the rule that the text breaks.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         line(text, MIN, MAX).map(Self)
     }
 
-    /// Takes a text that a narrower type has checked.
+    /// Creates the value from a text that a stricter type has checked.
     pub(super) const fn from_checked(text: String) -> Self {
         Self(text)
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Both have the same rules.
+/// Cannot fail, because both types have the same rules.
 impl From<Line<1, 100>> for Name {
     fn from(line: Line<1, 100>) -> Self {
         Self(line.0)
     }
 }
 
-/// Empty.
+/// The empty text.
 impl<const MAX: usize> Default for Line<0, MAX> {
     fn default() -> Self {
         Self(String::new())
@@ -306,33 +308,33 @@ impl<const MIN: usize, const MAX: usize> schemars::JsonSchema for Line<MIN, MAX>
 crate::kernel::arbitrary!(@schema [const MIN: usize, const MAX: usize] Line<MIN, MAX>);
 
 text_enum! {
-    /// Where something runs.
+    /// The environment in which a resource, stack or deployment runs.
     pub enum Environment {
-        /// Development.
+        /// The development environment.
         Dev = "dev",
-        /// Staging.
+        /// The staging environment.
         Stg = "stg",
-        /// Production.
+        /// The production environment.
         Prod = "prod",
     }
 }
 
 impl Environment {
-    /// Where something runs when nothing is said.
+    /// Returns the default of requests that name no environment: production.
     #[must_use]
     pub const fn prod() -> Self {
         Self::Prod
     }
 }
 
-/// A value with exactly one text form: a typed id, a validated text or a closed set of words.
+/// A value with exactly one text form: a typed id, a validated text or one of a fixed set of words.
 ///
-/// `from_text(x.as_text())` always gives `x` back; stores rely on it.
+/// `from_text(x.as_text())` always returns `x`; stores rely on it.
 pub trait TextValue: Sized + Send + Sync {
-    /// The text form.
+    /// Returns the text form.
     fn as_text(&self) -> &str;
 
-    /// Reads the text form; `None` when the text is not a value of this type.
+    /// Parses the text form; `None` if the text is not a value of this type.
     fn from_text(text: &str) -> Option<Self>;
 }
 
@@ -346,21 +348,29 @@ impl TextValue for String {
     }
 }
 
-/// Declares a closed set of words: an enum with its text form, serde, schema and `ALL`.
+/// Declares an enum with a fixed set of words: its text form, serde implementations, schema and `ALL`.
 macro_rules! text_enum {
-    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $($(#[doc = $doc:literal])* $variant:ident = $text:literal),+ $(,)?
+    }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name { $($(#[$vmeta])* $variant),+ }
+        pub enum $name { $($(#[doc = $doc])* $variant),+ }
 
         impl $name {
-            /// Every value, in the order of declaration.
+            /// All values in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The exact word the interface uses.
+            /// Returns the word that the interface uses.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
+            }
+
+            /// Describes the value: its doc comment, as the API reference shows it.
+            #[must_use]
+            pub fn description(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),*)),+ }.trim_start()
             }
         }
 
@@ -400,7 +410,9 @@ macro_rules! text_enum {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string", "enum": [$($text),+] })
+                let values = Self::ALL.iter().map(|value| format!("- `{value}`: {}", value.description()));
+                let description = values.collect::<Vec<_>>().join("\n");
+                schemars::json_schema!({ "type": "string", "enum": [$($text),+], "description": description })
             }
         }
 
@@ -415,7 +427,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slugs_are_lower_case_letters_digits_and_dashes() {
+    fn slugs_consist_of_lower_case_letters_digits_and_hyphens() {
         assert!(Slug::parse("a-1").is_ok());
         assert_eq!(Slug::parse(""), Err(TextError::TooShort));
         assert_eq!(Slug::parse(&"a".repeat(64)), Err(TextError::TooLong));
@@ -425,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_trimmed_and_hold_nothing_that_cannot_be_read() {
+    fn names_are_trimmed_and_reject_unreadable_characters() {
         assert_eq!(
             Name::parse("  Ada Lovelace ").unwrap().as_str(),
             "Ada Lovelace"
@@ -441,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn emails_are_trimmed_and_folded() {
+    fn emails_are_trimmed_and_converted_to_lower_case() {
         assert_eq!(
             Email::parse(" Ada@Example.ORG ").unwrap().as_str(),
             "ada@example.org"

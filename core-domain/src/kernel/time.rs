@@ -1,4 +1,4 @@
-//! Instants and the clock port. Nothing in the domain reads a clock by itself.
+//! Instants and the clock port. The domain does not read a clock itself.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use jiff::civil::DateTime;
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::Offset;
 
-/// An instant: milliseconds since the Unix epoch, UTC.
+/// An instant in milliseconds since the Unix epoch, UTC.
 ///
-/// In JSON it is RFC 3339 with milliseconds and `Z`; where the interface wants whole seconds, use [`UnixSeconds`].
+/// Its JSON form is RFC 3339 with milliseconds and `Z`. For whole seconds in JSON, use [`UnixSeconds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timestamp(i64);
 
-/// The last instant that still has a four-digit year.
+/// The last millisecond of the year 9999.
 const MAX_MILLIS: i64 = 253_402_300_799_999;
 
-/// The offset in which instants are taken apart, from so much earlier: the library has none that an offset could put
-/// beyond the year 9999, so in UTC its last one comes a day too early.
-const FURTHEST_EAST: Offset = Offset::MAX;
+/// The offset that is used to compute date and time. `jiff` supports instants only up to one offset before the end of
+/// the year 9999. The instant is therefore reduced by this offset, and the offset is added back with the conversion.
+const MAX_OFFSET: Offset = Offset::MAX;
 
 impl Timestamp {
     /// The Unix epoch.
     pub const EPOCH: Self = Self(0);
 
-    /// The instant this many milliseconds after the epoch, kept within the years 1970 to 9999.
+    /// Returns the instant this many milliseconds after the epoch, limited to the years 1970 to 9999.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
         if millis < 0 {
@@ -36,25 +36,25 @@ impl Timestamp {
         }
     }
 
-    /// The instant this many seconds after the epoch, kept within the years 1970 to 9999.
+    /// Returns the instant this many seconds after the epoch, limited to the years 1970 to 9999.
     #[must_use]
     pub const fn from_seconds(seconds: i64) -> Self {
         Self::from_millis(seconds.saturating_mul(1_000))
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the milliseconds since the epoch.
     #[must_use]
     pub const fn millis(self) -> i64 {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded down.
+    /// Returns the whole seconds since the epoch, rounded down.
     #[must_use]
     pub const fn seconds(self) -> i64 {
         self.0.div_euclid(1_000)
     }
 
-    /// The instant this much later.
+    /// Returns the instant that is later by the duration, at most the end of the year 9999.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self::from_millis(
@@ -63,7 +63,7 @@ impl Timestamp {
         )
     }
 
-    /// The instant this much earlier.
+    /// Returns the instant that is earlier by the duration, at least the epoch.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self::from_millis(
@@ -72,13 +72,14 @@ impl Timestamp {
         )
     }
 
-    /// How much later this instant is than the other; zero when it is not later.
+    /// Returns the time from `earlier` to this instant; zero if this instant is not later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Reads an RFC 3339 instant of the years 1970 to 9999; fractions below a millisecond are dropped.
+    /// Parses an RFC 3339 instant in the years 1970 to 9999. Fractions below a millisecond are dropped. Returns `None`
+    /// if the text is not such an instant.
     #[must_use]
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         let pieces = Pieces::parse(text).ok()?;
@@ -92,18 +93,18 @@ impl Timestamp {
         (0..=MAX_MILLIS).contains(&millis).then_some(Self(millis))
     }
 
-    /// RFC 3339 in UTC with milliseconds, `2026-11-21T04:02:17.570Z`.
+    /// Returns the instant in RFC 3339 format, in UTC with milliseconds. Example: `2026-11-21T04:02:17.570Z`.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
-        self.written().as_str().to_owned()
+        self.format().as_str().to_owned()
     }
 
-    fn written(self) -> Rfc3339 {
-        let seconds = self.seconds() - i64::from(FURTHEST_EAST.seconds());
+    fn format(self) -> Rfc3339 {
+        let seconds = self.seconds() - i64::from(MAX_OFFSET.seconds());
         let nanos = self.0.rem_euclid(1_000) as i32 * 1_000_000;
-        // In range by construction, so the fallback is never seen.
+        // Always in range, so the fallback is never used.
         let earlier = jiff::Timestamp::new(seconds, nanos).unwrap_or_default();
-        let civil = FURTHEST_EAST.to_datetime(earlier);
+        let civil = MAX_OFFSET.to_datetime(earlier);
         let mut text = Rfc3339(*b"0000-00-00T00:00:00.000Z");
         text.put(0..4, civil.year());
         text.put(5..7, civil.month().into());
@@ -116,11 +117,12 @@ impl Timestamp {
     }
 }
 
-/// An instant as text. Lists are full of instants, which is why their digits are not written by a general formatter.
+/// An instant as text. Lists contain many instants, so the digits are written directly instead of with a general
+/// formatter.
 struct Rfc3339([u8; 24]);
 
 impl Rfc3339 {
-    /// Writes the number, right-aligned.
+    /// Writes the number into the digits, right-aligned and padded with zeros.
     fn put(&mut self, digits: std::ops::Range<usize>, number: i16) {
         let mut left = number.unsigned_abs();
         for digit in self.0[digits].iter_mut().rev() {
@@ -136,13 +138,13 @@ impl Rfc3339 {
 
 impl std::fmt::Display for Timestamp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.written().as_str())
+        f.write_str(self.format().as_str())
     }
 }
 
 impl serde::Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.written().as_str())
+        serializer.serialize_str(self.format().as_str())
     }
 }
 
@@ -166,7 +168,7 @@ impl schemars::JsonSchema for Timestamp {
 
 crate::kernel::arbitrary!(Timestamp);
 
-/// An instant that JSON shows as whole Unix seconds.
+/// An instant whose JSON form is whole Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnixSeconds(pub Timestamp);
 
@@ -174,20 +176,23 @@ impl UnixSeconds {
     /// The last second of the year 9999.
     const MAX: i64 = MAX_MILLIS / 1_000;
 
-    /// Shows an instant like this: `#[serde(serialize_with = "UnixSeconds::show")]`, together with
+    /// Serializes an instant as Unix seconds. Use `#[serde(serialize_with = "UnixSeconds::serialize_seconds")]` together with
     /// `#[schemars(with = "UnixSeconds")]`.
     ///
     /// # Errors
-    /// The serializer's.
-    pub fn show<S: serde::Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Those of the serializer.
+    pub fn serialize_seconds<S: serde::Serializer>(
+        at: &Timestamp,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_i64(at.seconds())
     }
 
-    /// As [`UnixSeconds::show`], for an instant that may be missing.
+    /// Serializes an optional instant as Unix seconds or `null`; see [`UnixSeconds::serialize_seconds`].
     ///
     /// # Errors
-    /// The serializer's.
-    pub fn show_optional<S: serde::Serializer>(
+    /// Those of the serializer.
+    pub fn serialize_optional_seconds<S: serde::Serializer>(
         at: &Option<Timestamp>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -229,9 +234,9 @@ impl schemars::JsonSchema for UnixSeconds {
     }
 }
 
-/// Where the time comes from.
+/// The clock port: the source of the current time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// The current instant.
+    /// Returns the current instant.
     fn now(&self) -> Timestamp;
 }
 
@@ -240,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_form_has_milliseconds_and_z_and_reads_back() {
+    fn rfc3339_text_has_milliseconds_and_z_and_parses_back() {
         let instant = Timestamp::from_millis(1_795_233_737_570);
         assert_eq!(instant.to_rfc3339(), "2026-11-21T04:02:17.570Z");
         assert_eq!(
@@ -255,7 +260,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_instant_is_written_as_the_library_writes_it_and_reads_back(millis in 0..=MAX_MILLIS) {
+        fn every_instant_formats_like_jiff_and_parses_back(millis in 0..=MAX_MILLIS) {
             let instant = Timestamp::from_millis(millis);
             let text = instant.to_rfc3339();
             let expected = jiff::Timestamp::from_millisecond(millis).unwrap();
@@ -265,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_instants_are_written_and_read_as_any_other_and_none_beyond_them_is_one() {
+    fn instants_at_the_limits_format_and_parse_and_others_are_refused() {
         for (millis, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (253_402_207_200_999, "9999-12-30T22:00:00.999Z"),

@@ -1,4 +1,4 @@
-//! Telling the rest of the process what follows from a commit, by construction: nobody has to remember it.
+//! Announces the effects of every commit to the rest of the process, so that use cases cannot forget to do so.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -11,35 +11,35 @@ use super::{HostStatements, Mode, Repositories, Store, UnitOfWork};
 use crate::access::RecordKey;
 use crate::kernel::{Effects, StoreError, Timestamp};
 
-/// The rest of a commit whose caller was dropped, and the announcement of what follows from it.
-pub type CommitRest = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// The rest of a commit whose caller was dropped, including the announcement of its effects.
+pub type DetachedCommit = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A commit of a unit that is in progress.
+/// A commit in progress.
 type UnitCommit = Pin<Box<dyn Future<Output = Result<Effects, StoreError>> + Send>>;
 
-/// Told what follows from every commit, before anybody is answered. A hint only: a process can die before it is told, so
-/// whoever waits also polls, and what is remembered is remembered for a moment only.
+/// Receives the effects of every commit before the caller gets the result. The announcement is only a hint, because a
+/// process can die before it. Receivers must also poll, and may cache data only for a short time.
 pub trait CommitListener: Send + Sync + std::fmt::Debug {
-    /// A unit of work was committed, or may have been because its answer was lost, and this follows. Never called with
-    /// nothing.
-    fn committed(&self, effects: &Effects);
+    /// Announces the effects of a unit of work that was committed, or that may have been committed because the result
+    /// of the commit is unknown. Never called without effects.
+    fn on_committed(&self, effects: &Effects);
 
-    /// A unit of work is about to be committed, and this will follow if it is. Whoever then asks for a turn to write, on a
-    /// store whose units run one after the other, gets it when that unit is over, and may share its commit. Never called
-    /// with nothing.
-    fn committing(&self, effects: &Effects) {
+    /// Announces the effects of a unit of work that is about to be committed. The commit can still fail. On a store
+    /// that runs write units one after the other, a unit that is begun now runs directly after this commit and may
+    /// share it. Never called without effects.
+    fn on_committing(&self, effects: &Effects) {
         let _ = effects;
     }
 
-    /// Runs the rest of a commit whose caller was dropped, such as a request whose client has disconnected. A listener with a
-    /// runtime spawns it. A listener that drops it cuts the commit off; the store may apply such a commit without an
-    /// announcement.
-    fn run_rest(&self, rest: CommitRest) {
+    /// Runs the rest of a commit whose caller was dropped, for example because a client disconnected. A listener with a
+    /// runtime spawns it. A listener that drops it aborts the commit; the store may still apply such a commit, without
+    /// an announcement.
+    fn run_detached(&self, rest: DetachedCommit) {
         drop(rest);
     }
 }
 
-/// A store that tells a listener what follows from each commit.
+/// A store that announces the effects of each commit to a listener.
 #[derive(Clone, Debug)]
 pub struct AnnouncingStore {
     store: Arc<dyn Store>,
@@ -47,7 +47,7 @@ pub struct AnnouncingStore {
 }
 
 impl AnnouncingStore {
-    /// Tells the listener of the commits of this store.
+    /// Creates a store that announces the commits of `store` to `listener`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, listener: Arc<dyn CommitListener>) -> Self {
         Self { store, listener }
@@ -111,10 +111,10 @@ impl UnitOfWork for AnnouncingUnit {
         let Self { mut unit, listener } = *self;
         let effects = unit.effects().clone();
         if !effects.is_empty() {
-            listener.committing(&effects);
+            listener.on_committing(&effects);
         }
         let mut commit = Commit {
-            rest: Some(unit.commit()),
+            pending: Some(unit.commit()),
             listener,
             effects,
         };
@@ -126,24 +126,22 @@ impl UnitOfWork for AnnouncingUnit {
     }
 }
 
-/// A commit in progress. Once it has begun it is run to its end and announced, whether its caller waits or not: the store may
-/// apply it all the same.
+/// A commit in progress. Once it has begun, it runs to its end and is announced even if its caller is dropped, because
+/// the store may apply it in any case.
 struct Commit {
-    /// `None` once it has ended.
-    rest: Option<UnitCommit>,
+    /// `None` after the end of the commit.
+    pending: Option<UnitCommit>,
     listener: Arc<dyn CommitListener>,
     effects: Effects,
 }
 
 impl Commit {
     async fn finish(&mut self) -> Result<Effects, StoreError> {
-        let Some(rest) = &mut self.rest else {
-            return Err(StoreError::backend(
-                "a commit that has ended was polled again",
-            ));
+        let Some(rest) = &mut self.pending else {
+            return Err(StoreError::backend("a finished commit was polled again"));
         };
         let outcome = poll_fn(|context| rest.as_mut().poll(context)).await;
-        self.rest = None;
+        self.pending = None;
         announce(self.listener.as_ref(), &self.effects, &outcome);
         outcome
     }
@@ -151,21 +149,21 @@ impl Commit {
 
 impl Drop for Commit {
     fn drop(&mut self) {
-        let Some(rest) = self.rest.take() else {
+        let Some(rest) = self.pending.take() else {
             return;
         };
         let (listener, effects) = (
             Arc::clone(&self.listener),
             std::mem::take(&mut self.effects),
         );
-        self.listener.run_rest(Box::pin(async move {
+        self.listener.run_detached(Box::pin(async move {
             let outcome = rest.await;
             announce(listener.as_ref(), &effects, &outcome);
         }));
     }
 }
 
-/// Announces what follows from a commit that was applied, or may have been.
+/// Announces the effects of a commit that was applied or may have been applied.
 fn announce(
     listener: &dyn CommitListener,
     effects: &Effects,
@@ -173,9 +171,9 @@ fn announce(
 ) {
     let may_be_applied = match outcome {
         Ok(_) => true,
-        Err(error) => !error.certainly_not_applied(),
+        Err(error) => !error.is_certainly_not_applied(),
     };
     if may_be_applied && !effects.is_empty() {
-        listener.committed(effects);
+        listener.on_committed(effects);
     }
 }

@@ -1,4 +1,4 @@
-//! Reading uploaded sites. The formats are an adapter's business; what may be in a site is `cli`'s.
+//! Reading uploaded sites. Adapters implement the archive formats; `cli` decides what a site may contain.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use super::{BlobReader, Cause};
 use crate::cli::{SiteError, SiteFile};
 
-/// Why an upload could not be opened as a site.
+/// The reason why an upload cannot be opened as a site.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// It is no site.
+    /// The content of the upload is not a valid site.
     #[error(transparent)]
     Refused(#[from] SiteError),
-    /// It could not be read; worth another try.
+    /// The upload could not be read. The operation can be retried.
     #[error("the upload could not be read")]
     Unreadable(#[source] Cause),
 }
@@ -24,26 +24,28 @@ pub enum ArchiveError {
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait SiteArchives: Send + Sync + std::fmt::Debug {
-    /// Reads the upload once, to its end, and checks everything in it as [`crate::cli::SiteBuilder`] does. The same upload
-    /// always gives the same site. Memory grows with the names in the upload alone, and these are bounded.
+    /// Reads the whole upload once and checks its content with [`crate::cli::SiteBuilder`]. Equal uploads result in
+    /// equal sites. The memory use depends only on the file names, whose total length is limited.
     ///
     /// # Errors
-    /// [`ArchiveError::Refused`] says what is wrong with the upload.
+    /// - [`ArchiveError::Refused`] if the content is not a valid site.
+    /// - [`ArchiveError::Unreadable`] if the upload cannot be read.
     async fn open(&self, upload: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError>;
 }
 
-/// What [`Site::read`] gives each file to.
+/// The function that [`Site::read`] calls with each file and its content.
 pub type FileVisitor<'a> = dyn FnMut(&SiteFile, &mut dyn Read) -> io::Result<()> + 'a;
 
-/// A checked site whose contents still lie in their archive.
+/// A checked site whose content is still in its archive.
 pub trait Site: Send + Sync + std::fmt::Debug {
-    /// Its files; each path is there once.
+    /// Returns the files of the site. Every path occurs once.
     fn files(&self) -> &[SiteFile];
 
-    /// Reads the contents, one after the other in the order of [`Site::files`]; the visitor need not read all of one. May be
-    /// called again. Waits for the disk: call it off the async threads.
+    /// Calls the visitor with the content of every file, in the order of [`Site::files`]. The visitor does not have to
+    /// read a whole file. The method can be called repeatedly. It blocks on disk access, so do not call it on an async
+    /// thread.
     ///
     /// # Errors
-    /// The visitor's errors, which end the reading, and those of the archive.
+    /// The first error of the visitor, which ends the reading, or an error of the archive.
     fn read(&self, visitor: &mut FileVisitor<'_>) -> io::Result<()>;
 }

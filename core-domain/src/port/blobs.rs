@@ -1,4 +1,4 @@
-//! Bytes too large for a row: uploads waiting for the job that works on them.
+//! Data that is too large for a row: uploads that wait for their job.
 
 use std::io::{Read, Seek};
 use std::time::Duration;
@@ -7,60 +7,61 @@ use async_trait::async_trait;
 
 use super::Cause;
 
-/// What can go wrong with stored bytes.
+/// The error of a blob store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
-    /// Nothing is stored under the key.
-    #[error("nothing is stored under this key")]
+    /// No blob has this key.
+    #[error("no blob has this key")]
     Missing,
-    /// The store failed; worth another try.
+    /// The blob store failed. The operation can be retried.
     #[error("the blob store failed")]
     Failed(#[source] Cause),
 }
 
-/// Reads a blob from any position. Its calls may wait for a disk: make them off the async threads.
+/// Reads a blob from any position. Its methods can block on disk access, so do not call them on an async thread.
 pub trait BlobReader: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> BlobReader for T {}
 
-/// Keeps bytes by key, see [`is_blob_key`]. Memory does not grow with the size of a blob: bytes go in piece by piece through
-/// [`Blobs::stage`] and come out through a reader. A store elsewhere stages in local files, and reads from one.
+/// Stores blobs by key; see [`is_blob_key`]. The memory use does not depend on the size of a blob: data is written in
+/// parts with [`Blobs::stage`] and read with a reader. A remote store uses local files for staging and for reading.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait Blobs: Send + Sync + std::fmt::Debug {
-    /// Begins a blob that has no key yet.
+    /// Starts a blob without a key.
     ///
     /// # Errors
-    /// [`BlobError::Failed`] when there is no room for one.
+    /// [`BlobError::Failed`] if the blob cannot be created, for example on a full disk.
     async fn stage(&self) -> Result<Box<dyn StagedBlob>, BlobError>;
 
-    /// Opens the blob of a key. The reader goes on with the same bytes when the key is replaced or removed.
+    /// Opens the blob with this key. The reader keeps returning the same data if the blob is replaced or removed.
     ///
     /// # Errors
-    /// [`BlobError::Missing`] when there is none.
+    /// - [`BlobError::Missing`] if no blob has the key.
+    /// - [`BlobError::Failed`] if the store fails.
     async fn open(&self, key: &str) -> Result<Box<dyn BlobReader>, BlobError>;
 
-    /// Removes the blob of a key; fine when there is none.
+    /// Removes the blob with this key. Does nothing if there is none.
     ///
     /// # Errors
-    /// [`BlobError::Failed`]: the bytes may still be there.
+    /// [`BlobError::Failed`] if the store fails. The blob may still exist.
     async fn remove(&self, key: &str) -> Result<(), BlobError>;
 
-    /// The keys that were stored longer ago than `age`, in no order: among them are those a process died with before
-    /// anybody knew of them. A store that keeps nothing beyond the life of the process has none.
+    /// Returns the keys of blobs that were stored longer ago than `age`, in no particular order. They include blobs of
+    /// a process that died before it recorded their keys. A store whose blobs end with the process returns none.
     ///
     /// # Errors
-    /// [`BlobError::Failed`] when that cannot be told.
+    /// [`BlobError::Failed`] if the keys cannot be listed.
     async fn older_than(&self, age: Duration) -> Result<Vec<String>, BlobError> {
         let _ = age;
         Ok(Vec::new())
     }
 
-    /// Stores a few bytes under a key, replacing what it held. Durable when it returns.
+    /// Stores a small blob under a key and replaces an existing blob. The blob is durable when the method returns.
     ///
     /// # Errors
-    /// [`BlobError::Failed`]: nothing was changed.
+    /// [`BlobError::Failed`] if the store fails. An existing blob is unchanged.
     async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), BlobError> {
         let mut staged = self.stage().await?;
         staged.append(bytes).await?;
@@ -68,31 +69,31 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// A blob being written. Without a commit it leaves nothing behind: it is removed when dropped, and what a killed process
-/// leaves is removed when the store is opened again.
+/// A blob that is being written. It is removed if it is dropped without a commit. Blobs of a killed process are removed
+/// when the store is opened again.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait StagedBlob: Send + Sync + std::fmt::Debug {
-    /// Adds bytes at the end.
+    /// Appends bytes to the blob.
     ///
     /// # Errors
-    /// [`BlobError::Failed`]; the blob is of no use any more.
+    /// [`BlobError::Failed`] if the store fails. The staged blob cannot be used any more.
     async fn append(&mut self, bytes: Vec<u8>) -> Result<(), BlobError>;
 
-    /// Reads what was appended so far. The reader stays good after a commit.
+    /// Returns a reader of the data appended so far. The reader stays valid after a commit.
     ///
     /// # Errors
-    /// [`BlobError::Failed`].
+    /// [`BlobError::Failed`] if the store fails.
     async fn open(&self) -> Result<Box<dyn BlobReader>, BlobError>;
 
-    /// Puts the blob under a key, replacing what it held. Durable when it returns.
+    /// Stores the blob under a key and replaces an existing blob. The blob is durable when the method returns.
     ///
     /// # Errors
-    /// [`BlobError::Failed`]: the key holds what it held.
+    /// [`BlobError::Failed`] if the store fails. An existing blob is unchanged.
     async fn commit(self: Box<Self>, key: &str) -> Result<(), BlobError>;
 }
 
-/// Tells whether bytes can be kept under this key: `^[a-z0-9-]{1,128}$`.
+/// Returns whether the text is a valid blob key: `^[a-z0-9-]{1,128}$`.
 #[must_use]
 pub fn is_blob_key(key: &str) -> bool {
     let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';

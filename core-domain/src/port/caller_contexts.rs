@@ -1,96 +1,97 @@
-//! A session with the records that say what it lets its holder do, in one read. Every request with a session asks for it.
+//! Sessions and API keys together with the records that decide what their holder may do, in one read. Every
+//! authenticated request needs such a read.
 
 use async_trait::async_trait;
 
 use crate::iam::{ApiKey, Member, Organization, PlatformSuspension, Session, TokenHash, User};
 use crate::kernel::{PlatformId, SessionId, StoreError, Stored};
 
-/// What a session is found by.
+/// Identifies a session.
 #[derive(Clone, Copy, Debug)]
 pub enum SessionKey<'a> {
-    /// Its token.
+    /// The hash of the session token.
     Token(&'a TokenHash),
-    /// Its id.
+    /// The id of the session.
     Id(&'a SessionId),
 }
 
-/// A session, valid or not, and what belongs to it.
+/// A session, valid or not, and the records that belong to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionContext {
-    /// The session.
+    /// The session itself.
     pub session: Stored<Session>,
-    /// Whose it is.
+    /// The user of the session; `None` if the user no longer exists.
     pub user: Option<Stored<User>>,
     /// The user's membership in the organization that the session acts for.
     pub member: Option<Stored<Member>>,
-    /// That organization, as long as the user is a member of it.
+    /// The organization that the session acts for, if the user is a member of it.
     pub organization: Option<Stored<Organization>>,
-    /// The suspension of that organization's platform.
+    /// The suspension of the organization's platform; `None` if it is not suspended.
     pub suspension: Option<Stored<PlatformSuspension>>,
 }
 
-/// Reads session contexts.
+/// Reads sessions with the records that belong to them.
 #[async_trait]
 pub trait SessionContexts: Send {
-    /// The session with what belongs to it, as one state of the store has them.
+    /// Returns the session with the records that belong to it, all from one state of the store.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn session_context(
         &mut self,
         key: SessionKey<'_>,
     ) -> Result<Option<SessionContext>, StoreError>;
 }
 
-/// Which secret of a key is meant.
+/// Identifies an API key by one of its secrets.
 #[derive(Clone, Copy, Debug)]
 pub enum ApiKeySecretKey<'a> {
-    /// The one it has.
+    /// The hash of the current secret.
     Current(&'a TokenHash),
-    /// The one it had before.
+    /// The hash of the secret before the last rotation.
     Previous(&'a TokenHash),
 }
 
-/// A key, accepted or not, and what belongs to it.
+/// An API key, accepted or not, and the records that belong to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiKeyContext {
-    /// The key.
+    /// The API key itself.
     pub key: Stored<ApiKey>,
-    /// Whose it is, unless it is the organization's own.
+    /// The owner of the key; `None` for a key of an organization.
     pub user: Option<Stored<User>>,
-    /// That user's membership in the organization that the key acts for.
+    /// The owner's membership in the organization that the key acts for.
     pub member: Option<Stored<Member>>,
-    /// That organization, unless the key acts for none.
+    /// The organization that the key acts for; `None` for a personal key.
     pub organization: Option<Stored<Organization>>,
-    /// The suspension of the key's platform.
+    /// The suspension of the platform of the key; `None` if it is not suspended.
     pub suspension: Option<Stored<PlatformSuspension>>,
 }
 
-/// Reads key contexts.
+/// Reads API keys with the records that belong to them.
 #[async_trait]
 pub trait ApiKeyContexts: Send {
-    /// The key with what belongs to it, as one state of the store has them.
+    /// Returns the API key with the records that belong to it, all from one state of the store.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn api_key_context(
         &mut self,
         secret: ApiKeySecretKey<'_>,
     ) -> Result<Option<ApiKeyContext>, StoreError>;
 }
 
-/// The suspension state of a platform is unknown: the store failed, and no recent state is known.
+/// The store failed, and no recent state of the suspension of the platform is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the suspension state of the platform is unknown")]
 pub struct SuspensionUnknown;
 
-/// Tells which platforms are suspended. An answer is at most one second older than the store, unless the store fails.
+/// Reports which platforms are suspended. A result is at most one second older than the store, unless the store fails.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait PlatformSuspensions: Send + Sync + std::fmt::Debug {
-    /// Tells whether a platform is suspended. A platform that does not exist is not suspended.
+    /// Returns whether a platform is suspended; `false` for a platform that does not exist.
     ///
     /// # Errors
-    /// [`SuspensionUnknown`] if the store failed and no recent state is known. Callers then serve nothing.
+    /// [`SuspensionUnknown`] if the store fails and no recent state is cached. Callers must then refuse the request.
     async fn is_suspended(&self, platform: &PlatformId) -> Result<bool, SuspensionUnknown>;
 }

@@ -1,16 +1,17 @@
-//! Why a call of a port failed, kept apart from what its callers are told.
+//! The cause of a failed call of a port, separate from the message for callers.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a call failed, for the log alone: it may hold paths, SQL or an upstream's answer, so no `Display` of an error that
-/// has it as its source shows it. Errors that differ in their cause alone are equal.
+/// The cause of a failed call, only for the log. It can contain paths, SQL or the response of an upstream service.
+/// Errors therefore keep it as their source and do not include it in their `Display` output. All causes are equal, so
+/// errors that differ only in their cause are equal.
 #[derive(Clone)]
 pub struct Cause(Arc<dyn Error + Send + Sync>);
 
 impl Cause {
-    /// Takes an error or a text.
+    /// Creates a cause from an error or a text.
     #[must_use]
     pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self(Arc::from(error.into()))
@@ -29,7 +30,7 @@ impl From<String> for Cause {
     }
 }
 
-/// The whole chain, from the outermost error to the innermost.
+/// Prints the whole chain of errors, from the outermost to the innermost.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
@@ -67,7 +68,7 @@ mod tests {
     struct Outer(#[source] std::io::Error);
 
     #[test]
-    fn a_cause_shows_the_whole_chain_of_errors() {
+    fn display_prints_the_whole_chain_of_errors() {
         let inner = std::io::Error::other("/data/x: no space left");
         let cause = Cause::new(Outer(inner));
         assert_eq!(cause.to_string(), "the disk failed: /data/x: no space left");

@@ -1,4 +1,4 @@
-//! The DNS as the world sees it.
+//! Lookups in the public DNS.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -7,36 +7,37 @@ use async_trait::async_trait;
 
 use super::Cause;
 
-/// Why a name could not be looked up. Says nothing about the name.
+/// The reason why a lookup failed. It says nothing about the records of the name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DnsError {
-    /// No answer in time, or one that is none: no name server, a time-out, `SERVFAIL`.
-    #[error("the DNS could not be asked")]
+    /// No valid response arrived in time: no name server, a time-out or `SERVFAIL`.
+    #[error("the DNS lookup failed")]
     Unavailable(#[source] Cause),
 }
 
-/// Looks names up. A name that does not exist, or has no such records, has none: that is no error. Names have no dot of the
-/// root, and may have labels that no host has (`_core-verification`, `*`). A look-up ends within 20 s, and answers nothing
-/// that was found out more than a minute ago.
+/// Looks up DNS records. A name that does not exist or has no such records is not an error. Names have no trailing dot.
+/// They may have labels that host names cannot have (`_core-verification`, `*`). A lookup ends within 20 seconds and
+/// returns no data that is older than one minute.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait DnsResolver: Send + Sync + std::fmt::Debug {
-    /// The name that a name is another name for, in lower case without the dot of the root; not that one's own.
+    /// Returns the target of the CNAME record of a name, in lower case without the trailing dot. Does not follow
+    /// further CNAME records.
     ///
     /// # Errors
-    /// [`DnsError`] when that is not known.
+    /// [`DnsError`] if the lookup fails.
     async fn cname(&self, name: &str) -> Result<Option<String>, DnsError>;
 
-    /// The texts of a name; each record's parts joined.
+    /// Returns the TXT records of a name. The parts of each record are joined.
     ///
     /// # Errors
-    /// [`DnsError`] when they are not known.
+    /// [`DnsError`] if the lookup fails.
     async fn txt(&self, name: &str) -> Result<Vec<String>, DnsError>;
 
-    /// The IPv4 and IPv6 addresses of a name, or of the name it leads to.
+    /// Returns the IPv4 and IPv6 addresses of a name. Follows CNAME records.
     ///
     /// # Errors
-    /// [`DnsError`] when they are not known.
+    /// [`DnsError`] if the lookup fails.
     async fn addresses(&self, name: &str) -> Result<BTreeSet<IpAddr>, DnsError>;
 }

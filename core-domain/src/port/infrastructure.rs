@@ -1,4 +1,4 @@
-//! The infrastructure port: what really exists at the provider.
+//! The infrastructure port: the objects that exist at a provider.
 
 use std::sync::Arc;
 
@@ -8,55 +8,63 @@ use serde_json::Value;
 use super::{Cause, Site};
 use crate::cli::SiteFile;
 use crate::kernel::{PlatformId, Secret};
-use crate::registry::{ResourceType, bears_platform};
+use crate::registry::{ResourceType, is_name_of_platform};
 
-/// Makes, finds and removes real infrastructure. Every call may be repeated.
+/// Creates, finds and removes infrastructure objects. Every call can be repeated.
+///
+/// Every method can fail with [`ProviderError::Transient`], [`ProviderError::Throttled`] and
+/// [`ProviderError::Damaged`], and a change also with [`ProviderError::OutcomeUnknown`]. The `# Errors` sections list
+/// only the other causes.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait Infrastructure: Send + Sync + std::fmt::Debug {
-    /// Looks for the object by its name.
+    /// Returns the object with this name; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`ProviderError`] when the provider could not be asked.
-    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError>;
+    /// Only those of every method.
+    async fn observe(
+        &self,
+        resource: &ResourceRef,
+    ) -> Result<Option<ProviderObject>, ProviderError>;
 
-    /// Makes the object. When it exists and has the same owner, answers what exists; a worker takes the new script.
+    /// Creates the object. If it exists and has the same owner, the existing object is returned; a worker gets the new
+    /// script.
     ///
     /// # Errors
-    /// [`ProviderError::NameTaken`] when it exists and belongs to another owner; [`ProviderError::Permanent`] when a
-    /// worker is bound to something that does not exist.
-    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError>;
+    /// - [`ProviderError::NameTaken`] if the object exists and belongs to another owner.
+    /// - [`ProviderError::Permanent`] if a worker is bound to an object that does not exist.
+    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError>;
 
-    /// Removes the object with all it holds; fine when it does not exist.
+    /// Removes the object with its contents. Does nothing if it does not exist.
     ///
     /// # Errors
-    /// [`ProviderError::NameTaken`] when it belongs to another owner: nothing is removed.
+    /// [`ProviderError::NameTaken`] if the object belongs to another owner. Nothing is removed.
     async fn remove(&self, resource: &ResourceRef, owner: &str) -> Result<(), ProviderError>;
 
-    /// Deploys a site. The files become visible all at once or not at all. Asking again for a deployment that a later
-    /// one has replaced does not bring it back.
+    /// Deploys a site. All files become visible at once or none does. A repeated request for a deployment that a later
+    /// one has replaced does not restore it.
     ///
     /// # Errors
-    /// [`ProviderError::Permanent`] when the project does not exist.
+    /// [`ProviderError::Permanent`] if the project does not exist.
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError>;
 
-    /// Looks for a deployment by our id of it. One that was interrupted before it was visible does not exist: asking for
-    /// it again finishes it.
+    /// Returns the deployment with this key. A deployment that was interrupted before it became visible does not exist;
+    /// deploy it again to finish it.
     ///
     /// # Errors
-    /// [`ProviderError`] when the provider could not be asked.
+    /// Only those of every method.
     async fn site_deployment(
         &self,
         project: &str,
         deployment_key: &str,
     ) -> Result<Option<SiteDeployment>, ProviderError>;
 
-    /// Measures the bytes that the sites of an owner take, and the bytes that a new site would add on a branch of one of its
-    /// projects. What the branch shows now does not count. A provider whose disks are not the operator's may report the
-    /// latter alone.
+    /// Returns the bytes of all sites of an owner, and the bytes that a new site would add on a branch of one of its
+    /// projects. The content that the branch shows now is not counted. A provider whose disks do not belong to the
+    /// operator may report only the latter.
     ///
     /// # Errors
-    /// [`ProviderError`] when the provider could not be asked.
+    /// Only those of every method.
     async fn site_storage(
         &self,
         _project: &str,
@@ -70,20 +78,21 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         })
     }
 
-    /// Removes expired previews, and files that no deployment names. Returns the number of removed files. Called daily.
+    /// Removes expired previews and files without a deployment. Returns the number of removed files. Called daily.
     ///
     /// # Errors
-    /// [`ProviderError`] when the provider could not be asked.
+    /// Only those of every method.
     async fn clean_up(&self) -> Result<u64, ProviderError> {
         Ok(0)
     }
 
-    /// Some of the objects of a type that belong to an owner, in any order; `cursor` is what the answer before said. The removal
-    /// of a platform ends only when this names nothing more, so a provider that cannot list cannot be deprovisioned.
+    /// Returns some of the objects of a type that belong to an owner, in any order. `cursor` is the `next` of the
+    /// previous result. The removal of a platform ends only when no objects are left, so a platform at a provider that
+    /// cannot list objects cannot be removed.
     ///
     /// # Errors
-    /// [`ProviderError`] when the provider could not be asked; [`ProviderError::Permanent`] when it cannot list.
-    async fn owned(
+    /// [`ProviderError::Permanent`] if the provider cannot list objects.
+    async fn list_owned(
         &self,
         _owner: &str,
         _resource_type: ResourceType,
@@ -92,45 +101,46 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         Err(unsupported("list what exists"))
     }
 
-    /// Sets secrets of a worker or a pages project: all or none. Those of a pages project may take effect with its next
-    /// deployment.
+    /// Sets secrets of a worker or a pages project, either all or none. Secrets of a pages project may take effect with
+    /// its next deployment.
     ///
     /// # Errors
-    /// [`ProviderError::Permanent`] when the object does not exist; [`ProviderError::NameTaken`] when it belongs to another
-    /// owner.
+    /// - [`ProviderError::Permanent`] if the object does not exist.
+    /// - [`ProviderError::NameTaken`] if it belongs to another owner.
     async fn set_secrets(&self, _request: &SetSecrets) -> Result<(), ProviderError> {
         Err(unsupported("keep secrets"))
     }
 
-    /// The names of the secrets of a worker or a pages project, in their order; none when it does not exist.
+    /// Returns the sorted names of the secrets of a worker or a pages project; none if the object does not exist.
     ///
     /// # Errors
-    /// [`ProviderError`] when the provider could not be asked.
+    /// Only those of every method.
     async fn secret_names(&self, _resource: &ResourceRef) -> Result<Vec<String>, ProviderError> {
         Err(unsupported("keep secrets"))
     }
 
-    /// Looks where a hostname of ours leads.
+    /// Returns the route of a hostname in a zone of the operator; `None` if it has none.
     ///
     /// # Errors
-    /// [`ProviderError`] when the provider could not be asked.
-    async fn route(&self, _hostname: &str) -> Result<Option<Route>, ProviderError> {
+    /// Only those of every method.
+    async fn get_route(&self, _hostname: &str) -> Result<Option<Route>, ProviderError> {
         Err(unsupported("route hostnames"))
     }
 
-    /// Lets a hostname of ours lead to an object: its DNS record and its route. Fine when it does already.
+    /// Routes a hostname in a zone of the operator to an object: creates its DNS record and its route. Returns the
+    /// existing route if the hostname already leads to the object.
     ///
     /// # Errors
-    /// [`ProviderError::NameTaken`] when it leads somewhere else; [`ProviderError::Permanent`] when the name is in no zone
-    /// of ours, or the object does not exist.
+    /// - [`ProviderError::NameTaken`] if the hostname leads to another object.
+    /// - [`ProviderError::Permanent`] if the hostname is in no zone of the operator, or the object does not exist.
     async fn route_hostname(&self, _request: &RouteHostname) -> Result<Route, ProviderError> {
         Err(unsupported("route hostnames"))
     }
 
-    /// Takes a hostname of ours away from the object it leads to; fine when it leads nowhere.
+    /// Removes the route of a hostname in a zone of the operator. Does nothing if it has no route.
     ///
     /// # Errors
-    /// [`ProviderError::NameTaken`] when it leads to another object: it stays.
+    /// [`ProviderError::NameTaken`] if the hostname leads to another object. The route is kept.
     async fn remove_route(
         &self,
         _hostname: &str,
@@ -139,12 +149,12 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         Err(unsupported("route hostnames"))
     }
 
-    /// Looks how far the provider is with a customer's hostname that leads to an object; `None` when it does not know it, or
-    /// it belongs to another owner.
+    /// Returns the state of a customer's hostname that leads to an object. Returns `None` if the provider does not know
+    /// the hostname or it belongs to another owner.
     ///
     /// # Errors
-    /// [`ProviderError`] when the provider could not be asked.
-    async fn served_hostname(
+    /// Only those of every method.
+    async fn get_served_hostname(
         &self,
         _hostname: &str,
         _owner: &str,
@@ -153,12 +163,13 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         Err(unsupported("serve customers' hostnames"))
     }
 
-    /// Asks the provider to serve a customer's hostname with what an object answers, or again when it had given up. Fine
-    /// when it does already; one that leads to another object of the owner leads to this one from then on.
+    /// Requests that the provider serves a customer's hostname with an object, also if a previous request has failed.
+    /// Does nothing if the object is already served there. A hostname that leads to another object of the owner leads
+    /// to this one from then on.
     ///
     /// # Errors
-    /// [`ProviderError::NameTaken`] when it belongs to another owner; [`ProviderError::Permanent`] when the object does not
-    /// exist or answers no requests.
+    /// - [`ProviderError::NameTaken`] if the hostname belongs to another owner.
+    /// - [`ProviderError::Permanent`] if the object does not exist or cannot serve requests.
     async fn serve_hostname(
         &self,
         _request: &ServeHostname,
@@ -166,10 +177,10 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         Err(unsupported("serve customers' hostnames"))
     }
 
-    /// The customer's hostname that leads to an object is not served any more; fine when it is not.
+    /// Stops serving a customer's hostname. Does nothing if it is not served.
     ///
     /// # Errors
-    /// [`ProviderError::NameTaken`] when it belongs to another owner: it stays.
+    /// [`ProviderError::NameTaken`] if the hostname belongs to another owner. It is served as before.
     async fn stop_serving(
         &self,
         _hostname: &str,
@@ -179,230 +190,235 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         Err(unsupported("serve customers' hostnames"))
     }
 
-    /// Tells whether the provider itself refuses visitors of suspended platforms. Otherwise a job has their hostnames not
-    /// served for as long as they are suspended.
+    /// Returns whether the provider itself refuses visitors of suspended platforms. Otherwise a job stops serving their
+    /// hostnames during the suspension.
     fn refuses_suspended(&self) -> bool {
         false
     }
 }
 
-/// What a provider answers that cannot do something.
+/// Returns the error of a provider that does not support an operation.
 fn unsupported(what: &str) -> ProviderError {
     ProviderError::Permanent(format!("it cannot {what}"))
 }
 
-/// What a provider call can answer besides success. Tenants see the text of it, as a job's error and a deployment's: what
-/// they must not see belongs into the [`Cause`].
+/// The error of a call of the provider. Tenants see the text as the error of a job or a deployment, so details that
+/// they must not see belong in the [`Cause`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// Nothing happened, and it may work later.
-    #[error("the provider failed for now")]
+    /// The provider failed without any effect. The call can be retried later.
+    #[error("the provider failed temporarily")]
     Transient(#[source] Cause),
-    /// A part is done. The same call can be sent again at once and continues with the rest.
+    /// A part of the request is done. The same call can be repeated at once and continues with the rest.
     #[error("the provider completed a part of the request")]
     Unfinished,
-    /// The provider asks to wait.
+    /// The provider asks the caller to wait.
     #[error("the provider asks to wait {retry_after_seconds} s")]
     Throttled {
-        /// How long.
+        /// The time to wait, in seconds.
         retry_after_seconds: u64,
     },
-    /// No answer after the request was sent: it may or may not have happened. Look before trying again.
+    /// The provider did not respond to the request, which may have had its effect. Observe the object before a retry.
     #[error("the provider did not answer")]
     OutcomeUnknown(#[source] Cause),
-    /// It will never work like this; the text says why, to the tenant.
+    /// The request can never succeed. The text gives the tenant the reason.
     #[error("the provider refused: {0}")]
     Permanent(String),
-    /// What the provider holds is damaged: nothing works before an operator has mended it.
-    #[error("the provider is out of order; its operator has to mend it")]
+    /// The stored data of the provider is damaged. No request can succeed until an operator repairs it.
+    #[error("the provider is out of order; its operator must repair it")]
     Damaged(#[source] Cause),
-    /// The name belongs to something that is not ours.
+    /// The name belongs to an object of another owner.
     #[error("the name {0} is taken by something else")]
     NameTaken(String),
 }
 
-/// Asks that a hostname leads to an object.
+/// A request to route a hostname in a zone of the operator to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteHostname {
-    /// The name, in lower case and ASCII.
+    /// The hostname in lower case and ASCII.
     pub hostname: String,
-    /// What it leads to: a worker or a pages project.
+    /// The object that serves the hostname: a worker or a pages project.
     pub target: ResourceRef,
-    /// Who the object and the route belong to.
+    /// The owner of the object and of the route.
     pub owner: String,
-    /// The same for every attempt of the same step.
+    /// The key of the request; the same for all attempts of a step.
     pub effect_key: String,
 }
 
-/// A hostname that leads somewhere.
+/// The route of a hostname in a zone of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The provider's id of the route.
+    /// The id of the route at the provider.
     pub id: String,
-    /// The name of what it leads to.
+    /// The name of the object that serves the hostname.
     pub target: String,
 }
 
-/// Asks the provider to serve a hostname that is a customer's own.
+/// A request to serve a hostname that belongs to a customer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServeHostname {
-    /// The name, in lower case and ASCII.
+    /// The hostname in lower case and ASCII.
     pub hostname: String,
-    /// The name of ours it leads to in the DNS.
+    /// The operator's hostname to which the customer's DNS record points.
     pub target_dns: String,
-    /// What it leads to: a worker or a pages project.
+    /// The object that serves the hostname: a worker or a pages project.
     pub target: ResourceRef,
-    /// Who it belongs to.
+    /// The owner of the hostname and the object.
     pub owner: String,
-    /// The same for every attempt of the same step.
+    /// The key of the request; the same for all attempts of a step.
     pub effect_key: String,
 }
 
-/// How far the provider is with a customer's hostname.
+/// The state of a customer's hostname at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostnameState {
-    /// The provider waits for a proof of whose name it is, or for its certificate; the text says for what.
+    /// The provider waits for a proof of ownership or for the certificate. The text says which.
     Pending(String),
-    /// It is served, with a certificate.
+    /// The hostname is served with a certificate.
     Active,
-    /// It will not be served; says why, to the tenant.
+    /// The hostname cannot be served. The text gives the tenant the reason.
     Failed(String),
 }
 
 /// A customer's hostname at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedHostname {
-    /// The provider's id.
+    /// The id of the hostname at the provider.
     pub id: String,
-    /// The name of what it leads to; `None` if it leads nowhere yet.
+    /// The name of the object that serves the hostname; `None` if no object does yet.
     pub target: Option<String>,
-    /// How far it is.
+    /// The state of the hostname.
     pub state: HostnameState,
-    /// Where its certificate stands.
+    /// The status of the certificate.
     pub certificate: crate::registry::SslStatus,
 }
 
-/// Names one object at the provider.
+/// Identifies an object at the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResourceRef {
-    /// What kind of object.
+    /// The type of the object.
     pub resource_type: ResourceType,
-    /// Its deterministic name, derived from platform, environment and purpose; see [`crate::registry::is_provider_name`].
+    /// The name, which is derived from platform, environment and purpose; see [`crate::registry::is_provider_name`].
     pub name: String,
 }
 
-/// Asks for an object.
+/// A request to create an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateResource {
-    /// Kind and name.
+    /// The type and the name of the object.
     pub resource: ResourceRef,
-    /// Who it belongs to; kept with the object, so that a later look can tell ours from foreign.
+    /// The owner of the object. The provider stores it with the object, so that objects of other owners can be
+    /// recognized.
     pub owner: String,
-    /// The same for every attempt of the same step: a second request with it is the same request.
+    /// The key of the request; the same for all attempts of a step. The provider treats requests with the same key as
+    /// one.
     pub effect_key: String,
-    /// Provider settings: for a worker `{mainModule, modules: {path: text}, bindings: [{name, type, resource}], vars}`, where
-    /// `type` is a [`ResourceType`] and `resource` the name of an object of the same owner that exists, and `vars` are texts
-    /// by name, left out when there are none; for a pages project `bindings` and `vars` of what is served with it, which a
-    /// provider of plain sites may leave aside; `{}` otherwise.
+    /// The settings of the object. `{}` for types other than these:
+    ///
+    /// - Worker: `{mainModule, modules: {path: text}, bindings: [{name, type, resource}], vars}`. `type` is a
+    ///   [`ResourceType`], and `resource` is the name of an existing object of the same owner. `vars` contains texts by
+    ///   name; absent if there are none.
+    /// - Pages project: `bindings` and `vars` of the site. A provider that serves only static sites may ignore them.
     pub config: Value,
 }
 
-/// An object that exists.
+/// An object that exists at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Provisioned {
-    /// The provider's id.
+pub struct ProviderObject {
+    /// The id of the object at the provider.
     pub id: String,
-    /// Where it can be reached, if anywhere.
+    /// The URL of the object; `None` if it has none.
     pub url: Option<String>,
-    /// Who it belongs to, as given at creation; `None` when the provider keeps no such mark with objects of this type, and
-    /// its name tells.
+    /// The owner given at creation. `None` if the provider does not store an owner for this type; the name then
+    /// identifies the owner.
     pub owner: Option<String>,
 }
 
-impl Provisioned {
-    /// Tells whether an object of this name belongs to a platform: by its mark, else by its name (see
-    /// [`bears_platform`]).
+impl ProviderObject {
+    /// Returns whether an object with this name belongs to a platform: by its owner if it has one, otherwise by its
+    /// name (see [`bears_platform`]).
     #[must_use]
     pub fn belongs_to(&self, name: &str, platform: &PlatformId) -> bool {
         match &self.owner {
             Some(owner) => owner == platform.as_str(),
-            None => bears_platform(name, platform),
+            None => is_name_of_platform(name, platform),
         }
     }
 }
 
-/// An object that exists, with its name.
+/// An object of an owner, with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedObject {
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// What else is known.
-    pub provisioned: Provisioned,
+    /// The other data of the object.
+    pub provisioned: ProviderObject,
 }
 
 /// Some of the objects of an owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedObjects {
-    /// The objects; may be none though there are more.
+    /// The objects. The list can be empty even if more objects follow.
     pub objects: Vec<OwnedObject>,
-    /// Where to go on; `None` when these were the last.
+    /// The cursor for the next call; `None` after the last object.
     pub next: Option<String>,
 }
 
-/// Asks for secrets to be set.
+/// A request to set secrets of an object.
 #[derive(Clone, Debug)]
 pub struct SetSecrets {
-    /// The worker, or the pages project.
+    /// The worker or pages project.
     pub resource: ResourceRef,
-    /// Who it belongs to.
+    /// The owner of the object.
     pub owner: String,
-    /// Names and values, at most 100; those of other names stay as they are.
+    /// The names and values of the secrets, at most 100. Secrets with other names are kept.
     pub secrets: Vec<(String, Secret)>,
 }
 
-/// Asks for a deployment of a site.
+/// A request to deploy a site.
 #[derive(Clone, Debug)]
 pub struct SiteUpload {
-    /// Name of the pages project.
+    /// The name of the pages project.
     pub project: String,
-    /// Branch: `production` goes live on the project's address, another one on an address of its own.
+    /// The branch. `production` is served at the address of the project, every other branch at an address of its own.
     pub branch: String,
-    /// Our id of the deployment: a second request with it is the same deployment.
+    /// The key of the deployment. The provider treats requests with the same key as one deployment.
     pub deployment_key: String,
-    /// The site. Providers that have a file with the same digest already need not read it.
+    /// The site. A provider does not have to read a file if it already has one with the same digest.
     pub site: Arc<dyn Site>,
 }
 
-/// The storage that sites take at a provider.
+/// The storage that sites use at a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteStorage {
-    /// Bytes of all sites of the owner and their previews. Equal files count once. 0 if the provider does not report it.
+    /// The bytes of all sites of the owner and their previews. Equal files count once. 0 if the provider does not
+    /// report it.
     pub stored_bytes: u64,
-    /// Bytes that the files of the new site would add.
+    /// The bytes that the files of the new site would add.
     pub new_bytes: u64,
 }
 
-/// Where a deployment stands at the provider.
+/// The state of a deployment at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SiteState {
-    /// Being worked on.
+    /// The provider is processing the deployment.
     Deploying,
-    /// Serving.
+    /// The provider serves the deployment.
     Active,
-    /// Did not work; says why, to the tenant.
+    /// The deployment failed. The text gives the tenant the reason.
     Failed(String),
 }
 
-/// A deployment at the provider.
+/// A deployment of a site at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteDeployment {
-    /// The provider's id.
+    /// The id of the deployment at the provider.
     pub id: String,
-    /// Where this deployment is served.
+    /// The URL at which this deployment is served.
     pub url: String,
-    /// Where it stands.
+    /// The state of the deployment.
     pub state: SiteState,
 }

@@ -1,15 +1,16 @@
-//! Waking the workers of other processes on the same store.
+//! Wakes the job workers of other processes on the same store.
 
 use async_trait::async_trait;
 
-/// Hints between processes that a job may be claimed. Never more than hints: one can be lost, so whoever waits also
-/// polls; and one can come twice or too early, so whoever hears one looks.
+/// Hints between processes that a job can be claimed. A hint can be lost, so receivers must also poll. A hint can
+/// arrive twice or too early, so receivers must check the store.
 #[async_trait]
 pub trait JobHints: Send + Sync + std::fmt::Debug {
-    /// Tells the other processes that a job may be claimed. Called after the commit that made it so, and not more often
-    /// than every 20 ms. A failure is for the implementation to log.
+    /// Sends a hint to the other processes. Called after a commit that makes a job claimable, at most every 20 ms. The
+    /// implementation logs failures.
     async fn notify(&self);
 
-    /// Returns when another process, or this one, has said so since the last call. Waits for ever where nobody can.
-    async fn hinted(&self);
+    /// Waits until this or another process has sent a hint since the last call. Never returns if no other process uses
+    /// the store.
+    async fn wait_for_hint(&self);
 }

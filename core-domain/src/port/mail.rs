@@ -1,4 +1,4 @@
-//! Mail, as it leaves the installation.
+//! Mails that leave the installation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 use super::Cause;
 use crate::kernel::{Email, OutboxId};
 
-/// A mail to one person, in two forms of the same text.
+/// A mail to one person, with the same text in two formats.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mail {
-    /// Whom it is for.
+    /// The address of the recipient.
     pub to: Email,
-    /// What it is about; one line.
+    /// The subject, on one line.
     pub subject: String,
-    /// The plain text.
+    /// The text in plain form.
     pub text: String,
-    /// The same as HTML.
+    /// The text as HTML.
     pub html: String,
 }
 
-// Links in a mail are secrets, so its text stays out of logs.
+// Links in a mail are secrets, so the text stays out of logs.
 impl std::fmt::Debug for Mail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Mail")
@@ -32,58 +32,58 @@ impl std::fmt::Debug for Mail {
     }
 }
 
-/// Why a mail was not taken.
+/// The reason why a mail was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MailError {
-    /// Perhaps the next time: the server is away, busy or does not know yet.
-    #[error("the mail was not taken, for now")]
+    /// A later attempt can succeed: the server is unreachable, busy, or defers the mail.
+    #[error("the mail was not accepted yet")]
     Transient(#[source] Cause),
-    /// Never: the server refuses this mail or this recipient.
-    #[error("the mail was refused")]
+    /// No attempt can succeed: the server rejects the mail or its recipient.
+    #[error("the mail was rejected")]
     Permanent(#[source] Cause),
 }
 
-/// Sends mail.
+/// Sends mails through a mail server.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait Mailer: Send + Sync + std::fmt::Debug {
-    /// Hands a mail over. The same one may come again after a crash; its id then is the same.
+    /// Sends a mail. After a crash the same mail can be passed again, with the same id.
     ///
     /// # Errors
-    /// [`MailError`] when it was not taken.
+    /// [`MailError`] if the server does not accept the mail.
     async fn send(&self, id: &OutboxId, mail: &Mail) -> Result<(), MailError>;
 }
 
-/// The most characters of a name.
-const LONGEST_NAME: usize = 100;
+/// Maximum number of characters of a name.
+const MAX_NAME_CHARS: usize = 100;
 
-/// An address with a name, `Ada Lovelace <ada@example.org>`, or an address alone.
+/// An email address with or without a name. Examples: `Ada Lovelace <ada@example.org>`, `ada@example.org`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mailbox {
     name: Option<String>,
     address: Email,
 }
 
-/// A text is no mailbox.
+/// The text is not a valid mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not of the form `Name <address@example.org>`")]
 pub struct MailboxError;
 
 impl Mailbox {
-    /// What people read in place of the address.
+    /// Returns the name that mail programs show instead of the address; `None` if there is none.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The address.
+    /// Returns the email address.
     #[must_use]
     pub const fn address(&self) -> &Email {
         &self.address
     }
 
-    /// What stands behind the `@` of the address.
+    /// Returns the part of the address after the `@`.
     #[must_use]
     pub fn domain(&self) -> &str {
         let address = self.address.as_str();
@@ -104,7 +104,7 @@ impl FromStr for Mailbox {
         };
         let name = name.trim().trim_matches('"');
         let readable = !name.chars().any(char::is_control) && !name.contains(['<', '>', '"']);
-        if !readable || name.chars().count() > LONGEST_NAME {
+        if !readable || name.chars().count() > MAX_NAME_CHARS {
             return Err(MailboxError);
         }
         Ok(Self {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mailbox_is_an_address_with_or_without_a_name_and_is_read_as_it_is_written() {
+    fn mailboxes_with_and_without_a_name_parse_and_format() {
         for (text, name, address) in [
             ("ada@example.org", None, "ada@example.org"),
             (" Ada <Ada@example.org> ", Some("Ada"), "ada@example.org"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mailbox_or_would_write_another_header_is_refused() {
+    fn malformed_mailboxes_and_header_injection_are_refused() {
         for bad in [
             "",
             "Ada",

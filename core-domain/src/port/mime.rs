@@ -1,4 +1,5 @@
-//! A mail as it travels and is kept: an RFC 5322 message whose two parts say the same (`multipart/alternative`), in ASCII.
+//! The text form in which mails are sent and stored: an ASCII message of RFC 5322 with two equal parts
+//! (`multipart/alternative`).
 
 use std::borrow::Cow;
 
@@ -8,19 +9,21 @@ use base64::engine::general_purpose::STANDARD;
 use super::{Mail, Mailbox};
 use crate::kernel::OutboxId;
 
-/// The most octets of a line that every server takes, without its end (RFC 5322).
-const LONGEST_LINE: usize = 998;
+/// Maximum length of a line in octets, without the line end, that every server accepts (RFC 5322).
+const MAX_LINE_BYTES: usize = 998;
 
-/// The most characters of a line of quoted-printable text, the `=` that continues it included (RFC 2045).
-const LONGEST_QUOTED: usize = 76;
+/// Maximum length of a line of quoted-printable text in characters, including the `=` that continues it (RFC 2045).
+const MAX_QUOTED_LINE_CHARS: usize = 76;
 
-/// The most characters of a subject or name that stands there as it is.
-const LONGEST_PLAIN: usize = 66;
+/// Maximum length of an unencoded subject or name in characters.
+const MAX_PLAIN_CHARS: usize = 66;
 
-/// The most octets of an encoded word: with its frame and the longest name of a header here it makes a line of 76.
-const LONGEST_WORD: usize = 39;
+/// Maximum length of the text in one encoded word, in octets. With its frame and the longest header name, it fits into
+/// a line of 76 characters.
+const MAX_ENCODED_WORD_BYTES: usize = 39;
 
-/// The message. The same mail with the same id is the same text each time: its `Message-ID` and `Date` come from the id.
+/// Returns the message. The same mail with the same id always has the same text, because `Message-ID` and `Date` come
+/// from the id.
 #[must_use]
 pub fn mime_message(id: &OutboxId, mail: &Mail, from: &Mailbox) -> String {
     let mut message = String::with_capacity(1024 + mail.text.len() + mail.html.len());
@@ -33,7 +36,7 @@ pub fn mime_message(id: &OutboxId, mail: &Mail, from: &Mailbox) -> String {
     let message_id = format!("<{id}@{}>", from.domain());
     header(&mut message, "Message-ID", &message_id);
     header(&mut message, "MIME-Version", "1.0");
-    // Keeps holiday replies away (RFC 3834).
+    // Prevents automatic replies (RFC 3834).
     header(&mut message, "Auto-Submitted", "auto-generated");
     let boundary = format!("=_{id}");
     let kind = format!("multipart/alternative;\r\n boundary=\"{boundary}\"");
@@ -65,7 +68,7 @@ fn part(message: &mut String, boundary: &str, kind: &str, text: &str) {
     message.push_str(&body);
 }
 
-/// When the message was queued, which its id (UUIDv7) tells.
+/// Returns the time at which the message was queued, which its id (UUIDv7) contains.
 fn date(id: &OutboxId) -> Option<String> {
     let uuid: uuid::Uuid = id.as_str().parse().ok()?;
     let (seconds, _) = uuid.get_timestamp()?.to_unix();
@@ -82,22 +85,22 @@ fn sender(from: &Mailbox) -> String {
     }
 }
 
-/// A name before an address (RFC 5322 `phrase`).
+/// Returns a name in the form in which it precedes an address (RFC 5322 `phrase`).
 fn phrase(name: &str) -> String {
     let is_atom =
         |c: char| c.is_ascii_alphanumeric() || c == ' ' || "!#$%&'*+-/^_`{|}~".contains(c);
-    if name.len() <= LONGEST_PLAIN && name.chars().all(is_atom) {
+    if name.len() <= MAX_PLAIN_CHARS && name.chars().all(is_atom) {
         name.to_owned()
     } else {
         encoded_words(name)
     }
 }
 
-/// The value of a header that is read by people: one line of it, whatever the text holds.
+/// Returns the value of a header that people read, always on one line.
 fn unstructured(text: &str) -> String {
     let text = one_line(text);
     let plain = |c: char| c.is_ascii_graphic() || c == ' ';
-    let fits = text.len() <= LONGEST_PLAIN;
+    let fits = text.len() <= MAX_PLAIN_CHARS;
     if fits && text.chars().all(plain) && !text.contains("=?") {
         text.into_owned()
     } else {
@@ -115,12 +118,12 @@ fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// RFC 2047: words of base64, one a line, of whole characters each.
+/// Returns the text as base64 words of RFC 2047, one per line. No word splits a character.
 fn encoded_words(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut chunk = String::new();
     for c in text.chars() {
-        if chunk.len() + c.len_utf8() > LONGEST_WORD {
+        if chunk.len() + c.len_utf8() > MAX_ENCODED_WORD_BYTES {
             words.push(std::mem::take(&mut chunk));
         }
         chunk.push(c);
@@ -131,25 +134,28 @@ fn encoded_words(text: &str) -> String {
     words.join("\r\n ")
 }
 
-/// The text with its encoding. ASCII stays as it is, so that whoever looks into the file finds its links.
+/// Returns the encoding and the encoded text. ASCII text is not encoded, so that the links in a mail file are readable.
 fn body(text: &str) -> (&'static str, String) {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.lines().collect();
     let plain = |line: &&str| {
-        line.len() <= LONGEST_LINE && line.bytes().all(|b| b == b'\t' || (32..127).contains(&b))
+        line.len() <= MAX_LINE_BYTES && line.bytes().all(|b| b == b'\t' || (32..127).contains(&b))
     };
     if lines.iter().all(plain) {
-        return ("7bit", ended(lines.into_iter().map(str::to_owned)));
+        return ("7bit", with_line_ends(lines.into_iter().map(str::to_owned)));
     }
-    ("quoted-printable", ended(lines.into_iter().map(quoted)))
+    (
+        "quoted-printable",
+        with_line_ends(lines.into_iter().map(quoted_printable)),
+    )
 }
 
-fn ended(lines: impl Iterator<Item = String>) -> String {
+fn with_line_ends(lines: impl Iterator<Item = String>) -> String {
     lines.map(|line| line + "\r\n").collect()
 }
 
-/// A line as quoted-printable text (RFC 2045).
-fn quoted(line: &str) -> String {
+/// Returns a line as quoted-printable text (RFC 2045).
+fn quoted_printable(line: &str) -> String {
     let mut quoted = String::with_capacity(line.len() + line.len() / 8);
     let mut width = 0;
     let last = line.len().saturating_sub(1);
@@ -157,7 +163,7 @@ fn quoted(line: &str) -> String {
         let blank_inside = (byte == b' ' || byte == b'\t') && at < last;
         let literal = blank_inside || (byte.is_ascii_graphic() && byte != b'=');
         let next = if literal { 1 } else { 3 };
-        if width + next >= LONGEST_QUOTED {
+        if width + next >= MAX_QUOTED_LINE_CHARS {
             quoted.push_str("=\r\n");
             width = 0;
         }
@@ -196,7 +202,7 @@ mod tests {
         mime_message(&id(), &mail, &from.parse().unwrap())
     }
 
-    /// The headers, unfolded and with their encoded words decoded.
+    /// Returns the headers, unfolded and with decoded words.
     fn headers(message: &str) -> Vec<(String, String)> {
         let (head, _) = message.split_once("\r\n\r\n").unwrap();
         let head = head.replace("?=\r\n =?UTF-8?B?", "\u{0}");
@@ -213,7 +219,7 @@ mod tests {
         };
         let (words, after) = rest.split_once("?=").unwrap();
         let words = words.split('\u{0}').map(|word| {
-            // Each word is text by itself.
+            // Each word must be valid UTF-8 on its own.
             String::from_utf8(STANDARD.decode(word).unwrap()).unwrap()
         });
         format!("{before}{}{after}", words.collect::<String>())
@@ -223,11 +229,11 @@ mod tests {
         let headers = headers(message);
         let mut of_name = headers.into_iter().filter(|(found, _)| found == name);
         let (_, value) = of_name.next().unwrap();
-        assert!(of_name.next().is_none(), "{name} stands there twice");
+        assert!(of_name.next().is_none(), "{name} occurs twice");
         value
     }
 
-    /// The text of the first part.
+    /// Returns the decoded text of the first part.
     fn text(message: &str) -> String {
         let boundary = format!("\r\n--=_{}", id());
         let part = message.split(&*boundary).nth(1).unwrap();
@@ -252,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mail_is_a_message_of_two_parts_and_the_same_each_time() {
+    fn a_mail_becomes_the_same_message_with_two_parts_every_time() {
         let link = "https://core.test/verify?token=Abc123==&next=%2F";
         let written = message("Verify your address", link, "Core <no-reply@core.test>");
         assert_eq!(
@@ -274,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_or_a_name_cannot_write_another_header() {
+    fn a_subject_or_a_name_cannot_inject_a_header() {
         let written = message(
             "Hello\r\nBcc: eve@example.org\n\nand a body",
             "text",
@@ -302,13 +308,13 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_encoded_is_encoded_once_more() {
+    fn text_that_looks_encoded_is_encoded_again() {
         let subject = "=?UTF-8?B?aGk=?=";
         assert_eq!(value(&message(subject, "", "a@b.test"), "Subject"), subject);
     }
 
     #[test]
-    fn lines_end_alike_and_blanks_at_their_ends_stay() {
+    fn line_ends_are_normalized_and_trailing_blanks_are_kept() {
         let written = message("s", "a\nb\r\nc\rd", "a@b.test");
         assert_eq!(text(&written), "a\r\nb\r\nc\r\nd\r\n");
         let written = message("s", "é \n\té\t\n", "a@b.test");
@@ -319,7 +325,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_subject_and_text_comes_through_in_lines_that_every_server_takes(
+        fn every_subject_and_text_survives_in_lines_of_limited_length(
             subject in "\\PC{0,200}", text_in in "(\\PC{0,40}|[a-z=é😀 \t]{0,300}\n){0,4}",
         ) {
             let written = message(&subject, &text_in, "Core <no-reply@core.test>");
@@ -328,7 +334,7 @@ mod tests {
             let head = written.split("\r\n\r\n").next().unwrap_or_default();
             let quoted = !written.contains("7bit");
             prop_assert!(head.lines().all(|line| line.len() <= 78), "{}", head);
-            prop_assert!(written.lines().all(|line| line.len() <= LONGEST_LINE));
+            prop_assert!(written.lines().all(|line| line.len() <= MAX_LINE_BYTES));
             prop_assert!(!quoted || written.lines().all(|line| line.len() <= 78));
             prop_assert_eq!(value(&written, "Subject"), subject.trim());
             let lines: String = text_in.lines().map(|line| format!("{line}\r\n")).collect();

@@ -1,4 +1,5 @@
-//! The ports: what the domain asks of the world outside. Adapters implement them; use cases know nothing else.
+//! The ports: traits through which the domain uses the outside world, with the types of their requests and errors.
+//! Adapters implement them; use cases know only the traits. Implementations and rules of a service do not belong here.
 
 mod announce;
 mod archives;
@@ -19,7 +20,7 @@ mod webhook_sender;
 
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod mocks {
-    //! The mocks that are made beside the traits.
+    //! The mocks that `mockall` generates next to the traits.
 
     pub use super::archives::MockSiteArchives;
     pub use super::blobs::{MockBlobs, MockStagedBlob};
@@ -34,7 +35,7 @@ pub(crate) mod mocks {
     pub use super::webhook_sender::MockWebhookSender;
 }
 
-pub use announce::{AnnouncingStore, CommitListener, CommitRest};
+pub use announce::{AnnouncingStore, CommitListener, DetachedCommit};
 pub use archives::{ArchiveError, FileVisitor, Site, SiteArchives};
 pub use blobs::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
 pub use caller_contexts::{
@@ -45,7 +46,7 @@ pub use cause::Cause;
 pub use dns_resolver::{DnsError, DnsResolver};
 pub use infrastructure::{
     CreateResource, HostnameState, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
-    Provisioned, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
+    ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
     SiteDeployment, SiteState, SiteStorage, SiteUpload,
 };
 pub use job_hints::JobHints;
@@ -53,14 +54,14 @@ pub use mail::{Mail, MailError, Mailbox, MailboxError, Mailer};
 pub use mime::mime_message;
 pub use outlet::{Outlet, OutletError};
 pub use passkeys::{
-    NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, ShownPasskey, UsedPasskey,
+    NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, PresentedPasskey, UsedPasskey,
 };
 pub use password::{HashForm, PasswordError, PasswordHasher};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use store::{
-    Direction, Env, HostStatements, Mode, Persisted, Repositories, Repository, Staged, Store, UnitOfWork, Within,
-    Work, transact, transact_if, transact_in,
+    Direction, Env, HostStatements, Mode, Persisted, Repositories, Repository, Staged, Store,
+    UnitOfWork, Within, Work, transact, transact_if, transact_in,
 };
 pub use webhook_sender::{
-    LONGEST_SENDING, WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender,
+    MAX_SEND_DURATION, WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender,
 };

@@ -1,21 +1,22 @@
-//! Where messages of the outbox go.
+//! The port that delivers the messages of the outbox.
 
 use async_trait::async_trait;
 
 use crate::shared::OutboxMessage;
 
-/// A message was not taken. It is kept and tried again.
+/// The message was not accepted. It is kept and delivered again later.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the message was not taken: {0}")]
+#[error("the message was not accepted: {0}")]
 pub struct OutletError(pub String);
 
-/// Takes the messages that leave the process: a queue, a webhook, another service.
+/// Receives the messages that leave the process: a queue, a webhook or another service.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait Outlet: Send + Sync + std::fmt::Debug {
-    /// Takes a message. It may come more than once, and after a later one: its id and `created_at` tell.
+    /// Delivers a message. A message can arrive more than once and after a later one; use its id and `created_at` to
+    /// detect this.
     ///
     /// # Errors
-    /// [`OutletError`] when it was not taken.
+    /// [`OutletError`] if the message was not accepted.
     async fn deliver(&self, message: &OutboxMessage) -> Result<(), OutletError>;
 }

@@ -1,128 +1,131 @@
-//! Registering and verifying passkeys: the cryptography of WebAuthn, for one relying party.
+//! Registration and verification of passkeys: the cryptography of WebAuthn for one relying party.
 
 use serde_json::Value;
 
 use super::Cause;
 use crate::kernel::{JsonText, UserId};
 
-/// Why a ceremony could not be begun or completed.
+/// The reason why a ceremony cannot be started or completed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PasskeyError {
-    /// The answer of the authenticator is not one to this challenge: malformed, of another origin, without verification of
-    /// the user, or with a wrong signature.
-    #[error("the answer of the authenticator is refused")]
+    /// The authenticator's response does not match the challenge: it is malformed, comes from another origin, lacks
+    /// user verification, or has an invalid signature.
+    #[error("the response of the authenticator is invalid")]
     Refused(#[source] Cause),
-    /// The signature is right and its counter is not above the last one: there may be a copy of the passkey.
-    #[error("the counter of the passkey went back")]
-    CounterWentBack,
-    /// Our own fault: what is stored cannot be read, or options cannot be made.
+    /// The signature is valid, but the counter is not above its last value. A copy of the passkey may exist.
+    #[error("the counter of the passkey did not increase")]
+    CounterNotIncreased,
+    /// An internal error: stored data cannot be read, or options cannot be created.
     #[error("passkeys failed")]
     Failed(#[source] Cause),
 }
 
-/// Whom a passkey is registered for, as authenticators show it.
+/// The user for whom a passkey is registered.
 #[derive(Clone, Copy, Debug)]
 pub struct PasskeyUser<'a> {
-    /// Who.
+    /// The id of the user.
     pub id: &'a UserId,
-    /// What authenticators show, and what the person tells accounts apart by.
+    /// The account name that authenticators show, by which the person recognizes the account.
     pub name: &'a str,
-    /// How the person is called.
+    /// The name of the person.
     pub display_name: &'a str,
 }
 
-/// What a ceremony begins with.
+/// The start of a ceremony.
 #[derive(Clone, Debug)]
 pub struct PasskeyCeremony {
-    /// What the browser is given, with binary values in base64url: the challenge is in it.
+    /// The options for the browser, with the challenge. Binary values are in base64url.
     pub options: Value,
-    /// What completes the ceremony. It stays on the server, and is used once.
+    /// The state that completes the ceremony. It stays on the server and is used once.
     pub state: JsonText,
 }
 
-/// A passkey as it was registered.
+/// A newly registered passkey.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPasskey {
-    /// What the authenticator calls it: base64url.
+    /// The id that the authenticator gave to the passkey, in base64url.
     pub credential_id: String,
-    /// Its public key and what else verifies it.
+    /// The public key and the other data that verify the passkey.
     pub credential: JsonText,
-    /// How often it was used, as the authenticator counts; 0 when it does not.
+    /// The number of uses according to the authenticator; 0 if it does not count.
     pub counter: u32,
-    /// Whether the authenticator may copy it to other devices of the person.
+    /// Whether the authenticator can copy the passkey to other devices of the person.
     pub backup_eligible: bool,
-    /// Whether there is such a copy.
+    /// Whether the passkey has been copied to another device.
     pub backed_up: bool,
-    /// How the authenticator is reached (`internal`, `usb`).
+    /// The ways to reach the authenticator, such as `internal` or `usb`.
     pub transports: Vec<String>,
 }
 
-/// A passkey that was shown.
+/// The stored data of a passkey that an authenticator presented.
 #[derive(Clone, Copy, Debug)]
-pub struct ShownPasskey<'a> {
-    /// Whose it is.
+pub struct PresentedPasskey<'a> {
+    /// The owner of the passkey.
     pub user_id: &'a UserId,
-    /// Its public key, as it was kept.
+    /// The stored credential; see [`NewPasskey::credential`].
     pub credential: &'a JsonText,
 }
 
-/// What is to be kept of a passkey that was used.
+/// The data to store after the use of a passkey.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsedPasskey {
-    /// As [`NewPasskey::credential`], from now on.
+    /// The updated credential; see [`NewPasskey::credential`].
     pub credential: JsonText,
-    /// As [`NewPasskey::counter`].
+    /// The updated counter; see [`NewPasskey::counter`].
     pub counter: u32,
-    /// As [`NewPasskey::backed_up`].
+    /// Whether a copy of the passkey exists now; see [`NewPasskey::backed_up`].
     pub backed_up: bool,
 }
 
-/// Registers and verifies passkeys. The user is always verified by the authenticator (by finger, face or PIN): without, an
-/// answer is refused. Quick and without I/O, so it may be called inside a unit of work.
+/// Registers and verifies passkeys. The authenticator must always verify the user (by finger, face or PIN); other
+/// responses are rejected. The methods are fast and do no I/O, so they can be called inside a unit of work.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 pub trait Passkeys: Send + Sync + std::fmt::Debug {
-    /// Begins to register a passkey; authenticators that have one of `existing` (ids of credentials) are not asked.
+    /// Starts the registration of a passkey. Authenticators that already have one of the credentials in `existing` are
+    /// excluded.
     ///
     /// # Errors
-    /// [`PasskeyError::Failed`].
+    /// [`PasskeyError::Failed`] if the options cannot be created.
     fn begin_registration<'a>(
         &self,
         user: &PasskeyUser<'a>,
         existing: &[String],
     ) -> Result<PasskeyCeremony, PasskeyError>;
 
-    /// Checks the answer of an authenticator that was to make a passkey.
+    /// Verifies the authenticator's response to a registration.
     ///
     /// # Errors
-    /// [`PasskeyError::Refused`]; [`PasskeyError::Failed`] when the state cannot be read.
+    /// - [`PasskeyError::Refused`] if the response does not match the challenge.
+    /// - [`PasskeyError::Failed`] if the state cannot be read.
     fn complete_registration(
         &self,
         state: &JsonText,
         response: &Value,
     ) -> Result<NewPasskey, PasskeyError>;
 
-    /// Begins to ask for a passkey, whosoever it is: no user is named, and no credential.
+    /// Starts an authentication with any passkey: the options name no user and no credential.
     ///
     /// # Errors
-    /// [`PasskeyError::Failed`].
+    /// [`PasskeyError::Failed`] if the options cannot be created.
     fn begin_authentication(&self) -> Result<PasskeyCeremony, PasskeyError>;
 
-    /// What the authenticator calls the passkey of an answer, base64url; nothing of it is proved by that.
+    /// Returns the credential id in a response, in base64url. The id is not verified.
     ///
     /// # Errors
-    /// [`PasskeyError::Refused`] when the answer is malformed.
+    /// [`PasskeyError::Refused`] if the response is malformed.
     fn credential_id(&self, response: &Value) -> Result<String, PasskeyError>;
 
-    /// Checks the answer of an authenticator that was to show this passkey.
+    /// Verifies the authenticator's response to an authentication with this passkey.
     ///
     /// # Errors
-    /// [`PasskeyError::Refused`]; [`PasskeyError::CounterWentBack`]; [`PasskeyError::Failed`] when the state or the passkey
-    /// cannot be read.
+    /// - [`PasskeyError::Refused`] if the response does not match the challenge.
+    /// - [`PasskeyError::CounterWentBack`] if the counter of the passkey is not above its last value.
+    /// - [`PasskeyError::Failed`] if the state or the stored passkey cannot be read.
     fn complete_authentication<'a>(
         &self,
         state: &JsonText,
         response: &Value,
-        shown: &ShownPasskey<'a>,
+        shown: &PresentedPasskey<'a>,
     ) -> Result<UsedPasskey, PasskeyError>;
 }

@@ -1,48 +1,48 @@
-//! Password hashing, off the async threads.
+//! Password hashing outside of the async threads.
 
 use async_trait::async_trait;
 
-/// Why a hash could not be made or read.
+/// The reason why a password cannot be hashed or verified.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PasswordError {
-    /// Too many others are being hashed; worth another try.
+    /// Too many passwords are being hashed. The operation can be retried.
     #[error("too many passwords are being hashed")]
     Busy,
-    /// The hash cannot be made or read.
+    /// The hash cannot be created or read.
     #[error("password hashing failed: {0}")]
     Failed(String),
 }
 
-/// What a hasher makes of a stored hash.
+/// The format of a stored hash from the point of view of a hasher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashForm {
-    /// As it makes them itself.
+    /// The format that the hasher creates.
     Current,
-    /// It checks them and makes better ones: to be made anew when the password is known.
+    /// An older format that the hasher can verify. Replace the hash when the password is known.
     Outdated,
-    /// It cannot check them.
+    /// A format that the hasher cannot verify.
     Unreadable,
 }
 
-/// Makes and checks password hashes. Slow on purpose: never call it inside a unit of work.
+/// Creates and verifies password hashes. The methods are slow on purpose: never call them inside a unit of work.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync + std::fmt::Debug {
-    /// A self-describing hash (PHC string) of the password with a new salt.
+    /// Returns a self-describing hash (PHC string) of the password with a new salt.
     ///
     /// # Errors
-    /// [`PasswordError`] when hashing is not possible.
+    /// [`PasswordError`] if the password cannot be hashed.
     async fn hash(&self, password: &str) -> Result<String, PasswordError>;
 
-    /// What this hash is, without a password; quick.
+    /// Returns the format of a hash. Needs no password and is fast.
     fn form(&self, hash: &str) -> HashForm;
 
-    /// Tells whether the password has this hash; with `None` it works as long and answers `false`, so that an unknown
-    /// address takes the time of a known one.
+    /// Returns whether the password matches the hash. With `None` it takes as long and returns `false`, so that the
+    /// time does not reveal whether an address has an account.
     ///
     /// # Errors
-    /// [`PasswordError`] when the stored hash cannot be read.
+    /// [`PasswordError`] if the stored hash cannot be read, or if the hasher is busy.
     async fn verify<'a>(
         &self,
         password: &str,

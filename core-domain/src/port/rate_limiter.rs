@@ -1,4 +1,4 @@
-//! Counting requests and failed attempts, in this process or shared by several.
+//! Counters of requests and failed attempts, in this process or shared by several.
 
 use async_trait::async_trait;
 
@@ -6,64 +6,67 @@ use crate::gateway::{RateKey, RatePolicy, Usage};
 use crate::iam::AttemptRefusal;
 use crate::kernel::Timestamp;
 
-/// The error below a [`RateLimiterError`].
+/// The source of a [`RateLimiterError`].
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a request could not be counted.
+/// The reason why a request cannot be counted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RateLimiterError {
-    /// The counter cannot be reached. May be retried.
+    /// The counter cannot be reached. The operation can be retried.
     #[error("the rate limiter cannot be reached")]
     Unavailable(#[source] Cause),
-    /// The counter's answer cannot be read.
-    #[error("the answer of the rate limiter cannot be read")]
-    InvalidAnswer(#[source] Cause),
+    /// The response of the counter cannot be read.
+    #[error("the response of the rate limiter cannot be read")]
+    InvalidResponse(#[source] Cause),
 }
 
-/// Counts requests in windows, and attempts that wait longer after each failure: a key's window begins with its first request and lasts as long as its policy says. Keys of
-/// policies with different names are kept apart, so that a flood of keys of one policy does not evict those of another.
+/// Counts requests in windows, and failed attempts, after each of which a client must wait longer. The window of a key
+/// starts with its first request and lasts as long as its policy says. Keys of policies with different names are stored
+/// apart, so that many keys of one policy do not evict the keys of another.
 ///
-/// Callers fall back to counting in memory when the limiter fails or is slow, so an implementation need not retry.
+/// Callers count in memory if the limiter fails or is slow, so an implementation does not have to retry.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait RateLimiter: Send + Sync + std::fmt::Debug {
-    /// Counts a request and tells whether it may go on. A refused request is not counted and does not prolong the window.
+    /// Counts a request and returns whether it is allowed. A refused request is not counted and does not extend the
+    /// window.
     ///
     /// # Errors
-    /// [`RateLimiterError`] when it could not be counted.
-    async fn take(
+    /// [`RateLimiterError`] if the request cannot be counted.
+    async fn count_request(
         &self,
         key: RateKey,
         policy: &RatePolicy,
         now: Timestamp,
     ) -> Result<Usage, RateLimiterError>;
 
-    /// Takes a counted request back. Returns whether the key's window is open and had one.
+    /// Removes a counted request from its window. Returns whether the window is open and contained a request.
     ///
     /// # Errors
-    /// [`RateLimiterError`] when it could not be taken back.
-    async fn give_back(
+    /// [`RateLimiterError`] if the request cannot be removed.
+    async fn uncount_request(
         &self,
         key: RateKey,
         policy: &RatePolicy,
         now: Timestamp,
     ) -> Result<bool, RateLimiterError>;
 
-    /// Counts an attempt as failed, unless it comes too early: see
-    /// [`FailedAttempts::begin`](crate::iam::FailedAttempts::begin). Counting is atomic, so that attempts at once are all counted.
+    /// Counts an attempt as failed unless it comes too early; see
+    /// [`FailedAttempts::begin`](crate::iam::FailedAttempts::begin). Counting is atomic, so concurrent attempts are all
+    /// counted.
     ///
     /// # Errors
-    /// [`RateLimiterError`] when it could not be counted.
+    /// [`RateLimiterError`] if the attempt cannot be counted.
     async fn begin_attempt(
         &self,
         key: RateKey,
         now: Timestamp,
     ) -> Result<Option<AttemptRefusal>, RateLimiterError>;
 
-    /// Forgets the failed attempts of a key.
+    /// Deletes the failed attempts of a key.
     ///
     /// # Errors
-    /// [`RateLimiterError`] when they could not be forgotten.
+    /// [`RateLimiterError`] if they cannot be deleted.
     async fn forget_attempts(&self, key: RateKey) -> Result<(), RateLimiterError>;
 }

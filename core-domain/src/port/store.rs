@@ -1,8 +1,8 @@
 //! The storage port: repositories and units of work.
 //!
-//! A use case is given a [`UnitOfWork`] and never opens one; whoever calls it (the endpoint layer, the job worker)
-//! commits. Everything a use case changes is in that one unit. The repositories of a unit are opened with a
-//! [`RecordKey`], which `access` alone can make: use cases reach records through scopes and write them through
+//! A use case receives a [`UnitOfWork`] and never opens one. Its caller (the endpoint layer or the job worker) commits
+//! the unit. All changes of a use case are in this one unit. Only `access` can create the [`RecordKey`] that opens the
+//! repositories of a unit. Use cases therefore access records through scopes and write them through
 //! [`crate::access::audited`].
 
 use std::any::Any;
@@ -17,175 +17,182 @@ use super::caller_contexts::ApiKeyContexts;
 use super::caller_contexts::SessionContexts;
 use crate::access::RecordKey;
 use crate::kernel::{
-    Bounded, Effects, Error, Page, PageRequest, PlatformId, Record, Result, StoreError, Stored,
+    Bounded, Effects, Error, Page, PageQuery, PlatformId, Record, Result, StoreError, Stored,
     Timestamp, for_each_record,
 };
 
-/// Which way to walk a tree of records.
+/// The direction of a walk through a tree of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From parent to parent, root first.
+    /// From a record to its parent, and so on. The result starts with the root.
     Ancestors,
-    /// From child to child, breadth first.
+    /// From a record to its children, and so on. The result is in breadth-first order.
     Descendants,
 }
 
-/// Whose records a call can reach. The store adds it to every WHERE.
+/// The records that a call can reach. The store adds the condition to every WHERE clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within<'a> {
-    /// Anybody's.
+    /// All records of the installation.
     Installation,
-    /// Those of one platform; only for records that have one.
+    /// The records of one platform. Only for records that belong to a platform.
     Platform(&'a PlatformId),
 }
 
-/// A staged record.
+/// A staged record; see [`Repository::staged`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Staged<R> {
-    /// What it is found by.
+    /// The key of the record.
     pub id: String,
-    /// The record; `None` when its row is damaged.
+    /// The record; `None` if its row is damaged.
     pub record: Option<Stored<R>>,
 }
 
-/// The records of one kind, inside one unit of work.
+/// The records of one kind inside a unit of work.
 ///
-/// A record of another platform than the one a call is within does not exist for it.
-/// Every error but `Conflict`, `Stale` and `InvalidCursor` ends the unit: what follows is refused, commit too.
+/// For a call within a platform, the records of other platforms do not exist.
+///
+/// Every method can fail with the errors of the store: [`StoreError::Unavailable`], [`StoreError::Retry`],
+/// [`StoreError::Corrupt`] and [`StoreError::Backend`]. Every error except `Conflict`, `Stale` and `InvalidCursor`
+/// aborts the unit: later calls fail, also the commit.
 #[async_trait]
 pub trait Repository<R: Record>: Send {
-    /// Adds a record; it starts at version 1.
+    /// Inserts a record with version 1.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] names the unique index that is taken (`key` for the key itself).
+    /// [`StoreError::Conflict`] if a unique value is taken; it names the unique index (`key` for the key itself).
     async fn insert(&mut self, record: R) -> Result<Stored<R>, StoreError>;
 
-    /// Adds records; each starts at version 1.
+    /// Inserts records with version 1.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] as for [`Repository::insert`], for the first record that meets one; nothing was added.
+    /// [`StoreError::Conflict`] if a unique value of a record is taken; it names the index, as in
+    /// [`Repository::insert`]. No record is inserted.
     async fn insert_many(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError>;
 
-    /// Adds records that meet no other: their keys were generated for them and they have no other unique values, or the
-    /// unit has looked for others and found none, so that only a concurrent unit can be in the way. A store behind a network
-    /// may keep them back until the unit reads or changes records of their kind or commits.
+    /// Inserts records that can conflict only with those of a concurrent unit. Either their keys were generated and
+    /// they have no other unique values, or the unit has checked that the values are free. A store on a network may
+    /// delay the statement until the unit reads or changes records of this kind or commits.
     ///
     /// # Errors
-    /// [`StoreError::Retry`], here or from what follows, when a record met another after all.
+    /// [`StoreError::Retry`] if a record conflicts with another one. A later call of the unit can return it as well.
     async fn append_many(&mut self, records: Vec<R>) -> Result<(), StoreError>;
 
-    /// Adds the records whose keys are free, and locks those that are stored under the other keys, on a store with row locks.
-    /// Returns what is stored under all of the keys. Units that lock different records never conflict, not even in
-    /// [`Mode::Write`], as long as nobody reads the records otherwise. The keys are given in order, so that no two units
-    /// wait for each other.
+    /// Inserts the records whose keys are free. On a store with row locks, locks the stored records with the other
+    /// keys. Returns the stored records of all keys. Units that lock different records never conflict, even in
+    /// [`Mode::Write`], unless another unit reads these records without locking them. Pass the keys in sorted order, so
+    /// that two units cannot wait for each other.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] when a concurrent unit added or changed one of them.
+    /// [`StoreError::Retry`] if a concurrent unit inserted or changed one of the records.
     async fn insert_or_lock(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError>;
 
-    /// As [`Repository::replace_many`], for records that this unit has locked ([`Repository::insert_or_lock`]). A store
-    /// behind a network may keep them back as [`Repository::append_many`] does.
+    /// Replaces records that this unit has locked with [`Repository::insert_or_lock`]; see
+    /// [`Repository::replace_many`]. A store on a network may delay the statement as in [`Repository::append_many`].
     ///
     /// # Errors
-    /// As [`Repository::replace_many`], here or from what follows.
+    /// Those of [`Repository::replace_many`]. A later call of the unit can return them as well.
     async fn replace_locked(
         &mut self,
         changes: Vec<(Stored<R>, R)>,
     ) -> Result<Vec<Stored<R>>, StoreError>;
 
-    /// The first staged records, in the order of their keys; none of a kind that is never staged. Where a store stages
-    /// the records of a kind, new ones lie apart until they are promoted: reads find them all the same, and whoever adds
-    /// one does not pay for the indexes of them all.
+    /// Returns the first staged records in the order of their keys; none if the kind of record is never staged. A store
+    /// can stage new records of a kind in a separate table, so that an insert does not update the indexes of all
+    /// records. Reads find staged records like all others. [`Repository::promote`] moves them to the main table.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
-    async fn staged(&mut self, limit: u32) -> Result<Vec<Staged<R>>, StoreError>;
+    /// Only those of the store.
+    async fn list_staged(&mut self, limit: u32) -> Result<Vec<Staged<R>>, StoreError>;
 
-    /// Which of these keys are those of staged records.
+    /// Returns those of the keys that belong to staged records.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn staged_keys(&mut self, among: &[&str]) -> Result<BTreeSet<String>, StoreError>;
 
-    /// Puts staged records among the others; tells how many of them were staged.
+    /// Moves staged records to the main table. Returns how many of the keys were staged.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn promote(&mut self, keys: &[&str]) -> Result<u64, StoreError>;
 
-    /// The records with these keys, sorted by key; those that do not exist are left out.
+    /// Returns the records with these keys, sorted by key. Keys without a record are ignored.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn get_many(
         &mut self,
         within: Within<'_>,
         keys: &[&str],
     ) -> Result<Vec<Stored<R>>, StoreError>;
 
-    /// The record with this key.
+    /// Returns the record with this key.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn get(&mut self, within: Within<'_>, key: &str)
     -> Result<Option<Stored<R>>, StoreError>;
 
-    /// The first record that answers the query, in the query's order.
+    /// Returns the first record of the query, in the order of the query.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn first(
         &mut self,
         within: Within<'_>,
         query: &R::Query,
     ) -> Result<Option<Stored<R>>, StoreError>;
 
-    /// Puts `next` in the place of `seen`, provided nobody changed it in between. The key must be the same.
+    /// Replaces `seen` with `next` if the record has not changed since it was read. Both must have the same key.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] when somebody did; [`StoreError::Conflict`] when a unique index is taken.
+    /// - [`StoreError::Stale`] if the record has changed or was deleted.
+    /// - [`StoreError::Conflict`] if a unique value is taken.
     async fn replace(&mut self, seen: &Stored<R>, next: R) -> Result<Stored<R>, StoreError>;
 
-    /// As [`Repository::replace`], for many records with different keys.
+    /// Replaces several records with different keys; see [`Repository::replace`].
     ///
     /// # Errors
-    /// [`StoreError::Retry`] when somebody changed one of them in between, or a unique index is taken: the unit is over,
-    /// and may be run again.
+    /// [`StoreError::Retry`] if one of the records has changed or a unique value is taken. The unit is aborted and can
+    /// be run again.
     async fn replace_many(
         &mut self,
         changes: Vec<(Stored<R>, R)>,
     ) -> Result<Vec<Stored<R>>, StoreError>;
 
-    /// Removes the record, provided nobody changed it in between.
+    /// Deletes the record if it has not changed since it was read.
     ///
     /// # Errors
-    /// [`StoreError::Stale`] when somebody did.
+    /// [`StoreError::Stale`] if the record has changed or was already deleted.
     async fn remove(&mut self, seen: &Stored<R>) -> Result<(), StoreError>;
 
-    /// Removes every record that answers the query; tells how many.
+    /// Deletes all records of the query. Returns their number.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn remove_all(&mut self, within: Within<'_>, query: &R::Query)
     -> Result<u64, StoreError>;
 
-    /// Removes the first records that answer the query, in the query's order, at most `limit`. Returns their number. On a
-    /// store with row locks, records that another unit holds are left out. Records need not be readable. Only in a write unit.
+    /// Deletes at most `limit` records of the query, in the order of the query. Returns their number. On a store with
+    /// row locks, it skips records that another unit has locked. It also deletes records that cannot be decoded. Only
+    /// in a write unit.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn remove_first(&mut self, query: &R::Query, limit: u32) -> Result<u64, StoreError>;
 
-    /// Removes every record of a platform; tells how many. For records that belong to a platform.
+    /// Deletes all records of a platform. Returns their number. Only for records that belong to a platform.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn remove_of_platform(&mut self, platform: &PlatformId) -> Result<u64, StoreError>;
 
-    /// The first records that answer the query, in the query's order. For bounded work inside use cases.
+    /// Returns the first records of the query, at most `limit`, in the order of the query. Use it for bounded work
+    /// inside use cases.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn list(
         &mut self,
         within: Within<'_>,
@@ -193,35 +200,36 @@ pub trait Repository<R: Record>: Send {
         limit: u32,
     ) -> Result<Vec<Stored<R>>, StoreError>;
 
-    /// As [`Repository::list`], but on a store with row locks the rows stay locked for this unit, and rows that another
-    /// unit holds are left out instead of waited for. For claims; only in a write unit.
+    /// Returns the first records of the query like [`Repository::list`]. On a store with row locks, it locks the rows
+    /// for this unit, and skips rows that another unit has locked. Only in a write unit.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn claim(&mut self, query: &R::Query, limit: u32) -> Result<Vec<Stored<R>>, StoreError>;
 
-    /// A page of the records that answer the query. The total is counted for the first page and carried in the cursor.
+    /// Returns a page of the records of the query. The total is counted for the first page and then passed on in the
+    /// cursor.
     ///
     /// # Errors
-    /// [`StoreError::InvalidCursor`] when the cursor is not one of this query.
+    /// [`StoreError::InvalidCursor`] if the cursor belongs to another query.
     async fn page(
         &mut self,
         within: Within<'_>,
         query: &R::Query,
-        page: &PageRequest,
+        page: &PageQuery,
     ) -> Result<Page<Stored<R>>, StoreError>;
 
-    /// How many records answer the query.
+    /// Returns the number of records of the query.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn count(&mut self, within: Within<'_>, query: &R::Query) -> Result<u64, StoreError>;
 
-    /// The records reached from the one with this key, itself left out, at most `depth` steps away. Empty for a record
-    /// without parents; ends on a cycle.
+    /// Returns the records that can be reached from the record with this key in at most `depth` steps, without the
+    /// record itself. Empty if the kind of record has no parents. Stops at a cycle.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn walk(
         &mut self,
         within: Within<'_>,
@@ -230,10 +238,10 @@ pub trait Repository<R: Record>: Send {
         depth: u32,
     ) -> Result<Vec<Stored<R>>, StoreError>;
 
-    /// As [`Repository::walk`], for an answer: keeps only the first records, as many as the byte budget of a page allows.
+    /// Returns the first records of [`Repository::walk`], as many as fit into the byte budget of a page.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn walk_bounded(
         &mut self,
         within: Within<'_>,
@@ -243,52 +251,56 @@ pub trait Repository<R: Record>: Send {
     ) -> Result<Bounded<Stored<R>>, StoreError>;
 }
 
-/// How a unit of work will be used.
+/// The use of a unit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// A single read; no transaction is opened.
+    /// A single read without a transaction.
     Auto,
-    /// Reads that must agree with each other.
+    /// Reads that see one consistent state of the store.
     Read,
-    /// Reads and writes; units of this mode behave as if they ran one after the other.
+    /// Reads and writes. Units of this mode behave as if they ran one after the other.
     Write,
-    /// Reads and writes, and on a store with several writers each read sees what is committed when it starts. For units
-    /// whose every write is guarded by the version of the row it changes, a claim's lock or a unique index, and that
-    /// decide by nothing else. They do not fail for what others read; units of this mode are as atomic as others.
+    /// Reads and writes. On a store with several writers, each read sees the state that is committed when the read
+    /// starts.
+    ///
+    /// For units whose decisions and writes depend only on the version of the row that they change, on the lock of a
+    /// claim, or on a unique index. Such units do not fail because of the reads of other units. They are as atomic as
+    /// units of other modes.
     ReadCommitted,
 }
 
-/// Where units of work come from.
+/// The source of units of work.
 #[async_trait]
 pub trait Store: Send + Sync + std::fmt::Debug {
-    /// Opens a unit of work. Dropping it undoes what it did.
+    /// Opens a unit of work. A unit that is dropped is rolled back.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the store cannot be reached.
+    /// [`StoreError::Unavailable`] if the store cannot be reached.
     async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError>;
 
-    /// Waits before the `run`-th repetition (from 1) of a unit that ended with [`StoreError::Retry`]. The pauses are
-    /// short, grow exponentially up to a cap and are jittered, so that units that conflict drift apart. A pause belongs
-    /// to the store because the domain knows no runtime; a wrapper passes the call on.
+    /// Waits before the `run`-th repetition (counted from 1) of a unit that ended with [`StoreError::Retry`]. The
+    /// pauses are short, grow exponentially up to a limit, and are jittered, so that conflicting units drift apart. The
+    /// store implements the pause because the domain has no runtime. A wrapper passes the call on.
     async fn back_off(&self, run: u32);
 
-    /// Checks that the store can be reached, within a time that a probe can wait. A wrapper passes the call on.
+    /// Checks that the store can be reached. It ends within the time that a health probe can wait. A wrapper passes the
+    /// call on.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot.
+    /// Only those of the store.
     async fn check(&self) -> Result<(), StoreError> {
         self.begin(Mode::Auto).await?.now().await?;
         Ok(())
     }
 
-    /// Returns the time since the store was opened, by a clock that never goes back: the domain has no clock of its own to
-    /// measure how long a unit has been run again. A wrapper passes the call on. Zero unless implemented.
+    /// Returns the time since the store was opened, from a monotonic clock. The domain has no clock of its own to
+    /// measure for how long a unit has been repeated. A wrapper passes the call on. Default: zero.
     fn uptime(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Returns the time after which a unit that meets conflicts is not run again, counted from its first run. A wrapper
-    /// passes the call on. No limit unless implemented.
+    /// Returns the time after which a unit with conflicts is not run again, counted from its first run. A wrapper
+    /// passes the call on. Default: no limit.
     fn retry_timeout(&self) -> Duration {
         Duration::MAX
     }
@@ -306,20 +318,20 @@ pub trait HostStatements: Send {
     async fn run(&mut self, connection: &mut (dyn Any + Send)) -> Result<(), StoreError>;
 }
 
-/// One unit of work: everything in it happens, or nothing does.
+/// One unit of work. Either all of its changes are stored, or none of them.
 #[async_trait]
 pub trait UnitOfWork: Send {
-    /// The instant of this unit: the same however often it is asked for. The database's on Postgres, the
-    /// injected clock's elsewhere.
+    /// Returns the time of this unit, which is the same for every call. It comes from the database on Postgres, and
+    /// from the injected clock on other stores.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
+    /// Only those of the store.
     async fn now(&mut self) -> Result<Timestamp, StoreError>;
 
-    /// What follows from the unit so far. Announced after the commit.
+    /// Returns the effects of the unit so far. They are announced after the commit.
     fn effects(&mut self) -> &mut Effects;
 
-    /// The repositories of all records.
+    /// Returns the repositories of all records.
     fn repositories(&mut self, key: RecordKey) -> &mut dyn Repositories;
 
     /// Runs statements of the host program in the transaction of this unit, which must be a unit that writes. They are
@@ -335,26 +347,27 @@ pub trait UnitOfWork: Send {
         ))
     }
 
-    /// Makes everything permanent and answers what follows from it.
+    /// Stores all changes permanently and returns the effects of the unit.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] when the unit conflicts with a concurrent one and must be run again; nothing was changed.
-    /// [`StoreError::CommitUnknown`] when the answer was lost: it may have been committed.
+    /// - [`StoreError::Retry`] if the unit conflicts with a concurrent one. Nothing was changed, and the unit must be
+    ///   run again.
+    /// - [`StoreError::CommitUnknown`] if the response was lost. The unit may have been committed.
     async fn commit(self: Box<Self>) -> Result<Effects, StoreError>;
 
-    /// Undoes everything.
+    /// Discards all changes of the unit.
     async fn rollback(self: Box<Self>);
 }
 
-/// A record that a unit of work has a repository of.
+/// A record that has a repository in every unit of work.
 pub trait Persisted: Record {
-    /// Its repository.
+    /// Returns the repository of this kind of record.
     fn repository(repositories: &mut dyn Repositories) -> &mut dyn Repository<Self>;
 }
 
 macro_rules! repositories {
     ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
-        /// The repositories of a unit of work, one for each record, and what is read of several at once.
+        /// The repositories of a unit of work, one for each record, and the reads that span several records.
         pub trait Repositories: SessionContexts + ApiKeyContexts + Send {
             $(
                 #[doc = concat!("The repository of [`", stringify!($record), "`].")]
@@ -373,18 +386,21 @@ macro_rules! repositories {
 }
 for_each_record!(repositories);
 
-/// How often a unit of work is run at most, the first run included.
+/// Maximum number of runs of a unit of work, including the first one.
 const MAX_RUNS: u32 = 20;
 
-/// What the body of [`transact`] answers: `Box::pin(async move { .. })`.
+/// The future that the body of [`transact`] returns: `Box::pin(async move { .. })`.
 pub type Work<'unit, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'unit>>;
 
-/// Tells the compiler that what the body of [`transact`] borrows outlives the unit of work. Carries nothing.
+/// A marker without content. It tells the compiler that the borrows in the body of [`transact`] outlive the unit of
+/// work.
 pub type Env<'unit, 'env> = PhantomData<&'unit &'env ()>;
 
-/// Runs a write unit ([`Mode::Write`]) and commits it; runs it again from the start after a pause ([`Store::back_off`]) when it conflicts
-/// with a concurrent one, a bounded number of times and for a bounded time ([`Store::retry_timeout`]). The only way to open a write unit outside the endpoint layer. The
-/// body must be fit to run again: no effect outside the unit.
+/// Runs a write unit ([`Mode::Write`]) and commits it. If the unit conflicts with a concurrent one, it is run again
+/// from the start after a pause ([`Store::back_off`]). The number of runs and the total time ([`Store::retry_timeout`])
+/// are limited. Outside of the endpoint layer, this is the only way to open a write unit.
+///
+/// The body can run several times, so it must have no effects outside of the unit.
 ///
 /// ```
 /// # use core_domain::{kernel::{Result, Timestamp}, port::{Store, transact}};
@@ -394,7 +410,7 @@ pub type Env<'unit, 'env> = PhantomData<&'unit &'env ()>;
 /// ```
 ///
 /// # Errors
-/// What the body answers, or why the store could not commit: [`StoreError::Retry`] when every run met a conflict.
+/// The error of the body, or the error of the commit: [`StoreError::Retry`] if every run had a conflict.
 pub async fn transact<'env, T, F>(store: &dyn Store, body: F) -> Result<T, Error>
 where
     F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
@@ -402,10 +418,10 @@ where
     transact_in(Mode::Write, store, body).await
 }
 
-/// As [`transact`]; undoes the unit when `commits` says no to what the body answers.
+/// Runs a write unit like [`transact`], but rolls it back if `commits` returns `false` for the value of the body.
 ///
 /// # Errors
-/// As [`transact`].
+/// Those of [`transact`].
 pub async fn transact_if<'env, T, F>(
     store: &dyn Store,
     commits: fn(&T) -> bool,
@@ -417,10 +433,10 @@ where
     run(Mode::Write, store, commits, body).await
 }
 
-/// As [`transact`], in a mode that writes.
+/// Runs a unit like [`transact`], in the given mode, which must allow writes.
 ///
 /// # Errors
-/// As [`transact`].
+/// Those of [`transact`].
 pub async fn transact_in<'env, T, F>(mode: Mode, store: &dyn Store, body: F) -> Result<T, Error>
 where
     F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T> + Send + Sync,

@@ -1,4 +1,4 @@
-//! Sending webhooks.
+//! The port that sends webhooks.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use async_trait::async_trait;
 use super::Cause;
 use crate::shared::WebhookUrl;
 
-/// How long sending one webhook may take at most, whatever is configured.
-pub const LONGEST_SENDING: Duration = Duration::from_secs(30);
+/// Maximum time for sending one webhook. A configured time-out cannot exceed it.
+pub const MAX_SEND_DURATION: Duration = Duration::from_secs(30);
 
-/// A signed request to be: a `POST` of JSON.
+/// A signed `POST` request with a JSON body.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookRequest {
-    /// Where to.
+    /// The URL of the receiver.
     pub url: WebhookUrl,
-    /// The header `webhook-id`.
+    /// The value of the `webhook-id` header.
     pub id: String,
-    /// The header `webhook-timestamp`: the instant of the attempt, in seconds.
+    /// The value of the `webhook-timestamp` header: the time of the attempt in Unix seconds.
     pub timestamp: String,
-    /// The header `webhook-signature`: one for each secret, with blanks in between.
+    /// The value of the `webhook-signature` header: one signature for each secret, separated by spaces.
     pub signature: String,
-    /// The body.
+    /// The JSON body.
     pub body: String,
 }
 
-// Address, signature and body are for the receiver alone.
+// URL, signature and body stay out of logs, because they are only for the receiver.
 impl std::fmt::Debug for WebhookRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WebhookRequest")
@@ -35,49 +35,49 @@ impl std::fmt::Debug for WebhookRequest {
     }
 }
 
-/// What the receiver answered.
+/// The response of the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebhookAnswer {
-    /// The status; redirects are not followed.
+pub struct WebhookResponse {
+    /// The HTTP status. Redirects are not followed.
     pub status: u16,
-    /// The header `Retry-After`.
+    /// The value of the `Retry-After` header, if present.
     pub retry_after: Option<String>,
     /// The first 1,024 bytes of the body, as text.
     pub body: String,
 }
 
-/// Why there was no answer. The words are for the webhook's owner, the cause is for the log.
+/// The reason why there was no response. The text is for the owner of the webhook, the cause only for the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebhookSendError {
-    /// The address, or what its host means, is none that this installation sends to.
+    /// The installation does not send to this URL or to the addresses of its host.
     #[error("the address is not one that this installation sends to")]
     Forbidden,
     /// The host has no address.
     #[error("the host was not found")]
     UnknownHost(#[source] Cause),
-    /// No connection, or none with TLS.
-    #[error("the receiver could not be connected to")]
+    /// A connection to the receiver, or TLS on it, could not be established.
+    #[error("no connection to the receiver could be established")]
     Unreachable(#[source] Cause),
-    /// The connection ended, or what came was no answer.
-    #[error("the receiver did not answer")]
-    NoAnswer(#[source] Cause),
-    /// It took too long.
-    #[error("the receiver did not answer in time")]
+    /// The connection was closed before a valid response arrived.
+    #[error("the receiver did not respond")]
+    NoResponse(#[source] Cause),
+    /// The time limit was exceeded.
+    #[error("the receiver did not respond in time")]
     TimedOut,
-    /// This installation cannot send.
+    /// The installation has no sender for webhooks.
     #[error("this installation cannot send webhooks")]
     Unavailable(#[source] Cause),
 }
 
-/// Sends webhooks.
+/// Sends webhooks to their receivers.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait WebhookSender: Send + Sync + std::fmt::Debug {
-    /// Sends a request once, and follows no redirect. Whether the address may be sent to is checked on the very address
-    /// that is connected to.
+    /// Sends a request once, without following redirects. The address to which the connection is made is checked
+    /// against the allowed addresses.
     ///
     /// # Errors
-    /// [`WebhookSendError`] when there was no answer.
-    async fn send(&self, request: &WebhookRequest) -> Result<WebhookAnswer, WebhookSendError>;
+    /// [`WebhookSendError`] if there is no response.
+    async fn send(&self, request: &WebhookRequest) -> Result<WebhookResponse, WebhookSendError>;
 }

@@ -1,26 +1,29 @@
-//! When a failed step is tried again.
+//! The delay before a failed step is tried again.
 
 use std::time::Duration;
 
 use crate::kernel::{Entropy, Timestamp, random_up_to};
 
-/// The first pause, in milliseconds.
-const FIRST_MS: u64 = 2_000;
+/// Delay after the first failure, in milliseconds.
+const MIN_DELAY_MS: u64 = 2_000;
 
-/// The longest pause of our own, in milliseconds.
-const LONGEST_MS: u64 = 300_000;
+/// Maximum delay without a request of the provider, in milliseconds.
+const MAX_DELAY_MS: u64 = 300_000;
 
-/// The longest pause a provider can ask for.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
+/// Maximum delay that a provider can request.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// The pause after the n-th failure before any jitter: 2 s, doubled each time, at most 5 min.
+/// Returns the delay after the n-th failure before jitter, in milliseconds: 2 s, doubled with each failure, at most 5
+/// min.
 fn delay_ms(failures: i64) -> u64 {
     let doublings = failures.saturating_sub(1).clamp(0, 20);
-    FIRST_MS.saturating_mul(1_u64 << doublings).min(LONGEST_MS)
+    MIN_DELAY_MS
+        .saturating_mul(1_u64 << doublings)
+        .min(MAX_DELAY_MS)
 }
 
-/// The instant of the next try after the n-th failure: between half and all of the pause away, with jitter, and not
-/// before the provider allows.
+/// Returns the time of the next attempt after the n-th failure. Jitter shortens the delay to between 50 % and 100 %. A
+/// `retry_after` of the provider is a lower bound, up to one hour.
 #[must_use]
 pub fn retry_at(
     now: Timestamp,
@@ -30,7 +33,7 @@ pub fn retry_at(
 ) -> Timestamp {
     let half = delay_ms(failures) / 2;
     let ours = now.plus(Duration::from_millis(half + random_up_to(entropy, half)));
-    ours.max(now.plus(retry_after.min(LONGEST_RETRY_AFTER)))
+    ours.max(now.plus(retry_after.min(MAX_RETRY_AFTER)))
 }
 
 #[cfg(test)]
@@ -41,7 +44,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_pause_is_between_half_and_all_of_a_doubling_delay(seed: u64, failures in 1_i64..100) {
+        fn retry_delay_is_half_to_all_of_a_doubling_delay(seed: u64, failures in 1_i64..100) {
             let now = Timestamp::from_seconds(1_000);
             let at = retry_at(now, failures, Duration::ZERO, &SeededEntropy::new(seed));
             let full = delay_ms(failures);
@@ -51,7 +54,7 @@ mod tests {
         }
 
         #[test]
-        fn a_provider_can_ask_for_a_longer_pause_up_to_an_hour(seed: u64, asked in 0_u64..100_000) {
+        fn provider_can_request_a_longer_delay_up_to_one_hour(seed: u64, asked in 0_u64..100_000) {
             let now = Timestamp::EPOCH;
             let at = retry_at(now, 1, Duration::from_secs(asked), &SeededEntropy::new(seed));
             prop_assert!(at >= now.plus(Duration::from_secs(asked.min(3_600))));
@@ -60,9 +63,9 @@ mod tests {
     }
 
     #[test]
-    fn all_pauses_together_take_about_four_minutes() {
+    fn sum_of_all_retry_delays_is_about_four_minutes() {
         let total: u64 = (1..super::super::MAX_ATTEMPTS).map(delay_ms).sum();
         assert_eq!(total, 254_000);
-        assert_eq!(delay_ms(i64::MAX), LONGEST_MS);
+        assert_eq!(delay_ms(i64::MAX), MAX_DELAY_MS);
     }
 }

@@ -1,4 +1,5 @@
-//! The dead-letter queue: a view on jobs that stopped. Replaying one moves nothing and can lose nothing.
+//! The dead-letter queue. A dead letter refers to a job that stopped; replaying it queues the same job again, so
+//! nothing is moved or copied.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,9 +11,9 @@ use crate::kernel::strategy::{count, json};
 use crate::kernel::{DlqEntryId, Environment, JobId, PlatformId, Timestamp, record, text_enum};
 
 text_enum! {
-    /// Where an entry stands.
+    /// The status of a dead letter.
     pub enum DlqStatus {
-        /// The job has stopped and waits for an operator.
+        /// The job has stopped and needs an operator.
         Pending = "PENDING",
         /// The job was queued again and has not ended.
         Replayed = "REPLAYED",
@@ -24,65 +25,66 @@ text_enum! {
 }
 
 impl DlqStatus {
-    /// Tells whether the entry is open: `PENDING` or `REPLAYED`. A job has at most one open entry.
+    /// Returns whether the dead letter is open: `PENDING` or `REPLAYED`. A job has at most one open dead letter.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::Replayed)
     }
 }
 
-/// An entry of the dead-letter queue (interface: "DLQ entry").
+/// An entry of the dead-letter queue: a job that stopped and needs an operator.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
-pub struct DlqEntry {
-    /// The entry's id.
+pub struct DeadLetter {
+    /// Unique id of the entry.
     pub id: DlqEntryId,
-    /// The job.
+    /// The id of the job that stopped.
     pub job_id: JobId,
-    /// The job's platform.
+    /// The platform that the job works for. `null` if it belongs to none.
     pub platform_id: Option<PlatformId>,
-    /// The job's kind.
+    /// Name of the job's kind.
     pub kind: String,
-    /// The job's environment.
+    /// The environment that the job works in. `null` if it is not about one environment.
     pub environment: Option<Environment>,
-    /// Where the entry stands.
+    /// The current status of the entry.
     pub status: DlqStatus,
     /// Why the job stopped.
     pub failure_kind: FailureKind,
-    /// The step it stopped at.
+    /// Name of the step at which the job stopped. `null` if all steps were done.
     pub failed_step: Option<String>,
-    /// The error that stopped it.
+    /// The error that stopped the job. `null` if none was recorded.
     pub error: Option<JobError>,
-    /// Failed attempts of that step.
+    /// Number of failed attempts of the current step when the job stopped.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub attempts: i64,
-    /// What the job was asked to do.
+    /// The input that the job was created with; its members depend on the kind. It never contains secrets.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub input: Value,
-    /// The request that queued the job.
+    /// The id of the request that queued the job.
     pub request_id: String,
-    /// The trace of that request.
+    /// The trace id of the request that queued the job. `null` if the request was not traced.
     pub trace_id: Option<String>,
-    /// How often it was replayed.
+    /// Number of replays of the job.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub replay_count: i64,
-    /// When it was last replayed.
+    /// The time of the latest replay. `null` if there was none.
     pub replayed_at: Option<Timestamp>,
-    /// By whom.
+    /// The id of the operator who last replayed the job. `null` if there was no replay.
     pub replayed_by: Option<String>,
-    /// When it was closed.
+    /// The time at which the entry was resolved or discarded. `null` while it is open.
     pub resolved_at: Option<Timestamp>,
-    /// When it was opened.
+    /// The time at which the entry was created.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// The time of the entry's latest change.
     pub updated_at: Timestamp,
 }
 
-impl DlqEntry {
-    /// The entry of a job that has just stopped; `earlier` is its open entry, if it has one.
+impl DeadLetter {
+    /// Creates the dead letter of a job that has just stopped. If the job has an open dead letter, `earlier`, the
+    /// result keeps its id, creation time and replay data.
     #[must_use]
-    pub fn stopped(
+    pub fn for_stopped_job(
         id: DlqEntryId,
         job: &Job,
         failure_kind: FailureKind,
@@ -119,27 +121,27 @@ impl DlqEntry {
 }
 
 record! {
-    DlqEntry as "DLQ entry" by id, asked DlqQuery;
+    DeadLetter as "DLQ entry" by id, asked DlqQuery;
 }
 
-/// Questions about the dead-letter queue.
+/// Queries for dead letters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DlqQuery {
-    /// Newest first; every part that is given must match.
+    /// The dead letters that match every given filter, newest first.
     Of {
-        /// With this status.
+        /// Matches dead letters in this status.
         status: Option<DlqStatus>,
-        /// Of jobs of this platform.
+        /// Matches dead letters of jobs of this platform.
         platform_id: Option<PlatformId>,
-        /// Of jobs of this kind.
+        /// Matches dead letters of jobs of this kind.
         kind: Option<String>,
     },
-    /// The open entry of a job.
+    /// The open dead letter of a job.
     OpenOf(JobId),
 }
 
 impl DlqQuery {
-    /// With this status, or all; newest first.
+    /// Returns the query for dead letters in this status, or in any status if it is `None`; newest first.
     #[must_use]
     pub const fn with_status(status: Option<DlqStatus>) -> Self {
         Self::Of {

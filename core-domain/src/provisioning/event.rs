@@ -1,4 +1,4 @@
-//! The history of jobs: one entry a move, never changed, never removed.
+//! The history of jobs: one event per transition. Events are never changed or removed.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,38 +8,38 @@ use super::{Actor, JobStatus};
 use crate::kernel::strategy::count;
 use crate::kernel::{JobEventId, JobId, Timestamp, record};
 
-/// An entry of a job's history.
+/// An event in the history of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobEvent {
-    /// The entry's id.
+    /// The id of the event.
     #[serde(skip)]
     pub id: JobEventId,
-    /// The job.
+    /// The id of the job that the event belongs to.
     pub job_id: JobId,
-    /// Its number in the job's history, from 1, without gaps.
+    /// Number of the event within the job's history. The first is 1; there are no gaps.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub seq: i64,
-    /// When.
+    /// The time at which the event happened.
     pub at: Timestamp,
-    /// What happened: the name of the move.
+    /// Name of the transition, for example `job.claimed`; `job.created` for the creation.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// The status before; `None` for the creation.
+    /// The status before the event. `null` for the creation of the job.
     pub from_status: Option<JobStatus>,
-    /// The status after.
+    /// The status after the event.
     pub to_status: JobStatus,
-    /// The step it was about, if any.
+    /// Name of the step that the event is about. `null` if it is about no step.
     pub step: Option<String>,
-    /// The fence after.
+    /// The fence of the job after the event. It increases whenever the job changes its holder or its status.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub fence: i64,
-    /// Who did it.
+    /// The user, service or worker that caused the event.
     pub actor: Actor,
-    /// Why, if a reason was given.
+    /// The reason for the event, in words or as an error code. `null` if there is none.
     pub reason: Option<String>,
-    /// The request behind it, if there was one.
+    /// The id of the request during which the event happened. `null` if it did not happen during a request.
     pub request_id: Option<String>,
 }
 
@@ -47,11 +47,11 @@ record! {
     JobEvent as "job event" by id, asked JobEventQuery;
 }
 
-/// Questions about the history.
+/// Queries for the events of jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobEventQuery {
-    /// The history of a job after the entry with this number (0 for all of it), oldest first.
+    /// The events of a job with a greater number than this one, oldest first. The number 0 returns all of them.
     After(JobId, i64),
-    /// The history of a job, newest first.
+    /// All events of a job, newest first.
     Of(JobId),
 }

@@ -1,57 +1,57 @@
-//! Holds: what keeps jobs from being claimed. Steps that run go on.
+//! Holds on jobs. A hold prevents jobs from being claimed; running jobs are not interrupted.
 
 use super::{LaneKey, is_undo_kind};
 use crate::kernel::{HoldId, Timestamp, record, text_enum};
 
-/// What a hold is on.
+/// The kind of jobs that remove the infrastructure of a platform. A suspension does not hold them, so a suspended
+/// platform can be removed.
+pub const DEPROVISION: &str = "platform.deprovision";
+
+/// The jobs that a hold applies to.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub enum HoldScope {
-    /// Every job.
+    /// All jobs of the installation.
     All,
-    /// The jobs of a kind.
+    /// The jobs of one kind.
     Kind(String),
-    /// The jobs of a lane.
+    /// The jobs of one lane.
     Lane(LaneKey),
 }
 
 text_enum! {
-    /// Why there is a hold.
+    /// The source of a hold.
     pub enum HoldSource {
-        /// The platform is suspended. Its jobs of kind [`DEPROVISION`] go on.
+        /// The platform is suspended. Jobs that remove the platform and undo jobs are not held.
         Suspension = "suspension",
-        /// An operator wants it.
+        /// An operator created the hold.
         Operator = "operator",
     }
 }
 
-/// A hold.
+/// A hold on a set of jobs.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobHold {
-    /// The hold's id.
+    /// Unique id of the hold.
     pub id: HoldId,
-    /// What it is on.
+    /// The jobs that the hold applies to.
     pub scope: HoldScope,
-    /// Why, by source; a source has at most one hold on a scope.
+    /// The source of the hold. There is at most one hold per scope and source.
     pub source: HoldSource,
-    /// Why, in words.
+    /// The reason for the hold, in words; `None` if none was given.
     pub reason: Option<String>,
-    /// Who set it.
+    /// The id of the caller that created the hold.
     pub actor: String,
-    /// When.
+    /// The time at which the hold was created.
     pub created_at: Timestamp,
 }
 
-/// The kind of the jobs that remove a platform's infrastructure. A suspension does not hold them: a suspended platform
-/// can be taken down.
-pub const DEPROVISION: &str = "platform.deprovision";
-
 impl JobHold {
-    /// Tells whether it keeps a job of this kind in this lane from being claimed.
+    /// Returns whether the hold prevents a job of this kind in this lane from being claimed.
     #[must_use]
     pub fn holds(&self, lane: &LaneKey, kind: &str) -> bool {
         let in_scope = match &self.scope {
@@ -64,10 +64,10 @@ impl JobHold {
 }
 
 impl HoldSource {
-    /// Returns whether a hold of this source keeps a job of this kind from being claimed.
+    /// Returns whether holds from this source prevent jobs of this kind from being claimed.
     #[must_use]
     pub fn holds(self, kind: &str) -> bool {
-        // Undoing goes before a removal, which would wait for it.
+        // A removal waits for undo jobs, so these must run as well.
         let takes_down = kind == DEPROVISION || is_undo_kind(kind);
         self != Self::Suspension || !takes_down
     }
@@ -78,13 +78,13 @@ record! {
     audited;
 }
 
-/// Questions about holds; oldest first unless they say otherwise.
+/// Queries for holds. Results are ordered from oldest to newest unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobHoldQuery {
-    /// Those on exactly one of these: a hold on everything is not one on a lane.
+    /// The holds on exactly these scopes. A hold on all jobs does not count as a hold on a lane.
     On(Vec<HoldScope>),
-    /// Those on everything or on a kind.
+    /// The holds on all jobs or on a kind.
     Wide,
-    /// All of them, newest first.
+    /// All holds, newest first.
     All,
 }

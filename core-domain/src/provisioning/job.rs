@@ -1,4 +1,4 @@
-//! Provisioning jobs.
+//! The job record, its idempotency key, its actors and its lease.
 
 use std::time::Duration;
 
@@ -20,57 +20,58 @@ use crate::kernel::{
     record, text_enum,
 };
 
-/// How often a step is tried before the job fails.
+/// Maximum number of failed attempts of a step. The job fails when a step reaches it.
 pub const MAX_ATTEMPTS: i64 = 8;
 
-/// How many lost leases make a job one that kills its workers.
+/// Maximum number of lost leases. A job that reaches it fails, because it may be what crashes its workers.
 pub const MAX_LOST_LEASES: i64 = 5;
 
-/// How long a job may take from its creation, or from an operator's retry, to its end, unless its kind says otherwise.
-pub const DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Default time from the creation of a job, or from an operator's retry, to its deadline. A kind can set another one.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The kind of job that makes a feature of an entity.
+/// The name of the job kind that activates a feature of an entity.
 pub const ACTIVATE_FEATURE: &str = "feature.activate";
 
-/// The kind of job that has a custom domain served.
+/// The name of the job kind that sets up a custom domain.
 pub const ADD_DOMAIN: &str = "domain.add";
 
-/// What the name of a kind ends with whose jobs undo those of another kind.
-const UNDO: &str = ".undo";
+/// Suffix in the name of a kind whose jobs undo jobs of another kind.
+const UNDO_SUFFIX: &str = ".undo";
 
-/// The name of the kind whose jobs undo those of this kind.
+/// Returns the name of the kind whose jobs undo jobs of `kind`.
 #[must_use]
-pub fn undo_of(kind: &str) -> String {
-    format!("{kind}{UNDO}")
+pub fn undo_kind_of(kind: &str) -> String {
+    format!("{kind}{UNDO_SUFFIX}")
 }
 
-/// Tells whether the jobs of a kind undo others.
+/// Returns whether jobs of this kind undo other jobs.
 #[must_use]
 pub fn is_undo_kind(kind: &str) -> bool {
-    kind.ends_with(UNDO)
+    kind.ends_with(UNDO_SUFFIX)
 }
 
-/// The kinds whose run times are asked for; the index of run times has the jobs of no other.
+/// Kinds whose run times can be queried with [`JobQuery::Completed`]. The database index of run times covers only
+/// these.
 pub const TIMED_KINDS: &[&str] = &[ACTIVATE_FEATURE];
 
 text_enum! {
-    /// Where a job stands.
+    /// The status of a job.
     pub enum JobStatus {
-        /// May be claimed when its time has come, its lane is free and nothing holds it.
+        /// The job can be claimed once `run_at` has passed, its lane is idle and no hold applies.
         Queued = "QUEUED",
-        /// A worker has it: there is a lease, and the fence names its holder.
+        /// A worker executes the job. It has a lease; the current fence identifies the holder.
         Running = "RUNNING",
-        /// Parked on the outside world; wakes at `run_at` or by a signal.
+        /// The job waits for an external event. It is queued again at `run_at` or by a signal.
         Waiting = "WAITING",
-        /// Done. Never left.
+        /// The job is done. This status is final.
         Completed = "COMPLETED",
-        /// Stopped; only an operator moves it on.
+        /// The job has stopped. Only an operator can continue it.
         Failed = "FAILED",
     }
 }
 
 impl JobStatus {
-    /// Tells whether the job has ended: `COMPLETED` or `FAILED`.
+    /// Returns whether the job has ended: `COMPLETED` or `FAILED`.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed)
@@ -78,148 +79,154 @@ impl JobStatus {
 }
 
 text_enum! {
-    /// Why a job stopped. All but `CANCELLED` open an entry of the dead-letter queue.
+    /// The reason why a job stopped. All kinds except `CANCELLED` create a dead letter.
     pub enum FailureKind {
-        /// A step failed as often as it may.
+        /// A step used up its attempts.
         AttemptsExhausted = "ATTEMPTS_EXHAUSTED",
-        /// A step failed in a way that trying again does not mend.
+        /// A step failed with an error that a retry cannot fix.
         PermanentError = "PERMANENT_ERROR",
-        /// Its workers kept vanishing.
+        /// The job lost its worker too often, or lost it in its last attempt.
         WorkerLost = "WORKER_LOST",
-        /// It was not done in time.
+        /// The job did not end before its deadline.
         DeadlineExceeded = "DEADLINE_EXCEEDED",
-        /// An operator stopped it.
+        /// An operator, or the removal of the platform, cancelled the job.
         Cancelled = "CANCELLED",
     }
 }
 
 impl FailureKind {
-    /// Tells whether a job that stopped like this waits in the dead-letter queue.
+    /// Returns whether a job that stopped for this reason gets a dead letter.
     #[must_use]
     pub const fn opens_dlq_entry(self) -> bool {
         !matches!(self, Self::Cancelled)
     }
 }
 
-/// A provisioning job (interface: "Provisioning job").
+/// A provisioning job.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Job {
-    /// The job's id.
+    /// Unique id of the job.
     #[serde(rename = "jobId")]
     pub id: JobId,
-    /// What it does: the name of its kind.
+    /// Name of the job's kind, for example `platform.deprovision`. It determines what the job does.
     pub kind: String,
-    /// The version of the kind it was created with.
+    /// Version of the kind's list of steps when the job was created.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub definition_version: i64,
-    /// The platform it works for; `None` while an onboarding has none yet.
+    /// The platform that the job works for. `null` if the job belongs to no platform, or to an onboarding that has not
+    /// created one yet.
     pub platform_id: Option<PlatformId>,
-    /// The entity it works for, if it is about one.
+    /// The entity that the job works for. `null` if it is not about an entity.
     pub entity_id: Option<EntityId>,
-    /// The environment it works in, if it is about one.
+    /// The environment that the job works in. `null` if it is not about one environment.
     pub environment: Option<Environment>,
-    /// The lane it runs in: one job of a lane at a time.
+    /// The lane of the job. At most one job of a lane runs at a time.
     #[serde(skip)]
     pub lane: LaneKey,
-    /// Its position in the lane; lower goes first. Kept over a retry by itself, new at the tail after a wait.
+    /// The position in the lane. The queued job with the lowest position runs first. An automatic retry keeps the
+    /// position; a job that has waited gets a new one.
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub lane_position: i64,
-    /// Lower goes first among lanes that are ready.
+    /// Priority of the job. Among lanes that are ready, the one with the lowest number runs first. Default: 0.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub priority: i64,
-    /// Where it stands.
+    /// The current status of the job.
     pub status: JobStatus,
-    /// Why an operator did what they did, or why it waits to be tried again.
+    /// The reason given for the latest cancellation. `null` if the job was not cancelled, or was retried since.
     pub reason: Option<String>,
-    /// Why it stopped.
+    /// Why the job stopped. `null` if it has not failed.
     pub failure_kind: Option<FailureKind>,
-    /// The last error.
+    /// The latest error of the job. `null` if its latest attempt had none.
     pub error: Option<JobError>,
-    /// What it was asked to do; never a secret.
+    /// The input that the job was created with; its members depend on the kind. It never contains secrets.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub input: Value,
-    /// What it made: the outputs of its steps by name, set when it completes.
+    /// The outputs of the succeeded steps, by step name. `null` until the job completes.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_json()"))]
     pub output: Option<Value>,
-    /// Its steps, in order.
+    /// The steps of the job, in the order of execution.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub steps: Vec<Step>,
-    /// Failed attempts of the current step.
+    /// Number of failed attempts of the current step. It restarts at 0 with every step and with a retry by an operator.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub attempts: i64,
-    /// How many of those there may be.
+    /// Number of failed attempts of one step at which the job fails. Default: 8.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub max_attempts: i64,
-    /// How often its worker vanished.
+    /// Number of times the job lost its worker. The job fails at 5. A retry by an operator resets it to 0, and so does
+    /// progress within a step.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub lost_leases: i64,
-    /// Not before this instant is it claimed (`QUEUED`) or woken (`WAITING`).
+    /// The earliest time at which the job is claimed (`QUEUED`) or woken (`WAITING`).
     pub run_at: Timestamp,
-    /// When it fails if it has not ended.
+    /// The time at which the job fails if it has not ended.
     pub deadline_at: Timestamp,
-    /// What it waits for.
+    /// The reason why the job waits, in words. `null` unless the status is `WAITING`.
     pub waiting_for: Option<String>,
-    /// Whether an operator declared it done.
+    /// Whether an operator completed the job by force.
     pub forced: bool,
-    /// How often it was replayed from the dead-letter queue.
+    /// Number of replays from the dead-letter queue.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub replay_count: i64,
-    /// Its latest entry in the dead-letter queue.
+    /// The id of the job's latest dead letter. `null` if it never had one.
     pub dlq_entry_id: Option<DlqEntryId>,
-    /// The job that queued it, if one did.
+    /// The id of the job that queued this one. `null` if no job did.
     pub parent_job_id: Option<JobId>,
-    /// The idempotency key. A second creation with the same key, kind and platform returns this job.
+    /// The idempotency key. Creating another job with the same key, kind and platform returns this job. `null` if it
+    /// has none.
     #[schemars(with = "Option<String>")]
     pub idempotency_key: Option<JobKey>,
-    /// The request that queued it.
+    /// The id of the request that queued the job.
     pub request_id: String,
-    /// The trace of that request.
+    /// The trace id of the request that queued the job. `null` if the request was not traced.
     pub trace_id: Option<String>,
-    /// Who queued it.
+    /// The user, service or worker that queued the job.
     pub created_by: Actor,
-    /// The only authority over the job: moves at every change of hands, so that a write of an earlier holder is refused.
+    /// The number that decides who may write to the job. It increases whenever the job changes its holder or its
+    /// status, so that writes of an earlier holder are refused.
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub fence: i64,
-    /// How many entries its history has.
+    /// Number of events in the job's history.
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub event_count: i64,
-    /// When it was queued.
+    /// The time at which the job was queued.
     pub created_at: Timestamp,
-    /// When it first ran.
+    /// The time at which a worker first claimed the job. `null` if none has.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// The time at which the job ended. `null` if it has not ended.
     pub finished_at: Option<Timestamp>,
-    /// When it last moved.
+    /// The time of the job's latest transition.
     pub updated_at: Timestamp,
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// Steps that are done or skipped.
+    /// Number of steps that succeeded or were skipped.
     pub completed_steps: usize,
-    /// All steps.
+    /// Number of steps of the job.
     pub total_steps: usize,
-    /// The share that is done, 0 to 100.
+    /// Share of the steps that are done, from 0 to 100 percent. Always 100 for a completed job.
     pub percent: u8,
-    /// What happens now, in words.
+    /// The present activity of the job, in words.
     pub message: String,
 }
 
 impl Job {
-    /// The step to be worked on: the first that is neither done nor skipped; `None` when there is none.
+    /// Returns the index of the step to work on: the first that is neither succeeded nor skipped. `None` if there is
+    /// none.
     #[must_use]
     pub fn current_step(&self) -> Option<usize> {
         self.steps.iter().position(|step| !step.status.is_done())
     }
 
-    /// The step to be worked on when this one is done: the next that is neither done nor skipped.
+    /// Returns the index of the first unfinished step after `step`; `None` if there is none.
     #[must_use]
     pub fn step_after(&self, step: usize) -> Option<usize> {
         let mut later = self.steps.iter().enumerate().skip(step + 1);
@@ -227,13 +234,13 @@ impl Job {
         open.map(|(at, _)| at)
     }
 
-    /// Tells whether it takes back what its parent has done.
+    /// Returns whether the job undoes its parent.
     #[must_use]
     pub fn is_undo(&self) -> bool {
         is_undo_kind(&self.kind)
     }
 
-    /// The output of a step that is done.
+    /// Returns the output of the step with this name; `None` unless the step has succeeded.
     #[must_use]
     pub fn output_of(&self, step: &str) -> Option<&Value> {
         self.steps
@@ -242,7 +249,7 @@ impl Job {
             .and_then(|s| s.output.as_ref())
     }
 
-    /// How far it is.
+    /// Returns the progress of the job.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let total = self.steps.len();
@@ -299,45 +306,45 @@ record! {
     Job as "job" by id, asked JobQuery;
 }
 
-/// Questions about jobs.
+/// Queries for jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobQuery {
-    /// Newest first; every part that is given must match.
+    /// The jobs that match every given filter, newest first.
     Of {
-        /// Of this platform.
+        /// Matches the jobs of this platform.
         platform_id: Option<PlatformId>,
-        /// With this status.
+        /// Matches the jobs in this status.
         status: Option<JobStatus>,
     },
-    /// The queued jobs of a lane, the one to run first in front.
+    /// The queued jobs of a lane, in the order in which they run.
     QueuedInLane(LaneKey),
-    /// Those that were created under one of these keys.
+    /// The jobs that were created with one of these keys.
     IdempotencyKeys(Vec<String>),
-    /// Those of a platform and kind, newest first.
+    /// The jobs of a platform and kind, newest first.
     OfKind(PlatformId, String),
-    /// Those of one of the [`TIMED_KINDS`] that completed by themselves, newest first.
+    /// The jobs of one of the [`TIMED_KINDS`] that completed without force, newest first.
     Completed(&'static str),
-    /// Those of a platform that have not ended, oldest first.
+    /// The unfinished jobs of a platform, oldest first.
     Unfinished(PlatformId),
-    /// Those of a platform that one job queued, newest first.
+    /// The jobs that this job queued, newest first.
     QueuedBy(JobId),
-    /// Those that a job queued and that are of this kind, the one that undoes it: newest first.
+    /// The jobs of this kind that this job queued, newest first. Finds the undo jobs of a job.
     Undoing(JobId, String),
-    /// Those waiting that are to be woken at this instant, earliest first.
+    /// The waiting jobs whose `run_at` is at or before this time, earliest first.
     WakeAt(Timestamp),
-    /// Those that have not ended though their deadline lies before this instant, earliest first.
+    /// The unfinished jobs whose deadline is before this time, earliest first.
     OverdueAt(Timestamp),
 }
 
-/// The separator between kind, platform and key.
+/// Separates kind, platform and key in a stored idempotency key.
 const SEPARATOR: char = '\n';
 
-/// The idempotency key of a job, scoped to its kind and its platform. Serializes as the key without its scope.
+/// The idempotency key of a job, scoped to its kind and its platform. It serializes without the scope.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobKey(String);
 
 impl JobKey {
-    /// Creates the key of a job of this kind; `platform` is `None` for a job without a platform.
+    /// Creates the key of a job of this kind. `platform` is `None` for a job without a platform.
     #[must_use]
     pub fn new(kind: &str, platform: Option<&PlatformId>, key: &str) -> Self {
         let platform = platform.map_or("", PlatformId::as_str);
@@ -376,24 +383,24 @@ impl TextValue for JobKey {
 
 arbitrary!(JobKey as "[a-z]{1,8}\n[a-z0-9-]{0,8}\n[ -~]{1,16}");
 
-/// The kind of actor that executes jobs.
-const WORKER: &str = "worker";
+/// The `kind` of an actor that executes jobs.
+const WORKER_ACTOR: &str = "worker";
 
-/// Who did something to a job.
+/// The originator of a change to a job.
 #[derive(
     Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Actor {
-    /// `user`, `service`, `system`, `worker` or `anonymous`.
+    /// The type of the actor: `user`, `service`, `system`, `worker` or `anonymous`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Which one.
+    /// The id of the actor within its type.
     pub id: String,
 }
 
 impl Actor {
-    /// The caller of a use case.
+    /// Creates the actor for the caller of a use case.
     #[must_use]
     pub fn caller(cx: &Context) -> Self {
         Self {
@@ -402,22 +409,22 @@ impl Actor {
         }
     }
 
-    /// A worker, by its owner id.
+    /// Creates the actor for the worker with this owner id.
     #[must_use]
     pub fn worker(owner: &str) -> Self {
         Self {
-            kind: WORKER.to_owned(),
+            kind: WORKER_ACTOR.to_owned(),
             id: owner.to_owned(),
         }
     }
 
-    /// Tells whether it is a worker.
+    /// Returns whether the actor is a worker.
     #[must_use]
     pub fn is_worker(&self) -> bool {
-        self.kind == WORKER
+        self.kind == WORKER_ACTOR
     }
 
-    /// The suite itself.
+    /// Creates the actor for changes without a caller, such as those of timers.
     #[must_use]
     pub fn system() -> Self {
         Self {
@@ -427,21 +434,21 @@ impl Actor {
     }
 }
 
-/// How long a lease lasts from a claim or a heartbeat, unless a worker is told otherwise.
-pub const LEASE: Duration = Duration::from_secs(30);
+/// Default duration of a lease, counted from the claim or the latest heartbeat.
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
-/// A worker's hold on a job.
+/// A worker's lease on a running job. It exists exactly as long as the job runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobLease {
-    /// The job.
+    /// The id of the running job.
     pub job_id: JobId,
-    /// The fence the holder was given.
+    /// The fence of the job when it was claimed.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub fence: i64,
-    /// The holder: random for each start of a process.
+    /// The owner id of the holder, generated at random when a worker is created.
     pub owner: String,
-    /// When the job may be taken away.
+    /// The time at which the lease expires. Afterwards the job can be taken away from its holder.
     pub lease_until: Timestamp,
 }
 
@@ -449,14 +456,14 @@ record! {
     JobLease as "job lease" by job_id, asked JobLeaseQuery;
 }
 
-/// Questions about leases; earliest end first.
+/// Queries for leases. Results are ordered by expiry, earliest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobLeaseQuery {
-    /// Those that ended before this instant.
+    /// The leases that expired before this time.
     ExpiredAt(Timestamp),
-    /// All.
+    /// All leases that exist.
     All,
-    /// Those of these jobs.
+    /// The leases of these jobs.
     OfJobs(Vec<JobId>),
 }
 
@@ -466,7 +473,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_counts_for_one_kind_and_one_platform_and_is_shown_alone() {
+    fn idempotency_key_is_scoped_to_kind_and_platform_and_serializes_without_scope() {
         let platforms = ["p1", "p2"].map(|id| PlatformId::parse(id).unwrap());
         let keys = [
             JobKey::new("report", None, "may"),

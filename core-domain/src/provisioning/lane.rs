@@ -1,46 +1,42 @@
-//! Lanes: one running job each, first in, first out. The lane is what workers claim.
+//! Lanes. Workers claim lanes: at most one job of a lane runs at a time, and its jobs run in order of their positions.
 
 use serde::{Deserialize, Serialize};
 
-use super::{HoldSource, Job, JobStatus, LanePlace};
+use super::{HoldSource, Job, JobStatus, LaneKey, LanePlace};
 #[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::count;
-#[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::few;
-use crate::kernel::{
-    JobId, OnboardingId, PlatformId, TextValue, Timestamp, arbitrary, record, text_enum,
-};
+use crate::kernel::strategy::{count, few};
+use crate::kernel::{JobId, Timestamp, record, text_enum};
 
-/// How many of its queued jobs a lane knows by itself.
-const LOOK_AHEAD: usize = 4;
+/// Maximum number of queued jobs that a lane caches.
+const MAX_CACHED_JOBS: usize = 4;
 
 text_enum! {
-    /// Whether the head of a lane can be claimed.
+    /// Whether the first queued job of a lane can be claimed.
     pub enum LaneState {
-        /// It can: the lane is in the order in which lanes are claimed.
+        /// The lane can be claimed now.
         Ready = "READY",
-        /// It can when its time has come.
-        Later = "LATER",
-        /// It cannot: no job is queued, one runs, or the head is held.
+        /// The lane can be claimed from `ready_at` on.
+        Scheduled = "LATER",
+        /// The lane cannot be claimed: no job is queued, a job runs, or the first queued job is held.
         Idle = "IDLE",
     }
 }
 
-/// What a lane knows of a queued job.
+/// The data of a queued job that its lane caches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct QueuedJob {
-    /// The job.
+    /// The id of the queued job.
     pub job_id: JobId,
-    /// What kind it is; a worker claims only kinds it knows.
+    /// The kind of the job. A worker claims only jobs of kinds that it has registered.
     pub kind: String,
-    /// Lower goes first among lanes.
+    /// The priority of the job. Among lanes, lower numbers are claimed first.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub priority: i64,
-    /// Its position in the lane.
+    /// The position of the job in the lane.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub position: i64,
-    /// Not before this instant is it claimed.
+    /// The earliest time at which the job can be claimed.
     pub run_at: Timestamp,
 }
 
@@ -56,42 +52,44 @@ impl From<&Job> for QueuedJob {
     }
 }
 
-/// A lane. Every change of which of its jobs are queued or running writes it, so that its version guards all that was
-/// concluded from them.
+/// A lane. It is written whenever one of its jobs enters or leaves `QUEUED` or `RUNNING`. So a check of its version
+/// also detects concurrent changes of these jobs.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobLane {
-    /// Its name.
+    /// The key of the lane.
     pub lane: LaneKey,
-    /// The job that runs, if any.
+    /// The id of the running job; `None` if no job of the lane runs.
     pub running_job_id: Option<JobId>,
-    /// Whether its head can be claimed.
+    /// Whether the first queued job can be claimed.
     pub state: LaneState,
-    /// From when on the head can be claimed; no meaning while the lane is idle.
+    /// The time from which the first queued job can be claimed. Has no meaning while the lane is idle.
     pub ready_at: Timestamp,
-    /// No claim before this instant: an earlier holder may not have heard yet that its job was taken away.
+    /// The earliest time of the next claim. Until then, the holder of a job that was taken away may still be working.
     pub not_before: Timestamp,
-    /// When a job of it was last claimed; the longest unserved lane goes first.
+    /// The time of the latest claim. Among ready lanes of equal priority, the one with the earliest time is claimed
+    /// first.
     pub last_claimed_at: Timestamp,
-    /// The lowest position given to a job of it.
+    /// The lowest position assigned to a job of the lane.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub front: i64,
-    /// The highest position given to a job of it.
+    /// The highest position assigned to a job of the lane.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub tail: i64,
-    /// How many jobs are queued.
+    /// The number of queued jobs, including those that are not cached.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub queued: i64,
-    /// The first of them, in order: the head and some that follow, so that the next head is known without a query.
+    /// The first queued jobs, in order of position. The cache makes the next head available without a query.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
-    pub next: Vec<QueuedJob>,
-    /// The sources of the holds on this lane. Whatever sets or lifts one writes the lane, so that no unit has to read holds.
+    pub cached_jobs: Vec<QueuedJob>,
+    /// The sources of the holds on this lane. Every change of a hold on the lane updates this list, so that a unit of
+    /// work need not read the holds.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub held_by: Vec<HoldSource>,
 }
 
 impl JobLane {
-    /// A lane without jobs.
+    /// Creates a lane without jobs.
     #[must_use]
     pub const fn new(lane: LaneKey) -> Self {
         Self {
@@ -104,56 +102,56 @@ impl JobLane {
             front: 0,
             tail: 0,
             queued: 0,
-            next: Vec::new(),
+            cached_jobs: Vec::new(),
             held_by: Vec::new(),
         }
     }
 
-    /// The queued job to run next, if any.
+    /// Returns the queued job to run next, if any.
     #[must_use]
     pub fn head(&self) -> Option<&QueuedJob> {
-        self.next.first()
+        self.cached_jobs.first()
     }
 
-    /// The kind of the head.
+    /// Returns the kind of the head.
     #[must_use]
     pub fn head_kind(&self) -> Option<String> {
         self.head().map(|head| head.kind.clone())
     }
 
-    /// The priority of the lane: its head's.
+    /// Returns the priority of the lane, which is that of its head; 0 if no job is queued.
     #[must_use]
     pub fn head_priority(&self) -> i64 {
         self.head().map_or(0, |head| head.priority)
     }
 
-    /// A position behind all others.
+    /// Assigns a position after all others.
     pub const fn tail_position(&mut self) -> i64 {
         self.tail += 1;
         self.tail
     }
 
-    /// A position before all others.
+    /// Assigns a position before all others.
     pub const fn front_position(&mut self) -> i64 {
         self.front -= 1;
         self.front
     }
 
-    /// A position at this place.
+    /// Assigns a position at this place.
     pub const fn position_at(&mut self, place: LanePlace) -> i64 {
         match place {
             LanePlace::Front => self.front_position(),
-            LanePlace::Tail | LanePlace::AsNew => self.tail_position(),
+            LanePlace::Tail | LanePlace::KindDefault => self.tail_position(),
         }
     }
 
-    /// Follows a move of one of its jobs, or its creation: what is queued and who runs. The state follows with
-    /// [`JobLane::settle`].
-    pub fn follow(&mut self, before: Option<&Job>, after: &Job, now: Timestamp) {
+    /// Updates the queued and running jobs after a transition or the creation of a job. `before` is `None` for a
+    /// creation. Call [`JobLane::settle`] afterwards to update the state.
+    pub fn update_job(&mut self, before: Option<&Job>, after: &Job, now: Timestamp) {
         let was_queued = before.is_some_and(|job| job.status == JobStatus::Queued);
         if was_queued {
             self.queued -= 1;
-            self.next.retain(|queued| queued.job_id != after.id);
+            self.cached_jobs.retain(|queued| queued.job_id != after.id);
         }
         if after.status == JobStatus::Queued {
             self.add(after.into());
@@ -169,54 +167,54 @@ impl JobLane {
     }
 
     fn add(&mut self, job: QueuedJob) {
-        let all_known = !self.knows_too_few();
+        let all_known = !self.has_uncached_jobs();
         let at = self
-            .next
+            .cached_jobs
             .partition_point(|queued| queued.position < job.position);
         self.queued += 1;
-        // Behind the last one known there may be others that are not.
-        if at < self.next.len() || all_known {
-            self.next.insert(at, job);
-            self.next.truncate(LOOK_AHEAD);
+        // A job after the last cached one must not be cached: there may be uncached jobs between the two.
+        if at < self.cached_jobs.len() || all_known {
+            self.cached_jobs.insert(at, job);
+            self.cached_jobs.truncate(MAX_CACHED_JOBS);
         }
     }
 
-    /// Tells whether jobs are queued that it does not know.
-    fn knows_too_few(&self) -> bool {
-        usize::try_from(self.queued).is_ok_and(|queued| queued > self.next.len())
+    /// Returns whether the lane has queued jobs that are not cached.
+    fn has_uncached_jobs(&self) -> bool {
+        usize::try_from(self.queued).is_ok_and(|queued| queued > self.cached_jobs.len())
     }
 
-    /// Tells whether it has to be told the first of its queued jobs, with [`JobLane::learn`], before one of them moves.
+    /// Returns whether the cache must be refilled with [`JobLane::learn`] before one of the jobs moves.
     #[must_use]
-    pub fn must_learn(&self) -> bool {
-        self.next.len() <= 1 && self.knows_too_few()
+    pub fn needs_refill(&self) -> bool {
+        self.cached_jobs.len() <= 1 && self.has_uncached_jobs()
     }
 
-    /// How many of its queued jobs it wants to be told.
+    /// Returns the number of queued jobs to pass to [`JobLane::learn`].
     #[must_use]
-    pub const fn wants() -> u32 {
-        LOOK_AHEAD as u32
+    pub const fn cache_size() -> u32 {
+        MAX_CACHED_JOBS as u32
     }
 
-    /// Takes the first [`JobLane::wants`] of its queued jobs, in order.
-    pub fn learn(&mut self, first: impl IntoIterator<Item = QueuedJob>) {
-        self.next = first.into_iter().take(LOOK_AHEAD).collect();
-        let known = i64::try_from(self.next.len()).unwrap_or(i64::MAX);
-        // Fewer than asked for are all there are.
-        if self.next.len() < LOOK_AHEAD || self.queued < known {
+    /// Replaces the cache with the first [`JobLane::wants`] queued jobs, in order of position.
+    pub fn refill(&mut self, first: impl IntoIterator<Item = QueuedJob>) {
+        self.cached_jobs = first.into_iter().take(MAX_CACHED_JOBS).collect();
+        let known = i64::try_from(self.cached_jobs.len()).unwrap_or(i64::MAX);
+        // If there are fewer jobs than requested, these are all queued jobs.
+        if self.cached_jobs.len() < MAX_CACHED_JOBS || self.queued < known {
             self.queued = known;
         }
     }
 
-    /// Returns whether a hold on the lane keeps its head from being claimed.
+    /// Returns whether a hold on the lane prevents its head from being claimed.
     #[must_use]
     pub fn is_held(&self) -> bool {
         let holds_head = |head: &QueuedJob| self.held_by.iter().any(|by| by.holds(&head.kind));
         self.head().is_some_and(holds_head)
     }
 
-    /// Decides whether the head can be claimed.
-    pub fn settle(&mut self, now: Timestamp) {
+    /// Updates the state: whether and from when the head can be claimed.
+    pub fn update_state(&mut self, now: Timestamp) {
         let free = self.running_job_id.is_none() && !self.is_held();
         let Some(run_at) = self.head().filter(|_| free).map(|head| head.run_at) else {
             self.state = LaneState::Idle;
@@ -226,7 +224,7 @@ impl JobLane {
         self.state = if self.ready_at <= now {
             LaneState::Ready
         } else {
-            LaneState::Later
+            LaneState::Scheduled
         };
     }
 }
@@ -235,79 +233,18 @@ record! {
     JobLane as "job lane" by lane, asked JobLaneQuery;
 }
 
-/// Questions about lanes.
+/// Queries for lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobLaneQuery {
-    /// Those that can be claimed: by priority, then the longest unserved first.
+    /// The lanes that can be claimed, ordered by priority, then by the time of the latest claim, earliest first.
     Ready,
-    /// Those of them whose head is of this kind, in the same order.
+    /// The lanes that can be claimed and whose head is of this kind, in the order of `Ready`.
     ReadyOfKind(String),
-    /// Those that wait for an instant which has come, longest ago first.
+    /// The lanes in the state `LATER` whose `ready_at` is at or before this time, earliest first.
     DueAt(Timestamp),
-    /// These, by their keys.
+    /// The lanes with these keys.
     Of(Vec<LaneKey>),
 }
-
-/// Names a lane: `platform:{id}`, `onboarding:{id}` before there is a platform, or `own:{name}` for the jobs of a host.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-#[serde(transparent)]
-pub struct LaneKey(String);
-
-impl LaneKey {
-    /// The lane of a platform.
-    #[must_use]
-    pub fn platform(id: &PlatformId) -> Self {
-        Self(format!("platform:{id}"))
-    }
-
-    /// The lane of what is done with a platform's hostnames even while the platform is suspended.
-    #[must_use]
-    pub fn hostnames(id: &PlatformId) -> Self {
-        Self(format!("hostnames:{id}"))
-    }
-
-    /// The lane of an onboarding.
-    #[must_use]
-    pub fn onboarding(id: &OnboardingId) -> Self {
-        Self(format!("onboarding:{id}"))
-    }
-
-    /// A lane of a host's own jobs that are about no platform. Those of one lane run one after the other.
-    #[must_use]
-    pub fn own(name: &str) -> Self {
-        Self(format!("own:{name}"))
-    }
-
-    /// The platform whose lane it is; `None` for another lane.
-    #[must_use]
-    pub fn platform_id(&self) -> Option<PlatformId> {
-        self.0.strip_prefix("platform:").and_then(PlatformId::parse)
-    }
-
-    /// The text of the key.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl AsRef<str> for LaneKey {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TextValue for LaneKey {
-    fn as_text(&self) -> &str {
-        &self.0
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        (!text.is_empty()).then(|| Self(text.to_owned()))
-    }
-}
-
-arbitrary!(LaneKey as "(platform|hostnames|onboarding):[a-z0-9-]{1,36}");
 
 #[cfg(test)]
 mod tests {
@@ -333,12 +270,12 @@ mod tests {
         }
     }
 
-    /// What happens to the queue of a lane.
+    /// A change to the queue of a lane.
     #[derive(Clone, Copy, Debug)]
     enum QueueEvent {
         Tail,
         Front,
-        /// The one at this place leaves the queue.
+        /// Removes the job at this index from the queue.
         Leaves(usize),
     }
 
@@ -351,12 +288,13 @@ mod tests {
         ]
     }
 
-    /// Compares the lane after each event with the queue itself, which the lane reads only when it asks for it.
+    /// Compares the lane after each event with the complete queue. The lane reads the queue only when it must refill
+    /// its cache.
     fn assert_lane_knows_the_first_jobs(events: Vec<QueueEvent>) {
         let (mut lane, mut queue) = (lane(), Vec::<QueuedJob>::new());
         for event in events {
-            if lane.must_learn() {
-                lane.learn(queue.iter().cloned());
+            if lane.needs_refill() {
+                lane.refill(queue.iter().cloned());
             }
             match event {
                 QueueEvent::Tail => {
@@ -372,19 +310,19 @@ mod tests {
                 QueueEvent::Leaves(at) if at < queue.len() => {
                     let job = queue.remove(at);
                     lane.queued -= 1;
-                    lane.next.retain(|queued| *queued != job);
+                    lane.cached_jobs.retain(|queued| *queued != job);
                 }
                 QueueEvent::Leaves(_) => {}
             }
             assert_eq!(lane.queued, i64::try_from(queue.len()).unwrap());
-            assert!(lane.next.len() <= LOOK_AHEAD);
-            assert_eq!(&lane.next[..], &queue[..lane.next.len()]);
+            assert!(lane.cached_jobs.len() <= MAX_CACHED_JOBS);
+            assert_eq!(&lane.cached_jobs[..], &queue[..lane.cached_jobs.len()]);
             assert_eq!(lane.head(), queue.first());
         }
     }
 
     #[test]
-    fn a_lane_that_loses_a_known_job_still_knows_the_first_of_the_others() {
+    fn lane_cache_stays_in_order_after_a_cached_job_leaves() {
         let mut events = vec![QueueEvent::Tail; 9];
         events.extend([QueueEvent::Leaves(0), QueueEvent::Tail]);
         assert_lane_knows_the_first_jobs(events);
@@ -392,14 +330,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_lane_knows_are_the_first_of_its_queued_jobs(
+        fn lane_cache_holds_the_first_queued_jobs(
             events in prop::collection::vec(queue_events(), 1..200),
         ) {
             assert_lane_knows_the_first_jobs(events);
         }
 
         #[test]
-        fn a_lane_is_ready_exactly_when_its_head_is_free_and_due(
+        fn lane_is_ready_exactly_if_its_head_is_due_and_neither_held_nor_blocked(
             runs: bool,
             held_by: Option<HoldSource>,
             some: bool,
@@ -414,27 +352,27 @@ mod tests {
                 lane.add(QueuedJob { run_at, ..queued(1) });
             }
             lane.held_by.extend(held_by);
-            lane.settle(NOW);
+            lane.update_state(NOW);
             let free = some && !runs && held_by.is_none();
             let due = run_at.max(not_before) <= 1_000;
             let expected = match (free, due) {
                 (false, _) => LaneState::Idle,
                 (true, true) => LaneState::Ready,
-                (true, false) => LaneState::Later,
+                (true, false) => LaneState::Scheduled,
             };
             prop_assert_eq!(lane.state, expected);
         }
     }
 
     #[test]
-    fn a_lane_that_knows_none_of_its_queued_jobs_asks_for_them() {
+    fn lane_without_cached_jobs_requests_a_refill() {
         let mut lane = JobLane {
             queued: 3,
             ..lane()
         };
-        assert!(lane.must_learn());
-        lane.learn((1..=2).map(queued));
-        assert_eq!((lane.queued, lane.next.len()), (2, 2));
-        assert!(!lane.must_learn());
+        assert!(lane.needs_refill());
+        lane.refill((1..=2).map(queued));
+        assert_eq!((lane.queued, lane.cached_jobs.len()), (2, 2));
+        assert!(!lane.needs_refill());
     }
 }

@@ -1,4 +1,4 @@
-//! The steps of a job, kept inside it.
+//! The steps of a job, and the errors that jobs and steps record.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -7,46 +7,47 @@ use sha2::{Digest, Sha256};
 use crate::kernel::strategy::{count, json, opt_json};
 use crate::kernel::{JobId, Timestamp, hex, text_enum};
 
-/// The largest output of a step, in bytes of JSON.
+/// Maximum size of the output of a step, in bytes of JSON.
 pub(super) const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 
 text_enum! {
-    /// Where a step stands.
+    /// The status of a step.
     pub enum StepStatus {
-        /// Not begun, or to be tried again.
+        /// The step has not started, or is to be tried again.
         Pending = "PENDING",
-        /// Being worked on; its intent is stored.
+        /// The step is in progress. Its start was stored before the first effect.
         Running = "RUNNING",
-        /// Done. Never applied again.
+        /// The step is done. It is never applied again.
         Succeeded = "SUCCEEDED",
-        /// It stopped the job.
+        /// The step failed and stopped the job.
         Failed = "FAILED",
-        /// Left out, because an operator declared the job done.
+        /// The step was left out because an operator completed the job by force.
         Skipped = "SKIPPED",
-        /// Its holder was lost, or the job was ended under it: it may or may not have happened.
+        /// The step was interrupted: its worker was lost, or the job ended during the step. Its effect may or may not
+        /// have happened.
         Abandoned = "ABANDONED",
-        /// Done once and taken back after a cancel: a retry does it again.
+        /// The step was undone after the job was cancelled. A retry of the job executes it again.
         Undone = "UNDONE",
     }
 }
 
 impl StepStatus {
-    /// Tells whether there is nothing left to do: `SUCCEEDED` or `SKIPPED`.
+    /// Returns whether the step needs no more work: `SUCCEEDED` or `SKIPPED`.
     #[must_use]
     pub const fn is_done(self) -> bool {
         matches!(self, Self::Succeeded | Self::Skipped)
     }
 
-    /// Tells whether there is something to take back, or may be: `SUCCEEDED` or `ABANDONED`.
+    /// Returns whether the effect of the step may exist and can be undone: `SUCCEEDED` or `ABANDONED`.
     #[must_use]
-    pub const fn may_have_happened(self) -> bool {
+    pub const fn may_have_effect(self) -> bool {
         matches!(self, Self::Succeeded | Self::Abandoned)
     }
 }
 
 text_enum! {
-    /// The result of the first observation of a step, stored before its first effect.
-    pub enum FirstLook {
+    /// The result of the first observation of a step, stored before the step's first effect.
+    pub enum FirstObservation {
         /// The object did not exist. Undo removes it.
         Absent = "ABSENT",
         /// The object existed before the job. Undo keeps it.
@@ -54,21 +55,21 @@ text_enum! {
     }
 }
 
-/// What went wrong with a job or a step, for its readers: no secret, no upstream body.
+/// The error of a job or a step. It contains no secrets and no response bodies of providers.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobError {
-    /// The kind of error in upper snake case.
+    /// Machine-readable error code in upper snake case, for example `STEP_TIMEOUT`.
     pub code: String,
-    /// In words.
+    /// A description of the error for people.
     pub message: String,
-    /// More for programs; an object.
+    /// More data about the error for programs; an object.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub details: Value,
 }
 
 impl JobError {
-    /// An error without details.
+    /// Creates an error without details.
     #[must_use]
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self {
@@ -84,34 +85,35 @@ impl JobError {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Step {
-    /// Its name, unique in the job.
+    /// Name of the step, unique within the job.
     pub name: String,
-    /// Where it stands.
+    /// The current status of the step.
     pub status: StepStatus,
-    /// Failed attempts.
+    /// Number of failed attempts of the step. A retry by an operator resets it to 0.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub attempts: i64,
-    /// When it first began.
+    /// The time at which the step first started. `null` if it has not started, or was undone.
     pub started_at: Option<Timestamp>,
-    /// When it was done or given up.
+    /// The time at which the step succeeded, failed or was abandoned. `null` before that.
     pub finished_at: Option<Timestamp>,
-    /// Its last error.
+    /// The latest error of the step. `null` if it has none.
     pub error: Option<JobError>,
-    /// What it made.
+    /// The output of the step; the members depend on the kind. `null` unless the step has succeeded.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_json()"))]
     pub output: Option<Value>,
-    /// What makes every attempt the same request; set before the first one.
+    /// The key sent to the provider with every attempt of the step, so that repeated attempts have one effect. `null`
+    /// before the first attempt.
     pub effect_key: Option<String>,
-    /// The result of the first observation; never changed by a later one. Only steps that can be undone have one. `None` before
-    /// the first effect and after undo. Stored with the step, but not part of its serialized form: callers find it in the
-    /// job's history.
+    /// The result of the first observation; a later observation does not change it. Only steps that can be undone have
+    /// one. `None` before the first effect and after undo. The field is stored but not serialized: the job's history
+    /// shows it.
     #[serde(default, skip_serializing)]
     #[schemars(skip)]
-    pub first_look: Option<FirstLook>,
+    pub first_look: Option<FirstObservation>,
 }
 
 impl Step {
-    /// A step that has not begun.
+    /// Creates a step that has not started.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -127,18 +129,19 @@ impl Step {
         }
     }
 
-    /// Returns the reason for which undo keeps the object of the step; `None` if undo removes it.
+    /// Returns the reason why undo keeps the object of the step; `None` if undo removes it.
     #[must_use]
-    pub const fn stays_because(&self) -> Option<&'static str> {
+    pub const fn keep_reason(&self) -> Option<&'static str> {
         match self.first_look {
-            Some(FirstLook::Absent) => None,
-            Some(FirstLook::Present) => Some("it existed before the job"),
+            Some(FirstObservation::Absent) => None,
+            Some(FirstObservation::Present) => Some("it existed before the job"),
             None => Some("it is unknown whether it existed before the job"),
         }
     }
 }
 
-/// What every attempt of a step sends to the provider: the same for the same job and step, different for all others.
+/// Returns the key that identifies all attempts of a step to the provider. It depends only on the job and the step
+/// name, and differs for every other step.
 #[must_use]
 pub fn effect_key(job: &JobId, step: &str) -> String {
     let mut hash = Sha256::new();

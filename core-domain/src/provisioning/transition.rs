@@ -1,109 +1,109 @@
-//! The state machine: a job and what happens to it give the job after it, or a refusal.
+//! The state machine of jobs. [`apply`] takes a job and a trigger and returns the changed job or a refusal.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::{
-    DEADLINE, FailureKind, FirstLook, Job, JobError, JobStatus, MAX_LOST_LEASES, MAX_OUTPUT_BYTES,
-    Step, StepStatus, effect_key, retry_at,
+    DEFAULT_DEADLINE, FailureKind, FirstObservation, Job, JobError, JobStatus, MAX_LOST_LEASES,
+    MAX_OUTPUT_BYTES, Step, StepStatus, effect_key, retry_at,
 };
-use crate::kernel::{Entropy, Error, IllegalMove, Machine, Timestamp, state_machine};
+use crate::kernel::{Entropy, Error, IllegalTransition, Machine, Timestamp, state_machine};
 
-/// What happens to a job.
+/// A cause of a transition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trigger {
-    /// A worker takes it.
+    /// A worker claims the job.
     Claim,
-    /// The holder of this fence reports.
+    /// The worker that claimed the job under this fence reports.
     Work(i64, Report),
-    /// The wait is over: its time has come, or somebody signals.
+    /// The wait ends, because `run_at` has passed or because of a signal.
     Wake {
-        /// Whether it is a signal, which need not wait for the time.
+        /// Whether a signal ends the wait. A signal is accepted before `run_at`.
         signalled: bool,
     },
-    /// Its lease has ended.
+    /// The lease has expired.
     Reap,
-    /// Its deadline may have passed.
+    /// The deadline may have passed.
     Deadline,
-    /// An operator lets it go on, or run now.
+    /// An operator retries a failed job, or requests that a queued or waiting job runs now.
     Retry,
-    /// An operator stops it.
+    /// An operator cancels the job.
     Cancel {
-        /// Why.
+        /// The reason for the cancellation.
         reason: String,
     },
-    /// An operator declares it done.
+    /// An operator completes the job by force.
     ForceComplete,
-    /// An operator replays it from the dead-letter queue.
+    /// An operator replays the job from the dead-letter queue.
     Replay,
-    /// A step was undone: its effect was removed or is kept for good.
+    /// A step was undone: its effect was removed, or is kept permanently.
     Undone {
-        /// The name of the step.
+        /// The name of the undone step.
         step: String,
         /// The reason for keeping the effect; `None` if it was removed.
         left: Option<String>,
     },
-    /// The undoing of its step of this name has stopped midway.
+    /// The undo of the step with this name did not finish.
     UndoStopped(String),
 }
 
-/// What a worker reports of the job it holds.
+/// A worker's report about the job it holds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
-    /// Work on this step begins.
+    /// Work on the step with this index starts.
     Start(usize),
-    /// The result of the first observation of this running step. A stored result is not replaced.
-    Look(usize, FirstLook),
-    /// This step is done, with this output; the job completes with its last step.
+    /// The result of the first observation of this running step. It does not replace a stored result.
+    Look(usize, FirstObservation),
+    /// The step with this index succeeded with this output. The job completes with its last step.
     Advance(usize, Value),
-    /// There is no step left to do.
+    /// The job has no unfinished step.
     Complete,
-    /// The current step failed.
+    /// The attempt of the current step failed.
     Fail(Failure),
-    /// The current step waits.
+    /// The current step waits for an external event.
     Wait {
-        /// When to look again.
+        /// The time of the next attempt.
         until: Timestamp,
-        /// What is waited for.
+        /// The event that the step waits for, in words.
         reason: String,
     },
-    /// A part of the current step is done. The job is queued again and earlier failures are reset.
+    /// A part of the current step is done. The job is queued again; failed attempts and lost leases are reset.
     Progress,
-    /// The worker stops.
+    /// The worker stops and returns the job to the queue.
     Release {
-        /// Whether work on the current step has begun, so that its effect may have happened.
-        begun: bool,
+        /// `true` if work on the current step started, so that its effect may have happened.
+        is_step_started: bool,
     },
 }
 
-/// What a failed attempt means for the job.
+/// The consequence of a failed attempt for the job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// To be tried again, while there are attempts left.
+    /// The step is tried again while it has attempts left.
     Transient {
-        /// What went wrong.
+        /// The error to record.
         error: JobError,
-        /// The provider's wish for a pause; zero when it has none.
+        /// The minimum delay requested by the provider; zero if it requested none.
         retry_after: Duration,
         /// Whether the effect may have happened.
-        unknown: bool,
+        may_have_effect: bool,
     },
-    /// Not to be tried again.
+    /// The step is not tried again.
     Permanent(JobError),
 }
 
-/// Why something could not happen to a job.
+/// Why a transition was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The job belongs to somebody else by now; nothing may be written.
+    /// The job is no longer held under the reported fence. The reporter must not write anything.
     LeaseLost,
-    /// Its time has not come.
+    /// The time for the transition has not come.
     NotDue,
-    /// The report is about another step than the current one.
+    /// The report is about a step that is not the current one.
     OutOfOrder,
-    /// It cannot be done in this status.
-    Status(IllegalMove),
+    /// The transition is not allowed in the current status.
+    Status(IllegalTransition),
 }
 
 impl From<Refusal> for Error {
@@ -111,48 +111,110 @@ impl From<Refusal> for Error {
         match refusal {
             Refusal::Status(illegal) => illegal.into(),
             Refusal::LeaseLost | Refusal::NotDue | Refusal::OutOfOrder => {
-                Self::Internal(format!("a job was moved out of turn: {refusal:?}"))
+                Self::Internal(format!("unexpected transition of a job: {refusal:?}"))
             }
         }
     }
 }
 
-/// Where in its lane a job goes.
+/// A place in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LanePlace {
-    /// Before all others.
+    /// Before all other jobs.
     Front,
-    /// Behind all others.
+    /// After all other jobs.
     Tail,
-    /// Where its kind puts a new job.
-    AsNew,
+    /// The place that the kind defines for new jobs.
+    KindDefault,
 }
 
-/// A job after a move.
+/// The result of a transition.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moved {
-    /// The job after it. Its position in the lane is still the old one, see [`Moved::lane_place`].
+pub struct Transition {
+    /// The job after the transition. Its position in the lane is still the old one; see [`Moved::lane_place`].
     pub job: Job,
-    /// The move that was made.
-    pub by: JobMove,
-    /// The step it was about.
+    /// The transition that was made.
+    pub job_move: JobTransition,
+    /// The name of the step that the transition is about, if any.
     pub step: Option<String>,
-    /// Why, for the history.
+    /// The reason to record in the history, if any.
     pub reason: Option<String>,
-    /// Where in its lane the job goes, if it does not keep its position.
+    /// The new place of the job in its lane; `None` if it keeps its position.
     pub lane_place: Option<LanePlace>,
 }
 
-/// Makes the move that the trigger asks for. Pure: the instant and the source of jitter are handed in.
+state_machine! {
+    /// A transition of a job; its text is the event type in the history. A new job is `QUEUED`. A heartbeat is not a
+    /// transition: it changes only the lease.
+    pub enum JobTransition moves JobStatus {
+        /// A worker claims the job.
+        Claim = "job.claimed": [Queued] => Running;
+        /// The start of a step is stored.
+        Start = "step.started": [Running] => Running;
+        /// The first observation of a step is stored.
+        Look = "step.looked": [Running] => Running;
+        /// A step succeeded and more steps follow.
+        Advance = "step.succeeded": [Running] => Running;
+        /// The last step succeeded, or no step was left.
+        Complete = "job.completed": [Running] => Completed;
+        /// A part of a step is done; the rest follows in a later run.
+        Progress = "step.progressed": [Running] => Queued;
+        /// A step failed and will be tried again.
+        BackOff = "step.failed": [Running] => Queued;
+        /// A step failed and has no attempts left.
+        Exhaust = "job.attempts_exhausted": [Running] => Failed;
+        /// A step failed permanently.
+        Fail = "job.failed": [Running] => Failed;
+        /// A step waits for an external event.
+        Wait = "job.waiting": [Running] => Waiting;
+        /// The wait ended by time or by a signal.
+        Wake = "job.woken": [Waiting] => Queued;
+        /// The worker stops and returns the job to the queue.
+        Release = "job.released": [Running] => Queued;
+        /// The lease expired; the job will be tried again.
+        Reap = "job.lease_lost": [Running] => Queued;
+        /// The lease expired too often; the job stops.
+        ReapLast = "job.worker_lost": [Running] => Failed;
+        /// The job did not end before its deadline.
+        Deadline = "job.deadline_exceeded": [Queued, Waiting, Running] => Failed;
+        /// An operator retries a failed job.
+        Retry = "job.retried": [Failed] => Queued;
+        /// An operator requests that a queued or waiting job runs now.
+        Reschedule = "job.rescheduled": [Queued, Waiting] => Queued;
+        /// An operator cancels the job.
+        Cancel = "job.cancelled": [Queued, Waiting, Running] => Failed;
+        /// An operator completes the job by force.
+        ForceComplete = "job.force_completed": [Queued, Waiting, Running, Failed] => Completed;
+        /// An operator replays the job from the dead-letter queue.
+        Replay = "job.replayed": [Failed] => Queued;
+        /// A step of a cancelled job was undone.
+        Undo = "step.undone": [Failed] => Failed;
+        /// The undo of a step did not finish; its effect may or may not exist.
+        StopUndo = "step.undo_stopped": [Failed] => Failed;
+    }
+}
+
+impl JobTransition {
+    /// Returns whether the transition increases the fence and so locks out the holder. Only transitions from `RUNNING`
+    /// to `RUNNING` keep it.
+    #[must_use]
+    pub fn increases_fence(self) -> bool {
+        let row = self.transition();
+        !(row.from == [JobStatus::Running] && row.to == JobStatus::Running)
+    }
+}
+
+/// Makes the transition that the trigger requests. The function is pure: the caller passes the time and the source of
+/// jitter.
 ///
 /// # Errors
-/// [`Refusal`] when the job is not in a state in which this can happen.
+/// [`Refusal`] if the job is not in a state in which the trigger is allowed.
 pub fn apply(
     job: &Job,
     trigger: &Trigger,
     now: Timestamp,
     entropy: &dyn Entropy,
-) -> Result<Moved, Refusal> {
+) -> Result<Transition, Refusal> {
     match trigger {
         Trigger::Claim => claim(job, now),
         Trigger::Work(fence, report) => {
@@ -164,39 +226,39 @@ pub fn apply(
         Trigger::Wake { signalled } => wake(job, *signalled, now),
         Trigger::Reap => reap(job, now, entropy),
         Trigger::Deadline => deadline(job, now),
-        Trigger::Retry if job.status == JobStatus::Failed => resume(job, JobMove::Retry, now),
+        Trigger::Retry if job.status == JobStatus::Failed => resume(job, JobTransition::Retry, now),
         Trigger::Retry => reschedule(job, now),
         Trigger::Cancel { reason } => cancel(job, reason, now),
         Trigger::ForceComplete => force_complete(job, now),
-        Trigger::Replay => resume(job, JobMove::Replay, now),
+        Trigger::Replay => resume(job, JobTransition::Replay, now),
         Trigger::Undone { step, left } => undo(job, step, left.as_deref(), now),
         Trigger::UndoStopped(step) => stop_undo(job, step, now),
     }
 }
 
-/// The bare move: status, fence and time. The rest of a row is done by its own function.
-fn moved(job: &Job, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
+/// Changes status, fence and times only. The function of each transition does the rest.
+fn begin_transition(job: &Job, name: JobTransition, now: Timestamp) -> Result<Transition, Refusal> {
     let to = name.next(job.status).map_err(Refusal::Status)?;
     let mut next = job.clone();
     next.status = to;
-    next.fence += i64::from(name.fences());
+    next.fence += i64::from(name.increases_fence());
     next.updated_at = now;
     next.finished_at = to.is_terminal().then_some(now);
     if to != JobStatus::Waiting {
         next.waiting_for = None;
     }
     let step = job.current_step().map(|i| job.steps[i].name.clone());
-    Ok(Moved {
+    Ok(Transition {
         job: next,
-        by: name,
+        job_move: name,
         step,
         reason: None,
         lane_place: None,
     })
 }
 
-fn claim(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, JobMove::Claim, now)?;
+fn claim(job: &Job, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, JobTransition::Claim, now)?;
     if job.run_at > now {
         return Err(Refusal::NotDue);
     }
@@ -210,22 +272,22 @@ fn work(
     report: &Report,
     now: Timestamp,
     entropy: &dyn Entropy,
-) -> Result<Moved, Refusal> {
+) -> Result<Transition, Refusal> {
     match report {
         Report::Start(step) => start(job, *step, now),
-        Report::Look(step, found) => look(job, *step, *found, now),
+        Report::Look(step, found) => store_observation(job, *step, *found, now),
         Report::Advance(step, output) => advance(job, *step, output, now),
         Report::Complete => {
             if job.current_step().is_some() {
                 return Err(Refusal::OutOfOrder);
             }
-            let mut moved = moved(job, JobMove::Complete, now)?;
-            complete(&mut moved.job);
+            let mut moved = begin_transition(job, JobTransition::Complete, now)?;
+            set_completed(&mut moved.job);
             Ok(moved)
         }
         Report::Fail(failure) => fail(job, failure, now, entropy),
         Report::Wait { until, reason } => {
-            let mut moved = moved(job, JobMove::Wait, now)?;
+            let mut moved = begin_transition(job, JobTransition::Wait, now)?;
             moved.job.run_at = *until;
             moved.job.waiting_for = Some(reason.clone());
             moved.reason = Some(reason.clone());
@@ -233,17 +295,19 @@ fn work(
             Ok(moved)
         }
         Report::Progress => progress(job, now),
-        Report::Release { begun } => {
-            let mut moved = moved(job, JobMove::Release, now)?;
+        Report::Release {
+            is_step_started: begun,
+        } => {
+            let mut moved = begin_transition(job, JobTransition::Release, now)?;
             moved.job.run_at = now;
-            set_running_step(&mut moved.job, left_as(*begun));
+            set_running_step(&mut moved.job, interrupted_status(*begun));
             Ok(moved)
         }
     }
 }
 
 /// Returns the status of an interrupted step.
-const fn left_as(may_have_happened: bool) -> StepStatus {
+const fn interrupted_status(may_have_happened: bool) -> StepStatus {
     if may_have_happened {
         StepStatus::Abandoned
     } else {
@@ -252,8 +316,8 @@ const fn left_as(may_have_happened: bool) -> StepStatus {
 }
 
 /// Queues the job again. The step becomes `PENDING` instead of `ABANDONED` because its state is known.
-fn progress(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, JobMove::Progress, now)?;
+fn progress(job: &Job, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, JobTransition::Progress, now)?;
     let next = &mut moved.job;
     next.run_at = now;
     next.attempts = 0;
@@ -267,53 +331,64 @@ fn progress(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
     Ok(moved)
 }
 
-fn start(job: &Job, step: usize, now: Timestamp) -> Result<Moved, Refusal> {
+fn start(job: &Job, step: usize, now: Timestamp) -> Result<Transition, Refusal> {
     if job.current_step() != Some(step) {
         return Err(Refusal::OutOfOrder);
     }
-    let mut moved = moved(job, JobMove::Start, now)?;
+    let mut moved = begin_transition(job, JobTransition::Start, now)?;
     let key = effect_key(&job.id, &job.steps[step].name);
     let current = &mut moved.job.steps[step];
     current.status = StepStatus::Running;
     current.started_at = current.started_at.or(Some(now));
     current.finished_at = None;
     current.output = None;
-    // A step that undoes was given the key of the one it undoes.
+    // An undo step already has the key of the step it undoes.
     current.effect_key.get_or_insert(key);
     Ok(moved)
 }
 
-fn look(job: &Job, step: usize, found: FirstLook, now: Timestamp) -> Result<Moved, Refusal> {
-    ensure_under_way(job, step)?;
-    let mut moved = moved(job, JobMove::Look, now)?;
+fn store_observation(
+    job: &Job,
+    step: usize,
+    found: FirstObservation,
+    now: Timestamp,
+) -> Result<Transition, Refusal> {
+    ensure_step_running(job, step)?;
+    let mut moved = begin_transition(job, JobTransition::Look, now)?;
     moved.job.steps[step].first_look.get_or_insert(found);
     moved.reason = Some(found.as_str().to_owned());
     Ok(moved)
 }
 
-fn ensure_under_way(job: &Job, step: usize) -> Result<(), Refusal> {
+fn ensure_step_running(job: &Job, step: usize) -> Result<(), Refusal> {
     if job.current_step() == Some(step) && job.steps[step].status == StepStatus::Running {
         return Ok(());
     }
     Err(Refusal::OutOfOrder)
 }
 
-fn advance(job: &Job, step: usize, output: &Value, now: Timestamp) -> Result<Moved, Refusal> {
-    ensure_under_way(job, step)?;
+fn advance(job: &Job, step: usize, output: &Value, now: Timestamp) -> Result<Transition, Refusal> {
+    ensure_step_running(job, step)?;
     if output.to_string().len() > MAX_OUTPUT_BYTES {
         let error = JobError::new(
             "OUTPUT_TOO_LARGE",
-            format!("the output of a step may have {MAX_OUTPUT_BYTES} bytes"),
+            format!("the output of the step is larger than {MAX_OUTPUT_BYTES} bytes"),
         );
-        return stop(job, JobMove::Fail, FailureKind::PermanentError, error, now);
+        return stop(
+            job,
+            JobTransition::Fail,
+            FailureKind::PermanentError,
+            error,
+            now,
+        );
     }
     let last = job.step_after(step).is_none();
     let name = if last {
-        JobMove::Complete
+        JobTransition::Complete
     } else {
-        JobMove::Advance
+        JobTransition::Advance
     };
-    let mut moved = moved(job, name, now)?;
+    let mut moved = begin_transition(job, name, now)?;
     let done = &mut moved.job.steps[step];
     done.status = StepStatus::Succeeded;
     done.finished_at = Some(now);
@@ -323,13 +398,13 @@ fn advance(job: &Job, step: usize, output: &Value, now: Timestamp) -> Result<Mov
     moved.job.error = None;
     moved.job.reason = None;
     if last {
-        complete(&mut moved.job);
+        set_completed(&mut moved.job);
     }
     Ok(moved)
 }
 
-/// What `COMPLETED` means besides the status.
-fn complete(job: &mut Job) {
+/// Sets the fields of a completed job other than its status.
+fn set_completed(job: &mut Job) {
     let outputs: Map<String, Value> = job
         .steps
         .iter()
@@ -346,14 +421,14 @@ fn fail(
     failure: &Failure,
     now: Timestamp,
     entropy: &dyn Entropy,
-) -> Result<Moved, Refusal> {
+) -> Result<Transition, Refusal> {
     match failure {
         Failure::Permanent(error) => {
             let mut job = job.clone();
             count_attempt(&mut job, Some(error));
             stop(
                 &job,
-                JobMove::Fail,
+                JobTransition::Fail,
                 FailureKind::PermanentError,
                 error.clone(),
                 now,
@@ -362,25 +437,25 @@ fn fail(
         Failure::Transient {
             error,
             retry_after,
-            unknown,
+            may_have_effect: unknown,
         } => {
             let mut job = job.clone();
             count_attempt(&mut job, Some(error));
             if job.attempts >= job.max_attempts {
                 let kind = FailureKind::AttemptsExhausted;
-                return stop(&job, JobMove::Exhaust, kind, error.clone(), now);
+                return stop(&job, JobTransition::Exhaust, kind, error.clone(), now);
             }
-            let mut moved = moved(&job, JobMove::BackOff, now)?;
+            let mut moved = begin_transition(&job, JobTransition::BackOff, now)?;
             moved.job.run_at = retry_at(now, job.attempts, *retry_after, entropy);
             moved.job.error = Some(error.clone());
             moved.reason = Some(error.code.clone());
-            set_running_step(&mut moved.job, left_as(*unknown));
+            set_running_step(&mut moved.job, interrupted_status(*unknown));
             Ok(moved)
         }
     }
 }
 
-/// One more failed attempt of the current step.
+/// Records one more failed attempt of the current step.
 fn count_attempt(job: &mut Job, error: Option<&JobError>) {
     job.attempts += 1;
     let attempts = job.attempts;
@@ -392,7 +467,7 @@ fn count_attempt(job: &mut Job, error: Option<&JobError>) {
     }
 }
 
-/// Leaves the step that runs, if one does, in the given status.
+/// Sets the status of the running step, if there is one.
 fn set_running_step(job: &mut Job, status: StepStatus) {
     for step in &mut job.steps {
         if step.status == StepStatus::Running {
@@ -401,19 +476,19 @@ fn set_running_step(job: &mut Job, status: StepStatus) {
     }
 }
 
-/// To `FAILED`, with the error and its kind.
+/// Sets the job to `FAILED` with this error and failure kind.
 fn stop(
     job: &Job,
-    name: JobMove,
+    name: JobTransition,
     kind: FailureKind,
     error: JobError,
     now: Timestamp,
-) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, name, now)?;
+) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, name, now)?;
     moved.job.failure_kind = Some(kind);
     moved.reason = Some(error.code.clone());
     let left = match name {
-        JobMove::Exhaust | JobMove::Fail => StepStatus::Failed,
+        JobTransition::Exhaust | JobTransition::Fail => StepStatus::Failed,
         _ => StepStatus::Abandoned,
     };
     if let Some(step) = moved.job.current_step()
@@ -428,8 +503,8 @@ fn stop(
     Ok(moved)
 }
 
-fn wake(job: &Job, signalled: bool, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, JobMove::Wake, now)?;
+fn wake(job: &Job, signalled: bool, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, JobTransition::Wake, now)?;
     if !signalled && job.run_at > now {
         return Err(Refusal::NotDue);
     }
@@ -438,32 +513,38 @@ fn wake(job: &Job, signalled: bool, now: Timestamp) -> Result<Moved, Refusal> {
     Ok(moved)
 }
 
-fn reap(job: &Job, now: Timestamp, entropy: &dyn Entropy) -> Result<Moved, Refusal> {
-    let error = JobError::new("WORKER_LOST", "the worker of the job vanished");
+fn reap(job: &Job, now: Timestamp, entropy: &dyn Entropy) -> Result<Transition, Refusal> {
+    let error = JobError::new(
+        "WORKER_LOST",
+        "the lease expired: the worker of the job stopped responding",
+    );
     let mut counted = job.clone();
     counted.lost_leases += 1;
     count_attempt(&mut counted, Some(&error));
     if counted.lost_leases >= MAX_LOST_LEASES || counted.attempts >= counted.max_attempts {
         return stop(
             &counted,
-            JobMove::ReapLast,
+            JobTransition::ReapLast,
             FailureKind::WorkerLost,
             error,
             now,
         );
     }
-    let mut moved = moved(&counted, JobMove::Reap, now)?;
+    let mut moved = begin_transition(&counted, JobTransition::Reap, now)?;
     moved.job.run_at = retry_at(now, counted.attempts, Duration::ZERO, entropy);
     moved.job.error = Some(error);
     set_running_step(&mut moved.job, StepStatus::Abandoned);
     Ok(moved)
 }
 
-fn deadline(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let error = JobError::new("DEADLINE_EXCEEDED", "the job was not done in time");
+fn deadline(job: &Job, now: Timestamp) -> Result<Transition, Refusal> {
+    let error = JobError::new(
+        "DEADLINE_EXCEEDED",
+        "the job did not end before its deadline",
+    );
     let moved = stop(
         job,
-        JobMove::Deadline,
+        JobTransition::Deadline,
         FailureKind::DeadlineExceeded,
         error,
         now,
@@ -474,17 +555,17 @@ fn deadline(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
     Ok(moved)
 }
 
-/// Back to the queue with new attempts and a new deadline; goes on at the first step that is not done.
-fn resume(job: &Job, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, name, now)?;
+/// Queues a failed job with new attempts and a new deadline. It continues at the first unfinished step.
+fn resume(job: &Job, name: JobTransition, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, name, now)?;
     let next = &mut moved.job;
     next.attempts = 0;
     next.lost_leases = 0;
     next.failure_kind = None;
     next.reason = None;
     next.run_at = earliest(job, now);
-    next.deadline_at = now.plus(DEADLINE);
-    next.replay_count += i64::from(name == JobMove::Replay);
+    next.deadline_at = now.plus(DEFAULT_DEADLINE);
+    next.replay_count += i64::from(name == JobTransition::Replay);
     if let Some(step) = next.current_step() {
         let step = &mut next.steps[step];
         step.attempts = 0;
@@ -493,21 +574,22 @@ fn resume(job: &Job, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
             step.status = StepStatus::Pending;
         }
     }
-    moved.lane_place = Some(LanePlace::AsNew);
+    moved.lane_place = Some(LanePlace::KindDefault);
     Ok(moved)
 }
 
-fn reschedule(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, JobMove::Reschedule, now).map_err(|refusal| match refusal {
-        // Who asks for a retry is told where a retry goes on from as well.
-        Refusal::Status(mut illegal) => {
-            illegal
-                .allowed_from
-                .push(JobStatus::Failed.as_str().to_owned());
-            Refusal::Status(illegal)
-        }
-        other => other,
-    })?;
+fn reschedule(job: &Job, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved =
+        begin_transition(job, JobTransition::Reschedule, now).map_err(|refusal| match refusal {
+            // A retry is also possible from `FAILED`, so the error lists that status as well.
+            Refusal::Status(mut illegal) => {
+                illegal
+                    .allowed_from
+                    .push(JobStatus::Failed.as_str().to_owned());
+                Refusal::Status(illegal)
+            }
+            other => other,
+        })?;
     moved.job.run_at = earliest(job, now);
     if job.status == JobStatus::Waiting {
         moved.lane_place = Some(place_after_wait(job));
@@ -515,7 +597,8 @@ fn reschedule(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
     Ok(moved)
 }
 
-/// Behind what came meanwhile; undoing before it, for that may make the same objects again.
+/// Returns the place of a job after a wait. An undo job goes first: jobs created in the meantime may create the same
+/// objects again, and a later undo would remove these.
 fn place_after_wait(job: &Job) -> LanePlace {
     if job.is_undo() {
         LanePlace::Front
@@ -524,7 +607,8 @@ fn place_after_wait(job: &Job) -> LanePlace {
     }
 }
 
-/// Now; for undoing that has not begun not before what it is to find has landed.
+/// Returns the earliest time at which a resumed job may run. An undo job that has not started keeps its start time, so
+/// that it finds all effects it has to undo.
 fn earliest(job: &Job, now: Timestamp) -> Timestamp {
     if job.is_undo() && job.started_at.is_none() {
         job.run_at.max(now)
@@ -533,12 +617,18 @@ fn earliest(job: &Job, now: Timestamp) -> Timestamp {
     }
 }
 
-fn cancel(job: &Job, reason: &str, now: Timestamp) -> Result<Moved, Refusal> {
+fn cancel(job: &Job, reason: &str, now: Timestamp) -> Result<Transition, Refusal> {
     let error = JobError::new("CANCELLED", reason);
-    let mut moved = stop(job, JobMove::Cancel, FailureKind::Cancelled, error, now)?;
+    let mut moved = stop(
+        job,
+        JobTransition::Cancel,
+        FailureKind::Cancelled,
+        error,
+        now,
+    )?;
     moved.job.reason = Some(reason.to_owned());
     moved.reason = Some(reason.to_owned());
-    // A step that waits or was tried before may have done a part of its work.
+    // A step that waits or failed before may have had a part of its effect.
     for step in &mut moved.job.steps {
         if step.status == StepStatus::Pending && step.started_at.is_some() {
             step.status = StepStatus::Abandoned;
@@ -549,9 +639,9 @@ fn cancel(job: &Job, reason: &str, now: Timestamp) -> Result<Moved, Refusal> {
 }
 
 /// Marks a step of a cancelled job as undone. A retry of the job observes the step again.
-fn undo(job: &Job, step: &str, left: Option<&str>, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved_by_undoing(job, step, JobMove::Undo, now)?;
-    let undone = being_undone(&mut moved.job, step)?;
+fn undo(job: &Job, step: &str, left: Option<&str>, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_undo_transition(job, step, JobTransition::Undo, now)?;
+    let undone = find_undoable_step(&mut moved.job, step)?;
     undone.status = StepStatus::Undone;
     undone.started_at = None;
     undone.attempts = 0;
@@ -561,34 +651,34 @@ fn undo(job: &Job, step: &str, left: Option<&str>, now: Timestamp) -> Result<Mov
     Ok(moved)
 }
 
-/// Sets a step of a cancelled job to `ABANDONED`: its undo stopped midway.
-fn stop_undo(job: &Job, step: &str, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved_by_undoing(job, step, JobMove::StopUndo, now)?;
-    being_undone(&mut moved.job, step)?.status = StepStatus::Abandoned;
+/// Marks a step of a cancelled job as `ABANDONED` because its undo did not finish.
+fn stop_undo(job: &Job, step: &str, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_undo_transition(job, step, JobTransition::StopUndo, now)?;
+    find_undoable_step(&mut moved.job, step)?.status = StepStatus::Abandoned;
     Ok(moved)
 }
 
-fn moved_by_undoing(
+fn begin_undo_transition(
     job: &Job,
     step: &str,
-    name: JobMove,
+    name: JobTransition,
     now: Timestamp,
-) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, name, now)?;
-    // It ended when it was cancelled.
+) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, name, now)?;
+    // The job keeps the end time of its cancellation.
     moved.job.finished_at = job.finished_at;
     moved.step = Some(step.to_owned());
     Ok(moved)
 }
 
-fn being_undone<'j>(job: &'j mut Job, step: &str) -> Result<&'j mut Step, Refusal> {
+fn find_undoable_step<'j>(job: &'j mut Job, step: &str) -> Result<&'j mut Step, Refusal> {
     let mut steps = job.steps.iter_mut();
-    let undone = steps.find(|undone| undone.name == step && undone.status.may_have_happened());
+    let undone = steps.find(|undone| undone.name == step && undone.status.may_have_effect());
     undone.ok_or(Refusal::OutOfOrder)
 }
 
-fn force_complete(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, JobMove::ForceComplete, now)?;
+fn force_complete(job: &Job, now: Timestamp) -> Result<Transition, Refusal> {
+    let mut moved = begin_transition(job, JobTransition::ForceComplete, now)?;
     for step in &mut moved.job.steps {
         step.status = match step.status {
             StepStatus::Running | StepStatus::Abandoned => StepStatus::Abandoned,
@@ -600,68 +690,8 @@ fn force_complete(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
         }
     }
     moved.job.forced = true;
-    complete(&mut moved.job);
+    set_completed(&mut moved.job);
     Ok(moved)
-}
-
-state_machine! {
-    /// A move of a job, by its name in the history. A job is created `QUEUED`; a heartbeat is no move, it touches the lease
-    /// alone.
-    pub enum JobMove moves JobStatus {
-        /// A worker takes the job.
-        Claim = "job.claimed": [Queued] => Running;
-        /// The intent to work on a step is stored.
-        Start = "step.started": [Running] => Running;
-        /// The first observation of a step is stored.
-        Look = "step.looked": [Running] => Running;
-        /// A step is done.
-        Advance = "step.succeeded": [Running] => Running;
-        /// The last step is done.
-        Complete = "job.completed": [Running] => Completed;
-        /// A part of a step is done, and it goes on with the rest.
-        Progress = "step.progressed": [Running] => Queued;
-        /// A step failed and will be tried again.
-        BackOff = "step.failed": [Running] => Queued;
-        /// A step failed as often as it may.
-        Exhaust = "job.attempts_exhausted": [Running] => Failed;
-        /// A step failed for good.
-        Fail = "job.failed": [Running] => Failed;
-        /// A step waits for the outside world.
-        Wait = "job.waiting": [Running] => Waiting;
-        /// The wait is over.
-        Wake = "job.woken": [Waiting] => Queued;
-        /// The worker stops and hands the job back.
-        Release = "job.released": [Running] => Queued;
-        /// The worker vanished.
-        Reap = "job.lease_lost": [Running] => Queued;
-        /// Workers vanish again and again.
-        ReapLast = "job.worker_lost": [Running] => Failed;
-        /// The job took too long.
-        Deadline = "job.deadline_exceeded": [Queued, Waiting, Running] => Failed;
-        /// An operator lets a failed job go on.
-        Retry = "job.retried": [Failed] => Queued;
-        /// An operator makes a queued or waiting job run now.
-        Reschedule = "job.rescheduled": [Queued, Waiting] => Queued;
-        /// An operator stops the job.
-        Cancel = "job.cancelled": [Queued, Waiting, Running] => Failed;
-        /// An operator declares the job done.
-        ForceComplete = "job.force_completed": [Queued, Waiting, Running, Failed] => Completed;
-        /// An operator replays the job from the dead-letter queue.
-        Replay = "job.replayed": [Failed] => Queued;
-        /// What a step of a cancelled job had done was taken back.
-        Undo = "step.undone": [Failed] => Failed;
-        /// The undoing of a step stopped midway: how far it came is not known.
-        StopUndo = "step.undo_stopped": [Failed] => Failed;
-    }
-}
-
-impl JobMove {
-    /// Whether the fence moves, so that the holder is locked out: on every move but those of a holder that keeps the job.
-    #[must_use]
-    pub fn fences(self) -> bool {
-        let row = self.of_event();
-        !(row.from == [JobStatus::Running] && row.to == JobStatus::Running)
-    }
 }
 
 #[cfg(test)]
@@ -674,18 +704,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_sequence_of_moves_makes_only_those_of_the_table(
-            moves in prop::collection::vec(prop::sample::select(JobMove::ALL), 1..60),
+        fn any_sequence_of_events_makes_only_the_declared_transitions(
+            moves in prop::collection::vec(prop::sample::select(JobTransition::ALL), 1..60),
         ) {
             assert_only_table_moves(JobStatus::Queued, &moves);
         }
     }
 
     #[test]
-    fn completed_is_never_left_and_every_change_of_status_moves_the_fence() {
-        for row in JobMove::MOVES {
+    fn completed_is_final_and_every_status_change_increases_the_fence() {
+        for row in JobTransition::TRANSITIONS {
             assert!(!row.from.contains(&JobStatus::Completed), "{row:?}");
-            assert!(row.event.fences() || row.from == [row.to], "{row:?}");
+            assert!(
+                row.event.increases_fence() || row.from == [row.to],
+                "{row:?}"
+            );
         }
     }
 }

@@ -1,24 +1,25 @@
-//! Undoing a cancelled job: by a job of its own that takes back one step after another, the newest first.
+//! Undoing cancelled jobs. An undo job takes back the steps of a cancelled job one by one, newest first.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Job, JobLane, JobStatus, MAX_ATTEMPTS, Step, StepStatus, Trigger, undo_of};
+use super::{Job, JobLane, JobStatus, MAX_ATTEMPTS, Step, StepStatus, Trigger, undo_kind_of};
 use crate::kernel::Timestamp;
 
-/// The job that undoes a cancelled one: its steps are those that may have happened and can be undone, newest first. `None`
-/// when there are none. It is as the cancelled one in all but its kind, its steps and where it stands.
+/// Returns the job that undoes a cancelled job; `None` if no step needs to be undone. Its steps are those that may have
+/// happened and for which `undoes` returns `true`, newest first. The caller must set its id, times and creator; they
+/// are still those of the cancelled job.
 #[must_use]
 pub fn undo_job(cancelled: &Job, undoes: impl Fn(&str) -> bool) -> Option<Job> {
     let newest_first = cancelled.steps.iter().rev();
-    let undone = newest_first.filter(|step| step.status.may_have_happened() && undoes(&step.name));
+    let undone = newest_first.filter(|step| step.status.may_have_effect() && undoes(&step.name));
     let steps: Vec<Step> = undone.map(undo_step).collect();
     if steps.is_empty() {
         return None;
     }
     Some(Job {
-        kind: undo_of(&cancelled.kind),
+        kind: undo_kind_of(&cancelled.kind),
         parent_job_id: Some(cancelled.id.clone()),
         steps,
         status: JobStatus::Queued,
@@ -42,7 +43,7 @@ pub fn undo_job(cancelled: &Job, undoes: impl Fn(&str) -> bool) -> Option<Job> {
     })
 }
 
-/// A step that sends the key of the one it undoes.
+/// Creates the step that undoes another one. It keeps the effect key of the undone step.
 fn undo_step(undone: &Step) -> Step {
     Step {
         effect_key: undone.effect_key.clone(),
@@ -50,18 +51,18 @@ fn undo_step(undone: &Step) -> Step {
     }
 }
 
-/// From when on nothing can arrive any more that any holder of the job has sent: as long after the end of its lease as the
-/// longest step may take. A lease has ended when the job last moved, or when its lane may be claimed again. `before` is the
-/// job before it is cancelled, `lane` its lane afterwards.
+/// Returns the time after which no request of an earlier holder can still arrive. It is the end of the holder's lease
+/// plus the longest step timeout. The lease ends no later than the last transition of the job or the time from which
+/// its lane can be claimed again. `before` is the job before it was cancelled, `lane` its lane afterwards.
 #[must_use]
-pub fn effects_landed_at(before: &Job, lane: &JobLane, longest_step: Duration) -> Timestamp {
+pub fn effects_settled_at(before: &Job, lane: &JobLane, longest_step: Duration) -> Timestamp {
     before.updated_at.max(lane.not_before).plus(longest_step)
 }
 
-/// What becomes of the steps of a job that is undone, as the job that undoes it stands now: one that was taken back is so
-/// there, and one whose undoing stopped midway may or may not still be done.
+/// Returns the transitions that the current state of the undo job causes in the undone job. A step whose undo succeeded
+/// becomes `UNDONE`. A step whose undo did not finish becomes `ABANDONED`, because its effect may still exist.
 #[must_use]
-pub fn undone_steps(undone: &Job, undo: &Job) -> Vec<Trigger> {
+pub fn undo_triggers(undone: &Job, undo: &Job) -> Vec<Trigger> {
     let steps = undone.steps.iter();
     steps.filter_map(|step| undone_step(step, undo)).collect()
 }
@@ -70,10 +71,14 @@ fn undone_step(step: &Step, undo: &Job) -> Option<Trigger> {
     let mut undoing = undo.steps.iter();
     let undoing = undoing.find(|undoing| undoing.name == step.name)?;
     if undoing.status == StepStatus::Succeeded {
-        let is_there = step.status.may_have_happened();
+        let is_there = step.status.may_have_effect();
         return is_there.then(|| Trigger::Undone {
             step: step.name.clone(),
-            left: undoing.output.as_ref().and_then(left_by).map(str::to_owned),
+            left: undoing
+                .output
+                .as_ref()
+                .and_then(kept_reason)
+                .map(str::to_owned),
         });
     }
     let has_stopped = undo.status.is_terminal() && undoing.started_at.is_some();
@@ -81,17 +86,17 @@ fn undone_step(step: &Step, undo: &Job) -> Option<Trigger> {
     (has_stopped && was_done).then(|| Trigger::UndoStopped(step.name.clone()))
 }
 
-/// The member of an undo step's output that holds the reason for keeping the effect.
-const LEFT: &str = "left";
+/// Member of an undo step's output that contains the reason for keeping the effect.
+const KEPT_REASON_KEY: &str = "left";
 
 /// Creates the output of an undo step that kept the effect for this reason.
 #[must_use]
-pub fn left_output(why: &str) -> Value {
-    json!({ LEFT: why })
+pub fn kept_output(why: &str) -> Value {
+    json!({ KEPT_REASON_KEY: why })
 }
 
 /// Returns the reason for keeping the effect from the output of an undo step; `None` if the effect was removed.
 #[must_use]
-pub fn left_by(output: &Value) -> Option<&str> {
-    output.get(LEFT)?.as_str()
+pub fn kept_reason(output: &Value) -> Option<&str> {
+    output.get(KEPT_REASON_KEY)?.as_str()
 }

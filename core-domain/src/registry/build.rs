@@ -1,4 +1,4 @@
-//! Builds (interface: "Build").
+//! Builds of platforms (interface: "Build").
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,21 +10,22 @@ use crate::kernel::{
 };
 
 text_enum! {
-    /// Where a build stands. Any may follow any: whoever builds says what they saw.
+    /// The status of a build. Any status may follow any other, because builders outside this system report their own
+    /// observations.
     pub enum BuildStatus {
-        /// Nobody knows.
+        /// The status has not been reported.
         Unknown = "unknown",
-        /// Under way.
+        /// The build is in progress.
         Building = "building",
-        /// Done.
+        /// The build succeeded.
         Success = "success",
-        /// Stopped.
+        /// The build failed or was stopped.
         Failed = "failed",
     }
 }
 
 impl BuildStatus {
-    /// Tells whether the build has ended: `success` or `failed`.
+    /// Returns whether the build has ended: `success` or `failed`.
     #[must_use]
     pub const fn has_ended(self) -> bool {
         matches!(self, Self::Success | Self::Failed)
@@ -32,51 +33,51 @@ impl BuildStatus {
 }
 
 text_enum! {
-    /// What a build was made for.
+    /// The reason for a build.
     pub enum BuildTrigger {
         /// A feature was activated.
         FeatureActivation = "feature_activation",
-        /// Somebody deployed.
+        /// A caller deployed a site.
         Manual = "manual",
-        /// Something was pushed to the repository.
+        /// A commit was pushed to the repository.
         Push = "push",
     }
 }
 
-/// A build of a platform in an environment: one run.
+/// A single build of a platform in an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Build {
-    /// The build's id.
+    /// The id of the build.
     pub id: BuildId,
-    /// The platform.
+    /// The platform that the build belongs to.
     pub platform_id: PlatformId,
-    /// Where what it builds runs.
+    /// The environment in which the result of the build runs.
     pub environment: Environment,
-    /// The repository it is made of.
+    /// The repository that is built. `null` if it is unknown.
     pub repo_name: Option<Line<1, 255>>,
-    /// The commit it is made of.
+    /// The commit that is built. `null` if it is unknown.
     pub last_commit_sha: Option<Line<1, 100>>,
-    /// Its deployment at the provider.
+    /// The id of the resulting deployment at the provider. `null` if there is none.
     pub cf_deployment_id: Option<Line<1, 255>>,
-    /// Where what it built is served.
+    /// The URL at which the result is served. `null` if there is none.
     #[schemars(extend("format" = "uri"))]
     pub build_url: Option<String>,
-    /// Where it stands.
+    /// The status of the build.
     pub build_status: BuildStatus,
-    /// What it was made for.
+    /// The reason for the build.
     pub triggered_by: BuildTrigger,
-    /// When it was asked for.
+    /// When the build was requested.
     pub triggered_at: Timestamp,
-    /// When it ended.
+    /// When the build ended. `null` if no end is recorded.
     pub completed_at: Option<Timestamp>,
-    /// When it was last changed.
+    /// When the record was last changed.
     pub updated_at: Timestamp,
-    /// When it was entered; the order of lists, which nobody changes.
+    /// When the record was created. It never changes, so lists are ordered by it.
     #[serde(skip)]
     pub created_at: Timestamp,
-    /// The job that builds; it makes no other.
+    /// The job that makes the build. A job makes only one build.
     #[serde(skip)]
     pub job_id: Option<JobId>,
 }
@@ -87,62 +88,63 @@ record! {
     audited, touched updated_at;
 }
 
-/// Questions about builds.
+/// Queries for builds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuildQuery {
-    /// All, newest first.
+    /// The builds of the platform, newest first.
     All,
-    /// Those in an environment, newest first.
+    /// The builds in an environment, newest first.
     In(Environment),
-    /// The one that a job makes.
+    /// The build that a job makes.
     OfJob(JobId),
 }
 
 update_command! {
-    /// Notes what became of a build.
+    /// Request body that reports the progress of a build. Omitted fields stay unchanged.
     pub struct UpdateBuild for Build {
         set {
-            /// What it was made for.
+            /// The reason for the build.
             triggered_by: BuildTrigger,
         }
         also {
-            /// Where it stands.
+            /// The new status of the build.
             build_status: Option<BuildStatus>,
-            /// When it was asked for, in Unix seconds.
+            /// When the build was requested, in Unix seconds.
             triggered_at: Option<UnixSeconds>,
-            /// When it ended, in Unix seconds; now when it ends and nothing is said. `null` takes it away.
+            /// When the build ended, in Unix seconds. Default: the time of this request, if `buildStatus` ends the
+            /// build and no end is recorded. `null` clears the recorded end.
             completed_at: Patch<UnixSeconds>,
         }
         optional {
-            /// The repository it is made of; `null` takes it away.
+            /// The repository that is built. `null` clears it.
             repo_name: Line<1, 255>,
-            /// The commit it is made of; `null` takes it away.
+            /// The commit that is built. `null` clears it.
             last_commit_sha: Line<1, 100>,
-            /// Its deployment at the provider; `null` takes it away.
+            /// The id of the resulting deployment at the provider. `null` clears it.
             cf_deployment_id: Line<1, 255>,
-            /// Where what it built is served; `null` takes it away.
+            /// The URL at which the result is served. `null` clears it.
             #[schemars(length(max = 2048), extend("format" = "uri"))]
             build_url: String,
         }
     }
 }
 
-/// What a job made of its build.
+/// The outcome that a job reports for its build.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BuildEnd {
-    /// It is done.
+pub enum BuildOutcome {
+    /// The build succeeded.
     Success {
-        /// Its deployment at the provider.
+        /// The id of the deployment at the provider. `None` keeps the recorded id.
         cf_deployment_id: Option<String>,
-        /// Where what it built is served.
+        /// The URL at which the result is served. `None` keeps the recorded URL.
         build_url: Option<String>,
     },
-    /// It has stopped.
+    /// The build failed or was stopped.
     Failed,
 }
 
-impl BuildEnd {
-    /// Of the build of a deployment that has ended.
+impl BuildOutcome {
+    /// Returns the outcome for the build of a deployment that has ended.
     #[must_use]
     pub fn of(deployment: &Deployment) -> Self {
         if deployment.status != DeploymentStatus::Active {
@@ -156,7 +158,8 @@ impl BuildEnd {
 }
 
 impl Build {
-    /// The build with a status. When it ended is noted by itself, and no longer true while it is under way again.
+    /// Returns the build with a new status. A status that ends the build sets `completed_at` unless an end is recorded;
+    /// `building` clears it.
     #[must_use]
     pub fn with_status(mut self, status: BuildStatus, now: Timestamp) -> Self {
         self.build_status = status;
@@ -168,9 +171,9 @@ impl Build {
         self
     }
 
-    /// The build after a change.
+    /// Returns the build after an update. A time in `command` overrides the time that follows from the status.
     #[must_use]
-    pub fn updated(mut self, command: UpdateBuild, now: Timestamp) -> Self {
+    pub fn apply_update(mut self, command: UpdateBuild, now: Timestamp) -> Self {
         if let Some(UnixSeconds(at)) = command.triggered_at {
             self.triggered_at = at;
         }
@@ -187,14 +190,15 @@ impl Build {
         self
     }
 
-    /// The build once its job has ended. One that was done stays so: what a job does afterwards is no build.
+    /// Returns the build after its job has ended. A successful build stays unchanged, because later work of the job is
+    /// not part of the build.
     #[must_use]
-    pub fn ended(mut self, end: BuildEnd, now: Timestamp) -> Self {
+    pub fn with_outcome(mut self, end: BuildOutcome, now: Timestamp) -> Self {
         if self.build_status == BuildStatus::Success {
             return self;
         }
         match end {
-            BuildEnd::Success {
+            BuildOutcome::Success {
                 cf_deployment_id,
                 build_url,
             } => {
@@ -204,7 +208,7 @@ impl Build {
                 self.completed_at = None;
                 self.with_status(BuildStatus::Success, now)
             }
-            BuildEnd::Failed => self.with_status(BuildStatus::Failed, now),
+            BuildOutcome::Failed => self.with_status(BuildStatus::Failed, now),
         }
     }
 }

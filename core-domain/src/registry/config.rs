@@ -1,4 +1,4 @@
-//! The configuration of a platform (interface: "Platform config").
+//! The configuration of a platform and its history (interface: "Platform config").
 
 use json_patch::{Patch, PatchOperation};
 use schemars::JsonSchema;
@@ -13,46 +13,47 @@ use crate::kernel::{
     UnixSeconds, record, text, text_enum,
 };
 
-/// The largest free-form value of a request, in bytes of JSON.
+/// Maximum size of a free-form value in a request, in bytes of JSON.
 pub const MAX_FREE_FORM_BYTES: usize = 64 * 1024;
 
 text_enum! {
-    /// What a platform can be configured in.
+    /// The keys of a platform's configuration.
     pub enum ConfigKey {
-        /// Its features.
+        /// The configuration of the features.
         Features = "features",
-        /// How people sign in.
+        /// The configuration of sign-in.
         Auth = "auth",
-        /// The environment its programs run in.
+        /// The environment of the platform's programs.
         Env = "env",
     }
 }
 
-/// What a platform is configured to under one key, as it stands. [`ConfigVersion`](super::ConfigVersion) has what it was.
+/// The current value of a configuration key of a platform. Every value is also kept as a version.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct PlatformConfig {
-    /// The record's id; whoever configures names platform and key.
+    /// The id of the record. Callers address the record by platform and key.
     #[serde(skip)]
     pub id: ConfigId,
-    /// The platform.
+    /// The platform that is configured.
     pub platform_id: PlatformId,
-    /// The key; a platform has one record of each.
+    /// The configuration key. A platform has one record per key.
     pub config_key: ConfigKey,
-    /// Free-form; kept as it came.
+    /// The free-form value. The fields of its objects are sorted by name.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
     pub config_value: JsonText,
-    /// 1 for the first value, one more for every other one. The entity tag as well.
+    /// The number of the version: 1 for the first value, increased by 1 with every different value. It is also the
+    /// entity tag.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub version: i64,
-    /// When this version was set.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    /// When this version was set, in Unix seconds.
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub updated_at: Timestamp,
 }
 
-// Values are free-form, and may hold what no audit should keep; the history has them.
+// The audit log omits the value: it is free-form and may contain sensitive data. The history of versions has it.
 record! {
     PlatformConfig as "configuration" by id, asked PlatformConfigQuery;
     of platform_id;
@@ -60,7 +61,7 @@ record! {
 }
 
 impl PlatformConfig {
-    /// The first value of a key.
+    /// Creates the first version of a key.
     #[must_use]
     pub fn create(
         id: ConfigId,
@@ -79,8 +80,8 @@ impl PlatformConfig {
         }
     }
 
-    /// The next version with this value; the same version when it is the value there is. What was read from a request has
-    /// its fields in order, whatever order they came in.
+    /// Returns the next version with this value, or the same version if the value is equal. Values from requests have
+    /// sorted fields, so the order of the fields in the request does not matter.
     #[must_use]
     pub fn with_value(self, config_value: JsonText) -> Self {
         if self.config_value == config_value {
@@ -94,28 +95,28 @@ impl PlatformConfig {
     }
 }
 
-/// Questions about the configuration of a platform.
+/// Queries for the configuration of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlatformConfigQuery {
-    /// Every key that was set, by name.
+    /// All keys that have a value, ordered by name.
     All,
-    /// One key.
+    /// The record of one key.
     Of(ConfigKey),
 }
 
-/// Sets a key of a platform's configuration.
+/// Request body that sets the value of a configuration key.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetConfig {
-    /// Any JSON of at most 64 KiB; `null` when nothing is said.
+    /// Any JSON value of at most 64 KiB. Default: `null`.
     #[serde(default)]
     pub config_value: BoundedJson<MAX_FREE_FORM_BYTES>,
 }
 
-/// Sets a key to the value it had.
+/// Request body that restores an earlier value of a configuration key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct RollBackConfig {
-    /// The version that had the value.
+    /// The number of the version whose value is restored.
     #[schemars(range(min = 1))]
     pub version: i64,
 }
@@ -129,44 +130,44 @@ fn version_number(text: &str) -> Result<String, TextError> {
 }
 
 text! {
-    /// The number of a version as a path has it: at most 18 digits.
+    /// The number of a version in a path: 1 to 18 digits, without a leading zero.
     ConfigVersionNumber, version_number,
     { "type": "string", "minLength": 1, "maxLength": 18, "pattern": "^[1-9][0-9]*$", "examples": ["1"] }
 }
 
 impl ConfigVersionNumber {
-    /// The number.
+    /// Returns the number as an integer.
     #[must_use]
     pub fn number(&self) -> i64 {
-        // 18 digits always fit.
+        // 18 digits always fit into 64 bits.
         self.0.parse().unwrap_or(i64::MAX)
     }
 }
 
-/// A value that a key of a platform's configuration has or had.
+/// A current or earlier value of a configuration key.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct ConfigVersion {
-    /// The record's id; whoever asks names platform, key and version.
+    /// The id of the record. Callers address the record by platform, key and version.
     #[serde(skip)]
     pub id: ConfigVersionId,
-    /// The platform.
+    /// The platform that is configured.
     pub platform_id: PlatformId,
-    /// The key.
+    /// The configuration key of the value.
     pub config_key: ConfigKey,
-    /// Its number, without gaps from 1.
+    /// The number of the version. Versions are numbered from 1 without gaps.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub version: i64,
-    /// The value, as it came.
+    /// The free-form value. The fields of its objects are sorted by name.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
     pub config_value: JsonText,
-    /// Who set it: a user's or a key's id, or the name of a service.
+    /// The caller that set the value: the id of a user or API key, or the name of a service.
     pub actor_id: String,
-    /// What kind of caller that is, as in the audit.
+    /// The kind of the caller, as in the audit log.
     pub actor_type: String,
-    /// When it was set.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    /// When the value was set, in Unix seconds.
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
 }
@@ -177,7 +178,7 @@ record! {
 }
 
 impl ConfigVersion {
-    /// The version that a configuration is at, set by this caller.
+    /// Creates the version record of a configuration's current value, set by this caller.
     #[must_use]
     pub fn of(id: ConfigVersionId, config: &PlatformConfig, caller: &Caller) -> Self {
         Self {
@@ -193,40 +194,40 @@ impl ConfigVersion {
     }
 }
 
-/// Questions about the versions of a key; highest first.
+/// Queries for the versions of a key, highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigVersionQuery {
-    /// All.
+    /// All versions of a key.
     Of(ConfigKey),
-    /// The one with this number.
+    /// The version with this number.
     Numbered(ConfigKey, i64),
 }
 
-/// Which versions to compare.
+/// Query parameters that select two versions to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct DiffVersions {
-    /// The version to begin with.
+    /// The number of the version to start from.
     #[schemars(range(min = 1))]
     pub from: i64,
-    /// The version to arrive at; may be the earlier one.
+    /// The number of the version to arrive at. It may be lower than `from`.
     #[schemars(range(min = 1))]
     pub to: i64,
 }
 
-/// What makes one version of a key another one.
+/// The difference between two versions of a configuration key.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigDiff {
-    /// The platform.
+    /// The platform that is configured.
     pub platform_id: PlatformId,
-    /// The key.
+    /// The configuration key of both versions.
     pub config_key: ConfigKey,
-    /// The version to begin with.
+    /// The number of the version to start from.
     pub from: i64,
-    /// The version to arrive at.
+    /// The number of the version to arrive at.
     pub to: i64,
-    /// The operations of RFC 6902 that lead from the one value to the other. Numbers that 64 bits do not hold are compared as
-    /// the nearest doubles.
+    /// The JSON Patch operations (RFC 6902) that turn the value of `from` into the value of `to`. Numbers that do not
+    /// fit into 64 bits are compared as the nearest doubles.
     #[schemars(
         with = "Vec<PatchOperation>",
         extend("examples" = [[{ "op": "replace", "path": "/theme", "value": "dark" }]])
@@ -235,7 +236,7 @@ pub struct ConfigDiff {
 }
 
 impl ConfigDiff {
-    /// What leads from one version of a key to another.
+    /// Returns the difference between two versions of a key.
     #[must_use]
     pub fn between(from: &ConfigVersion, to: &ConfigVersion) -> Self {
         Self {

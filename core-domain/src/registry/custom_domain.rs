@@ -1,4 +1,4 @@
-//! Custom domains: names of tenants that lead to a platform (interface: "Custom domain").
+//! Custom domains: hostnames of tenants that lead to a platform (interface: "Custom domain").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,54 +8,56 @@ use super::{DnsRecordType, Hostname, MissingRecord, ProviderName, hostname};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::few;
 use crate::kernel::{
-    CustomDomainId, DnsRecordId, Error, IllegalMove, JobId, Machine, PlatformId, Result, Timestamp,
-    UnixSeconds, record, state_machine, text_enum, update_command,
+    CustomDomainId, DnsRecordId, Error, IllegalTransition, JobId, Machine, PlatformId, Result,
+    Timestamp, UnixSeconds, record, state_machine, text_enum, update_command,
 };
 
-/// A name of a tenant's that leads to a DNS record of the platform.
+/// A hostname of a tenant that leads to a DNS record of the platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct CustomDomain {
-    /// The domain's id.
+    /// The id of the domain.
     pub id: CustomDomainId,
-    /// The platform it belongs to.
+    /// The platform that the domain belongs to.
     pub platform_id: PlatformId,
-    /// The DNS record it leads to.
+    /// The DNS record that the domain leads to.
     pub dns_record_id: DnsRecordId,
-    /// The name. A platform has it once among its domains that are not deleted. Others may enter it as well: the platform
-    /// that proved it last has it, and no two active domains of the installation share one.
+    /// The hostname. It is unique among the platform's domains that are not deleted. Several platforms may add the same
+    /// hostname; only the one that proved its ownership last is served. No two active domains share a hostname.
     pub hostname: Hostname,
-    /// The name it has to lead to in the DNS.
+    /// The name that the hostname must lead to in the DNS.
     pub target_dns: Hostname,
-    /// Its id at the provider.
+    /// The id of the hostname at the provider. `null` if there is none.
     pub cf_hostname_id: Option<ProviderName>,
-    /// Where its certificate stands.
+    /// The status of the certificate.
     pub ssl_status: SslStatus,
-    /// Where it stands.
+    /// The status of the domain.
     pub status: CustomDomainStatus,
-    /// When it became active; unset unless it is.
+    /// When the domain became active. `null` unless it is active.
     pub verified_at: Option<Timestamp>,
-    /// The DNS records that were missing when they were last looked up; none once it has been active.
+    /// The DNS records that were missing at the last look-up. Before the first look-up, all required records. Empty if
+    /// the domain is active.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub missing_records: Vec<MissingRecord>,
-    /// When it was created.
+    /// When the domain was added.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// When the domain was last changed.
     pub updated_at: Timestamp,
-    /// The text in the DNS that proves who holds the domain. Everybody can read it there: no secret.
+    /// The text of the TXT record that proves the ownership of the hostname. It is public in the DNS and therefore not
+    /// a secret.
     #[serde(skip)]
     pub proof: String,
-    /// When its DNS records were first looked up since it was last `pending`.
+    /// When the DNS records were first looked up after the status last became `pending`.
     #[serde(skip)]
     pub checked_since: Option<Timestamp>,
-    /// The job that looks them up, or did so last.
+    /// The job that verifies the domain and has it served, or did so last.
     #[serde(skip)]
     pub job_id: JobId,
-    /// Whether an operator made it active, so that nobody looks for its proof.
+    /// Whether an operator activated the domain. Its proof is then not looked up.
     #[serde(skip)]
     pub is_vouched: bool,
-    /// Since when its proof has been missing while it is active; `null` if the last look-up found it.
+    /// The time since which the proof of the active domain has been missing. `None` if the last look-up found it.
     #[serde(skip)]
     pub proof_missing_since: Option<Timestamp>,
 }
@@ -67,7 +69,7 @@ record! {
 }
 
 impl CustomDomain {
-    /// A new domain of the platform, which a job verifies. `random` makes its proof differ from all others.
+    /// Creates a domain with the status `pending`, which a job verifies. `random` makes its proof unique.
     #[must_use]
     pub fn create(
         id: CustomDomainId,
@@ -100,7 +102,7 @@ impl CustomDomain {
         domain
     }
 
-    /// The DNS records it takes: the one that leads to the platform, and the one that proves who holds the domain.
+    /// Returns the required DNS records: the one that leads to the platform, and the one that proves the ownership.
     #[must_use]
     pub fn required_records(&self) -> [MissingRecord; 2] {
         let route = MissingRecord {
@@ -112,67 +114,70 @@ impl CustomDomain {
     }
 }
 
-/// Questions about custom domains.
+/// Queries for custom domains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CustomDomainQuery {
-    /// All, newest first.
+    /// The domains of the platform, newest first.
     All {
-        /// Deleted ones too.
+        /// Includes deleted domains.
         deleted: bool,
     },
-    /// Those on a DNS record that are not deleted, newest first.
+    /// The domains on a DNS record that are not deleted, newest first.
     OnDnsRecord(DnsRecordId),
-    /// Those that are not verified and not given up, oldest first.
+    /// The domains that are still to be verified (`pending` or `verifying`), oldest first.
     Unverified,
-    /// The active one of this name.
+    /// The active domain with a hostname.
     Active(Hostname),
-    /// The one of this name that is not deleted; a platform has one at the most.
+    /// The domain with a hostname that is not deleted. A platform has at most one.
     Entered(Hostname),
-    /// Those of this name, deleted ones too, newest first.
+    /// The domains with a hostname, including deleted ones, newest first.
     Named(Hostname),
-    /// The active ones, oldest first.
-    Served,
+    /// The active domains, oldest first.
+    ActiveOldestFirst,
 }
 
-/// Enters a custom domain and has it served (interface: `POST /api/v1/provision/domain/add`).
+/// Request body that adds a custom domain and queues the job that verifies it and has it served.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AddCustomDomain {
-    /// The platform.
+    /// The platform that the domain is added to.
     pub platform_id: PlatformId,
-    /// The name.
+    /// The hostname to add.
     pub custom_hostname: Hostname,
-    /// The DNS record of the platform it leads to, by the name of which it has to lead there in the DNS; no wildcard.
+    /// The DNS record of the platform that the domain leads to. In the DNS, the domain must lead to the hostname of
+    /// this record, which must not be a wildcard.
     pub target_dns_record_id: DnsRecordId,
 }
 
-/// Enters a custom domain.
+/// Request body that adds a custom domain.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateCustomDomain {
-    /// The DNS record of the platform it leads to.
+    /// The DNS record of the platform that the domain leads to.
     pub dns_record_id: DnsRecordId,
-    /// The name.
+    /// The hostname to add.
     pub hostname: Hostname,
-    /// The name it has to lead to in the DNS; no wildcard.
+    /// The name that the hostname must lead to in the DNS. It must not be a wildcard or the hostname itself.
     pub target_dns: Hostname,
-    /// Its id at the provider.
+    /// The id of the hostname at the provider. Default: none.
     pub cf_hostname_id: Option<ProviderName>,
 }
 
 impl CreateCustomDomain {
-    /// Refuses what could never be verified. `fields` are what the request calls hostname and target.
+    /// Refuses a domain that could never be verified. `fields` are the request's names of the fields for hostname and
+    /// target.
     ///
     /// # Errors
-    /// `VALIDATION_ERROR`.
+    /// `VALIDATION_ERROR` if the hostname is too long for a proof record, or the target is a wildcard or the hostname
+    /// itself.
     pub fn check(&self, fields: [&str; 2]) -> Result<()> {
         let [hostname, target] = fields;
         if proof_name(&self.hostname).len() > MAX_NAME_LENGTH {
-            let message = format!("leaves no room for {PROOF_LABEL} before it");
+            let message = format!("is too long to be prefixed with {PROOF_LABEL}");
             return Err(Error::invalid(hostname, "too_long", message));
         }
         if self.target_dns.is_wildcard() || self.target_dns == self.hostname {
-            let message = "must be a single name, and not that of the domain itself";
+            let message = "must not be a wildcard or the hostname of the domain itself";
             return Err(Error::invalid(target, "invalid", message));
         }
         Ok(())
@@ -180,37 +185,39 @@ impl CreateCustomDomain {
 }
 
 update_command! {
-    /// Changes a custom domain.
+    /// Request body that updates a custom domain. Omitted fields stay unchanged.
     pub struct UpdateCustomDomain for CustomDomain {
         set {
-            /// Where its certificate stands; what follows a proof is for operators to say.
+            /// The new status of the certificate. Only operators can set values other than `pending_validation` and
+            /// `failed`.
             ssl_status: SslStatus,
         }
         also {
-            /// Where it stands.
+            /// The new status of the domain. Only operators can set `active`.
             status: Option<CustomDomainStatus>,
-            /// When it became active, for one that is.
+            /// When the domain became active, in Unix seconds. Allowed only for operators, and only if the domain is
+            /// active.
             verified_at: Option<UnixSeconds>,
         }
         optional {
-            /// Its id at the provider; `null` takes it away.
+            /// The id of the hostname at the provider. `null` clears it.
             cf_hostname_id: ProviderName,
         }
     }
 }
 
 text_enum! {
-    /// Where a custom domain stands.
+    /// The status of a custom domain.
     pub enum CustomDomainStatus {
-        /// Entered; its DNS records were not looked up yet.
+        /// The DNS records have not been looked up yet.
         Pending = "pending",
-        /// Its DNS records are looked up again and again, and some are missing.
+        /// Some DNS records are missing and are looked up repeatedly, or all were found and the certificate is pending.
         Verifying = "verifying",
-        /// Its DNS records were found.
+        /// The domain is verified.
         Active = "active",
-        /// Given up.
+        /// The verification failed, or the hostname was lost.
         Failed = "failed",
-        /// Gone. Never left.
+        /// The domain is deleted. Final status.
         Deleted = "deleted",
     }
 }
@@ -221,53 +228,57 @@ impl CustomDomainStatus {
 }
 
 text_enum! {
-    /// Where the certificate of a custom domain stands.
+    /// The status of the certificate of a custom domain.
     pub enum SslStatus {
-        /// Whose domain it is is not proved yet.
+        /// The ownership of the domain is not proved yet.
         PendingValidation = "pending_validation",
-        /// To be issued.
+        /// The certificate has not been issued yet.
         PendingIssuance = "pending_issuance",
-        /// Issued, not in use yet.
+        /// The certificate is issued but not in use yet.
         PendingDeployment = "pending_deployment",
-        /// In use.
+        /// The certificate is in use.
         Active = "active",
-        /// Too old.
+        /// The certificate has expired.
         Expired = "expired",
-        /// There will be none.
+        /// Issuing the certificate failed.
         Failed = "failed",
     }
 }
 
 impl SslStatus {
-    /// Whether it is reached only after it was proved whose domain it is, and so takes an operator to say.
+    /// Returns whether the status requires that the ownership was proved. Only operators can set such a status.
     #[must_use]
-    pub const fn follows_proof(self) -> bool {
+    pub const fn requires_proof(self) -> bool {
         !matches!(self, Self::PendingValidation | Self::Failed)
     }
 }
 
 state_machine! {
-    /// What happens to a custom domain. It is created `pending`.
+    /// Events of a custom domain, which is created `pending`.
     pub enum CustomDomainEvent moves CustomDomainStatus {
-        /// Its DNS records were looked up, and some are missing.
+        /// The DNS records were looked up, and the domain cannot become active yet.
         Check = "check": [Pending] => Verifying, "domain.checked";
-        /// All are there, or somebody says so.
+        /// All DNS records were found, or an operator declared the domain active.
         Activate = "activate": [Pending, Verifying] => Active, "domain.activated";
-        /// It is given up.
+        /// The verification failed, or the hostname was lost.
         Fail = "fail": [Pending, Verifying, Active] => Failed, "domain.failed";
-        /// It is verified from the beginning.
+        /// The verification starts again from the beginning.
         Restart = "restart": [Failed] => Pending, "domain.restarted";
-        /// It is deleted.
+        /// The domain is deleted.
         Delete = "delete": [Pending, Verifying, Active, Failed] => Deleted, "domain.deleted";
     }
 }
 
 impl CustomDomain {
-    /// The domain after an event.
+    /// Applies an event, and updates the fields that depend on the status.
     ///
     /// # Errors
-    /// [`IllegalMove`] when it cannot happen to it.
-    pub fn after(mut self, event: CustomDomainEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the event is not allowed in the current status.
+    pub fn after(
+        mut self,
+        event: CustomDomainEvent,
+        now: Timestamp,
+    ) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         self.verified_at = (self.status == CustomDomainStatus::Active).then_some(now);
         self.proof_missing_since = None;
@@ -289,15 +300,15 @@ impl CustomDomain {
         Ok(self)
     }
 
-    /// The domain after its DNS records were looked up, and what happened to it by that, if anything.
+    /// Returns the domain after its DNS records were looked up, and the event that follows, if any.
     ///
     /// # Errors
-    /// [`IllegalMove`] for one that is not to be verified.
-    pub fn checked(
+    /// [`IllegalMove`] if the domain is not to be verified.
+    pub fn after_look_up(
         mut self,
         missing: &[MissingRecord],
         now: Timestamp,
-    ) -> Result<(Self, Option<CustomDomainEvent>), IllegalMove> {
+    ) -> Result<(Self, Option<CustomDomainEvent>), IllegalTransition> {
         self.checked_since.get_or_insert(now);
         let event = match self.status {
             _ if missing.is_empty() => CustomDomainEvent::Activate,
@@ -312,10 +323,10 @@ impl CustomDomain {
         Ok((next, Some(event)))
     }
 
-    /// The domain once all its DNS records were found and its certificate is the next to come: it becomes active with
-    /// that.
+    /// Returns the domain after all its DNS records were found, while its certificate is pending. It becomes active
+    /// together with the certificate.
     #[must_use]
-    pub fn proved(mut self, now: Timestamp) -> Self {
+    pub fn after_proof(mut self, now: Timestamp) -> Self {
         self.checked_since.get_or_insert(now);
         if let Ok(status) = CustomDomainEvent::Check.next(self.status) {
             self.status = status;
@@ -327,25 +338,25 @@ impl CustomDomain {
         self
     }
 
-    /// Returns the domain after another look-up of its proof while it is active.
+    /// Returns the active domain after another look-up of its proof.
     #[must_use]
-    pub fn proof_looked_up(mut self, is_there: bool, now: Timestamp) -> Self {
+    pub fn after_proof_look_up(mut self, is_there: bool, now: Timestamp) -> Self {
         self.proof_missing_since = hostname::missing_since(self.proof_missing_since, is_there, now);
         self
     }
 
-    /// Returns the domain after its hostname was lost: it has failed, and only a new proof makes it active again.
+    /// Returns the domain after its hostname was lost: it fails, and only a new proof makes it active again.
     ///
     /// # Errors
-    /// [`IllegalMove`] if it is neither active nor to be verified.
-    pub fn lost(self, random: &str, now: Timestamp) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the domain is already failed or deleted.
+    pub fn after_loss(self, random: &str, now: Timestamp) -> Result<Self, IllegalTransition> {
         let mut lost = self.after(CustomDomainEvent::Fail, now)?;
         lost.proof = hostname::proof_text(random);
         lost.missing_records = lost.required_records().to_vec();
         Ok(lost)
     }
 
-    /// Tells whether the platform has proved the hostname and not lost it since. Only then may the provider serve it.
+    /// Returns whether the platform has proved the hostname and not lost it since. Only then may the provider serve it.
     #[must_use]
     pub fn is_proved(&self) -> bool {
         match self.status {
@@ -357,36 +368,37 @@ impl CustomDomain {
         }
     }
 
-    /// Whether a job is the one that has it served.
+    /// Returns whether a job is the one that has the domain served: the domain is active or to be verified.
     #[must_use]
     pub fn is_served_by(&self, job: &JobId) -> bool {
         let is_active = self.status == CustomDomainStatus::Active;
         self.is_verified_by(job) || self.job_id == *job && is_active
     }
 
-    /// Whether a job is the one that has to verify it.
+    /// Returns whether a job is the one that has to verify the domain.
     #[must_use]
     pub fn is_verified_by(&self, job: &JobId) -> bool {
         self.job_id == *job && CustomDomainStatus::UNVERIFIED.contains(&self.status)
     }
 
-    /// Whether its DNS records were missing for so long that it is given up.
+    /// Returns whether DNS records have been missing for seven days, so that the verification fails.
     #[must_use]
-    pub fn is_given_up(&self, now: Timestamp) -> bool {
-        hostname::is_given_up(self.checked_since, now)
+    pub fn has_timed_out(&self, now: Timestamp) -> bool {
+        hostname::has_timed_out(self.checked_since, now)
     }
 
-    /// When its DNS records are to be looked up again after some were missing: after 30 s, and then as long as they were
-    /// looked up so far and 30 s more, which doubles every pause, up to an hour.
+    /// Returns when the DNS records are looked up again after some were missing. The pauses double from 30 seconds to
+    /// one hour.
     #[must_use]
     pub fn next_check(&self, now: Timestamp) -> Timestamp {
         next_look_up(self.checked_since.unwrap_or(now), now)
     }
 
-    /// As [`CustomDomain::next_check`], after the DNS did not answer.
+    /// Returns when the DNS records are looked up again after a look-up failed, with the pauses of
+    /// [`CustomDomain::next_check`].
     #[must_use]
-    pub fn next_try(&self, now: Timestamp) -> Timestamp {
-        // Until its records were looked up, the last that happened to a domain is that it became `pending`.
+    pub fn next_check_after_error(&self, now: Timestamp) -> Timestamp {
+        // Before the first look-up, the last change of the domain is the one that made it `pending`.
         next_look_up(self.checked_since.unwrap_or(self.updated_at), now)
     }
 }
@@ -398,7 +410,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::kernel::assert_only_table_moves;
-    use crate::kernel::strategy::some;
+    use crate::kernel::strategy::fixed_sample;
 
     use super::*;
 
@@ -412,11 +424,11 @@ mod tests {
     }
 
     #[test]
-    fn the_pauses_double_from_half_a_minute_to_an_hour() {
+    fn pauses_between_look_ups_double_from_30_seconds_to_one_hour() {
         let mut now = Timestamp::from_seconds(1_000_000);
         let domain = CustomDomain {
             checked_since: Some(now),
-            ..some::<CustomDomain>(1).remove(0)
+            ..fixed_sample::<CustomDomain>(1).remove(0)
         };
         let mut pauses = Vec::new();
         for _ in 0..10 {
@@ -425,7 +437,7 @@ mod tests {
             now = next;
         }
         assert_eq!(pauses, [30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]);
-        assert!(!domain.is_given_up(now));
-        assert!(domain.is_given_up(now.plus(Duration::from_secs(7 * 24 * 60 * 60))));
+        assert!(!domain.has_timed_out(now));
+        assert!(domain.has_timed_out(now.plus(Duration::from_secs(7 * 24 * 60 * 60))));
     }
 }

@@ -1,4 +1,4 @@
-//! Deployment records (interface: "Deployment record (registry)").
+//! Deployment records of built sites (interface: "Deployment record (registry)").
 
 use DeploymentStatus::{Active, Canceled, Deploying, Failure, Queued, Uploading};
 use schemars::JsonSchema;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::opt_count;
 use crate::kernel::{
-    DeploymentId, IllegalMove, JobId, Line, Machine, PlatformId, TextError, Timestamp, UnixSeconds,
-    record, state_machine, text, text_enum, update_command,
+    DeploymentId, IllegalTransition, JobId, Line, Machine, PlatformId, TextError, Timestamp,
+    UnixSeconds, record, state_machine, text, text_enum, update_command,
 };
 
-/// What a branch's name looks like, as a regular expression.
+/// The regular expression that the name of a branch matches.
 pub const BRANCH_PATTERN: &str = "^[A-Za-z0-9._/-]{1,255}$";
 
-/// The branch that goes live.
+/// The name of the branch that goes live.
 pub const PRODUCTION: &str = "production";
 
 fn branch(text: &str) -> Result<String, TextError> {
@@ -26,7 +26,7 @@ fn branch(text: &str) -> Result<String, TextError> {
 }
 
 text! {
-    /// The branch a site is deployed to, see [`BRANCH_PATTERN`].
+    /// The branch that a site is deployed to, see [`BRANCH_PATTERN`].
     Branch, branch, {
         "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[A-Za-z0-9._/-]+$",
         "examples": [PRODUCTION],
@@ -34,7 +34,7 @@ text! {
 }
 
 impl Branch {
-    /// The branch that goes live.
+    /// Returns the branch that goes live.
     #[must_use]
     pub fn production() -> Self {
         Self(PRODUCTION.to_owned())
@@ -46,52 +46,52 @@ impl Branch {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Deployment {
-    /// The deployment's id.
+    /// The id of the deployment.
     pub id: DeploymentId,
-    /// What makes a second request the same deployment; no two deployments of a platform share one.
+    /// The key that identifies repeated requests. It is unique per platform and `userId`.
     pub idempotency_key: String,
-    /// The platform.
+    /// The platform that the site belongs to.
     pub platform_id: PlatformId,
-    /// Who deployed: a user's id or the name of a service.
+    /// The caller that deployed: the id of a user or the name of a service.
     pub user_id: String,
-    /// Its id at the provider.
+    /// The id of the deployment at the provider. `null` until it is known.
     pub cf_deployment_id: Option<String>,
-    /// The pages project it is deployed to.
+    /// The name of the pages project that the site is deployed to.
     pub project_name: String,
-    /// The branch: `production` goes live.
+    /// The branch that the site is deployed to. `production` goes live.
     pub branch: Branch,
-    /// Where it is served.
+    /// The URL at which the site is served. `null` until it is known.
     pub url: Option<String>,
-    /// Why it did not work.
+    /// The reason why the deployment failed or was canceled. `null` if there is none.
     pub error_message: Option<String>,
-    /// Where it stands.
+    /// The status of the deployment.
     pub status: DeploymentStatus,
-    /// How many files it has.
+    /// Number of files of the site. `null` if it is unknown.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_count()"))]
     pub file_count: Option<i64>,
-    /// How large they are in all.
+    /// Total size of the files in bytes. `null` if it is unknown.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_count()"))]
     pub total_bytes: Option<i64>,
-    /// When work on it began.
-    #[serde(serialize_with = "UnixSeconds::show_optional")]
+    /// When the work on the deployment began, in Unix seconds. `null` while it is queued.
+    #[serde(serialize_with = "UnixSeconds::serialize_optional_seconds")]
     #[schemars(with = "Option<UnixSeconds>")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
-    #[serde(serialize_with = "UnixSeconds::show_optional")]
+    /// When the deployment ended, in Unix seconds. `null` until then.
+    #[serde(serialize_with = "UnixSeconds::serialize_optional_seconds")]
     #[schemars(with = "Option<UnixSeconds>")]
     pub completed_at: Option<Timestamp>,
-    /// When it was asked for.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    /// When the deployment was requested, in Unix seconds.
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
-    /// When it was last changed.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    /// When the record was last changed, in Unix seconds.
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub updated_at: Timestamp,
-    /// SHA-256 of what was uploaded, in hex.
+    /// SHA-256 digest of the upload, in hexadecimal. `None` for a deployment that another program performs.
     #[serde(skip)]
     pub content_hash: Option<String>,
-    /// The job that works on it.
+    /// The job that performs the deployment. `None` if another program performs it.
     #[serde(skip)]
     pub job_id: Option<JobId>,
 }
@@ -103,7 +103,7 @@ record! {
 }
 
 impl Deployment {
-    /// A new record of a deployment that something else than the suite makes.
+    /// Creates the record of a deployment that a program outside this system performs. Its status is `queued`.
     #[must_use]
     pub fn create(
         id: DeploymentId,
@@ -133,7 +133,7 @@ impl Deployment {
         }
     }
 
-    /// Tells whether the command asks for this very deployment once more.
+    /// Returns whether the command repeats the request for this deployment: same key, user, project and branch.
     #[must_use]
     pub fn is_repeated_by(&self, command: &CreateDeployment) -> bool {
         self.idempotency_key == command.idempotency_key.as_str()
@@ -143,64 +143,65 @@ impl Deployment {
     }
 }
 
-/// Questions about deployments; newest first.
+/// Queries for deployments, newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentQuery {
-    /// All, or only those that have not ended.
+    /// All deployments of the platform.
     All {
-        /// Only those that have not ended.
+        /// Restricts the result to deployments that have not ended.
         in_flight: bool,
     },
-    /// Those with this key. Each caller has keys of their own.
+    /// The deployments with an idempotency key. Different callers may use the same key.
     WithKey(String),
-    /// The one with this key of this caller.
+    /// The deployment of a caller with an idempotency key.
     WithKeyOf {
-        /// The key.
+        /// The idempotency key of the request.
         idempotency_key: String,
-        /// The person or program that deploys.
+        /// The user or service that deploys.
         user_id: String,
     },
-    /// Those of a branch that have not ended; of those that no job works on, the ones that were moved since an instant.
+    /// The deployments of a branch that have not ended. A deployment without a job is included only if it changed
+    /// recently.
     InFlightOf {
-        /// The branch.
+        /// The branch of the deployments.
         branch: Branch,
-        /// When whatever moves the others must have moved them last.
-        moved_since: Timestamp,
+        /// The earliest last change of an included deployment without a job.
+        changed_since: Timestamp,
     },
-    /// Those of a branch with this content.
+    /// The deployments of a branch with the same content.
     WithContent {
-        /// The branch.
+        /// The branch of the deployments.
         branch: Branch,
-        /// SHA-256 of what was uploaded, in hex.
+        /// SHA-256 digest of the upload, in hexadecimal.
         content_hash: String,
     },
-    /// Those of which an upload is kept: a job works on them, or they failed since an instant.
-    HoldingUploads {
-        /// Uploads of those that failed before are not kept.
+    /// The deployments whose upload is stored: a job works on them, or they failed recently.
+    WithStoredUpload {
+        /// The earliest failure after which an upload is still stored.
         failed_since: Timestamp,
     },
-    /// Those a job worked on.
+    /// The deployments that a job worked on.
     OfJob(JobId),
 }
 
 text_enum! {
-    /// The deployments a list can be limited to.
+    /// The phases by which a list of deployments can be filtered.
     pub enum DeploymentPhase {
-        /// Those that have not ended.
+        /// The deployment has not ended.
         InFlight = "in_flight",
     }
 }
 
-/// Which deployments a list shows. It has no further pages, so it takes its limit at its word.
+/// Query parameters of the deployment list. The list has no further pages, so a limit that is out of range is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentFilter {
-    /// The one with this key alone.
+    /// Returns only deployments with this idempotency key.
     #[schemars(length(max = 255))]
     pub idempotency_key: Option<String>,
-    /// Those that stand there alone.
+    /// Returns only deployments in this phase.
     pub status: Option<DeploymentPhase>,
-    /// How many at the most.
+    /// Maximum number of deployments to return, 1 to 100. Default: 20.
     #[serde(default = "DeploymentFilter::default_limit")]
     #[schemars(range(min = 1, max = 100))]
     pub limit: u32,
@@ -212,35 +213,35 @@ impl DeploymentFilter {
     }
 }
 
-/// Enters a deployment that something else than the suite makes.
+/// Request body that records a deployment performed by a program outside this system.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateDeployment {
-    /// What makes a second request the same deployment.
+    /// The key that identifies repeated requests for the same deployment.
     pub idempotency_key: Line<1, 255>,
-    /// Who deploys.
+    /// The user or service that deploys.
     pub user_id: Line<1, 255>,
-    /// The pages project it is deployed to.
+    /// The name of the pages project that the site is deployed to.
     pub project_name: Line<1, 255>,
-    /// The branch.
+    /// The branch that the site is deployed to. Default: `production`, which goes live.
     #[serde(default = "Branch::production")]
     pub branch: Branch,
 }
 
 text_enum! {
-    /// Where a deployment stands.
+    /// The status of a deployment.
     pub enum DeploymentStatus {
-        /// Waiting for its turn.
+        /// The deployment waits for its turn.
         Queued = "queued",
-        /// Its files are sent to the provider.
+        /// The files are being sent to the provider.
         Uploading = "uploading",
-        /// The provider puts it up.
+        /// The provider has the files and is activating the site.
         Deploying = "deploying",
-        /// Served. Never left.
+        /// The provider serves the site. Final status.
         Active = "active",
-        /// Did not work. Never left.
+        /// The deployment failed. Final status.
         Failure = "failure",
-        /// Called off. Never left.
+        /// The deployment was canceled. Final status.
         Canceled = "canceled",
     }
 }
@@ -249,7 +250,7 @@ impl DeploymentStatus {
     /// The statuses of a deployment that has not ended.
     pub const IN_FLIGHT: &'static [Self] = &[Queued, Uploading, Deploying];
 
-    /// Tells whether it has ended.
+    /// Returns whether the deployment has ended.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Active | Failure | Canceled)
@@ -257,42 +258,43 @@ impl DeploymentStatus {
 }
 
 state_machine! {
-    /// What happens to a deployment: forward alone, and out of every status that has not ended. It is created `queued`.
+    /// Events of a deployment, which is created `queued`. Statuses only move forward. A deployment can end in every
+    /// status that is not final.
     pub enum DeploymentEvent moves DeploymentStatus {
-        /// Its files are sent.
+        /// The upload to the provider begins.
         Start = "start": [Queued] => Uploading, "deployment.started";
-        /// The provider has its files.
+        /// The provider has received the files.
         Upload = "upload": [Queued, Uploading] => Deploying, "deployment.uploaded";
-        /// It is served.
+        /// The provider serves the site.
         Activate = "activate": [Queued, Uploading, Deploying] => Active, "deployment.activated";
-        /// It did not work.
+        /// The deployment failed.
         Fail = "fail": [Queued, Uploading, Deploying] => Failure, "deployment.failed";
-        /// It was called off.
+        /// The deployment was canceled.
         Cancel = "cancel": [Queued, Uploading, Deploying] => Canceled, "deployment.canceled";
     }
 }
 
 update_command! {
-    /// Changes a deployment that has not ended.
+    /// Request body that updates a deployment that has not ended. Omitted fields stay unchanged.
     pub struct DeploymentChange for Deployment {
         also {
-            /// Where it stands.
+            /// The new status of the deployment.
             status: Option<DeploymentStatus>,
         }
         optional {
-            /// Its id at the provider; `null` takes it away.
+            /// The id of the deployment at the provider. `null` clears it.
             #[schemars(length(max = 255))]
             cf_deployment_id: String,
-            /// Where it is served; `null` takes it away.
+            /// The URL at which the site is served. `null` clears it.
             #[schemars(length(max = 2048))]
             url: String,
-            /// Why it did not work; `null` takes it away.
+            /// The reason why the deployment failed. `null` clears it.
             #[schemars(length(max = 2048))]
             error_message: String,
-            /// How many files it has; `null` takes it away.
+            /// Number of files of the site. `null` clears it.
             #[schemars(range(min = 0))]
             file_count: i64,
-            /// How large they are in all, in bytes; `null` takes it away.
+            /// Total size of the files in bytes. `null` clears it.
             #[schemars(range(min = 0))]
             total_bytes: i64,
         }
@@ -300,15 +302,16 @@ update_command! {
 }
 
 impl Deployment {
-    /// The deployment after a change, and the event that was. When work begins and when it ends is noted by itself.
+    /// Returns the deployment after a change, and the event that the change implies, if any. Sets `started_at` when
+    /// work begins and `completed_at` when the deployment ends. A change without effect is always accepted.
     ///
     /// # Errors
-    /// [`IllegalMove`] for a change of one that has ended, and for a move that is not in the table.
+    /// [`IllegalMove`] if the deployment has ended, or the state machine does not allow the status change.
     pub fn after(
         &self,
         change: &DeploymentChange,
         now: Timestamp,
-    ) -> Result<(Self, Option<DeploymentEvent>), IllegalMove> {
+    ) -> Result<(Self, Option<DeploymentEvent>), IllegalTransition> {
         let status = change.status.unwrap_or(self.status);
         let event = DeploymentEvent::between(self.status, status)?;
         let mut next = self.clone();
@@ -319,7 +322,7 @@ impl Deployment {
         }
         if self.status.is_terminal() {
             let in_flight = DeploymentStatus::IN_FLIGHT.iter().copied();
-            return Err(IllegalMove::new(self.status, in_flight));
+            return Err(IllegalTransition::new(self.status, in_flight));
         }
         if status != Queued {
             next.started_at = next.started_at.or(Some(now));
@@ -340,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn branches_are_letters_digits_and_four_signs() {
+    fn branches_contain_only_letters_digits_and_four_symbols() {
         for good in [PRODUCTION, "feature/x-1_2.3", &"a".repeat(255)] {
             assert!(Branch::parse(good).is_ok(), "{good}");
         }
@@ -349,7 +352,7 @@ mod tests {
         }
     }
 
-    fn asked_for() -> Deployment {
+    fn queued_deployment() -> Deployment {
         let command = CreateDeployment {
             idempotency_key: Line::parse("k").unwrap(),
             user_id: Line::parse("ada").unwrap(),
@@ -377,10 +380,10 @@ mod tests {
         }
 
         #[test]
-        fn a_deployment_goes_forward_alone_and_never_changes_once_it_has_ended(
+        fn a_deployment_only_moves_forward_and_never_changes_after_its_end(
             wishes in prop::collection::vec((prop::option::of(prop::sample::select(DeploymentStatus::ALL)), prop::option::of("[a-z]{3}")), 1..30),
         ) {
-            let mut deployment = asked_for();
+            let mut deployment = queued_deployment();
             for (second, (status, url)) in wishes.into_iter().enumerate() {
                 let now = Timestamp::from_seconds(i64::try_from(second).unwrap() + 1);
                 let url = url.map_or(Patch::Keep, Patch::Set);

@@ -1,4 +1,4 @@
-//! DNS records: which hostname leads to which resource (interface: "DNS record").
+//! DNS records, which map a hostname to a resource of a platform (interface: "DNS record").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,24 +8,24 @@ use super::{Hostname, MissingRecord};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::few;
 use crate::kernel::{
-    DnsRecordId, Environment, IllegalMove, JobId, Line, Machine, PlatformId, ResourceId, StackId,
-    Timestamp, record, state_machine, text_enum,
+    DnsRecordId, Environment, IllegalTransition, JobId, Line, Machine, PlatformId, ResourceId,
+    StackId, Timestamp, record, state_machine, text_enum,
 };
 
 text_enum! {
-    /// What a hostname leads to.
+    /// The type of the target that a hostname leads to.
     pub enum DnsTargetType {
-        /// A script that answers requests.
+        /// A script that responds to requests.
         Worker = "worker",
         /// A static site.
         Pages = "pages",
-        /// Another name.
+        /// Another name in the DNS.
         Cname = "cname",
         /// An IPv4 address.
         A = "a",
         /// An IPv6 address.
         Aaaa = "aaaa",
-        /// Another address, told to the client.
+        /// Another address, to which clients are redirected.
         Redirect = "redirect",
     }
 }
@@ -33,13 +33,15 @@ text_enum! {
 text_enum! {
     /// The status of a DNS record.
     pub enum DnsRecordStatus {
-        /// Entered; not served yet. Its platform still has to prove the hostname, or the provider to route it.
+        /// The hostname is not served yet. The platform still has to prove its ownership, or the provider has to route
+        /// it.
         Pending = "pending",
-        /// Served: the hostname leads to the resource.
+        /// The provider serves the hostname: it leads to the resource.
         Active = "active",
-        /// Not served: the hostname was not proved in time, is another platform's by now, or the provider refused it.
+        /// The hostname is not served. It was not proved in time, another platform has proved it, or the provider
+        /// refused it.
         Failed = "failed",
-        /// Deleted. The final status.
+        /// The record is deleted. Final status.
         Deleted = "deleted",
     }
 }
@@ -54,9 +56,9 @@ state_machine! {
     pub enum DnsRecordEvent moves DnsRecordStatus {
         /// The hostname leads to the resource.
         Route = "route": [Pending] => Active, "dns_record.routed";
-        /// The hostname is not served, or no longer.
+        /// The hostname is not served, or no longer served.
         Fail = "fail": [Pending, Active] => Failed, "dns_record.failed";
-        /// Its job goes on after a failure.
+        /// The job of a failed record is resumed.
         Restart = "restart": [Failed] => Pending, "dns_record.restarted";
         /// The record is deleted.
         Delete = "delete": [Pending, Active, Failed] => Deleted, "dns_record.deleted";
@@ -68,45 +70,48 @@ state_machine! {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct DnsRecord {
-    /// The record's id.
+    /// The id of the record.
     pub id: DnsRecordId,
-    /// The platform it belongs to.
+    /// The platform that the record belongs to.
     pub platform_id: PlatformId,
-    /// The workspace stack it belongs to.
+    /// The workspace stack that the record belongs to.
     pub stack_id: StackId,
-    /// The name. A platform has it once among its records that are not deleted. Others may enter it as well: the platform
-    /// that proved it last is served, and no two active records of the installation share one.
+    /// The hostname. It is unique among the platform's records that are not deleted. Several platforms may add the same
+    /// hostname; only the one that proved its ownership last is served. No two active records share a hostname.
     pub hostname: Hostname,
-    /// What it leads to.
+    /// The type of the target.
     pub target_type: DnsTargetType,
-    /// The resource it leads to.
+    /// The resource that the hostname leads to.
     pub resource_id: ResourceId,
-    /// Where that runs.
+    /// The environment in which the resource runs.
     pub environment: Environment,
-    /// Its route's id at the provider.
+    /// The id of the route at the provider. `null` if there is none.
     pub cf_route_id: Option<Line<0, 255>>,
-    /// The status; `active` while the hostname is served.
+    /// The status of the record. `active` while the hostname is served.
     pub status: DnsRecordStatus,
-    /// The DNS records that prove the hostname and were missing when they were last looked up; none once it is proved.
+    /// The DNS records that prove the ownership of the hostname and were missing at the last look-up. Empty if it is
+    /// proved.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub missing_records: Vec<MissingRecord>,
-    /// When it was created.
+    /// When the record was created.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// When the record was last changed.
     pub updated_at: Timestamp,
-    /// The text in the DNS that proves who holds the hostname. Everybody can read it there: no secret.
+    /// The text of the TXT record that proves the ownership of the hostname. It is public in the DNS and therefore not
+    /// a secret.
     #[serde(skip)]
     pub proof: String,
-    /// The record needs no proof: an operator entered it, or the hostname is reserved for the platform.
+    /// Whether the record needs no proof: an operator created it, or the hostname is reserved for the platform.
     #[serde(skip)]
     pub is_vouched: bool,
-    /// When its proof was first looked up since it was last `pending`.
+    /// When the proof was first looked up after the status last became `pending`.
     #[serde(skip)]
     pub checked_since: Option<Timestamp>,
-    /// Since when its proof has been missing while it is active; `null` if the last look-up found it.
+    /// The time since which the proof of the active record has been missing. `None` if the last look-up found it.
     #[serde(skip)]
     pub proof_missing_since: Option<Timestamp>,
-    /// The job that has it served, or did so last; `null` for a record from before there were such jobs.
+    /// The job that has the hostname served, or did so last. `None` for a record that was created before such jobs
+    /// existed.
     #[serde(skip)]
     pub job_id: Option<JobId>,
 }
@@ -117,21 +122,21 @@ record! {
     audited, touched updated_at;
 }
 
-/// What a new record is given besides its command.
+/// The values of a new record that its command does not contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDnsRecord {
-    /// The record's id.
+    /// The id of the record.
     pub id: DnsRecordId,
-    /// Makes its proof differ from all others.
+    /// Random text that makes the proof unique.
     pub random: String,
-    /// The record needs no proof.
+    /// Whether the record needs no proof.
     pub is_vouched: bool,
-    /// The job that has it served.
+    /// The job that has the hostname served.
     pub job_id: JobId,
 }
 
 impl DnsRecord {
-    /// A new record of a stack, which a job has served.
+    /// Creates a record of a stack with the status `pending`. A job has its hostname served.
     #[must_use]
     pub fn create(
         new: NewDnsRecord,
@@ -163,7 +168,7 @@ impl DnsRecord {
         record
     }
 
-    /// Returns the DNS records that prove the hostname; none for a record that needs no proof.
+    /// Returns the DNS records that prove the ownership of the hostname. Empty for a record that needs no proof.
     #[must_use]
     pub fn required_records(&self) -> Vec<MissingRecord> {
         if self.is_vouched {
@@ -172,17 +177,17 @@ impl DnsRecord {
         vec![self.proof_record()]
     }
 
-    /// Returns the DNS record that proves the hostname.
+    /// Returns the TXT record that proves the ownership of the hostname.
     #[must_use]
     pub fn proof_record(&self) -> MissingRecord {
         hostname::proof_record(&self.hostname, &self.proof)
     }
 
-    /// The record after an event.
+    /// Applies an event, and updates the fields that depend on the status.
     ///
     /// # Errors
-    /// [`IllegalMove`] when it cannot happen to it.
-    pub fn after(mut self, event: DnsRecordEvent) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the event is not allowed in the current status.
+    pub fn after(mut self, event: DnsRecordEvent) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         self.proof_missing_since = None;
         match event {
@@ -196,11 +201,11 @@ impl DnsRecord {
         Ok(self)
     }
 
-    /// Returns the record after its hostname was lost: it has failed, and only a new proof makes it active again.
+    /// Returns the record after its hostname was lost: it fails, and only a new proof makes it active again.
     ///
     /// # Errors
-    /// [`IllegalMove`] if it is neither active nor pending.
-    pub fn lost(mut self, random: &str) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the record is neither active nor pending.
+    pub fn lost(mut self, random: &str) -> Result<Self, IllegalTransition> {
         self.is_vouched = false;
         self.proof = hostname::proof_text(random);
         let mut lost = self.after(DnsRecordEvent::Fail)?;
@@ -208,7 +213,7 @@ impl DnsRecord {
         Ok(lost)
     }
 
-    /// Returns the record after its proof was looked up while it is pending.
+    /// Returns the pending record after its proof was looked up.
     #[must_use]
     pub fn checked(mut self, missing: &[MissingRecord], now: Timestamp) -> Self {
         self.checked_since.get_or_insert(now);
@@ -216,15 +221,15 @@ impl DnsRecord {
         self
     }
 
-    /// Returns the record after another look-up of its proof while it is active.
+    /// Returns the active record after another look-up of its proof.
     #[must_use]
     pub fn proof_looked_up(mut self, is_there: bool, now: Timestamp) -> Self {
         self.proof_missing_since = hostname::missing_since(self.proof_missing_since, is_there, now);
         self
     }
 
-    /// Tells whether the platform has proved the hostname, or needs no proof, and has not lost it since. Only then may the
-    /// provider serve it.
+    /// Returns whether the platform has proved the hostname, or needs no proof, and has not lost it since. Only then
+    /// may the provider serve it.
     #[must_use]
     pub fn is_proved(&self) -> bool {
         match self.status {
@@ -236,62 +241,62 @@ impl DnsRecord {
         }
     }
 
-    /// Tells whether this job has to have the record served, and has not done so yet.
+    /// Returns whether this job has to have the hostname served and has not done so yet.
     #[must_use]
     pub fn is_pending_for(&self, job: &JobId) -> bool {
         self.job_id.as_ref() == Some(job) && self.status == DnsRecordStatus::Pending
     }
 
-    /// Tells whether the proof was missing for seven days, so that the record is given up.
+    /// Returns whether the proof has been missing for seven days, so that the record fails.
     #[must_use]
     pub fn is_given_up(&self, now: Timestamp) -> bool {
-        hostname::is_given_up(self.checked_since, now)
+        hostname::has_timed_out(self.checked_since, now)
     }
 
-    /// Returns when the proof is looked up again: after growing pauses, from 30 s to an hour.
+    /// Returns when the proof is looked up again. The pauses double from 30 seconds to one hour.
     #[must_use]
     pub fn next_check(&self, now: Timestamp) -> Timestamp {
         next_look_up(self.checked_since.unwrap_or(self.updated_at), now)
     }
 }
 
-/// Questions about DNS records; newest first.
+/// Queries for DNS records, newest first unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DnsRecordQuery {
-    /// All of a platform.
+    /// The records of the platform.
     All {
-        /// Deleted ones too.
+        /// Includes deleted records.
         deleted: bool,
     },
-    /// Those of a stack.
+    /// The records of a workspace stack.
     OfStack {
-        /// The stack.
+        /// The workspace stack of the records.
         stack_id: StackId,
-        /// Deleted ones too.
+        /// Includes deleted records.
         deleted: bool,
     },
-    /// Those that lead to a resource and are not deleted.
+    /// The records that lead to a resource and are not deleted.
     LeadingTo(ResourceId),
-    /// The active one of this name.
+    /// The active record with a hostname.
     Active(Hostname),
-    /// The one of this name that is not deleted; a platform has one at the most.
+    /// The record with a hostname that is not deleted. A platform has at most one.
     Entered(Hostname),
-    /// Those of this name, deleted ones too.
+    /// The records with a hostname, including deleted ones.
     Named(Hostname),
-    /// The active ones, oldest first.
+    /// The active records, oldest first.
     Served,
 }
 
-/// Creates a DNS record.
+/// Request body that creates a DNS record.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateDnsRecord {
-    /// The name.
+    /// The hostname of the record.
     pub hostname: Hostname,
-    /// What it leads to.
+    /// The type of the target.
     pub target_type: DnsTargetType,
-    /// The resource of the platform it leads to.
+    /// The resource of the platform that the hostname leads to.
     pub resource_id: ResourceId,
-    /// Where that runs.
+    /// The environment in which the resource runs.
     pub environment: Environment,
 }

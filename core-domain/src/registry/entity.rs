@@ -1,4 +1,4 @@
-//! Entities: the tenants and sub-tenants of a platform (interface: "Entity").
+//! Entities: the tenants and subtenants of a platform (interface: "Entity").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,73 +6,73 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
 use crate::kernel::{
-    Code, EntityId, Error, IllegalMove, Machine, Name, PlatformId, Slug, Timestamp, record,
+    Code, EntityId, Error, IllegalTransition, Machine, Name, PlatformId, Slug, Timestamp, record,
     state_machine, text_enum, update_command,
 };
 
 text_enum! {
-    /// What kind of entity.
+    /// The type of an entity.
     pub enum EntityType {
-        /// At the top of a tree.
+        /// An entity at the top of a tree.
         Tenant = "tenant",
-        /// Below another entity.
+        /// An entity below another entity.
         Subtenant = "subtenant",
     }
 }
 
 text_enum! {
-    /// Where an entity stands.
+    /// The status of an entity.
     pub enum EntityStatus {
-        /// In use.
+        /// The entity is in use.
         Active = "active",
-        /// Not in use; nothing is added to it or below it.
+        /// The entity is not in use. Nothing can be added to it or below it.
         Suspended = "suspended",
-        /// Gone. Never left.
+        /// The entity is deleted. Final status.
         Deleted = "deleted",
     }
 }
 
 state_machine! {
-    /// What happens to an entity. It is created `active`.
+    /// Events of an entity, which is created `active`.
     pub enum EntityEvent moves EntityStatus {
-        /// It is taken out of use.
+        /// The entity is suspended.
         Suspend = "suspend": [Active] => Suspended, "entity.suspended";
-        /// It is used again.
+        /// The suspended entity is used again.
         Activate = "activate": [Suspended] => Active, "entity.activated";
-        /// It is deleted.
+        /// The entity is deleted.
         Delete = "delete": [Active, Suspended] => Deleted, "entity.deleted";
     }
 }
 
-/// A tenant or sub-tenant of a platform.
+/// A tenant or subtenant of a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Entity {
-    /// The entity's id; never changes.
+    /// The id of the entity. It never changes.
     pub id: EntityId,
-    /// The platform it belongs to; never changes.
+    /// The platform that the entity belongs to. It never changes.
     pub platform_id: PlatformId,
-    /// The entity above it; never changes, so that there can be no cycle.
+    /// The parent entity; `null` for a tenant. It never changes, so that trees have no cycles.
     pub parent_id: Option<EntityId>,
-    /// Its level in the tree, 1 at the top.
+    /// The level in the tree, starting with 1 for a tenant.
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub depth: i64,
-    /// What kind it is.
+    /// The type of the entity.
     #[serde(rename = "type")]
     pub entity_type: EntityType,
-    /// What people call it.
+    /// The display name of the entity.
     pub name: Name,
-    /// Its name in addresses; no two siblings that are not deleted share one. Never changes.
+    /// The name of the entity in addresses. It never changes, and is unique among siblings that are not deleted.
     pub slug: Slug,
-    /// Where it stands.
+    /// The status of the entity.
     pub status: EntityStatus,
-    /// When it was created.
+    /// When the entity was created.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// When the entity was last changed.
     pub updated_at: Timestamp,
-    /// When it was deleted.
+    /// When the entity was deleted. `null` if it is not deleted.
     pub deleted_at: Option<Timestamp>,
 }
 
@@ -82,83 +82,83 @@ record! {
     audited, touched updated_at;
 }
 
-/// Questions about the entities of a platform.
+/// Queries for the entities of a platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntityQuery {
-    /// Those a list shows, newest first.
+    /// The entities that match a filter, newest first.
     Listed(EntityFilter),
     /// The children of an entity that are not deleted, newest first.
     ChildrenOf(EntityId),
-    /// The tenants that are not deleted, oldest first: the first one is the platform's own.
+    /// The tenants that are not deleted, oldest first. The first one is the platform's own tenant.
     Tenants,
 }
 
-/// Which entities a list shows.
+/// Query parameters of the entity list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EntityFilter {
-    /// Of this type alone.
+    /// Returns only entities of this type.
     #[serde(rename = "type")]
     pub entity_type: Option<EntityType>,
-    /// Deleted ones too; for operators.
+    /// Also returns deleted entities. Effective only for operators. Default: `false`.
     #[serde(default)]
     pub include_deleted: bool,
 }
 
-/// Creates an entity.
+/// Request body that creates an entity.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateEntity {
-    /// What people call it.
+    /// The display name of the entity.
     pub name: Name,
-    /// Its name in addresses.
+    /// The name of the entity in addresses. It never changes.
     pub slug: Slug,
-    /// What kind it is.
+    /// The type of the entity.
     #[serde(rename = "type")]
     pub entity_type: EntityType,
-    /// The entity above it; required for a subtenant, none for a tenant.
+    /// The parent entity. Required for a subtenant; must be absent or `null` for a tenant.
     pub parent_id: Option<EntityId>,
 }
 
 update_command! {
-    /// Changes an entity.
+    /// Request body that updates an entity. Omitted fields stay unchanged.
     pub struct UpdateEntity for Entity {
         set {
-            /// What people call it.
+            /// The display name of the entity.
             name: Name,
         }
         also {
-            /// Where it stands.
+            /// The new status of the entity.
             status: Option<EntityStatus>,
         }
     }
 }
 
-/// What a deletion takes with it.
+/// Query parameters of the deletion of an entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteEntity {
-    /// Delete what lives below it as well; for operators.
+    /// Also deletes everything below the entity. Allowed only for operators. Default: `false`.
     #[serde(default)]
     pub cascade: bool,
-    /// Only tell what would go.
+    /// Returns what would be deleted without deleting it. Default: `false`.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// How many levels a tree has at most.
+/// Maximum number of levels in a tree of entities.
 pub const MAX_DEPTH: i64 = 16;
 
-/// Why an entity cannot be where it is wanted.
+/// The reasons why an entity cannot be placed in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementError {
-    /// A tenant stands at the top.
+    /// A tenant cannot have a parent.
     TenantWithParent,
-    /// A sub-tenant stands below something.
+    /// A subtenant requires a parent.
     SubtenantWithoutParent,
-    /// There is no such parent on this platform.
+    /// The parent does not exist on this platform, or is deleted.
     NoSuchParent,
-    /// The tree would get too deep.
+    /// The tree would exceed [`MAX_DEPTH`] levels.
     TooDeep,
 }
 
@@ -180,10 +180,10 @@ impl From<PlacementError> for Error {
     }
 }
 
-/// The level of a new entity of this type below this parent.
+/// Returns the level of a new entity of this type below this parent.
 ///
 /// # Errors
-/// [`PlacementError`] says which rule is broken.
+/// [`PlacementError`] with the rule that is broken.
 pub fn child_depth(
     platform: &PlatformId,
     entity_type: EntityType,
@@ -205,7 +205,7 @@ pub fn child_depth(
 }
 
 impl Entity {
-    /// A new entity of the platform.
+    /// Creates an active entity of the platform.
     #[must_use]
     pub fn create(
         id: EntityId,
@@ -229,11 +229,11 @@ impl Entity {
         }
     }
 
-    /// The entity after an event.
+    /// Applies an event. Sets `deleted_at` when the entity is deleted.
     ///
     /// # Errors
-    /// [`IllegalMove`] when it cannot happen to it.
-    pub fn after(mut self, event: EntityEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the event is not allowed in the current status.
+    pub fn after(mut self, event: EntityEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         if self.status == EntityStatus::Deleted {
             self.deleted_at = Some(now);
@@ -268,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_added_a_tree_has_sixteen_levels_at_most_and_children_are_one_below(
+        fn a_tree_has_at_most_sixteen_levels_and_children_are_one_level_below_their_parent(
             parents in prop::collection::vec(prop::option::of(0_usize..60), 1..80),
         ) {
             let platform = PlatformId::parse("p1").unwrap();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_active_entity_of_the_same_platform_is_a_parent() {
+    fn a_parent_is_not_deleted_and_belongs_to_the_same_platform() {
         let (here, there) = (
             PlatformId::parse("p1").unwrap(),
             PlatformId::parse("p2").unwrap(),

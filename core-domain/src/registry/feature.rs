@@ -1,97 +1,58 @@
-//! Features of entities (interface: "Feature activation").
+//! Feature activations of entities, and the manifest of an entity's active features (interface: "Feature activation").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::feature_worker_name;
+use super::{FeatureId, NewFeatureId, feature_worker_name};
 use crate::kernel::{
-    EntityId, Environment, FeatureActivationId, IllegalMove, JobId, JsonText, Line, Machine,
-    PlatformId, READABLE_LINE, READABLE_SEGMENT, Slug, StackId, TextError, Timestamp, hex, record,
-    state_machine, text, text_enum,
+    EntityId, Environment, FeatureActivationId, IllegalTransition, JobId, JsonText, Line, Machine,
+    PlatformId, Slug, StackId, Timestamp, hex, record, state_machine, text_enum,
 };
 
-/// What stands in the place of a feature in paths.
-const RESERVED: [&str; 2] = ["activate", "deactivate"];
-
-text! {
-    /// The id of a feature, which is the name of its package: 1 to 100 characters on one line, and not `activate` or
-    /// `deactivate`.
-    FeatureId,
-    feature_id,
-    { "type": "string", "minLength": 1, "maxLength": 100, "pattern": READABLE_LINE, "examples": ["search"] }
-}
-
-fn feature_id(text: &str) -> Result<String, TextError> {
-    let line = Line::<1, 100>::parse(text)?;
-    if RESERVED.contains(&line.as_str()) {
-        return Err(TextError::Malformed);
-    }
-    Ok(line.as_str().to_owned())
-}
-
-text! {
-    /// The id of a feature that is activated: a [`FeatureId`] that stands in a path as one segment, with no slash or
-    /// backslash in it, and not `.` or `..`. Features that were activated before this was asked keep their ids.
-    NewFeatureId,
-    new_feature_id,
-    { "type": "string", "minLength": 1, "maxLength": 100, "pattern": READABLE_SEGMENT, "examples": ["search"] }
-}
-
-fn new_feature_id(text: &str) -> Result<String, TextError> {
-    let id = feature_id(text)?;
-    if [".", ".."].contains(&id.as_str()) || id.contains(['/', '\\']) {
-        return Err(TextError::Malformed);
-    }
-    Ok(id)
-}
-
-impl From<NewFeatureId> for FeatureId {
-    fn from(id: NewFeatureId) -> Self {
-        Self(id.0)
-    }
-}
-
-/// The version of a feature.
+/// The version of a feature: any text of 1 to 100 characters on one line.
 pub type FeatureVersion = Line<1, 100>;
 
-/// A feature of an entity in an environment, from its first activation on.
+/// A feature of an entity in one environment. The first activation creates the record; deactivation keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct FeatureActivation {
-    /// The activation's id; the same however often the feature is activated.
+    /// The id of the activation. It stays the same when the feature is activated again.
     pub id: FeatureActivationId,
-    /// The platform.
+    /// The platform that the entity belongs to.
     pub platform_id: PlatformId,
     /// The entity that has the feature.
     pub entity_id: EntityId,
-    /// The feature; an entity has it once in an environment.
+    /// The id of the feature. An entity has a feature at most once per environment.
     pub feature_id: FeatureId,
-    /// Its version.
+    /// The version of the feature that was requested last.
     pub feature_version: FeatureVersion,
-    /// Where it runs.
+    /// The environment in which the feature runs.
     pub environment: Environment,
-    /// Where it stands.
+    /// The status of the feature in its environment.
     pub status: FeatureStatus,
-    /// When it last became active; `None` once it is asked for again.
+    /// When the feature last became active. `null` from an activation request until the feature is active.
     pub activated_at: Option<Timestamp>,
-    /// When it was last removed; `None` once it is asked for again.
+    /// When the feature was last removed. `null` if it has not been removed since the last activation request.
     pub deactivated_at: Option<Timestamp>,
-    /// When it was first asked for.
+    /// When the feature was first requested for the entity and environment.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// When the record was last changed.
     pub updated_at: Timestamp,
-    /// The job that moves it; none once it has ended with its place.
+    /// The job that activates or deactivates the feature, or did so last. `None` after the feature ended with its
+    /// entity or environment, unless a job removed its worker.
     #[serde(skip)]
     pub provision_job_id: Option<JobId>,
-    /// Where it is served.
+    /// The URL at which the feature is served, as its job reported it. An activation request and the removal of the
+    /// feature clear it.
     #[serde(skip)]
     pub service_url: Option<String>,
-    /// The name of its package.
+    /// The name of the package that implements the feature.
     #[serde(skip)]
     pub package: FeatureId,
-    /// The workspace stack it was last activated for, and with which it goes; none when it was asked for by itself.
+    /// The workspace stack that the feature belongs to and with which it is removed. `None` if the feature was
+    /// requested on its own.
     #[serde(skip)]
     pub stack_id: Option<StackId>,
 }
@@ -102,67 +63,67 @@ record! {
     audited, touched updated_at;
 }
 
-/// Questions about features.
+/// Queries for feature activations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeatureActivationQuery {
-    /// Those of an entity, newest first.
+    /// The features of an entity, newest first.
     OfEntity {
-        /// The entity.
+        /// The entity that has the features.
         entity_id: EntityId,
-        /// Only those that are in use, see [`FeatureStatus::is_in_use`].
+        /// Restricts the result to features in use, see [`FeatureStatus::is_in_use`].
         in_use: bool,
     },
-    /// This feature.
+    /// The activation of one feature.
     Exactly {
-        /// The entity.
+        /// The entity that has the feature.
         entity_id: EntityId,
-        /// The environment.
+        /// The environment in which the feature runs.
         environment: Environment,
-        /// The feature.
+        /// The id of the feature.
         feature_id: FeatureId,
     },
-    /// Those of an entity in an environment, by feature.
+    /// The features of an entity in an environment, ordered by feature id.
     ByFeature {
-        /// The entity.
+        /// The entity that has the features.
         entity_id: EntityId,
-        /// The environment.
+        /// The environment in which the features run.
         environment: Environment,
-        /// Only active ones.
+        /// Restricts the result to active features.
         active: bool,
     },
-    /// Those of the platform, newest first.
+    /// The features of the platform, newest first.
     OfPlatform {
-        /// In this environment alone.
+        /// Restricts the result to this environment. `None` means all environments.
         environment: Option<Environment>,
-        /// Inactive ones too.
+        /// Includes inactive features.
         inactive: bool,
     },
 }
 
-/// Activates a feature of an entity.
+/// Request body that activates a feature of an entity.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivateFeature {
-    /// The feature.
+    /// The id of the feature to activate.
     pub feature_id: NewFeatureId,
-    /// The version.
+    /// The version of the feature to activate.
     pub version: FeatureVersion,
-    /// Where it shall run.
+    /// The environment in which the feature will run.
     pub environment: Environment,
 }
 
-/// Deactivates a feature of an entity.
+/// Request body that deactivates a feature of an entity.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeactivateFeature {
-    /// The feature.
+    /// The id of the feature to deactivate.
     pub feature_id: FeatureId,
-    /// Where it runs.
+    /// The environment in which the feature runs.
     pub environment: Environment,
 }
 
 impl FeatureActivation {
-    /// A feature that was not activated before; it has no job yet.
+    /// Creates an activation with the status `pending` and without a job.
     #[must_use]
     pub fn create(
         id: FeatureActivationId,
@@ -191,11 +152,15 @@ impl FeatureActivation {
         }
     }
 
-    /// The feature after an event. When it came and went is noted by itself.
+    /// Applies an event. Updates `activated_at`, `deactivated_at` and `service_url` to match the new status.
     ///
     /// # Errors
-    /// [`IllegalMove`] when it cannot happen to it.
-    pub fn after(mut self, event: FeatureEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the event is not allowed in the current status.
+    pub fn apply_event(
+        mut self,
+        event: FeatureEvent,
+        now: Timestamp,
+    ) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         match self.status {
             FeatureStatus::Pending => {
@@ -216,13 +181,14 @@ impl FeatureActivation {
         Ok(self)
     }
 
-    /// Whether something of it may be at the provider: not after a job of its own has removed it.
+    /// Returns whether the provider may still have an object of the feature. `false` only if a job of the feature has
+    /// removed it.
     #[must_use]
     pub const fn may_be_provided(&self) -> bool {
         !matches!(self.status, FeatureStatus::Inactive) || self.provision_job_id.is_none()
     }
 
-    /// The name of its worker at the provider, on a platform with this slug.
+    /// Returns the name of the feature's worker at the provider. `slug` is the slug of the platform.
     #[must_use]
     pub fn worker_name(&self, slug: &Slug) -> String {
         feature_worker_name(
@@ -236,23 +202,24 @@ impl FeatureActivation {
 }
 
 text_enum! {
-    /// Where a feature stands.
+    /// The status of a feature.
     pub enum FeatureStatus {
-        /// Asked for; its job makes it.
+        /// The feature is requested; a job provisions it.
         Pending = "pending",
-        /// There.
+        /// The feature is provisioned and in use.
         Active = "active",
-        /// To be removed; its job does it.
+        /// The removal is requested; a job removes the feature.
         Deactivating = "deactivating",
-        /// Gone; may be activated again.
+        /// The feature is removed. It can be activated again.
         Inactive = "inactive",
-        /// Its job has stopped.
+        /// The last job of the feature stopped without success.
         Failed = "failed",
     }
 }
 
 impl FeatureStatus {
-    /// Tells whether the feature is there or a job works on it: as long, its entity is not deleted.
+    /// Returns whether the feature is active or a job works on it. An entity that has such a feature can be deleted
+    /// only with `cascade`.
     #[must_use]
     pub const fn is_in_use(self) -> bool {
         matches!(self, Self::Pending | Self::Active | Self::Deactivating)
@@ -260,20 +227,20 @@ impl FeatureStatus {
 }
 
 state_machine! {
-    /// What happens to a feature. It is created `pending`. An operator may let a failed job go on (`activate`,
-    /// `deactivate`) or declare it done (`activated`, `deactivated`).
+    /// Events of a feature, which is created `pending`. An operator may resume a failed job (`activate`, `deactivate`)
+    /// or declare it done (`activated`, `deactivated`).
     pub enum FeatureEvent moves FeatureStatus {
-        /// It is asked for.
+        /// A caller requests the feature.
         Activate = "activate": [Inactive, Failed] => Pending, "feature.activation_queued";
-        /// It is there.
+        /// The job has provisioned the feature.
         Activated = "activated": [Pending, Failed] => Active, "feature.activated";
-        /// It is to be removed.
+        /// A caller requests the removal of the feature.
         Deactivate = "deactivate": [Pending, Active, Failed] => Deactivating, "feature.deactivation_queued";
-        /// It is removed.
+        /// The job has removed the feature.
         Deactivated = "deactivated": [Deactivating, Failed] => Inactive, "feature.deactivated";
-        /// Its job has stopped.
+        /// The job stopped without success.
         Fail = "fail": [Pending, Deactivating] => Failed, "feature.failed";
-        /// The place it runs in goes, and it with it.
+        /// The entity or environment of the feature is removed, and the feature with it.
         End = "end": [Pending, Active, Deactivating, Failed] => Inactive, "feature.ended";
     }
 }
@@ -282,31 +249,31 @@ state_machine! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FeatureManifest {
-    /// The platform.
+    /// The platform that the entity belongs to.
     pub platform_id: PlatformId,
-    /// The entity.
+    /// The entity that has the features.
     pub entity_id: EntityId,
-    /// The environment.
+    /// The environment in which the features run.
     pub environment: Environment,
-    /// When the manifest was asked for.
+    /// When the manifest was generated, which is the time of the request.
     pub generated_at: Timestamp,
-    /// The features, sorted by id.
+    /// The active features, ordered by id.
     pub features: Vec<ManifestFeature>,
 }
 
-/// A feature in a manifest.
+/// An active feature in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestFeature {
-    /// The feature.
+    /// The id of the feature.
     pub id: FeatureId,
-    /// Its version.
+    /// The active version of the feature.
     pub version: FeatureVersion,
-    /// The name of its package.
+    /// The name of the package that implements the feature.
     pub package: FeatureId,
-    /// Where it is served; `None` when an operator declared it active and nothing is known.
+    /// The URL at which the feature is served. `null` if it is unknown because an operator declared the feature active.
     pub service_url: Option<String>,
-    /// Always `active`.
+    /// The status of the feature, always `active`.
     pub status: FeatureStatus,
 }
 
@@ -323,7 +290,8 @@ impl From<&FeatureActivation> for ManifestFeature {
 }
 
 impl FeatureManifest {
-    /// What tells manifests of an address apart, whenever they were asked for: SHA-256 of the features, in hex.
+    /// Returns the SHA-256 digest of the features, in hexadecimal. It distinguishes the contents of manifests
+    /// regardless of when they were generated.
     #[must_use]
     pub fn digest(&self) -> String {
         hex(&Sha256::digest(JsonText::of(&self.features).as_str()))

@@ -1,4 +1,4 @@
-//! Names of hosts in the DNS.
+//! Hostnames of DNS records and custom domains, and the TXT record that proves the ownership of a hostname.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::{TextError, Timestamp, text, text_enum};
 
-/// What stands for any label.
+/// The prefix of a wildcard hostname. It matches any single label.
 const WILDCARD: &str = "*.";
 
-/// The most characters of a name without the dot of the root.
+/// Maximum length of a hostname in characters, without the trailing dot.
 const MAX_LENGTH: usize = 253;
 
-/// The name in A-labels without the dot of the root. Two labels at least, behind a wildcard as well.
+/// Normalizes a hostname to lower case and A-labels, without the trailing dot. The name has at least two labels, not
+/// counting the wildcard.
 fn hostname(text: &str) -> Result<String, TextError> {
     let (wildcard, rest) = match text.strip_prefix(WILDCARD) {
         Some(rest) => (WILDCARD, rest),
@@ -36,8 +37,8 @@ fn hostname(text: &str) -> Result<String, TextError> {
     Ok(format!("{wildcard}{name}"))
 }
 
-/// UTS 46, non-transitional, letters, digits and hyphens alone (STD 3). Names in use have hyphens in the third and fourth
-/// place of labels, so these pass.
+/// Converts a name to A-labels by UTS 46, non-transitional. Only letters, digits and hyphens are allowed (STD 3).
+/// Hyphens in the third and fourth position of a label are allowed, because names in use have them.
 fn to_a_labels(name: &str) -> Result<Cow<'_, str>, TextError> {
     let (deny, length) = (AsciiDenyList::STD3, DnsLength::VerifyAllowRootDot);
     let uts46 = Uts46::new();
@@ -45,7 +46,7 @@ fn to_a_labels(name: &str) -> Result<Cow<'_, str>, TextError> {
     ascii.map_err(|_| TextError::Malformed)
 }
 
-/// Whether a last label makes the name an IPv4 address, in whatever notation.
+/// Returns whether the last label makes the name an IPv4 address, in decimal or hexadecimal notation.
 fn is_number(label: &str) -> bool {
     let (digits, radix) = match label.strip_prefix("0x") {
         Some(digits) => (digits, 16),
@@ -55,26 +56,27 @@ fn is_number(label: &str) -> bool {
 }
 
 text! {
-    /// The name of a host: at least two labels, folded to lower case and A-labels, without the dot of the root; at most 253
-    /// characters, 63 a label. The first label may be `*`, with at least two behind it. Never an IP address.
+    /// The name of a host, in lower case and A-labels, without the trailing dot. It has at least two labels and at most
+    /// 253 characters, 63 in a label. The first label may be `*`, followed by at least two labels. IP addresses are
+    /// refused.
     Hostname, hostname, { "type": "string", "minLength": 1, "maxLength": 254, "format": "idn-hostname", "examples": ["shop.example.org"] }
 }
 
 impl Hostname {
-    /// Whether it stands for every name with one more label.
+    /// Returns whether the first label is `*`. A wildcard matches every name with exactly one label in its place.
     #[must_use]
     pub fn is_wildcard(&self) -> bool {
         self.as_str().starts_with(WILDCARD)
     }
 
-    /// Whether it is a zone's name or below it; a wildcard is below the name behind it.
+    /// Returns whether the hostname is the zone's name or below it. A wildcard is compared by its base name.
     #[must_use]
     pub fn is_in(&self, zone: &str) -> bool {
         let above = self.base().strip_suffix(zone);
         above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
     }
 
-    /// The name without its wildcard.
+    /// Returns the name without its wildcard label.
     #[must_use]
     pub fn base(&self) -> &str {
         let name = self.as_str();
@@ -82,53 +84,54 @@ impl Hostname {
     }
 }
 
-/// The label before a hostname in the name of its proof.
+/// The label before a hostname in the name of its proof record.
 pub(super) const PROOF_LABEL: &str = "_core-verification";
 
-/// The longest name that can be looked up.
+/// Maximum length in characters of a name that can be looked up in the DNS.
 pub(super) const MAX_NAME_LENGTH: usize = 253;
 
-/// How long DNS records are looked up before a hostname is given up.
+/// The time after the first look-up at which the verification fails if DNS records are still missing.
 const VERIFICATION_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The shortest and the longest pause between two look-ups.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(30);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
+/// Minimum and maximum pause between two look-ups.
+const MIN_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(60 * 60);
 
 text_enum! {
-    /// The type of a record in the DNS.
+    /// The type of a required DNS record.
     pub enum DnsRecordType {
-        /// Another name for a name.
+        /// An alias for another name.
         Cname = "CNAME",
-        /// Text.
+        /// A text record that contains a proof.
         Txt = "TXT",
     }
 }
 
-/// A record that the holder of a hostname still has to create in the DNS.
+/// A DNS record that the owner of a hostname still has to create.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct MissingRecord {
-    /// Its type. In place of a CNAME, addresses that equal those of its value will do, where a name can have no CNAME.
+    /// The type of the record. Where a name cannot have a CNAME, address records with the addresses of `value` are
+    /// accepted instead.
     #[serde(rename = "type")]
     pub record_type: DnsRecordType,
-    /// Its name, without the dot of the root.
+    /// The name of the record, without the trailing dot.
     pub name: String,
-    /// What it must say.
+    /// The required content: the target name of a CNAME, or the text of a TXT record.
     pub value: String,
 }
 
-/// Returns the text that proves a hostname. `random` makes it differ from all others.
+/// Returns the text that proves the ownership of a hostname. `random` makes it unique.
 pub(super) fn proof_text(random: &str) -> String {
     format!("core-verification={random}")
 }
 
-/// Returns the name of the proof, which is below the hostname. The proof of a wildcard is below its base.
+/// Returns the name of the proof record, one label below the hostname. For a wildcard, it is below the base name.
 pub(super) fn proof_name(hostname: &Hostname) -> String {
     format!("{PROOF_LABEL}.{}", hostname.base())
 }
 
-/// Returns the DNS record that proves a hostname.
+/// Returns the TXT record that proves the ownership of a hostname.
 pub(super) fn proof_record(hostname: &Hostname, proof: &str) -> MissingRecord {
     MissingRecord {
         record_type: DnsRecordType::Txt,
@@ -137,18 +140,20 @@ pub(super) fn proof_record(hostname: &Hostname, proof: &str) -> MissingRecord {
     }
 }
 
-/// Returns when DNS records are looked up again: after 30 s, and then as long as they were looked up so far and 30 s more,
-/// which doubles every pause, up to an hour.
+/// Returns the time of the next look-up. `since` is the time of the first look-up. The pause is the time since then
+/// plus 30 seconds, at most one hour. Pauses therefore double.
 pub(super) fn next_look_up(since: Timestamp, now: Timestamp) -> Timestamp {
-    now.plus((now.since(since) + SHORTEST_PAUSE).min(LONGEST_PAUSE))
+    now.plus((now.since(since) + MIN_PAUSE).min(MAX_PAUSE))
 }
 
-/// Tells whether DNS records were missing for so long that the hostname is given up: for seven days.
-pub(super) fn is_given_up(since: Option<Timestamp>, now: Timestamp) -> bool {
+/// Returns whether DNS records have been missing for seven days, so that the verification fails. `since` is the time of
+/// the first look-up.
+pub(super) fn has_timed_out(since: Option<Timestamp>, now: Timestamp) -> bool {
     since.is_some_and(|since| now.since(since) >= VERIFICATION_TIMEOUT)
 }
 
-/// Returns since when a proof has been missing, after another look-up.
+/// Returns the time since which a proof has been missing, updated after another look-up. `None` if the look-up found
+/// it.
 pub(super) fn missing_since(
     before: Option<Timestamp>,
     is_there: bool,
@@ -168,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_kept_in_one_spelling() {
+    fn hostnames_are_normalized_to_lower_case_a_labels() {
         for (text, name) in [
             ("Shop.Example.ORG.", "shop.example.org"),
             ("*.Example.org", "*.example.org"),
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_of_a_host_is_refused() {
+    fn invalid_hostnames_are_refused() {
         let long = format!("{}.example", "a".repeat(64));
         for text in [
             "",
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_253_characters_at_the_most_with_its_wildcard() {
+    fn a_hostname_has_at_most_253_characters_with_its_wildcard() {
         let label = "a".repeat(61);
         let name = |first: usize| format!("{}.{label}.{label}.{label}.io", "b".repeat(first));
         assert_eq!(parsed(&name(61)).map(|name| name.len()), Ok(250));
@@ -239,7 +244,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_parsed_parses_to_itself(text in "\\PC{0,40}|[*.a-zA-Z0-9äß。_-]{0,40}") {
+        fn parsing_a_parsed_hostname_returns_it_unchanged(text in "\\PC{0,40}|[*.a-zA-Z0-9äß。_-]{0,40}") {
             if let Ok(name) = parsed(&text) {
                 prop_assert_eq!(parsed(&name), Ok(name.clone()));
                 prop_assert!(name.len() <= 253 && name.is_ascii());
@@ -247,7 +252,7 @@ mod tests {
         }
 
         #[test]
-        fn all_spellings_of_a_name_are_one_name(name in "(\\*\\.)?[a-zäöüéñж]{1,12}\\.[a-zäöü]{1,12}\\.example") {
+        fn all_spellings_of_a_hostname_parse_to_the_same_value(name in "(\\*\\.)?[a-zäöüéñж]{1,12}\\.[a-zäöü]{1,12}\\.example") {
             let plain = Hostname::parse(&name).unwrap();
             let upper = Hostname::parse(&name.to_uppercase()).unwrap();
             let rooted = Hostname::parse(&format!("{name}.")).unwrap();

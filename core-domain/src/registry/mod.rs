@@ -1,8 +1,8 @@
 //! The registry: platforms, entities, infrastructure resources and their secrets, features, builds, workspace stacks,
-//! DNS records, custom domains, configuration, deployment records, onboardings, lifecycle.
+//! DNS records, custom domains, configuration, deployment records, onboardings, and lifecycle records.
 //!
-//! A record is what the interface shows, a command is what it takes. Every status has one state machine (`*Event`), from
-//! which its transition function, its audit actions and its property test come.
+//! A record is what the interface returns; a command is a request that changes records. Every status has one state
+//! machine (`*Event`). Its transition function, audit actions and property test are derived from it.
 
 mod build;
 mod config;
@@ -11,6 +11,7 @@ mod deployment;
 mod dns_record;
 mod entity;
 mod feature;
+mod feature_id;
 mod hostname;
 mod onboarding;
 mod platform;
@@ -19,7 +20,7 @@ mod resource_name;
 mod secret;
 mod workspace_stack;
 
-pub use build::{Build, BuildEnd, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
+pub use build::{Build, BuildOutcome, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
 pub use config::{
     ConfigDiff, ConfigKey, ConfigVersion, ConfigVersionNumber, ConfigVersionQuery, DiffVersions,
     MAX_FREE_FORM_BYTES, PlatformConfig, PlatformConfigQuery, RollBackConfig, SetConfig,
@@ -42,15 +43,16 @@ pub use entity::{
 };
 pub use feature::{
     ActivateFeature, DeactivateFeature, FeatureActivation, FeatureActivationQuery, FeatureEvent,
-    FeatureId, FeatureManifest, FeatureStatus, FeatureVersion, ManifestFeature, NewFeatureId,
+    FeatureManifest, FeatureStatus, FeatureVersion, ManifestFeature,
 };
+pub use feature_id::{FeatureId, NewFeatureId};
 pub use hostname::{DnsRecordType, Hostname, MissingRecord};
 pub use onboarding::{
     Onboarding, OnboardingEvent, OnboardingQuery, OnboardingStatus, OnboardingTier, StartOnboarding,
 };
 pub use platform::{
     AccountName, CreatePlatform, LifecycleQuery, LifecycleRecord, Platform, PlatformEvent,
-    PlatformOwner, PlatformQuery, PlatformRefusal, PlatformStatus, RESTORABLE_FOR, SettableStatus,
+    PlatformOwner, PlatformQuery, PlatformRefusal, PlatformStatus, RESTORE_PERIOD, SettableStatus,
     Tier, UpdatePlatform,
 };
 pub use resource::{
@@ -58,8 +60,8 @@ pub use resource::{
     ResourceType, UpdateResource,
 };
 pub use resource_name::{
-    AUTH, DEFAULT_RESOURCES, NameHolder, auth_worker_name, bears_platform, environment_in,
-    feature_worker_name, is_provider_name, name_holder, purpose_of, resource_name,
+    AUTH, DEFAULT_RESOURCES, NameOwner, auth_worker_name, environment_in, feature_worker_name,
+    is_name_of_platform, is_provider_name, name_holder, purpose_of, resource_name,
     stack_resource_name,
 };
 pub use secret::{

@@ -1,4 +1,4 @@
-//! Onboardings: a person asks for a platform, and a job makes it.
+//! Onboardings: a person requests a platform, and a job creates it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,21 +10,21 @@ use crate::kernel::{
 };
 
 text_enum! {
-    /// The tier somebody asks for.
+    /// The tier that a person requests.
     pub enum OnboardingTier {
-        /// Without paying; the platform is of the tier `starter`.
+        /// A free plan. The platform gets the tier `starter`.
         Free = "free",
-        /// To begin with.
+        /// The entry tier.
         Starter = "starter",
-        /// More.
+        /// The middle tier.
         Growth = "growth",
-        /// Most.
+        /// The highest tier.
         Scale = "scale",
     }
 }
 
 impl OnboardingTier {
-    /// The tier of the platform.
+    /// Returns the tier with which the platform is created.
     #[must_use]
     pub const fn platform_tier(self) -> Tier {
         match self {
@@ -36,31 +36,31 @@ impl OnboardingTier {
 }
 
 text_enum! {
-    /// Where an onboarding stands. Finer: the status of its job.
+    /// The status of an onboarding. The status of its job is more detailed.
     pub enum OnboardingStatus {
-        /// Its job has not ended; the slug is reserved.
+        /// The job has not ended. The slug is reserved.
         Open = "open",
-        /// The platform is there.
+        /// The platform exists.
         Completed = "completed",
-        /// Its job has stopped; unless the platform was created before that, the slug is free.
+        /// The job stopped without success. The slug is free, unless the platform was created before.
         Failed = "failed",
     }
 }
 
 state_machine! {
-    /// What happens to an onboarding. It begins `open`.
+    /// Events of an onboarding, which is created `open`.
     pub enum OnboardingEvent moves OnboardingStatus {
-        /// The platform is there.
+        /// The platform exists.
         Complete = "complete": [Open, Failed] => Completed, "onboarding.completed";
-        /// Its job has stopped.
+        /// The job stopped without success.
         Fail = "fail": [Open] => Failed, "onboarding.failed";
-        /// An operator lets its job go on.
+        /// An operator resumes the job.
         Resume = "resume": [Failed] => Open, "onboarding.resumed";
     }
 }
 
 impl OnboardingTier {
-    /// What is asked for when nothing is said.
+    /// Returns the default tier: `starter`.
     #[must_use]
     pub const fn starter() -> Self {
         Self::Starter
@@ -72,38 +72,40 @@ impl OnboardingTier {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Onboarding {
-    /// The onboarding's id, ours.
+    /// The id of the onboarding, assigned by this system.
     pub id: OnboardingId,
-    /// Who asked, as the audit names callers; the id they gave counts for them alone.
+    /// The caller that requested the onboarding, as named in the audit log. `requested_id` is valid for this caller
+    /// only.
     pub requested_by: String,
-    /// The id that who asked gave it.
+    /// The id that the caller chose. `None` if the caller chose none.
     pub requested_id: Option<OnboardingId>,
-    /// What the platform shall be called.
+    /// The name of the new platform.
     pub platform_name: Name,
-    /// Its slug. No two open onboardings share one.
+    /// The slug of the new platform. It is unique among open onboardings.
     pub slug: Slug,
-    /// The tier that was asked for.
+    /// The tier that was requested.
     pub tier: OnboardingTier,
-    /// The tier the platform begins with.
+    /// The tier with which the platform is created.
     pub platform_tier: Tier,
-    /// The stack template it shall begin with.
+    /// The stack template that the platform starts with, if any.
     pub stack_template_id: Option<TemplateId>,
-    /// Where bills shall go.
+    /// The email address for invoices, if any.
     pub billing_email: Option<Email>,
-    /// Who shall own it.
+    /// The user who will own the platform.
     pub user_id: Option<UserId>,
-    /// The session that asked; acts for the new organization, unless it acts for another one.
+    /// The session that requested the onboarding. The new organization becomes its active organization, unless it has
+    /// another one.
     #[serde(skip)]
     pub session_id: Option<SessionId>,
-    /// The id the platform will have.
+    /// The id that the platform will have.
     pub platform_id: PlatformId,
-    /// The job that creates it.
+    /// The job that creates the platform.
     pub job_id: JobId,
-    /// Where it stands.
+    /// The status of the onboarding.
     pub status: OnboardingStatus,
-    /// When it was asked for.
+    /// When the onboarding was requested.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// When the record was last changed.
     pub updated_at: Timestamp,
 }
 
@@ -113,44 +115,45 @@ record! {
 }
 
 impl Onboarding {
-    /// The id its caller knows it by.
+    /// Returns the id by which the caller knows the onboarding: the requested id if there is one, otherwise the
+    /// assigned id.
     #[must_use]
-    pub fn shown_id(&self) -> &OnboardingId {
+    pub fn public_id(&self) -> &OnboardingId {
         self.requested_id.as_ref().unwrap_or(&self.id)
     }
 }
 
-/// Questions about onboardings.
+/// Queries for onboardings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnboardingQuery {
-    /// The open one that has reserved a slug.
+    /// The open onboarding that reserves a slug.
     OpenWithSlug(Slug),
-    /// The open ones for an owner.
+    /// The open onboardings for an owner.
     OpenOf(UserId),
-    /// The one that this caller gave this id.
+    /// The onboarding for which a caller chose an id.
     RequestedAs {
-        /// The caller, as the audit names callers.
+        /// The caller, as named in the audit log.
         requested_by: String,
-        /// The id.
+        /// The id that the caller chose.
         requested_id: OnboardingId,
     },
-    /// Those that any caller gave this id, newest first.
+    /// The onboardings for which any caller chose an id, newest first.
     WithRequestedId(OnboardingId),
 }
 
-/// Asks for an organization with its platform.
+/// Request body that creates an organization with its platform.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartOnboarding {
     /// The name of the organization and its platform.
     pub platform_name: OrganizationName,
-    /// The slug of both.
+    /// The slug of the organization and its platform.
     pub slug: Slug,
-    /// The tier that is wanted.
+    /// The requested tier. Default: `starter`.
     #[serde(default = "OnboardingTier::starter")]
     pub tier: OnboardingTier,
-    /// The stack template the platform shall begin with, by name or id.
+    /// The name or id of the stack template that the platform starts with. Default: none.
     pub stack_template_id: Option<Line<1, 128>>,
-    /// Where bills shall go.
+    /// The email address for invoices. Default: none.
     pub billing_email: Option<Email>,
 }

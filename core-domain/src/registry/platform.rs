@@ -1,4 +1,4 @@
-//! Platforms (interface: "Platform (registry)").
+//! Platforms and their lifecycle (interface: "Platform (registry)").
 
 use std::time::Duration;
 
@@ -10,76 +10,78 @@ use serde_json::Value;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json;
 use crate::kernel::{
-    Code, Error, IllegalMove, LifecycleId, Line, Machine, Name, OrganizationId, PlatformId, Reason,
-    Slug, Timestamp, UserId, record, state_machine, text_enum, update_command,
+    Code, Error, IllegalTransition, LifecycleId, Line, Machine, Name, OrganizationId, PlatformId,
+    Reason, Slug, Timestamp, UserId, record, state_machine, text_enum, update_command,
 };
 
 text_enum! {
-    /// How much a platform may use.
+    /// The tier of a platform, which limits how much it may use.
     pub enum Tier {
-        /// To begin with.
+        /// The entry tier.
         Starter = "starter",
-        /// More.
+        /// The middle tier.
         Growth = "growth",
-        /// Most.
+        /// The highest tier.
         Scale = "scale",
     }
 }
 
 impl Tier {
-    /// What a platform has until billing or an operator says otherwise.
+    /// Returns the tier of a platform for which neither billing nor an operator has set another one.
     #[must_use]
     pub const fn starter() -> Self {
         Self::Starter
     }
 }
 
-/// The id of an account at the infrastructure provider.
+/// The id of an account at the infrastructure provider. 1 to 255 characters.
 pub type AccountName = Line<1, 255>;
 
-/// A platform: the tenant of the suite.
+/// A platform of a customer, with its own entities, resources and configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Platform {
-    /// The platform's id; never changes.
+    /// The id of the platform. It never changes.
     pub id: PlatformId,
-    /// What people call it.
+    /// The display name of the platform.
     pub name: Name,
-    /// Its name in addresses; no two platforms that are not deleted share one. Never changes.
+    /// The name of the platform in addresses. It never changes, and is unique among platforms that are not deleted.
     pub slug: Slug,
-    /// Where it stands.
+    /// The status of the platform.
     pub status: PlatformStatus,
-    /// How much it may use.
+    /// The tier of the platform, which limits how much it may use.
     pub tier: Tier,
-    /// Its account at the infrastructure provider; the installation's own when there is none.
+    /// The platform's account at the infrastructure provider. `null` means the account of the installation.
     pub cf_account_id: Option<AccountName>,
-    /// The repository its code is in.
+    /// The repository that contains the platform's code. `null` if none is set.
     pub repo_name: Option<Line<1, 255>>,
-    /// Its customer at the payment provider.
+    /// The id of the platform's customer at the payment provider. `null` if there is none.
     pub payment_customer_id: Option<String>,
-    /// Who set it up.
+    /// The user who created the platform. `null` if no user did.
     pub owner_user_id: Option<UserId>,
-    /// The organization it belongs to; decides which callers reach it.
+    /// The organization that owns the platform. It decides which callers can access the platform.
     #[serde(skip)]
     pub organization_id: Option<OrganizationId>,
-    /// Since when it is cancelled.
+    /// When the platform was cancelled. `null` if it was not. A deletion keeps it; a restoration or suspension clears
+    /// it.
     pub cancelled_at: Option<Timestamp>,
-    /// Why.
+    /// The reason for the cancellation. `null` if none was given.
     pub cancellation_reason: Option<Reason>,
-    /// Since when its callers are refused. Kept while it is cancelled or deleted, until it is restored.
+    /// When the platform was suspended. Requests have been refused since then. Kept if the platform is cancelled or
+    /// deleted, until it is restored.
     pub suspended_at: Option<Timestamp>,
-    /// Why.
+    /// The reason for the suspension. `null` if none was given.
     pub suspension_reason: Option<Reason>,
-    /// When its trial ends.
+    /// When the trial of the platform ends. `null` if there is none.
     pub trial_ends_at: Option<Timestamp>,
-    /// When it was created.
+    /// When the platform was created.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// When the platform was last changed.
     pub updated_at: Timestamp,
-    /// When it was deleted.
+    /// When the platform was deleted. `null` if it is not deleted.
     pub deleted_at: Option<Timestamp>,
-    /// Whether everything of it is being removed for good. Nothing of it changes any more.
+    /// Whether the platform is being removed permanently. No further event is allowed.
     #[serde(skip)]
     pub purging: bool,
 }
@@ -90,13 +92,13 @@ record! {
 }
 
 impl Platform {
-    /// Tells whether its callers are refused.
+    /// Returns whether requests of the platform's callers are refused.
     #[must_use]
     pub const fn is_suspended(&self) -> bool {
         self.suspended_at.is_some()
     }
 
-    /// A new platform.
+    /// Creates an active platform.
     #[must_use]
     pub fn create(
         id: PlatformId,
@@ -128,111 +130,112 @@ impl Platform {
     }
 }
 
-/// Whose a platform is.
+/// The owner of a platform.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlatformOwner {
-    /// Who set it up.
+    /// The user who created the platform.
     pub user_id: Option<UserId>,
-    /// The organization it belongs to.
+    /// The organization that owns the platform.
     pub organization_id: Option<OrganizationId>,
 }
 
-/// Questions about platforms; newest first.
+/// Queries for platforms, newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlatformQuery {
-    /// All.
+    /// All platforms of the installation.
     All {
-        /// Deleted ones too.
+        /// Includes deleted platforms.
         deleted: bool,
     },
-    /// Those of an organization that are not deleted.
+    /// The platforms of an organization that are not deleted.
     Of(OrganizationId),
-    /// The one with this id, provided it is not deleted.
+    /// The platform with this id, unless it is deleted.
     WithId(PlatformId),
-    /// Those that belong to an organization, deleted ones too.
-    BelongingTo(OrganizationId),
-    /// The one with this slug that is not deleted.
+    /// The platforms of an organization, including deleted ones.
+    OfIncludingDeleted(OrganizationId),
+    /// The platform with this slug that is not deleted.
     WithSlug(Slug),
 }
 
-/// Creates a platform.
+/// Request body that creates a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreatePlatform {
-    /// What people call it.
+    /// The display name of the platform.
     pub name: Name,
-    /// Its name in addresses.
+    /// The name of the platform in addresses. It never changes.
     pub slug: Slug,
-    /// How much it may use; operators and billing give more than `starter`.
+    /// The tier of the platform. Only operators can request a higher tier than `starter`. Default: `starter`.
     #[serde(default = "Tier::starter")]
     pub tier: Tier,
-    /// Its account at the infrastructure provider.
+    /// The platform's account at the infrastructure provider. Default: the account of the installation.
     pub cf_account_id: Option<AccountName>,
-    /// The repository its code is in.
+    /// The repository that contains the platform's code. Default: none.
     pub repo_name: Option<Line<1, 255>>,
 }
 
 text_enum! {
-    /// The statuses a change sets by name.
+    /// The statuses that an update can set.
     pub enum SettableStatus {
-        /// To be used again.
+        /// The platform accepts requests.
         Active = "active",
-        /// Its callers are to be refused.
+        /// Requests are refused with 451.
         Suspended = "suspended",
-        /// To be deleted.
+        /// The platform is deleted.
         Deleted = "deleted",
     }
 }
 
 update_command! {
-    /// Changes a platform.
+    /// Request body that updates a platform. Omitted fields stay unchanged.
     pub struct UpdatePlatform for Platform {
         set {
-            /// What people call it.
+            /// The display name of the platform.
             name: Name,
         }
         also {
-            /// How much it may use; for operators.
+            /// The tier of the platform. Only operators can change it.
             tier: Option<Tier>,
-            /// Where it stands; needs `platform:manage`.
+            /// The new status of the platform. Requires the permission `platform:manage`.
             status: Option<SettableStatus>,
         }
         optional {
-            /// Its account at the infrastructure provider; `null` takes it away.
+            /// The platform's account at the infrastructure provider. `null` means the account of the installation.
             cf_account_id: AccountName,
-            /// The repository its code is in; `null` takes it away.
+            /// The repository that contains the platform's code. `null` clears it.
             repo_name: Line<1, 255>,
         }
     }
 }
 
 text_enum! {
-    /// Where a platform stands.
+    /// The status of a platform.
     pub enum PlatformStatus {
-        /// In use.
+        /// The platform accepts requests.
         Active = "active",
-        /// Its callers are refused.
+        /// Requests are refused with 451.
         Suspended = "suspended",
-        /// Given up by its owner.
+        /// The owner has cancelled the platform.
         Cancelled = "cancelled",
-        /// Gone from every list.
+        /// The platform is deleted. Only operators can list it.
         Deleted = "deleted",
     }
 }
 
 state_machine! {
-    /// What happens to a platform. It is created `active`. Besides, nothing moves while everything is being removed, and a
-    /// restore comes too late 30 days after a deletion; a `PATCH` sets any status at any time.
+    /// Events of a platform, which is created `active`. No event is allowed while the platform is being removed
+    /// permanently. A restoration is refused more than 30 days after the deletion; a `PATCH` of the status has no such
+    /// limit.
     pub enum PlatformEvent moves PlatformStatus {
-        /// Its callers are to be refused.
+        /// Requests are refused from now on.
         Suspend = "suspend": [Active] => Suspended, "platform.suspended";
-        /// It is to be used again.
+        /// The platform is used again.
         Restore = "restore": [Suspended, Cancelled, Deleted] => Active, "platform.restored";
-        /// It is given up.
+        /// The owner cancels the platform.
         Cancel = "cancel": [Active, Suspended] => Cancelled, "platform.cancelled";
-        /// It is deleted, and can be restored for 30 days.
+        /// The platform is deleted. It can be restored for 30 days.
         Delete = "delete": [Active, Suspended, Cancelled] => Deleted, "platform.deleted";
-        /// It is removed for good, with all it has.
+        /// The platform is removed permanently, with everything that belongs to it.
         HardDelete = "hard_delete": [Active, Suspended, Cancelled, Deleted] => Deleted, "platform.hard_deleted";
         /// A `PATCH` sets `active`.
         SetActive = "set_active": [Suspended, Cancelled, Deleted] => Active, "platform.restored";
@@ -243,11 +246,11 @@ state_machine! {
     }
 }
 
-/// How long a deleted platform can be restored.
-pub const RESTORABLE_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// The time after a deletion during which a platform can be restored.
+pub const RESTORE_PERIOD: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 impl SettableStatus {
-    /// The status, and the event that sets it.
+    /// Returns the status and the event that sets it.
     #[must_use]
     pub const fn event(self) -> (PlatformStatus, PlatformEvent) {
         match self {
@@ -258,14 +261,14 @@ impl SettableStatus {
     }
 }
 
-/// Why a platform does not move.
+/// The reasons why an event cannot be applied to a platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlatformRefusal {
-    /// Not from its status.
-    Status(IllegalMove),
-    /// Everything of it is being removed.
+    /// The event is not allowed in the current status.
+    Status(IllegalTransition),
+    /// The platform is being removed permanently.
     Purging,
-    /// It was deleted too long ago.
+    /// The platform was deleted more than 30 days ago.
     TooLate,
 }
 
@@ -286,10 +289,10 @@ impl From<PlatformRefusal> for Error {
 }
 
 impl Platform {
-    /// The platform after an event.
+    /// Applies an event, and updates the dates and reasons that depend on the status.
     ///
     /// # Errors
-    /// [`PlatformRefusal`] says why the event cannot happen to it.
+    /// [`PlatformRefusal`] with the reason why the event is not allowed.
     pub fn after(
         mut self,
         event: PlatformEvent,
@@ -300,18 +303,18 @@ impl Platform {
             return Err(PlatformRefusal::Purging);
         }
         let status = event.next(self.status).map_err(PlatformRefusal::Status)?;
-        let too_late = |deleted: Timestamp| now.since(deleted) > RESTORABLE_FOR;
+        let too_late = |deleted: Timestamp| now.since(deleted) > RESTORE_PERIOD;
         if event == PlatformEvent::Restore && self.deleted_at.is_some_and(too_late) {
             return Err(PlatformRefusal::TooLate);
         }
         self.status = status;
         self.purging = event == PlatformEvent::HardDelete;
-        self.mark(reason.cloned(), now);
+        self.update_dates_and_reasons(reason.cloned(), now);
         Ok(self)
     }
 
-    /// Makes dates and reasons fit the status that has just been entered.
-    fn mark(&mut self, reason: Option<Reason>, now: Timestamp) {
+    /// Updates dates and reasons to match the new status.
+    fn update_dates_and_reasons(&mut self, reason: Option<Reason>, now: Timestamp) {
         if self.status != Deleted {
             self.deleted_at = None;
         }
@@ -337,29 +340,29 @@ impl Platform {
     }
 }
 
-/// A change of a platform's status (interface: "Platform lifecycle record").
+/// A change of a platform's status.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct LifecycleRecord {
-    /// The record's id.
+    /// The id of the record.
     pub id: LifecycleId,
-    /// The platform.
+    /// The platform whose status changed.
     pub platform_id: PlatformId,
-    /// The status before; `None` when the platform was created.
+    /// The status before the change. `null` if the platform was created.
     pub from_status: Option<PlatformStatus>,
-    /// The status after.
+    /// The status after the change.
     pub to_status: PlatformStatus,
-    /// Who did it: a user's id or the name of a service.
+    /// The caller that changed the status: the id of a user or API key, or the name of a service.
     pub triggered_by: String,
-    /// What kind of caller that is: `user`, `service` or `system`.
+    /// The kind of the caller: `user`, `api_key`, `service` or `system`.
     pub trigger_type: String,
-    /// Why, in their words.
+    /// The reason that the caller gave. `null` if none was given.
     pub reason: Option<Reason>,
-    /// The request behind it and the event.
+    /// The id of the request and the name of the event that changed the status.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub metadata: Value,
-    /// When.
+    /// When the status changed.
     pub created_at: Timestamp,
 }
 
@@ -368,10 +371,10 @@ record! {
     of platform_id;
 }
 
-/// Questions about the lifecycle records of a platform.
+/// Queries for the lifecycle records of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifecycleQuery {
-    /// All, newest first.
+    /// All records, newest first.
     All,
 }
 
@@ -396,12 +399,12 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_platform_is_restored_within_thirty_days_and_not_a_millisecond_later() {
+    fn a_deleted_platform_can_be_restored_for_exactly_thirty_days() {
         let start = Timestamp::from_seconds(1_800_000_000);
         let deleted = created(start)
             .after(PlatformEvent::Delete, None, start)
             .unwrap();
-        let last = start.plus(RESTORABLE_FOR);
+        let last = start.plus(RESTORE_PERIOD);
         let restore = |at| deleted.clone().after(PlatformEvent::Restore, None, at);
         assert_eq!(restore(last).unwrap().status, Active);
         let late = restore(last.plus(Duration::from_millis(1)));
@@ -417,7 +420,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_happens_dates_and_reasons_fit_the_status(
+        fn dates_and_reasons_match_the_status_after_any_events(
             events in prop::collection::vec((prop::sample::select(PlatformEvent::ALL), 0_u64..40), 1..40),
         ) {
             let mut now = Timestamp::from_seconds(1_800_000_000);
@@ -425,10 +428,10 @@ mod tests {
             for (event, days) in events {
                 now = now.plus(Duration::from_secs(days * 86_400));
                 let reason = Reason::parse("because").unwrap();
-                let row = event.of_event();
+                let row = event.transition();
                 let outcome = platform.clone().after(event, Some(&reason), now);
                 let late = event == PlatformEvent::Restore
-                    && platform.deleted_at.is_some_and(|at| now.since(at) > RESTORABLE_FOR);
+                    && platform.deleted_at.is_some_and(|at| now.since(at) > RESTORE_PERIOD);
                 let possible = !platform.purging && row.from.contains(&platform.status) && !late;
                 prop_assert_eq!(outcome.is_ok(), possible);
                 let Ok(next) = outcome else { continue };

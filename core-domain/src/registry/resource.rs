@@ -7,15 +7,15 @@ use super::{AccountName, MAX_FREE_FORM_BYTES, Platform};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json_text;
 use crate::kernel::{
-    BoundedJson, EntityId, Environment, FeatureActivationId, IllegalMove, JobId, JsonText, Line,
-    Machine, Patch, PlatformId, ResourceId, StackId, Timestamp, record, state_machine, text_enum,
-    update_command,
+    BoundedJson, EntityId, Environment, FeatureActivationId, IllegalTransition, JobId, JsonText,
+    Line, Machine, Patch, PlatformId, ResourceId, StackId, Timestamp, record, state_machine,
+    text_enum, update_command,
 };
 
 text_enum! {
-    /// What kind of object a resource is.
+    /// The type of an infrastructure resource.
     pub enum ResourceType {
-        /// A script that answers requests.
+        /// A script that responds to requests.
         Worker = "worker",
         /// A static site.
         Pages = "pages",
@@ -31,70 +31,71 @@ text_enum! {
 }
 
 impl ResourceType {
-    /// Whether it holds data.
+    /// Returns whether resources of this type store data.
     #[must_use]
     pub const fn is_store(self) -> bool {
         matches!(self, Self::D1 | Self::R2 | Self::Kv | Self::Queue)
     }
 }
 
-/// A name or an id at the infrastructure provider, or of a service.
+/// A name or id of an object at the infrastructure provider, or the name of a service. 1 to 255 characters.
 pub type ProviderName = Line<1, 255>;
 
-/// An object at the infrastructure provider, as the registry knows it.
+/// An object at the infrastructure provider, as recorded in the registry.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Resource {
-    /// The resource's id.
+    /// The id of the resource.
     pub id: ResourceId,
-    /// The platform it belongs to.
+    /// The platform that the resource belongs to.
     pub platform_id: PlatformId,
-    /// The entity it belongs to.
+    /// The entity that the resource belongs to.
     pub entity_id: EntityId,
-    /// The workspace stack it was created for; for filters.
+    /// The workspace stack that the resource was created for, if any. Used by queries.
     #[serde(skip)]
     pub stack_id: Option<StackId>,
-    /// The feature that owns it: its worker, or a store with its data. `None` for everything else. Removing the data of a
-    /// feature removes the stores that the feature owns, and no other ones.
+    /// The feature that owns the resource: its worker, or a store with its data. `None` for all other resources.
+    /// Removing the data of a feature removes only the stores that the feature owns.
     #[serde(skip)]
     pub feature_activation_id: Option<FeatureActivationId>,
-    /// What it is there for: `db`, `cache`.
+    /// The purpose of the resource, such as `db` or `cache`.
     pub service_name: ProviderName,
-    /// What kind of object it is.
+    /// The type of the object.
     pub resource_type: ResourceType,
-    /// Where it runs.
+    /// The environment in which the object runs.
     pub environment: Environment,
-    /// Its name at the provider; no two resources of a type in one provider account that are not deleted share one.
+    /// The name of the object at the provider. It is unique per type and provider account among resources that are not
+    /// deleted.
     pub cf_name: ProviderName,
-    /// The provider account it lives in; the installation's own when there is none.
+    /// The provider account that contains the object. `None` means the installation's own account.
     #[serde(skip)]
     pub cf_account_id: Option<AccountName>,
-    /// Its id at the provider.
+    /// The id of the object at the provider. `null` if it is unknown.
     pub cf_id: Option<Line<0, 255>>,
-    /// Where it can be reached.
+    /// The URL of the object. `null` if there is none.
     #[schemars(extend("format" = "uri"))]
     pub cf_url: Option<String>,
-    /// Where it stands.
+    /// The status of the resource.
     pub status: ResourceStatus,
-    /// The job that creates it.
+    /// The job that creates the object. `null` if there is none.
     pub provision_job_id: Option<JobId>,
-    /// The job that will remove the object, for an entry that was deleted together with its entity. `None` once the job has
-    /// removed it, and for all other entries.
+    /// The job that will remove the object of a resource that was deleted together with its entity. `None` after the
+    /// job has removed it, and for all other resources.
     #[serde(skip)]
     pub removal_job_id: Option<JobId>,
-    /// Free-form settings; kept as they came.
+    /// Free-form settings of the resource.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
     pub config: JsonText,
-    /// When it was entered.
+    /// When the resource was recorded.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// When the resource was last changed.
     pub updated_at: Timestamp,
-    /// When it was deleted.
+    /// When the resource was deleted. `null` if it is not deleted.
     pub deleted_at: Option<Timestamp>,
 }
 
-// Settings are free-form, and may hold what no audit should keep.
+// The audit log omits the settings: they are free-form and may contain sensitive data.
 record! {
     Resource as "resource" by id, asked ResourceQuery;
     of platform_id;
@@ -102,7 +103,7 @@ record! {
 }
 
 impl Resource {
-    /// A new entry of the platform, in the provider account the platform has.
+    /// Creates a pending resource of the platform, in the provider account of the platform.
     #[must_use]
     pub fn create(
         id: ResourceId,
@@ -135,142 +136,146 @@ impl Resource {
     }
 }
 
-/// Questions about resources; newest first.
+/// Queries for resources, newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceQuery {
-    /// All.
+    /// The resources of the platform.
     All {
-        /// Deleted ones too.
+        /// Includes deleted resources.
         deleted: bool,
     },
-    /// Those of an entity.
+    /// The resources of an entity.
     OfEntity {
-        /// The entity.
+        /// The entity that the resources belong to.
         entity_id: EntityId,
-        /// Deleted ones too.
+        /// Includes deleted resources.
         deleted: bool,
     },
-    /// Those that were created for a workspace stack and are not deleted.
+    /// The resources that were created for a workspace stack and are not deleted.
     OfStack(StackId),
-    /// Those that a feature owns and that are not deleted.
+    /// The resources that a feature owns and that are not deleted.
     OfFeature(FeatureActivationId),
-    /// The deleted ones of a type whose objects a job will remove.
+    /// The deleted resources of a type whose objects a job will remove.
     ToRemove {
-        /// The job.
+        /// The job that will remove the objects.
         job_id: JobId,
-        /// The type.
+        /// The type of the resources.
         resource_type: ResourceType,
     },
-    /// Those with this name at the provider that are not deleted.
+    /// The resources with this name at the provider that are not deleted.
     Named(String),
-    /// Those with this name at the provider, deleted ones too.
+    /// The resources with this name at the provider, including deleted ones.
     EverNamed(String),
-    /// Those in an environment that are not deleted.
+    /// The resources in an environment that are not deleted.
     InEnvironment(Environment),
-    /// The one that this name and type mean and that is not deleted, whatever environment it says.
+    /// The resource of a type with a name at the provider that is not deleted, in whatever environment.
     Exactly {
-        /// The type.
+        /// The type of the resource.
         resource_type: ResourceType,
-        /// The name.
+        /// The name of the object at the provider.
         cf_name: ProviderName,
     },
-    /// Those of a type that are not deleted and were entered up to an instant.
+    /// The resources of a type that are not deleted and were recorded at or before an instant.
     OfTypeUntil {
-        /// The type.
+        /// The type of the resources.
         resource_type: ResourceType,
-        /// In this environment alone.
+        /// Restricts the result to this environment. `None` means all environments.
         environment: Option<Environment>,
-        /// Entered at this instant or before.
+        /// The latest time at which the resources were recorded.
         until: Timestamp,
     },
 }
 
-/// Enters a resource into the catalogue.
+/// Request body that records a resource.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateResource {
-    /// The workspace stack it is for; what a job creates for the platform itself has none.
+    /// The workspace stack that the resource is for. Resources that jobs create for the platform itself have none.
     #[schemars(required)]
     pub stack_id: Option<StackId>,
-    /// What kind of object it is.
+    /// The type of the object.
     pub resource_type: ResourceType,
-    /// What it is there for.
+    /// The purpose of the resource, such as `db` or `cache`.
     pub service_name: ProviderName,
-    /// Where it runs.
+    /// The environment in which the object runs.
     pub environment: Environment,
-    /// Its name at the provider.
+    /// The name of the object at the provider.
     pub cf_name: ProviderName,
-    /// Its id at the provider.
+    /// The id of the object at the provider. Default: none.
     pub cf_id: Option<Line<0, 255>>,
-    /// Where it can be reached.
+    /// The URL of the object. Default: none.
     #[schemars(length(max = 2048), extend("format" = "uri"))]
     pub cf_url: Option<String>,
-    /// The job of the platform that creates it.
+    /// The job of the platform that creates the object. Default: none.
     pub provision_job_id: Option<JobId>,
-    /// Free-form settings of at most 64 KiB.
+    /// Free-form settings of at most 64 KiB. Default: `null`.
     #[serde(default)]
     pub config: BoundedJson<MAX_FREE_FORM_BYTES>,
 }
 
 update_command! {
-    /// Changes a resource's entry.
+    /// Request body that updates a resource. Omitted fields stay unchanged.
     pub struct UpdateResource for Resource {
         also {
-            /// Where it stands.
+            /// The new status of the resource.
             status: Option<ResourceStatus>,
-            /// Free-form settings of at most 64 KiB; they replace the ones there are.
+            /// Free-form settings of at most 64 KiB, which replace all current settings. `null` clears them.
             config: Patch<BoundedJson<MAX_FREE_FORM_BYTES>>,
         }
         optional {
-            /// Its id at the provider; `null` takes it away.
+            /// The id of the object at the provider. `null` clears it.
             cf_id: Line<0, 255>,
-            /// Where it can be reached; `null` takes it away.
+            /// The URL of the object. `null` clears it.
             #[schemars(length(max = 2048), extend("format" = "uri"))]
             cf_url: String,
-            /// The job of the platform that creates it; `null` takes it away.
+            /// The job of the platform that creates the object. `null` clears it.
             provision_job_id: JobId,
         }
     }
 }
 
 text_enum! {
-    /// Where a resource stands.
+    /// The status of a resource.
     pub enum ResourceStatus {
-        /// Entered, not begun.
+        /// The resource is recorded. The creation of its object has not begun.
         Pending = "pending",
-        /// Being created.
+        /// The object is being created.
         Provisioning = "provisioning",
-        /// There.
+        /// The object exists.
         Active = "active",
-        /// Could not be created.
+        /// The object could not be created, or no longer exists.
         Failed = "failed",
-        /// Gone. Never left.
+        /// The resource is deleted. Final status.
         Deleted = "deleted",
     }
 }
 
 state_machine! {
-    /// What happens to a resource. It is entered `pending`.
+    /// Events of a resource, which is recorded as `pending`.
     pub enum ResourceEvent moves ResourceStatus {
-        /// Work on it begins, or begins again.
+        /// The creation of the object begins or is repeated.
         Provision = "provision": [Pending, Failed] => Provisioning, "resource.updated";
-        /// It is there.
+        /// The object exists.
         Activate = "activate": [Provisioning] => Active, "resource.updated";
-        /// It could not be created.
+        /// The object could not be created.
         Fail = "fail": [Provisioning] => Failed, "resource.updated";
-        /// It was there, and is not any more.
+        /// The object existed and no longer does.
         Lose = "lose": [Active] => Failed, "resource.updated";
-        /// It is deleted.
+        /// The resource is deleted.
         Delete = "delete": [Pending, Provisioning, Active, Failed] => Deleted, "resource.deleted";
     }
 }
 
 impl ResourceEvent {
-    /// As [`Machine::between`], of what people may say of a resource: that one is lost only a job finds.
+    /// Returns the event that leads to a status that a caller requests; `None` if the status stays the same. Unlike
+    /// [`Machine::between`], it never returns `Lose`, because only jobs can find that an object is lost.
     ///
     /// # Errors
-    /// [`IllegalMove`] names the statuses from which the wanted one can be reached.
-    pub fn said(from: ResourceStatus, to: ResourceStatus) -> Result<Option<Self>, IllegalMove> {
+    /// [`IllegalMove`] with the statuses from which the requested one can be reached.
+    pub fn between_for_caller(
+        from: ResourceStatus,
+        to: ResourceStatus,
+    ) -> Result<Option<Self>, IllegalTransition> {
         if from != to && to == ResourceStatus::Failed {
             return Self::Fail.next(from).map(|_| Some(Self::Fail));
         }
@@ -279,11 +284,15 @@ impl ResourceEvent {
 }
 
 impl Resource {
-    /// The resource after an event.
+    /// Applies an event. Sets `deleted_at` when the resource is deleted.
     ///
     /// # Errors
-    /// [`IllegalMove`] when it cannot happen to it.
-    pub fn after(mut self, event: ResourceEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the event is not allowed in the current status.
+    pub fn after(
+        mut self,
+        event: ResourceEvent,
+        now: Timestamp,
+    ) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         if self.status == ResourceStatus::Deleted {
             self.deleted_at = Some(now);
@@ -291,11 +300,11 @@ impl Resource {
         Ok(self)
     }
 
-    /// The resource once it was found to be there, whatever was known of it before.
+    /// Returns the resource after its object was found at the provider, whatever its status was before.
     ///
     /// # Errors
-    /// [`IllegalMove`] for a deleted one.
-    pub fn observed(self, now: Timestamp) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the resource is deleted.
+    pub fn mark_present(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         match self.status {
             ResourceStatus::Active => Ok(self),
             ResourceStatus::Provisioning => self.after(ResourceEvent::Activate, now),
@@ -306,25 +315,27 @@ impl Resource {
         }
     }
 
-    /// The resource once work on it begins, or begins again.
+    /// Returns the resource after the creation of its object began or was repeated.
     ///
     /// # Errors
-    /// [`IllegalMove`] for one that is there, and for a deleted one.
-    pub fn begun(self, now: Timestamp) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the resource is active or deleted.
+    pub fn begin_provisioning(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         match self.status {
             ResourceStatus::Provisioning => Ok(self),
             _ => self.after(ResourceEvent::Provision, now),
         }
     }
 
-    /// The resource once it is known that it was not created.
+    /// Returns the resource after it became known that its object was not created.
     ///
     /// # Errors
-    /// [`IllegalMove`] for one that is there, and for a deleted one.
-    pub fn not_made(self, now: Timestamp) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the resource is active or deleted.
+    pub fn fail_provisioning(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         match self.status {
             ResourceStatus::Failed => Ok(self),
-            _ => self.begun(now)?.after(ResourceEvent::Fail, now),
+            _ => self
+                .begin_provisioning(now)?
+                .after(ResourceEvent::Fail, now),
         }
     }
 }

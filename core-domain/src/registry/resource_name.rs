@@ -1,11 +1,11 @@
-//! Deterministic names of what a platform is given at the provider.
+//! Deterministic names of a platform's objects at the provider.
 
 use sha2::{Digest, Sha256};
 
 use super::{FeatureId, ResourceType};
 use crate::kernel::{EntityId, Environment, PlatformId, Slug, StackId, hex};
 
-/// What a platform is given in an environment, in the order it is made: type and purpose.
+/// The resources that a platform has in an environment, with type and purpose, in the order of their creation.
 pub const DEFAULT_RESOURCES: [(ResourceType, &str); 6] = [
     (ResourceType::D1, "db"),
     (ResourceType::Kv, "cache"),
@@ -15,18 +15,18 @@ pub const DEFAULT_RESOURCES: [(ResourceType, &str); 6] = [
     (ResourceType::Pages, "site"),
 ];
 
-/// How much of the slug a name shows.
-const SLUG_PART: usize = 24;
+/// Maximum number of characters of the slug in a name.
+const MAX_SLUG_CHARS: usize = 24;
 
-/// How much of the slug and of what it is called the name of a stack's object shows.
+/// Maximum number of characters of the slug, and of the object's own name, in the name of a stack's object.
 const STACK_SLUG_PART: usize = 16;
 const STACK_NAME_PART: usize = 10;
 
-/// The number of hex digits that stand for a platform in a name, and for a feature.
+/// Number of hexadecimal digits that identify a platform, and a feature, in a name.
 const PLATFORM_DIGITS: usize = 8;
 const FEATURE_DIGITS: usize = 24;
 
-/// What a resource of this type is there for on a platform.
+/// Returns the purpose of a platform's resource of this type.
 #[must_use]
 pub fn purpose_of(resource_type: ResourceType) -> &'static str {
     DEFAULT_RESOURCES
@@ -35,8 +35,9 @@ pub fn purpose_of(resource_type: ResourceType) -> &'static str {
         .map_or("", |(_, purpose)| purpose)
 }
 
-/// The name of a platform's resource: `{slug}-{8 hex digits of the platform}-{environment}-{purpose}`, always one the
-/// provider takes (see [`is_provider_name`]). Different platforms have different names whatever their slugs.
+/// Returns the name of a platform's resource: `{slug}-{8 hex digits of the platform}-{environment}-{purpose}`. The
+/// provider always accepts it (see [`is_provider_name`]). Different platforms have different names, whatever their
+/// slugs.
 #[must_use]
 pub fn resource_name(
     platform: &PlatformId,
@@ -47,10 +48,10 @@ pub fn resource_name(
     name_for(platform, slug, environment, purpose_of(resource_type))
 }
 
-/// What the worker is there for that says who requests of the platform's users come from.
+/// The purpose of the auth worker, which identifies the users behind requests to the platform.
 pub const AUTH: &str = "auth";
 
-/// As [`resource_name`], of the platform's auth worker.
+/// Returns the name of the platform's auth worker, in the form of [`resource_name`].
 #[must_use]
 pub fn auth_worker_name(platform: &PlatformId, slug: &Slug, environment: Environment) -> String {
     name_for(platform, slug, environment, AUTH)
@@ -58,75 +59,76 @@ pub fn auth_worker_name(platform: &PlatformId, slug: &Slug, environment: Environ
 
 fn name_for(platform: &PlatformId, slug: &Slug, environment: Environment, purpose: &str) -> String {
     let digest = digest_of(platform);
-    let slug = spelled(slug.as_str(), SLUG_PART);
+    let slug = to_name_part(slug.as_str(), MAX_SLUG_CHARS);
     format!("{slug}-{digest}-{environment}-{purpose}")
 }
 
-/// What the names of a platform's objects have in common: 8 hex digits.
+/// Returns the 8 hexadecimal digits that all names of a platform's objects contain.
 fn digest_of(platform: &PlatformId) -> String {
     hex(&Sha256::digest(platform.as_str().as_bytes())[..PLATFORM_DIGITS / 2])
 }
 
-/// Tells whether a name is one that was derived for this platform: whatever bears it is the platform's, where a provider
-/// keeps no mark of the owner. People cannot choose the digits of a platform.
+/// Returns whether a name was derived for this platform. An object with such a name belongs to the platform, where a
+/// provider does not store the owner. Callers cannot choose the digits of a platform.
 #[must_use]
-pub fn bears_platform(name: &str, platform: &PlatformId) -> bool {
+pub fn is_name_of_platform(name: &str, platform: &PlatformId) -> bool {
     let digest = digest_of(platform);
     is_provider_name(name) && name.split('-').skip(1).any(|part| part == digest)
 }
 
-/// Who a name is derived for that has one of the forms that jobs give to objects at the provider.
+/// The owner for which the name of an object at the provider was derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameHolder {
+pub enum NameOwner {
     /// The platform: one of [`DEFAULT_RESOURCES`] in an environment, or the auth worker.
     Platform,
     /// A workspace stack of the platform.
     Stack,
     /// An object of another platform.
     OtherPlatform,
-    /// A feature. The name does not tell of which platform.
+    /// A feature. The name does not show the platform of the feature.
     Feature,
 }
 
-/// Returns who a name is derived for, seen from a platform. `None` if no job gives an object a name of this form.
+/// Returns the owner for which a name was derived, as seen from a platform. `None` if jobs never derive names of this
+/// form.
 ///
-/// The digits that count are the last ones before an environment: a slug that looks like another platform's name claims
-/// nothing.
+/// Only the last digits before an environment count. A slug that imitates the name of another platform has no effect.
 #[must_use]
-pub fn name_holder(name: &str, platform: &PlatformId) -> Option<NameHolder> {
+pub fn name_holder(name: &str, platform: &PlatformId) -> Option<NameOwner> {
     let (digits, purpose) = match derived(name)? {
-        Derived::Feature { .. } => return Some(NameHolder::Feature),
-        Derived::Platform {
+        DerivedName::Feature { .. } => return Some(NameOwner::Feature),
+        DerivedName::Platform {
             digits, purpose, ..
         } => (digits, purpose),
     };
     if digits != digest_of(platform) {
-        return Some(NameHolder::OtherPlatform);
+        return Some(NameOwner::OtherPlatform);
     }
     let is_own = purpose == AUTH || DEFAULT_RESOURCES.iter().any(|(_, p)| *p == purpose);
     Some(if is_own {
-        NameHolder::Platform
+        NameOwner::Platform
     } else {
-        NameHolder::Stack
+        NameOwner::Stack
     })
 }
 
-/// Returns the environment in a name that has one of the forms that jobs give to objects at the provider.
+/// Returns the environment in a derived name. `None` if jobs never derive names of this form.
 #[must_use]
 pub fn environment_in(name: &str) -> Option<Environment> {
     match derived(name)? {
-        Derived::Feature { environment } | Derived::Platform { environment, .. } => {
+        DerivedName::Feature { environment } | DerivedName::Platform { environment, .. } => {
             Some(environment)
         }
     }
 }
 
-/// What a name tells that has one of the forms that jobs give to objects at the provider.
-enum Derived<'n> {
+/// The parts of a name that a job derived for an object at the provider.
+enum DerivedName<'n> {
     Platform {
         digits: &'n str,
         environment: Environment,
-        /// The rest: the purpose of an object of the platform itself, or the name of an object of a stack.
+        /// The part after the environment: the purpose of an object of the platform itself, or the name of an object of
+        /// a stack.
         purpose: &'n str,
     },
     Feature {
@@ -134,7 +136,7 @@ enum Derived<'n> {
     },
 }
 
-fn derived(name: &str) -> Option<Derived<'_>> {
+fn derived(name: &str) -> Option<DerivedName<'_>> {
     let dashes: Vec<usize> = name.match_indices('-').map(|(at, _)| at).collect();
     let part = |at: usize| {
         let end = dashes.get(at + 1).copied().unwrap_or(name.len());
@@ -152,14 +154,14 @@ fn derived(name: &str) -> Option<Derived<'_>> {
         let rest = dashes.get(at + 1).map(|dash| &name[dash + 1..]);
         match rest {
             Some(purpose) if is_digest(digits, PLATFORM_DIGITS) && !purpose.is_empty() => {
-                return Some(Derived::Platform {
+                return Some(DerivedName::Platform {
                     digits,
                     environment,
                     purpose,
                 });
             }
             None if is_digest(digits, FEATURE_DIGITS) => {
-                return Some(Derived::Feature { environment });
+                return Some(DerivedName::Feature { environment });
             }
             _ => {}
         }
@@ -172,8 +174,9 @@ fn is_digest(part: &str, digits: usize) -> bool {
     part.len() == digits && part.bytes().all(is_digit)
 }
 
-/// The name of the worker of an entity's feature: `{slug}-{24 hex digits of platform, entity and feature}-{environment}`,
-/// always one the provider takes. Different features have different names, and none that [`resource_name`] gives.
+/// Returns the name of the worker of an entity's feature:
+/// `{slug}-{24 hex digits of platform, entity and feature}-{environment}`. The provider always accepts it. Different
+/// features have different names, which also differ from all names of [`resource_name`].
 #[must_use]
 pub fn feature_worker_name(
     platform: &PlatformId,
@@ -182,16 +185,19 @@ pub fn feature_worker_name(
     feature: &FeatureId,
     environment: Environment,
 ) -> String {
-    // None of the three has a line end.
+    // None of the three contains a line break.
     let digest = Sha256::digest(format!("{platform}\n{entity}\n{feature}"));
-    let slug = spelled(slug.as_str(), SLUG_PART);
+    let slug = to_name_part(slug.as_str(), MAX_SLUG_CHARS);
     let digest = hex(&digest[..FEATURE_DIGITS / 2]);
     format!("{slug}-{digest}-{environment}")
 }
 
-/// The name of an object of a workspace stack, which is called `name` in it and told from its others by `key`:
-/// `{slug}-{8 hex digits of the platform}-{environment}-{name}-{16 hex digits of stack and key}`, always one the provider
-/// takes. The objects of a stack have other names than those of any other one, of the same template too.
+/// Returns the name of an object of a workspace stack:
+/// `{slug}-{8 hex digits of the platform}-{environment}-{name}-{16 hex digits of stack and key}`. The provider always
+/// accepts it.
+///
+/// `name` is the object's name in the stack; `key` distinguishes it from the stack's other objects. Objects of
+/// different stacks have different names, even if the stacks have the same template.
 #[must_use]
 pub fn stack_resource_name(
     platform: &PlatformId,
@@ -200,14 +206,15 @@ pub fn stack_resource_name(
     stack: &StackId,
     (name, key): (&str, &str),
 ) -> String {
-    let slug = spelled(slug.as_str(), STACK_SLUG_PART);
-    let (digest, name) = (digest_of(platform), spelled(name, STACK_NAME_PART));
+    let slug = to_name_part(slug.as_str(), STACK_SLUG_PART);
+    let (digest, name) = (digest_of(platform), to_name_part(name, STACK_NAME_PART));
     let of_stack = hex(&Sha256::digest(format!("{stack}\n{key}"))[..8]);
     format!("{slug}-{digest}-{environment}-{name}-{of_stack}")
 }
 
-/// The text with a letter in front, no two dashes in a row, none at the end, and at most `length` characters.
-fn spelled(text: &str, length: usize) -> String {
+/// Returns the text in a form that fits into a name. It starts with a letter, has no two dashes in a row and none at
+/// the end, and has at most `length` characters.
+fn to_name_part(text: &str, length: usize) -> String {
     let mut spelled = String::new();
     if !text.starts_with(|c: char| c.is_ascii_lowercase()) {
         spelled.push('p');
@@ -223,7 +230,7 @@ fn spelled(text: &str, length: usize) -> String {
     spelled.trim_end_matches('-').to_owned()
 }
 
-/// Tells whether the provider takes a name: `^[a-z][a-z0-9-]{1,56}[a-z0-9]$`.
+/// Returns whether the provider accepts a name: `^[a-z][a-z0-9-]{1,56}[a-z0-9]$`.
 #[must_use]
 pub fn is_provider_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
@@ -244,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_shows_slug_platform_environment_and_purpose() {
+    fn a_name_contains_slug_platform_environment_and_purpose() {
         let platform = PlatformId::parse("p1").unwrap();
         let slug = Slug::parse("engines").unwrap();
         let name = resource_name(&platform, &slug, Environment::Prod, ResourceType::D1);
@@ -252,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_forms_are_free() {
+    fn names_of_other_forms_have_no_holder() {
         let platform = PlatformId::parse("p1").unwrap();
         for name in [
             "",
@@ -271,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn features_that_differ_in_anything_have_workers_of_different_names() {
+    fn different_features_have_different_worker_names() {
         let name = |platform, slug, entity, feature, environment| {
             let (platform, slug) = (
                 PlatformId::parse(platform).unwrap(),
@@ -300,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_one_the_provider_takes(slug in "[a-z0-9-]{1,63}", platform in "[a-z0-9]{1,36}") {
+        fn the_provider_accepts_every_resource_name(slug in "[a-z0-9-]{1,63}", platform in "[a-z0-9]{1,36}") {
             let (platform, slug) = (PlatformId::parse(&platform).unwrap_or_else(|| PlatformId::parse("p").unwrap()), Slug::parse(&slug).unwrap());
             for environment in Environment::ALL {
                 for (resource_type, _) in DEFAULT_RESOURCES {
@@ -312,13 +319,13 @@ mod tests {
         }
 
         #[test]
-        fn the_objects_of_a_stack_have_names_the_provider_takes_and_that_bear_the_platform(
+        fn names_of_stack_objects_are_accepted_and_contain_the_platform(
             slug in "[a-z0-9-]{1,63}", name in "[a-z]([a-z0-9-]{0,42}[a-z0-9])?", environment in prop::sample::select(Environment::ALL),
         ) {
             let (platform, slug) = (PlatformId::parse("p1").unwrap(), Slug::parse(&slug).unwrap());
             let of = |stack, key| stack_resource_name(&platform, &slug, environment, &StackId::parse(stack).unwrap(), (&name, key));
             let names = [of("s1", "a"), of("s1", "b"), of("s2", "a")];
-            prop_assert!(names.iter().all(|name| is_provider_name(name) && bears_platform(name, &platform)), "{:?}", names);
+            prop_assert!(names.iter().all(|name| is_provider_name(name) && is_name_of_platform(name, &platform)), "{:?}", names);
             prop_assert!(names[0] != names[1] && names[0] != names[2]);
         }
 
@@ -332,15 +339,15 @@ mod tests {
             let (entity, feature) = (EntityId::parse("e1").unwrap(), FeatureId::parse(&name).unwrap());
             let of_stack = stack_resource_name(&own, &slug, environment, &StackId::parse("s1").unwrap(), (&name, "key"));
             for (derived, holder) in [
-                (resource_name(&own, &slug, environment, resource_type.0), NameHolder::Platform),
-                (auth_worker_name(&own, &slug, environment), NameHolder::Platform),
-                (of_stack, NameHolder::Stack),
+                (resource_name(&own, &slug, environment, resource_type.0), NameOwner::Platform),
+                (auth_worker_name(&own, &slug, environment), NameOwner::Platform),
+                (of_stack, NameOwner::Stack),
             ] {
                 prop_assert_eq!(name_holder(&derived, &own), Some(holder), "{}", derived);
-                prop_assert_eq!(name_holder(&derived, &other), Some(NameHolder::OtherPlatform), "{}", derived);
+                prop_assert_eq!(name_holder(&derived, &other), Some(NameOwner::OtherPlatform), "{}", derived);
             }
             let of_feature = feature_worker_name(&own, &slug, &entity, &feature, environment);
-            prop_assert_eq!(name_holder(&of_feature, &own), Some(NameHolder::Feature), "{}", of_feature);
+            prop_assert_eq!(name_holder(&of_feature, &own), Some(NameOwner::Feature), "{}", of_feature);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which secrets resources have (interface: "Resource secret record"). Their values are never here.
+//! The secrets of resources, without their values (interface: "Resource secret record").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,21 +8,23 @@ use crate::kernel::{
 };
 
 text_enum! {
-    /// Where a secret stands. Any may follow any: whoever sets secrets says what they saw.
+    /// The status of a secret. Any status may follow any other, because the program that sets secrets reports its own
+    /// observations.
     pub enum SecretStatus {
-        /// Needed, and not there.
+        /// The secret is required but has no value.
         Missing = "missing",
-        /// There.
+        /// The secret has its first value.
         Set = "set",
-        /// There, with another value than at first.
+        /// The secret has a value that replaced an earlier one.
         Rotated = "rotated",
-        /// Could not be set.
+        /// Setting the secret failed.
         Error = "error",
     }
 }
 
 text! {
-    /// The name of a secret: `^[A-Z][A-Z0-9_]{0,127}$`.
+    /// The name of a secret: upper-case letters, digits and underscores, starting with a letter
+    /// (`^[A-Z][A-Z0-9_]{0,127}$`).
     SecretName,
     secret_name,
     { "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[A-Z][A-Z0-9_]{0,127}$", "examples": ["API_KEY"] }
@@ -45,22 +47,22 @@ fn secret_name(text: &str) -> Result<String, TextError> {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct ResourceSecret {
-    /// The record's id.
+    /// The id of the record.
     pub id: ResourceSecretId,
-    /// The platform.
+    /// The platform that the resource belongs to.
     #[serde(skip)]
     pub platform_id: PlatformId,
-    /// The resource.
+    /// The resource that uses the secret.
     pub resource_id: ResourceId,
-    /// Its name; no two of a resource share one.
+    /// The name of the secret. It is unique per resource.
     pub secret_name: SecretName,
-    /// Where it stands.
+    /// The status of the secret.
     pub status: SecretStatus,
-    /// When it last got a value.
+    /// When the secret last received a value. `null` if it never had one.
     pub last_set_at: Option<Timestamp>,
-    /// When it was first noted.
+    /// When the secret was first reported.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// When the record was last changed.
     pub updated_at: Timestamp,
 }
 
@@ -70,25 +72,25 @@ record! {
     audited, touched updated_at;
 }
 
-/// Questions about secrets.
+/// Queries for secrets of resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceSecretQuery {
-    /// Those of a resource, newest first.
+    /// The secrets of a resource, newest first.
     OfResource(ResourceId),
-    /// The one of this name.
+    /// The secret of a resource with this name.
     Named(ResourceId, SecretName),
 }
 
-/// Notes where a secret stands.
+/// Request body that reports the status of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetResourceSecret {
-    /// Where it stands.
+    /// The new status. `set` is stored as `rotated` if the secret already has a value.
     pub status: SecretStatus,
 }
 
 impl ResourceSecret {
-    /// A secret that was not noted before.
+    /// Creates the record of a secret with the status `missing`.
     #[must_use]
     pub fn create(
         id: ResourceSecretId,
@@ -109,7 +111,8 @@ impl ResourceSecret {
         }
     }
 
-    /// The secret with a status. One that has a value and is set again has been rotated.
+    /// Returns the secret with a new status. `set` becomes `rotated` if the secret already has a value; both update
+    /// `last_set_at`.
     #[must_use]
     pub fn with_status(mut self, status: SecretStatus, now: Timestamp) -> Self {
         use SecretStatus::{Rotated, Set};

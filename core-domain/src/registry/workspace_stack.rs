@@ -4,54 +4,56 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::{
-    EntityId, Environment, IllegalMove, JobId, Line, Machine, Name, PlatformId, StackId,
+    EntityId, Environment, IllegalTransition, JobId, Line, Machine, Name, PlatformId, StackId,
     TemplateId, Timestamp, VersionId, record, state_machine, text_enum,
 };
 
-/// A stack of a tenant: what its features and resources are grouped by.
+/// A stack of an entity, which groups features and resources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct WorkspaceStack {
-    /// The stack's id.
+    /// The id of the workspace stack.
     pub id: StackId,
-    /// The entity it belongs to.
+    /// The entity that the stack belongs to.
     pub tenant_id: EntityId,
-    /// The platform it belongs to.
+    /// The platform that the stack belongs to.
     pub platform_id: PlatformId,
-    /// What people call it; no two stacks of an entity share one.
+    /// The display name of the stack. It is unique per entity.
     pub name: Name,
-    /// The stack template it was made from. A label: whether there is such a template is asked when one is activated.
+    /// The stack template that the stack was created from. `null` if there is none. If the stack was created by
+    /// request, the value is only a label and need not name an existing template.
     pub template_id: Option<Line<1, 255>>,
-    /// The repository it is built from.
+    /// The repository that the stack is built from. `null` if none is set.
     pub repo_name: Option<Line<1, 255>>,
-    /// Where it stands.
+    /// The status of the stack.
     pub status: WorkspaceStackStatus,
-    /// When it was created.
+    /// When the stack was created.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// When the stack was last changed.
     pub updated_at: Timestamp,
-    /// Whether it is the one meant when none is named; an entity has one such stack at most.
+    /// Whether the stack is the default stack of its entity. An entity has at most one.
     pub is_default: bool,
-    /// The version it was activated in last; none for one that was entered by request.
+    /// The template version that was activated last. `None` for a stack that was created by request.
     #[serde(skip)]
     pub version_id: Option<VersionId>,
-    /// Where it runs; none for one that was entered by request.
+    /// The environment in which the stack runs. `None` for a stack that was created by request.
     #[serde(skip)]
     pub environment: Option<Environment>,
-    /// The job that moves it; none once it has ended with its environment.
+    /// The job that activates or deactivates the stack, or did so last. `None` after the stack ended with its
+    /// environment.
     #[serde(skip)]
     pub provision_job_id: Option<JobId>,
 }
 
-/// What a stack is activated as.
+/// The template version and the environment of an activation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActivatedVersion {
-    /// The template.
+    /// The stack template of the version.
     pub template_id: TemplateId,
-    /// The version of it.
+    /// The version that is activated.
     pub version_id: VersionId,
-    /// Where the stack runs.
+    /// The environment in which the stack runs.
     pub environment: Environment,
 }
 
@@ -62,7 +64,7 @@ record! {
 }
 
 impl WorkspaceStack {
-    /// A new stack of the platform.
+    /// Creates an active stack of the platform, for which nothing is provisioned.
     #[must_use]
     pub fn create(
         id: StackId,
@@ -87,9 +89,9 @@ impl WorkspaceStack {
         }
     }
 
-    /// A new stack of the platform that a job activates.
+    /// Creates a pending stack of the platform, which a job activates.
     #[must_use]
-    pub fn activated(
+    pub fn create_pending(
         id: StackId,
         platform_id: &PlatformId,
         (tenant_id, name): (EntityId, Name),
@@ -111,11 +113,11 @@ impl WorkspaceStack {
         }
     }
 
-    /// The stack after an event.
+    /// Applies an event. `End` clears `provision_job_id`.
     ///
     /// # Errors
-    /// [`IllegalMove`] when it cannot happen to it.
-    pub fn after(mut self, event: WorkspaceStackEvent) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the event is not allowed in the current status.
+    pub fn after(mut self, event: WorkspaceStackEvent) -> Result<Self, IllegalTransition> {
         self.status = event.next(self.status)?;
         if event == WorkspaceStackEvent::End {
             self.provision_job_id = None;
@@ -123,9 +125,9 @@ impl WorkspaceStack {
         Ok(self)
     }
 
-    /// Whether apps may be made for it.
+    /// Returns whether apps can be created in the stack: it is pending or active.
     #[must_use]
-    pub const fn takes_apps(&self) -> bool {
+    pub const fn accepts_apps(&self) -> bool {
         matches!(
             self.status,
             WorkspaceStackStatus::Pending | WorkspaceStackStatus::Active
@@ -133,28 +135,28 @@ impl WorkspaceStack {
     }
 }
 
-/// Questions about workspace stacks; newest first.
+/// Queries for workspace stacks, newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkspaceStackQuery {
-    /// Those a list shows.
+    /// The stacks that match a filter.
     Listed(WorkspaceStackFilter),
-    /// The default one of an entity.
+    /// The default stack of an entity.
     DefaultOf(EntityId),
-    /// Those of an entity that were activated from a template in an environment.
+    /// The stacks of an entity that were activated from a template in an environment.
     OfTemplate {
-        /// The entity.
+        /// The entity that the stacks belong to.
         tenant_id: EntityId,
-        /// The template.
+        /// The template that the stacks were activated from.
         template_id: TemplateId,
-        /// The environment.
+        /// The environment in which the stacks run.
         environment: Environment,
-        /// Where they stand.
+        /// The statuses of the stacks.
         status: [WorkspaceStackStatus; 2],
     },
 }
 
 impl WorkspaceStackQuery {
-    /// All of an entity.
+    /// Returns the query for all stacks of an entity.
     #[must_use]
     pub fn of_tenant(tenant_id: &EntityId) -> Self {
         Self::Listed(WorkspaceStackFilter {
@@ -163,62 +165,63 @@ impl WorkspaceStackQuery {
     }
 }
 
-/// Which workspace stacks a list shows.
+/// Query parameters of the list of workspace stacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceStackFilter {
-    /// Of this entity alone.
+    /// Returns only stacks of this entity.
     pub tenant_id: Option<EntityId>,
 }
 
-/// Creates a workspace stack.
+/// Request body that creates a workspace stack.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateWorkspaceStack {
-    /// The entity it is for.
+    /// The entity that the stack belongs to.
     pub tenant_id: EntityId,
-    /// What people call it.
+    /// The display name of the stack. It is unique per entity.
     pub name: Name,
-    /// Make it the entity's default, in place of the one it has.
+    /// Whether the stack becomes the default stack of its entity, in place of the current one. Default: `false`.
     #[serde(default)]
     pub is_default: bool,
-    /// The stack template it is made from; a label.
+    /// The stack template that the stack is created from. The value is only a label and is not checked. Default: none.
     pub template_id: Option<Line<1, 255>>,
-    /// The repository it is built from.
+    /// The repository that the stack is built from. Default: none.
     pub repo_name: Option<Line<1, 255>>,
 }
 
 text_enum! {
-    /// Where a workspace stack stands. One that is entered by request is `active`, because nothing is provisioned for it.
+    /// The status of a workspace stack. A stack that was created by request is `active`, because nothing is provisioned
+    /// for it.
     pub enum WorkspaceStackStatus {
-        /// Its activation waits for its turn, or is under way.
+        /// The activation is queued or in progress.
         Pending = "pending",
-        /// There.
+        /// The stack is provisioned, or was created by request.
         Active = "active",
-        /// Being taken down.
+        /// The removal of the stack is queued or in progress.
         Deactivating = "deactivating",
-        /// Taken down; its data may be there still.
+        /// The stack is removed. Its data may still exist.
         Inactive = "inactive",
-        /// The job that moves it has stopped.
+        /// The last job of the stack stopped without success.
         Failed = "failed",
     }
 }
 
 state_machine! {
-    /// What happens to a workspace stack. One that is activated is created `pending`. An operator may let a failed job go on
+    /// Events of a workspace stack. An activated stack is created `pending`. An operator may resume a failed job
     /// (`activate`, `deactivate`) or declare it done (`activated`, `deactivated`).
     pub enum WorkspaceStackEvent moves WorkspaceStackStatus {
-        /// It is asked for.
+        /// A caller requests the activation.
         Activate = "activate": [Inactive, Failed] => Pending, "workspace_stack.activation_queued";
-        /// It is there.
+        /// The job has provisioned the stack.
         Activated = "activated": [Pending, Failed] => Active, "workspace_stack.activated";
-        /// It is to be taken down, or what is left of it.
+        /// A caller requests the removal of the stack, or of its remaining objects.
         Deactivate = "deactivate": [Pending, Active, Deactivating, Inactive, Failed] => Deactivating, "workspace_stack.deactivation_queued";
-        /// It is taken down.
+        /// The job has removed the stack.
         Deactivated = "deactivated": [Deactivating, Failed] => Inactive, "workspace_stack.deactivated";
-        /// Its job has stopped.
+        /// The job stopped without success.
         Fail = "fail": [Pending, Deactivating] => Failed, "workspace_stack.failed";
-        /// The environment it runs in goes, and it with it.
+        /// The environment of the stack is removed, and the stack with it.
         End = "end": [Pending, Active, Deactivating, Failed] => Inactive, "workspace_stack.ended";
     }
 }

@@ -1,4 +1,4 @@
-//! The audit: who did what to which thing, written in the unit of work of the change itself.
+//! The audit log. Each entry is written in the unit of work of the change that it records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,55 +8,65 @@ use crate::kernel::strategy::{json_text, opt_json_text};
 use crate::kernel::{AuditId, JsonText, Line, PlatformId, Timestamp, record, text_enum};
 
 text_enum! {
-    /// Which of two lists an entry belongs to.
-    #[derive(Default)]
+    /// The list that an audit entry belongs to.
     pub enum AuditStream {
-        /// What was done.
-        #[default]
+        /// Changes of records and other operations.
         Changes = "changes",
-        /// Who read the audit. Kept apart, so that reading does not change what is read.
+        /// Reads of the audit log. They are a separate list, so that reading the log does not change the list that is
+        /// read.
         Reads = "reads",
     }
 }
 
-/// An entry of the audit (interface: "Audit entry"). Never changed, never removed.
+#[expect(
+    clippy::derivable_impls,
+    reason = "the macro accepts no attributes on values"
+)]
+impl Default for AuditStream {
+    fn default() -> Self {
+        Self::Changes
+    }
+}
+
+/// An entry of the audit log. Entries are never changed or removed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct AuditEntry {
-    /// The entry's id.
+    /// Unique id of the entry.
     pub id: AuditId,
-    /// The list it belongs to.
+    /// The list that the entry belongs to.
     #[serde(skip)]
     pub stream: AuditStream,
-    /// The platform it belongs to; `None` for what concerns the installation or a person.
+    /// The platform that the entry belongs to. `null` if it is about the installation or a person.
     pub platform_id: Option<PlatformId>,
-    /// Who did it.
+    /// The id of the actor that performed the action.
     pub actor_id: String,
-    /// `user`, `api_key`, `service`, `system` or `anonymous`.
+    /// The type of the actor: `user`, `api_key`, `service`, `system` or `anonymous`.
     pub actor_type: String,
-    /// What was done: `thing.verb_in_past`, `platform.suspended`.
+    /// The action, as `type.verb` with the verb in the past tense, for example `platform.suspended`.
     pub action: String,
-    /// The kind of thing it was done to, the first segment of the action: `platform`.
+    /// The type of the affected record: the first segment of the action, for example `platform`.
     pub entity_type: String,
-    /// The id of the thing.
+    /// The id of the affected record.
     pub entity_id: String,
-    /// The thing before, without secrets.
+    /// The record before the action, without secrets. `null` if it did not exist or the action changed no record.
     #[cfg_attr(
         any(test, feature = "proptest"),
         proptest(strategy = "opt_json_text()")
     )]
     pub before: Option<JsonText>,
-    /// The thing after, without secrets.
+    /// The record after the action, without secrets. `null` if it was deleted or the action changed no record.
     #[cfg_attr(
         any(test, feature = "proptest"),
         proptest(strategy = "opt_json_text()")
     )]
     pub after: Option<JsonText>,
-    /// The request behind it: `requestId`, `ip`, `userAgent`, and the `credential` its caller was known by: `{type, id}`.
+    /// The request that caused the entry: `requestId`, `ip`, `userAgent`, and the `credential` that authenticated the
+    /// caller: `{type, id}`.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
     pub metadata: JsonText,
-    /// When.
+    /// The time at which the action happened.
     pub created_at: Timestamp,
 }
 
@@ -64,71 +74,72 @@ record! {
     AuditEntry as "audit entry" by id, asked AuditQuery;
 }
 
-/// Which entries of what was done. Every part that is given must match.
+/// A query for audit entries. An entry must match every given filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditQuery {
-    /// Of this stream; of changes, unless said.
+    /// Matches entries of this list. Default: changes.
     pub stream: AuditStream,
-    /// Of this platform.
+    /// Matches entries of this platform.
     pub platform_id: Option<PlatformId>,
-    /// By this actor.
+    /// Matches entries of this actor.
     pub actor_id: Option<String>,
-    /// Exactly this action.
+    /// Matches entries with exactly this action.
     pub action: Option<String>,
-    /// This action, or any action whose first segment it is (`platform` finds `platform.suspended`).
+    /// Matches this action, and actions with this first segment (`platform` matches `platform.suspended`).
     pub event_type: Option<String>,
-    /// With this kind of thing, or this very thing.
+    /// Matches entries with this type of record or this record id.
     pub entity: Option<String>,
-    /// Not before this instant.
+    /// Matches entries at or after this time.
     pub from: Option<Timestamp>,
-    /// Before this instant.
+    /// Matches entries before this time.
     pub to: Option<Timestamp>,
-    /// Of no platform.
+    /// `true` to match only entries that belong to no platform.
     pub without_platform: bool,
-    /// In which order.
+    /// The order of the entries. Default: newest first.
     pub order: AuditOrder,
-    /// Without those that cannot be read, which a verification names, so that they keep nobody from the others.
-    pub leaves_out_damaged: bool,
+    /// `true` to skip entries that cannot be decoded, so that readers still receive the others. A verification of the
+    /// log reports such entries.
+    pub skip_damaged: bool,
 }
 
-/// In which order entries come.
+/// The order of audit entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AuditOrder {
-    /// The newest first.
+    /// The newest entry is first.
     #[default]
     NewestFirst,
-    /// The oldest first, those behind this entry alone if one is named: by its instant and id.
+    /// The oldest entry is first. If an entry is given by its time and id, only later entries match.
     OldestFirst(Option<(Timestamp, AuditId)>),
 }
 
-/// The first segment of an action: the kind of thing it is done to.
+/// Returns the first segment of an action: the type of the affected record.
 #[must_use]
-pub fn segment_of(action: &str) -> &str {
+pub fn first_segment(action: &str) -> &str {
     action.split('.').next().unwrap_or(action)
 }
 
-/// Which entries of a platform.
+/// Filters for the audit entries of a platform. An entry must match every given filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct PlatformAuditFilter {
-    /// Exactly this action.
+    /// Returns only entries with exactly this action.
     pub action: Option<Line<0, 255>>,
-    /// With this kind of thing, or this very thing.
+    /// Returns only entries with this type of record or this record id.
     pub entity: Option<Line<0, 255>>,
 }
 
-/// Which entries across platforms.
+/// Filters for audit entries across platforms. An entry must match every given filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditFilter {
-    /// Of this platform.
+    /// Returns only entries of this platform.
     pub platform_id: Option<PlatformId>,
-    /// By this actor.
+    /// Returns only entries of this actor.
     pub actor_id: Option<Line<0, 255>>,
-    /// This action, or any action with this first segment.
+    /// Returns only entries with this action, or with this first segment of the action.
     pub event_type: Option<Line<0, 255>>,
-    /// Not before this instant.
+    /// Returns only entries at or after this time.
     pub from: Option<Timestamp>,
-    /// Before this instant.
+    /// Returns only entries before this time.
     pub to: Option<Timestamp>,
 }
 
@@ -137,7 +148,7 @@ impl From<PlatformAuditFilter> for AuditQuery {
         Self {
             action: filter.action.map(|action| action.to_string()),
             entity: filter.entity.map(|entity| entity.to_string()),
-            leaves_out_damaged: true,
+            skip_damaged: true,
             ..Self::default()
         }
     }
@@ -151,7 +162,7 @@ impl From<AuditFilter> for AuditQuery {
             event_type: filter.event_type.map(|event| event.to_string()),
             from: filter.from,
             to: filter.to,
-            leaves_out_damaged: true,
+            skip_damaged: true,
             ..Self::default()
         }
     }

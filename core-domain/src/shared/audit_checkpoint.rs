@@ -1,7 +1,9 @@
-//! Checkpoints: where a chain of the audit stood at an instant, signed, so that what comes later can be held against it.
+//! Checkpoints: signed statements about the end of an audit chain at a point in time. Later states of the chain are
+//! verified against them.
 //!
-//! The checkpoints of the feed speak of the whole installation. They are a chain of their own: each names the hash of the one
-//! before, the number of chains and the number of sealed entries, so that a chain which was deleted whole is missed.
+//! The checkpoints of the feed are about the whole installation and form a chain of their own. Each contains the hash
+//! of the previous one, the number of chains and the number of sealed entries. This reveals the deletion of a whole
+//! chain.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,37 +18,39 @@ use crate::kernel::{
 
 use super::{AuditChain, AuditHead};
 
-/// A chain has a checkpoint after so many entries at the latest.
-pub const CHECKPOINT_EVERY: i64 = 1_000;
+/// Maximum number of entries of a chain between two checkpoints.
+pub const MAX_UNCHECKED_ENTRIES: i64 = 1_000;
 
-/// An entry waits no longer than this for a checkpoint, in seconds.
-pub const CHECKPOINT_AFTER: std::time::Duration = std::time::Duration::from_secs(60 * 60);
+/// Maximum time until an entry is covered by a checkpoint.
+pub const MAX_UNCHECKED_TIME: std::time::Duration = std::time::Duration::from_secs(60 * 60);
 
-/// The type in the header of a checkpoint's signature.
+/// The `typ` in the header of a checkpoint's signature.
 const TYPE: &str = "core-audit-checkpoint+jwt";
 
-/// A signed statement of where a chain of the audit stood. Never changed, never removed.
+/// A signed statement about the end of an audit chain. Checkpoints are never changed or removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct AuditCheckpoint {
-    /// The checkpoint's id.
+    /// Unique id of the checkpoint.
     pub id: AuditCheckpointId,
-    /// The platform whose chain it is; `null` for that of the installation's own entries and for the feed.
+    /// The platform whose chain the checkpoint is about. `null` for the chain of the installation's own entries and for
+    /// the feed.
     pub platform_id: Option<PlatformId>,
     /// The chain: `installation`, or `platform:` and the platform's id; `feed` for the installation as a whole.
     pub chain: AuditChain,
-    /// The number of the chain's last link then; the highest position in the installation for the feed.
+    /// The number of the last link of the chain. For the feed: the highest position in the installation.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub seq: i64,
-    /// The hash of that link. For the feed: `SHA-256(previous ‖ "\n" ‖ statement)`, where `previous` is the hash of the feed's
-    /// checkpoint before (64 zeros before the first) and `statement` the canonical JSON of `chains`, `entries`, `iat` and `seq`.
+    /// The hash of that link. For the feed: `SHA-256(previous ‖ "\n" ‖ statement)`. `previous` is the hash of the
+    /// previous checkpoint of the feed, or 64 zeros for the first. `statement` is the canonical JSON of `chains`,
+    /// `entries`, `iat` and `seq`.
     pub hash: String,
-    /// When it was signed.
+    /// The time at which the checkpoint was signed.
     pub signed_at: Timestamp,
-    /// The same as a compact JSON Web Signature (`EdDSA`), whose type is `core-audit-checkpoint+jwt` and whose payload has
-    /// `chain`, `seq`, `hash` and `iat`, the Unix second of the signature. That of the feed also has `previous`, `chains` (the
-    /// number of chains) and `entries` (the number of sealed entries).
+    /// The checkpoint as a compact JSON Web Signature (`EdDSA`) of the type `core-audit-checkpoint+jwt`. Its payload
+    /// contains `chain`, `seq`, `hash` and `iat`, the time of signing in Unix seconds. For the feed it also contains
+    /// `previous`, `chains` (the number of chains) and `entries` (the number of sealed entries).
     pub jws: String,
 }
 
@@ -54,20 +58,20 @@ record! {
     AuditCheckpoint as "audit checkpoint" by id, asked AuditCheckpointQuery;
 }
 
-/// Questions about checkpoints.
+/// Queries for checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditCheckpointQuery {
-    /// Newest first; of one platform's chain, if one is named.
+    /// All checkpoints, newest first; with a platform, only those of its chain.
     Newest(Option<PlatformId>),
-    /// Those of a chain behind this number, in order.
+    /// The checkpoints of a chain after this link number, in order.
     OfChain(AuditChain, i64),
 }
 
-/// Which checkpoints.
+/// Filters for a list of checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditCheckpointFilter {
-    /// Of the chain of this platform.
+    /// Returns only checkpoints of the chain of this platform.
     pub platform_id: Option<PlatformId>,
 }
 
@@ -81,10 +85,10 @@ struct Claims {
     installation: Option<InstallationStatement>,
 }
 
-/// What a checkpoint of the feed says of the installation.
+/// The part of a feed checkpoint that describes the installation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstallationStatement {
-    /// The hash of the feed's checkpoint before; [`GENESIS`](super::GENESIS) in the first.
+    /// The hash of the previous checkpoint of the feed; [`GENESIS`](super::GENESIS) in the first one.
     pub previous: String,
     /// The number of chains.
     pub chains: u64,
@@ -93,7 +97,7 @@ pub struct InstallationStatement {
 }
 
 impl InstallationStatement {
-    /// Returns the hash of a checkpoint that says this.
+    /// Returns the hash of a feed checkpoint with this statement.
     fn hash(&self, seq: i64, now: Timestamp) -> String {
         let statement = serde_json::json!({
             "chains": self.chains, "entries": self.entries, "iat": now.seconds(), "seq": seq,
@@ -107,7 +111,7 @@ impl InstallationStatement {
 }
 
 impl AuditCheckpoint {
-    /// Signs where a chain stands now.
+    /// Creates a signed checkpoint of the current end of a chain.
     #[must_use]
     pub fn sign(
         key: &Ed25519Private,
@@ -125,10 +129,10 @@ impl AuditCheckpoint {
             signed_at: now,
             jws: String::new(),
         };
-        checkpoint.signed(key, None)
+        checkpoint.with_signature(key, None)
     }
 
-    /// Signs a statement about the installation at a position.
+    /// Creates a signed checkpoint of the feed at a position.
     #[must_use]
     pub fn sign_installation(
         key: &Ed25519Private,
@@ -146,13 +150,17 @@ impl AuditCheckpoint {
             signed_at: now,
             jws: String::new(),
         };
-        checkpoint.signed(key, Some(statement))
+        checkpoint.with_signature(key, Some(statement))
     }
 
-    fn signed(mut self, key: &Ed25519Private, statement: Option<InstallationStatement>) -> Self {
-        // A struct of texts and numbers is always JSON.
+    fn with_signature(
+        mut self,
+        key: &Ed25519Private,
+        statement: Option<InstallationStatement>,
+    ) -> Self {
+        // A struct of texts and numbers can always be encoded as JSON.
         let claims = serde_json::to_vec(&self.claims(statement)).unwrap_or_default();
-        self.jws = key.signed(TYPE, &key.public().thumbprint(), &claims);
+        self.jws = key.sign(TYPE, &key.public().thumbprint(), &claims);
         self
     }
 
@@ -166,14 +174,15 @@ impl AuditCheckpoint {
         }
     }
 
-    /// Tells whether the signature is of this key, and says what the record says.
+    /// Returns whether the signature was made with this key and matches the record. Always `false` for a checkpoint of
+    /// the feed.
     #[must_use]
     pub fn is_signed_by(&self, key: &Ed25519Public) -> bool {
         let platform = AuditChain::of(self.platform_id.as_ref());
         self.signed_claims(key) == Some(self.claims(None)) && platform == self.chain
     }
 
-    /// Returns what a checkpoint of the feed states. `None` if the signature is not of this key, or says something else than
+    /// Returns the statement of a feed checkpoint. `None` if the signature was not made with this key or does not match
     /// the record.
     #[must_use]
     pub fn installation(&self, key: &Ed25519Public) -> Option<InstallationStatement> {
@@ -186,7 +195,7 @@ impl AuditCheckpoint {
         is_consistent.then_some(statement)
     }
 
-    /// Returns the signed payload, if the signature is of this key.
+    /// Returns the signed payload if the signature was made with this key.
     fn signed_claims(&self, key: &Ed25519Public) -> Option<Claims> {
         let token = Unverified::parse(&self.jws).ok()?;
         let payload = token.of_type(TYPE).ok()?.payload(key).ok()?;
@@ -200,7 +209,7 @@ mod tests {
     use crate::testing::SeededEntropy;
 
     #[test]
-    fn a_checkpoint_is_believed_as_it_was_signed_and_by_its_key_alone() {
+    fn checkpoint_is_valid_only_unchanged_and_with_its_own_key() {
         let entropy = SeededEntropy::new(1);
         let (key, other) = (
             Ed25519Private::generate(&entropy),
@@ -228,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_of_the_installation_is_believed_as_it_was_signed_and_is_none_of_a_chain() {
+    fn feed_checkpoint_is_valid_only_unchanged_and_not_as_a_chain_checkpoint() {
         let entropy = SeededEntropy::new(1);
         let (key, other) = (
             Ed25519Private::generate(&entropy),

@@ -1,19 +1,23 @@
-//! Seals: every audit entry becomes a link of a hash chain, so that nobody changes or removes one unnoticed.
+//! Seals. Every audit entry becomes a link of a hash chain, so that changes and removals of entries are detected.
 //!
-//! A platform's entries are one chain, those of the installation itself another. The hash of a link is
-//! `SHA-256(previous ‖ "\n" ‖ entry)` in lower-case hexadecimal: `previous` is the hash of the link before as its 64 ASCII
-//! digits (64 zeros before the first), `entry` the entry as the interface shows it, with its field `stream` (`changes`,
-//! `reads`) besides, as canonical JSON in UTF-8: the fields of every object sorted by name, no white space, and `null` in the
-//! place of an entry that could not be read when it was sealed.
+//! The entries of a platform form one chain; the installation's own entries form another. The hash of a link is
+//! `SHA-256(previous ‖ "\n" ‖ entry)` in lower-case hexadecimal digits:
 //!
-//! The seals of all chains have positions without holes in the installation, and checkpoints of the installation count chains and
-//! entries, each naming the one before. So a chain that was deleted whole leaves a hole, and a deleted checkpoint a gap.
+//! - `previous` is the hash of the previous link as 64 ASCII digits, or 64 zeros for the first link.
+//! - `entry` is the entry as served by the API plus its field `stream` (`changes` or `reads`), as canonical JSON in
+//!   UTF-8: the members of every object sorted by name, without white space. It is `null` if the entry could not be
+//!   read when it was sealed.
+//!
+//! All seals of the installation have consecutive positions. Checkpoints of the installation contain the number of
+//! chains and entries, and refer to the previous checkpoint. So deleting a whole chain leaves a gap in the positions,
+//! and deleting a checkpoint breaks the chain of checkpoints.
 //!
 //! # Limits
-//! Someone who can write every table can remove the last entries of the installation without a trace: the entries after its last
-//! checkpoint with their seals, if the heads are set back too, and entries that are not sealed yet. The same holds for earlier
-//! entries if the checkpoints after them are removed as well. Copies of signed checkpoints that are kept elsewhere reveal both.
-//! Someone who also has the signing key can rewrite everything but those copies.
+//! Someone who can write every table can remove the last entries of the installation without a trace. These are the
+//! entries after its last checkpoint together with their seals, if the heads are set back too, and entries that are not
+//! sealed yet. The same holds for earlier entries if the checkpoints after them are removed as well. Copies of signed
+//! checkpoints that are kept elsewhere reveal both. Someone who also has the signing key can rewrite everything except
+//! those copies.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -24,11 +28,11 @@ use crate::kernel::{AuditId, PlatformId, TextValue, Timestamp, canonical_json, h
 
 use super::{AuditEntry, AuditStream};
 
-/// What stands in the place of the hash before the first link of a chain.
+/// The value used as the previous hash of the first link of a chain.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The name of a chain: `installation`, or `platform:` and the platform's id. A name read from a store is any text, so that
-/// a damaged one can be looked at.
+/// The name of a chain: `installation`, or `platform:` and the platform's id. A stored name is not validated, so that a
+/// damaged record can still be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
@@ -41,7 +45,7 @@ pub struct AuditChain(
 );
 
 impl AuditChain {
-    /// The chain of a platform's entries; without a platform, that of the installation's own.
+    /// Returns the chain of a platform's entries; without a platform, the chain of the installation's own entries.
     #[must_use]
     pub fn of(platform: Option<&PlatformId>) -> Self {
         Self(platform.map_or_else(
@@ -50,13 +54,14 @@ impl AuditChain {
         ))
     }
 
-    /// The platform whose chain it is, if it is one's.
+    /// Returns the platform of the chain; `None` for any other chain.
     #[must_use]
     pub fn platform_id(&self) -> Option<PlatformId> {
         PlatformId::parse(self.0.strip_prefix("platform:")?)
     }
 
-    /// All seals of the installation, one after the other: no chain of its own, but what gives them their positions.
+    /// Returns the name of the feed: the sequence of all seals of the installation, which assigns the positions. It has
+    /// no links of its own.
     #[must_use]
     pub fn feed() -> Self {
         Self("feed".to_owned())
@@ -79,27 +84,28 @@ impl TextValue for AuditChain {
     }
 }
 
-/// The seal of an audit entry: a link of its chain. Never changed, never removed.
+/// The seal of an audit entry: a link of its chain. Seals are never changed or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct AuditSeal {
-    /// The entry.
+    /// The id of the sealed entry.
     pub entry_id: AuditId,
-    /// The chain it is a link of.
+    /// The chain that the link belongs to.
     pub chain: AuditChain,
-    /// Its number in the chain: 1, 2, 3 ..
+    /// The number of the link in its chain, starting at 1, without gaps.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub seq: i64,
-    /// Its number in the installation: 1, 2, 3 .. What the change feed is ordered by.
+    /// The position of the seal in the installation, starting at 1, without gaps. It determines the order of the change
+    /// feed.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub position: i64,
-    /// The list the entry belongs to.
+    /// The list that the entry belongs to.
     pub stream: AuditStream,
-    /// The hash of the link before; [`GENESIS`] in the first.
+    /// The hash of the previous link; [`GENESIS`] in the first one.
     pub previous_hash: String,
     /// The hash of this link.
     pub hash: String,
-    /// When it was sealed.
+    /// The time at which the entry was sealed.
     pub sealed_at: Timestamp,
 }
 
@@ -107,35 +113,36 @@ record! {
     AuditSeal as "audit seal" by entry_id, asked AuditSealQuery;
 }
 
-/// Questions about seals.
+/// Queries for seals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditSealQuery {
-    /// Those of a chain behind this number, in order.
+    /// The seals of a chain after this link number, in order.
     OfChain(AuditChain, i64),
-    /// The seals after the first position, up to and with the second, in order of position.
+    /// The seals after the first position, up to and including the second, in order of position.
     Positions(i64, i64),
-    /// Those behind this position, in order; of one chain, if one is named.
+    /// The seals after this position, in order of position; with a chain, only those of the chain.
     Feed(Option<AuditChain>, i64),
 }
 
-/// Where a chain ends. Whoever appends to the chain replaces its head, so that no two do it at once.
+/// The end of a chain. Appending to a chain replaces its head, so that concurrent appends conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct AuditHead {
-    /// The chain.
+    /// The name of the chain.
     pub chain: AuditChain,
-    /// The number of its last link; 0 when it has none.
+    /// The number of the last link; 0 for an empty chain.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub seq: i64,
-    /// How many of its links are changes: what a list of them has in all, but for those that wait to be sealed.
+    /// The number of links that are changes. It is the total of a list of changes, except for entries that are not
+    /// sealed yet.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub changes: i64,
-    /// The hash of its last link; for the feed, that of its last checkpoint.
+    /// The hash of the last link. For the feed: the hash of its last checkpoint.
     pub hash: String,
-    /// The number its last checkpoint was made at; 0 when it has none.
+    /// The number of the last link at the latest checkpoint; 0 if there is no checkpoint.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub checkpoint_seq: i64,
-    /// When the first link behind the last checkpoint was made; `None` when there is none.
+    /// The time at which the first link after the latest checkpoint was created; `None` if there is no such link.
     pub unchecked_since: Option<Timestamp>,
 }
 
@@ -143,19 +150,19 @@ record! {
     AuditHead as "audit chain" by chain, asked AuditHeadQuery;
 }
 
-/// Questions about heads.
+/// Queries for chain heads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditHeadQuery {
-    /// That of this chain.
+    /// The head of this chain.
     OfChain(AuditChain),
-    /// The heads of all chains, without that of the feed.
+    /// The heads of all chains except the feed.
     Chains,
-    /// Those with links that have waited for a checkpoint since this instant or longer, the longest first.
+    /// The heads with links that have waited for a checkpoint since this time or longer, longest wait first.
     UncheckedSince(Timestamp),
 }
 
 impl AuditHead {
-    /// That of a chain without a link.
+    /// Creates the head of an empty chain.
     #[must_use]
     pub fn empty(chain: AuditChain) -> Self {
         Self {
@@ -168,7 +175,7 @@ impl AuditHead {
         }
     }
 
-    /// Appends an entry, and answers its seal. `None` is an entry that is gone.
+    /// Appends a link for an entry and returns its seal. `None` stands for an entry that could not be read.
     pub fn append(
         &mut self,
         id: &AuditId,
@@ -178,7 +185,7 @@ impl AuditHead {
     ) -> AuditSeal {
         let hash = link_hash(&self.hash, entry);
         let previous_hash = std::mem::replace(&mut self.hash, hash);
-        self.grow(entry);
+        self.count_link(entry);
         self.unchecked_since.get_or_insert(now);
         AuditSeal {
             entry_id: id.clone(),
@@ -192,20 +199,20 @@ impl AuditHead {
         }
     }
 
-    /// Counts a link.
-    pub fn grow(&mut self, entry: Option<&AuditEntry>) {
+    /// Updates the counters for one more link.
+    pub fn count_link(&mut self, entry: Option<&AuditEntry>) {
         self.seq += 1;
         self.changes += i64::from(entry.is_some_and(|entry| entry.stream == AuditStream::Changes));
     }
 
-    /// Notes that a checkpoint was made where the chain stands.
-    pub const fn checked(&mut self) {
+    /// Records that a checkpoint of the current end of the chain was created.
+    pub const fn mark_checkpointed(&mut self) {
         self.checkpoint_seq = self.seq;
         self.unchecked_since = None;
     }
 }
 
-/// The hash of a link: of the hash before and the entry.
+/// Returns the hash of a link, computed from the previous hash and the entry.
 #[must_use]
 pub fn link_hash(previous: &str, entry: Option<&AuditEntry>) -> String {
     let mut hash = Sha256::new();
@@ -216,7 +223,7 @@ pub fn link_hash(previous: &str, entry: Option<&AuditEntry>) -> String {
 }
 
 fn canonical(entry: &AuditEntry) -> String {
-    // A struct of texts and JSON is always JSON.
+    // A struct of texts and JSON can always be encoded as JSON.
     let mut shown = serde_json::to_value(entry).unwrap_or(Value::Null);
     if let Some(fields) = shown.as_object_mut() {
         fields.insert("stream".to_owned(), entry.stream.as_str().into());
@@ -246,10 +253,10 @@ mod tests {
         }
     }
 
-    /// Made with other tools, so that the description above is what others need: the bytes of
-    /// `printf '%064d\n%s' 0 '<entry>' | sha256sum`.
+    /// The expected hash was computed with other tools, to verify the description above. It is the output of `printf
+    /// '%064d\n%s' 0 '<entry>' | sha256sum`.
     #[test]
-    fn the_first_link_is_the_hash_of_zeros_a_line_feed_and_the_canonical_entry() {
+    fn first_link_is_the_hash_of_zeros_line_feed_and_canonical_entry() {
         assert_eq!(
             canonical(&entry()),
             r#"{"action":"platform.updated","actorId":"olga","actorType":"user","after":{"a":[1.5,9007199254740993],"name":"é"},"before":null,"createdAt":"2027-01-15T08:00:00.000Z","entityId":"p-1","entityType":"platform","id":"a-1","metadata":{},"platformId":"p-1","stream":"changes"}"#

@@ -1,42 +1,42 @@
-//! What is told outside of a change: an audit entry as the change feed and webhooks give it.
+//! Change events: audit entries in the form in which the change feed and webhooks deliver them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AuditEntry, segment_of};
+use super::{AuditEntry, first_segment};
 use crate::kernel::{JsonText, PlatformId, Timestamp};
 
-/// A change that was made, in the order of the change feed (`GET /api/v1/events`): a sealed audit entry of the stream of
-/// changes, without the request behind it. It never changes.
+/// A change event of the feed `GET /api/v1/events` and of webhooks. It is a sealed audit entry of a change, without
+/// data about the request. Events never change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeEvent {
-    /// The event's place in the feed, as decimal digits: later events have greater numbers, not always the next one. What a
-    /// client sends as `Last-Event-ID`, and by what it knows an event it was told before.
+    /// The position of the event in the feed, as decimal digits. Later events have greater numbers, possibly with gaps.
+    /// Send it as `Last-Event-ID` to resume the feed, and use it to recognize duplicates.
     pub id: String,
-    /// What was done, the audit's action: `platform.suspended`.
+    /// The type of the event, which is the action of the audit entry, for example `platform.suspended`.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// The platform it belongs to; `null` for what concerns the installation or a person.
+    /// The platform that the event belongs to. `null` if it is about the installation or a person.
     pub platform_id: Option<PlatformId>,
-    /// The kind of thing it was done to: `platform`.
+    /// The type of the changed record, for example `platform`.
     pub entity_type: String,
-    /// The id of the thing.
+    /// The id of the changed record.
     pub entity_id: String,
-    /// Who did it.
+    /// The id of the actor that made the change.
     pub actor_id: String,
-    /// `user`, `api_key`, `service`, `system` or `anonymous`.
+    /// The type of the actor: `user`, `api_key`, `service`, `system` or `anonymous`.
     pub actor_type: String,
-    /// When it was done. Not the order of the feed: of two that were made at the same time either may come first.
+    /// The time of the change. The feed is not ordered by it: concurrent changes may appear in any order.
     pub created_at: Timestamp,
-    /// The thing before, without secrets; `null` when it is new.
+    /// The record before the change, without secrets. `null` if the record is new.
     pub before: Option<JsonText>,
-    /// The thing after, without secrets; `null` when it is gone.
+    /// The record after the change, without secrets. `null` if the record was deleted.
     pub after: Option<JsonText>,
 }
 
 impl ChangeEvent {
-    /// The event of an entry that was sealed at this position in the installation.
+    /// Creates the event of an entry that was sealed at this position.
     #[must_use]
     pub fn of(position: i64, entry: &AuditEntry) -> Self {
         Self {
@@ -53,10 +53,10 @@ impl ChangeEvent {
         }
     }
 
-    /// Tells whether it is of a type somebody wants: its action, or the first segment of it (`platform` wants
+    /// Returns whether the event has this type: its action, or the first segment of its action (`platform` matches
     /// `platform.suspended`).
     #[must_use]
     pub fn is_of_type(&self, wanted: &str) -> bool {
-        self.event_type == wanted || segment_of(&self.event_type) == wanted
+        self.event_type == wanted || first_segment(&self.event_type) == wanted
     }
 }

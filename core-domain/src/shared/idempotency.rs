@@ -1,4 +1,4 @@
-//! Idempotency keys: the stored answer of a write, committed with the write itself.
+//! Idempotency keys. The response to a write is stored in the unit of work of the write itself.
 
 use std::time::Duration;
 
@@ -6,41 +6,41 @@ use std::time::Duration;
 use crate::kernel::strategy::{count, few};
 use crate::kernel::{Timestamp, record};
 
-/// How long a stored answer counts.
-pub const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// Time after which a stored response expires.
+pub const RESPONSE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The answer to a write that carried an `Idempotency-Key`.
+/// The stored response to a request with an `Idempotency-Key`.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
-pub struct IdempotencyKey {
-    /// Hash of the caller (kind and id), the service and the client's key.
+pub struct StoredResponse {
+    /// Hash of the caller (type and id), the service and the client's key.
     #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[0-9a-f]{64}"))]
     pub id: String,
-    /// Hash of method, documented path, query and body: another request under the same key is refused.
+    /// Hash of the method, documented path, query and body. A different request with the same key is refused.
     pub request_hash: String,
-    /// Status of the stored answer.
+    /// HTTP status of the stored response.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub status: i64,
-    /// Headers of the stored answer, in order: name and value.
+    /// Headers of the stored response, in order, as name and value.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub headers: Vec<(String, String)>,
-    /// Body of the stored answer; encrypted when it holds a secret.
+    /// Body of the stored response. It is encrypted if it contains a secret.
     pub body: String,
-    /// Whether the request asked for a fresh proof of the caller. A replay asks for one too.
+    /// Whether the original request required a recent proof of the caller's identity. A replay requires one as well.
     pub needs_proof: bool,
-    /// When the answer was stored.
+    /// The time at which the response was stored.
     pub created_at: Timestamp,
-    /// From when on the key counts as new.
+    /// The time from which the key counts as unused.
     pub expires_at: Timestamp,
 }
 
 record! {
-    IdempotencyKey as "idempotency key" by id, asked IdempotencyQuery;
+    StoredResponse as "idempotency key" by id, asked IdempotencyQuery;
 }
 
-/// Questions about idempotency keys.
+/// Queries for idempotency keys.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IdempotencyQuery {
-    /// Those that expired before this instant.
+    /// The keys that expired before this time, earliest first.
     ExpiredBefore(Timestamp),
 }

@@ -1,4 +1,4 @@
-//! Counts the mails of one kind to one address, or from one organization.
+//! Mail quotas: rate limits for mails of one kind to one address or from one organization.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use std::time::Duration;
 use crate::kernel::strategy::few;
 use crate::kernel::{Timestamp, record};
 
-/// A rate that mails must not exceed: `max` mails in any `window`.
+/// A limit for the rate of mails: at most `max` mails in any `window`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MailRate {
-    /// The number of mails.
+    /// Maximum number of mails per window.
     pub max: u32,
-    /// The length of the window. It slides: each mail counts for this long.
+    /// The length of the sliding window. Each mail counts for this long.
     pub window: Duration,
 }
 
 impl MailRate {
-    /// At most `max` mails in an hour.
+    /// Creates a limit of `max` mails per hour.
     #[must_use]
     pub const fn per_hour(max: u32) -> Self {
         Self {
@@ -25,7 +25,7 @@ impl MailRate {
         }
     }
 
-    /// At most `max` mails in a day.
+    /// Creates a limit of `max` mails per day.
     #[must_use]
     pub const fn per_day(max: u32) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl MailRate {
         }
     }
 
-    /// At least `pause` between two mails.
+    /// Creates a limit that requires at least `pause` between two mails.
     #[must_use]
     pub const fn pause(pause: Duration) -> Self {
         Self {
@@ -44,30 +44,30 @@ impl MailRate {
     }
 }
 
-/// A rate that one more mail would exceed.
+/// A limit that one more mail would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExceededRate {
-    /// The rate.
+    /// The exceeded limit.
     pub rate: MailRate,
-    /// The time until a mail is allowed again.
+    /// Time until the next mail is allowed.
     pub retry_after: Duration,
 }
 
-/// The recent mails of one kind to one address, or from one organization. The record is kept until no rate counts its mails
-/// any more, so that the numbers hold over all clients, all nodes and all restarts.
+/// The recent mails of one kind to one address or from one organization. The record is stored until its mails count for
+/// no limit. So the limits hold across clients, nodes and restarts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct MailQuota {
-    /// What is counted: the kind of mail, and a hash of the address or the id of the organization.
+    /// Identifies the counter: the kind of mail, a colon, and a hash of the address or the organization.
     #[cfg_attr(
         any(test, feature = "proptest"),
         proptest(regex = "[a-z]{1,12}:[0-9a-f]{64}")
     )]
     pub id: String,
-    /// When the mails were queued, oldest first.
+    /// The times at which the mails were queued, oldest first.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub sent_at: Vec<Timestamp>,
-    /// From when on no mail of the record counts.
+    /// The time from which no mail of the record counts.
     pub expires_at: Timestamp,
 }
 
@@ -78,12 +78,12 @@ record! {
 /// Queries for mail quotas.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MailQuotaQuery {
-    /// Those that have expired at this instant, oldest first.
+    /// The quotas that have expired at this time, earliest first.
     ExpiredAt(Timestamp),
 }
 
 impl MailQuota {
-    /// A quota without mails.
+    /// Creates a quota without mails.
     #[must_use]
     pub const fn new(id: String, now: Timestamp) -> Self {
         Self {
@@ -93,11 +93,11 @@ impl MailQuota {
         }
     }
 
-    /// The quota with one more mail at `now`.
+    /// Returns the quota with one more mail at `now`.
     ///
     /// # Errors
-    /// The rate that allows a mail last, when rates would be exceeded.
-    pub fn take(&self, rates: &[MailRate], now: Timestamp) -> Result<Self, ExceededRate> {
+    /// If limits would be exceeded, the one with the longest wait.
+    pub fn add_mail(&self, rates: &[MailRate], now: Timestamp) -> Result<Self, ExceededRate> {
         let exceeded = rates.iter().filter_map(|rate| {
             let retry_after = self.wait(*rate, now)?;
             Some(ExceededRate {
@@ -120,7 +120,7 @@ impl MailQuota {
         })
     }
 
-    /// How long the next mail has to wait for a rate; `None` if it may be sent now.
+    /// Returns the time until a limit allows the next mail; `None` if it is allowed now.
     fn wait(&self, rate: MailRate, now: Timestamp) -> Option<Duration> {
         let Ok(max) = usize::try_from(rate.max) else {
             return None;
@@ -130,7 +130,7 @@ impl MailQuota {
         }
         let counted = self.sent_at.iter();
         let counted = counted.filter(|sent| now.since(**sent) < rate.window);
-        // The mail whose end makes room for one more.
+        // The next mail is allowed when this mail stops counting.
         let blocking = counted.rev().nth(max.saturating_sub(1));
         match (max, blocking) {
             (0, _) => Some(rate.window),
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_window_ever_holds_more_mails_than_its_rate_allows(
+        fn no_window_contains_more_mails_than_its_rate_allows(
             gaps in prop::collection::vec(0_u64..4_000, 1..80),
             per_hour in 0_u32..5,
             per_day in 0_u32..12,
@@ -165,7 +165,7 @@ mod tests {
                     u32::try_from(counted.count()).unwrap() < rate.max
                 };
                 let is_allowed = rates.into_iter().all(within);
-                match quota.take(&rates, now) {
+                match quota.add_mail(&rates, now) {
                     Ok(next) => {
                         prop_assert!(is_allowed);
                         sent.push(now);
@@ -176,7 +176,7 @@ mod tests {
                         prop_assert!(!is_allowed && wait > Duration::ZERO);
                         prop_assert!(rates.contains(&rate) && !within(rate));
                         if per_hour > 0 && per_day > 0 {
-                            prop_assert!(quota.take(&rates, now.plus(wait)).is_ok());
+                            prop_assert!(quota.add_mail(&rates, now.plus(wait)).is_ok());
                         }
                     }
                 }
@@ -185,22 +185,22 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_counts_from_the_last_mail_and_a_pause_of_zero_allows_everything() {
+    fn pause_starts_at_the_last_mail_and_a_zero_pause_allows_everything() {
         let pause = [MailRate::pause(Duration::from_secs(300))];
         let quota = MailQuota::new("id".to_owned(), START);
-        let quota = quota.take(&pause, START).unwrap();
+        let quota = quota.add_mail(&pause, START).unwrap();
         let later = START.plus(Duration::from_secs(100));
-        let exceeded = quota.take(&pause, later).unwrap_err();
+        let exceeded = quota.add_mail(&pause, later).unwrap_err();
         assert_eq!(exceeded.retry_after, Duration::from_secs(200));
         assert_eq!(exceeded.rate, pause[0]);
         assert!(
             quota
-                .take(&pause, START.plus(Duration::from_secs(300)))
+                .add_mail(&pause, START.plus(Duration::from_secs(300)))
                 .is_ok()
         );
         assert!(
             quota
-                .take(&[MailRate::pause(Duration::ZERO)], later)
+                .add_mail(&[MailRate::pause(Duration::ZERO)], later)
                 .is_ok()
         );
     }

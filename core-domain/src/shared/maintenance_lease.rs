@@ -1,8 +1,8 @@
-//! Maintenance leases: which process does a task that one process at a time may do.
+//! Maintenance leases. A lease ensures that only one process at a time performs a maintenance task.
 
 use crate::kernel::{Timestamp, record};
 
-/// The right of one process to do a maintenance task, until it expires.
+/// The right of one process to perform a maintenance task until the lease expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct MaintenanceLease {
@@ -11,7 +11,7 @@ pub struct MaintenanceLease {
     pub task: String,
     /// The id of the process that holds the lease.
     pub holder: String,
-    /// When the lease expires, unless its holder renews it.
+    /// The time at which the lease expires unless its holder renews it.
     pub expires_at: Timestamp,
 }
 
@@ -19,7 +19,7 @@ record! {
     MaintenanceLease as "maintenance lease" by task, asked MaintenanceLeaseQuery;
 }
 
-/// Questions about maintenance leases.
+/// Queries for maintenance leases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MaintenanceLeaseQuery {
     /// The lease of this task.

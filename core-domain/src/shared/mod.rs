@@ -1,4 +1,5 @@
-//! Records that belong to no single service: the audit, the outbox, idempotency keys, webhooks.
+//! Records that all services share: the audit log, the outbox, idempotency keys, mail quotas, maintenance leases and
+//! webhooks.
 
 mod audit;
 mod audit_checkpoint;
@@ -11,22 +12,23 @@ mod outbox;
 mod webhook;
 
 pub use audit::{
-    AuditEntry, AuditFilter, AuditOrder, AuditQuery, AuditStream, PlatformAuditFilter, segment_of,
+    AuditEntry, AuditFilter, AuditOrder, AuditQuery, AuditStream, PlatformAuditFilter,
+    first_segment,
 };
 pub use audit_checkpoint::{
-    AuditCheckpoint, AuditCheckpointFilter, AuditCheckpointQuery, CHECKPOINT_AFTER,
-    CHECKPOINT_EVERY, InstallationStatement,
+    AuditCheckpoint, AuditCheckpointFilter, AuditCheckpointQuery, InstallationStatement,
+    MAX_UNCHECKED_ENTRIES, MAX_UNCHECKED_TIME,
 };
 pub use audit_seal::{
     AuditChain, AuditHead, AuditHeadQuery, AuditSeal, AuditSealQuery, GENESIS, link_hash,
 };
 pub use change_event::ChangeEvent;
-pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};
+pub use idempotency::{IdempotencyQuery, RESPONSE_LIFETIME, StoredResponse};
 pub use mail_quota::{ExceededRate, MailQuota, MailQuotaQuery, MailRate};
 pub use maintenance_lease::{MaintenanceLease, MaintenanceLeaseQuery};
 pub use outbox::{MAIL_TOPIC, OutboxMessage, OutboxQuery};
 pub use webhook::{
-    CreateWebhook, LONGEST_MESSAGE, MAX_SECRETS, SealedWebhookSecret, UpdateWebhook, UrlTarget,
+    CreateWebhook, MAX_MESSAGE_BYTES, MAX_SECRETS, SealedWebhookSecret, UpdateWebhook, UrlTarget,
     Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent, WebhookDeliveryFilter,
     WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookEvent, WebhookEventType, WebhookOutcome,
     WebhookQuery, WebhookSecret, WebhookStatus, WebhookTargets, WebhookUrl, change_message,

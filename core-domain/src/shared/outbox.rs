@@ -1,4 +1,4 @@
-//! The outbox: what must reach another service or the outside, written with the change that causes it.
+//! The outbox. Messages for other systems are written in the unit of work of the change that causes them.
 
 use serde_json::Value;
 
@@ -6,26 +6,27 @@ use serde_json::Value;
 use crate::kernel::strategy::{count, json};
 use crate::kernel::{OutboxId, Timestamp, record};
 
-/// The topic of mails. They go to the installation's [`Mailer`](crate::port::Mailer), all others to its outlet.
+/// The topic of mails. They are sent by the installation's [`Mailer`](crate::port::Mailer); all other messages go to
+/// its outlet.
 pub const MAIL_TOPIC: &str = "mail";
 
-/// A message waiting to leave the process.
+/// A message that waits for delivery.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct OutboxMessage {
-    /// The message's id; the receiver may see it twice and must not act twice.
+    /// Unique id of the message. A receiver may get a message twice and must use the id to detect this.
     pub id: OutboxId,
-    /// What it is: `platform.status`.
+    /// The type of the message, for example `platform.status`.
     pub topic: String,
-    /// What it says.
+    /// The content of the message; its members depend on the topic.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub payload: Value,
-    /// Failed deliveries so far.
+    /// Number of delivery attempts, including one in progress.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub attempts: i64,
-    /// Not to be tried before this instant.
+    /// The earliest time of the next attempt. While an attempt is in progress, the time at which its claim expires.
     pub run_at: Timestamp,
-    /// When it was written.
+    /// The time at which the message was written.
     pub created_at: Timestamp,
 }
 
@@ -33,13 +34,13 @@ record! {
     OutboxMessage as "outbox message" by id, asked OutboxQuery;
 }
 
-/// Questions about outbox messages.
+/// Queries for outbox messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OutboxQuery {
-    /// Those for the outlet that may be sent at this instant, oldest first.
+    /// The messages for the outlet that are due at this time, longest due first.
     DueAt(Timestamp),
-    /// The mails that may be sent at this instant, oldest first.
+    /// The mails that are due at this time, longest due first.
     MailDueAt(Timestamp),
-    /// Those with these ids.
+    /// The messages with these ids.
     WithIds(Vec<OutboxId>),
 }

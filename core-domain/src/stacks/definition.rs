@@ -1,4 +1,5 @@
-//! What a stack is made of: the keys of a `stackDefinition` that are known, their rules, and the order in which it is made.
+//! Stack definitions: the known keys of a `stackDefinition`, their rules, and the order in which the parts of a stack
+//! are created.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +12,283 @@ use super::{AppName, AppType, PartBinding, PartId, PartName, Script, StackPart, 
 use crate::kernel::{Environment, Issue, JsonText};
 use crate::registry::{FeatureVersion, NewFeatureId, ResourceType};
 
-/// The field of a request that holds a definition; the paths of all issues begin with it.
+/// The request field that contains a definition. The paths of all issues start with it.
 const FIELD: &str = "stackDefinition";
 
-/// The longest name of a binding.
-const MAX_IDENTIFIER: usize = 64;
+/// Maximum number of resources, features or apps in a definition, and of bindings of a resource.
+const MAX_ITEMS: usize = 50;
 
-/// The longest path of a module, the most texts, and the most bytes of one: what every provider takes.
+/// Maximum number of issues that are reported.
+const MAX_ISSUES: usize = 50;
+
+/// Maximum length of the name of a binding or variable, in characters.
+const MAX_IDENTIFIER_CHARS: usize = 64;
+
+/// Maximum length of a module path, maximum number of variables, and maximum size of a variable in bytes. Every
+/// provider accepts these values.
 const MAX_MODULE_PATH: usize = 200;
 const MAX_VARS: usize = 128;
 const MAX_VAR_BYTES: usize = 5 * 1024;
 
-/// Every issue of a definition whose items could be read.
+/// The content of a stack. A definition is an object of at most 256 KiB. Unknown keys are allowed and stored, but have
+/// no effect. The known keys are checked when a version is published:
+///
+/// - The names of resources and of the parts of apps (`{app}`, `{app}-svc`, `{app}-db`) are unique.
+/// - `modules`, one of which is `mainModule`, are allowed only on workers. A module path has letters, digits and
+///   `._-+@$()[]` between slashes, at most 200 characters in total, and is not `metadata`.
+/// - `bindings` and `vars` are allowed only on workers and pages. Their names are unique. A resource has at most 128
+///   `vars` of at most 5 KiB each.
+/// - A binding names another resource of the stack, or the database of one of its apps. The target exists in the same
+///   environments and is not a pages project. Bindings of workers do not form a cycle.
+///
+/// Stores are created first, then workers, each after the workers that it is bound to, then pages, features and apps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("examples" = [{
+    "resources": [
+        { "name": "db", "type": "d1" },
+        { "name": "api", "type": "worker", "bindings": [{ "name": "DB", "resource": "db" }] },
+        { "name": "site", "type": "pages", "bindings": [{ "name": "API", "resource": "api" }] },
+    ],
+    "features": [{ "id": "search", "version": "1.0.0" }],
+    "apps": [{ "name": "admin", "type": "fullstack", "withDatabase": true }],
+}]))]
+pub struct StackDefinition {
+    /// The resources of the stack. Default: none.
+    #[serde(default)]
+    #[schemars(length(max = MAX_ITEMS))]
+    pub resources: Vec<ResourceDefinition>,
+    /// The features that the entity of the stack receives. Default: none.
+    #[serde(default)]
+    #[schemars(length(max = MAX_ITEMS))]
+    pub features: Vec<FeatureDefinition>,
+    /// The apps that the stack starts with. Default: none.
+    #[serde(default)]
+    #[schemars(length(max = MAX_ITEMS))]
+    pub apps: Vec<AppDefinition>,
+}
+
+/// A resource of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceDefinition {
+    /// The name of the resource in the stack. It is also the `serviceName` of the recorded resource.
+    pub name: PartName,
+    /// The type of the object.
+    #[serde(rename = "type")]
+    pub resource_type: ResourceType,
+    /// The environment in which the resource exists. Default: all environments.
+    pub environment: Option<Environment>,
+    /// The source text of each module of a worker, by path. A worker without modules starts with a default script.
+    #[serde(default)]
+    pub modules: BTreeMap<String, String>,
+    /// The path of the module that is run. Required for a worker with modules.
+    pub main_module: Option<String>,
+    /// The resources that a worker or pages project can access. Default: none.
+    #[serde(default)]
+    #[schemars(length(max = MAX_ITEMS))]
+    pub bindings: Vec<BindingDefinition>,
+    /// The plain-text variables of a worker or pages project, by name. They are not suitable for secrets. Their names
+    /// follow the rule for names of bindings. Default: none.
+    #[serde(default)]
+    pub vars: BTreeMap<String, String>,
+}
+
+/// A binding that gives a resource of a stack access to another one.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BindingDefinition {
+    /// The name by which the script accesses the target. It must be an identifier.
+    #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"), extend("examples" = ["DB"]))]
+    pub name: String,
+    /// The name of the target in the stack.
+    pub resource: PartName,
+}
+
+/// A feature of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FeatureDefinition {
+    /// The id of the feature.
+    pub id: NewFeatureId,
+    /// The version of the feature.
+    pub version: FeatureVersion,
+}
+
+/// An app of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppDefinition {
+    /// The name of the app.
+    pub name: AppName,
+    /// The type of the app, which determines its parts.
+    #[serde(rename = "type")]
+    pub app_type: AppType,
+    /// Whether the app has a database. Default: `false`.
+    #[serde(default)]
+    pub with_database: bool,
+}
+
+impl StackDefinition {
+    /// Parses the known keys of a definition and checks them.
+    ///
+    /// # Errors
+    /// The first 50 issues, each with its path from the root of a request that publishes the definition.
+    pub fn parse(definition: &JsonText) -> Result<Self, Vec<Issue>> {
+        let value = definition.value();
+        let Some(object) = value.as_object() else {
+            return Err(vec![issue(&[], "invalid_type", "must be an object")]);
+        };
+        let mut issues = Vec::new();
+        let definition = Self {
+            resources: parse_items(object, "resources", &mut issues),
+            features: parse_items(object, "features", &mut issues),
+            apps: parse_items(object, "apps", &mut issues),
+        };
+        if issues.is_empty() {
+            issues = issues_of(&definition);
+        }
+        if issues.is_empty() {
+            return Ok(definition);
+        }
+        issues.truncate(MAX_ISSUES);
+        Err(issues)
+    }
+}
+
+/// Parses the items of a list. Items that cannot be parsed are omitted and reported as issues.
+fn parse_items<T: DeserializeOwned>(
+    object: &Map<String, Value>,
+    key: &str,
+    issues: &mut Vec<Issue>,
+) -> Vec<T> {
+    let Some(value) = object.get(key) else {
+        return Vec::new();
+    };
+    let Some(values) = value.as_array() else {
+        issues.push(issue(&[key], "invalid_type", "must be a list"));
+        return Vec::new();
+    };
+    if values.len() > MAX_ITEMS {
+        let message = format!("must have at most {MAX_ITEMS} items");
+        issues.push(issue(&[key], "too_long", message));
+        return Vec::new();
+    }
+    let mut items = Vec::new();
+    for (at, value) in values.iter().enumerate() {
+        match T::deserialize(value) {
+            Ok(item) => items.push(item),
+            Err(error) => issues.push(issue(&[key, &at.to_string()], "invalid", error.to_string())),
+        }
+    }
+    items
+}
+
+impl StackDefinition {
+    /// Returns the parts that are created in an environment, in the order of their creation. Stores come first,
+    /// including the databases of apps. Workers follow, each after the workers that it is bound to, and then pages. The
+    /// other parts of apps are created after the features, see [`StackDefinition::parts_of_apps`].
+    #[must_use]
+    pub fn parts(&self, environment: Environment) -> Vec<StackPart> {
+        let there = |resource: &&ResourceDefinition| {
+            resource.environment.is_none_or(|only| only == environment)
+        };
+        let resources: Vec<_> = self.resources.iter().filter(there).collect();
+        let of_kind = |wanted: fn(ResourceType) -> bool| {
+            let chosen = resources.iter().copied();
+            chosen.filter(move |resource| wanted(resource.resource_type))
+        };
+        let stores = of_kind(ResourceType::is_store).map(|store| self.part(store));
+        let databases = self
+            .all_app_parts()
+            .filter(|part| part.id.resource_type.is_store());
+        let (mut workers, in_circles) = in_order(&self.workers());
+        workers.extend(in_circles);
+        let workers = workers.into_iter().filter(|worker| there(worker));
+        let pages = of_kind(|resource_type| resource_type == ResourceType::Pages);
+        let answering = workers.chain(pages).map(|resource| self.part(resource));
+        stores.chain(databases).chain(answering).collect()
+    }
+
+    /// Returns the workers and pages of apps, in the order of their creation.
+    #[must_use]
+    pub fn parts_of_apps(&self) -> Vec<StackPart> {
+        let parts = self.all_app_parts();
+        parts
+            .filter(|part| !part.id.resource_type.is_store())
+            .collect()
+    }
+
+    fn all_app_parts(&self) -> impl Iterator<Item = StackPart> {
+        let apps = self.apps.iter();
+        apps.flat_map(|app| parts_of_app(&app.name, app.app_type, app.with_database))
+    }
+
+    fn workers(&self) -> Vec<&ResourceDefinition> {
+        let resources = self.resources.iter();
+        let workers = resources.filter(|r| r.resource_type == ResourceType::Worker);
+        workers.collect()
+    }
+
+    fn part(&self, resource: &ResourceDefinition) -> StackPart {
+        let bindings = resource.bindings.iter().map(|binding| PartBinding {
+            name: binding.name.clone(),
+            target: self.target(&binding.resource),
+        });
+        let script = resource.main_module.as_ref().map(|main_module| Script {
+            main_module: main_module.clone(),
+            modules: resource.modules.clone(),
+        });
+        StackPart {
+            id: id_of(resource),
+            bindings: bindings.collect(),
+            vars: resource.vars.clone(),
+            script,
+        }
+    }
+
+    /// Returns the target of a binding: a resource of the stack, or else the database of an app.
+    fn target(&self, name: &PartName) -> PartId {
+        let mut resources = self.resources.iter();
+        let resource = resources.find(|resource| resource.name == *name);
+        resource.map_or_else(
+            || PartId {
+                resource_type: ResourceType::D1,
+                name: name.clone(),
+                of_app: true,
+            },
+            id_of,
+        )
+    }
+}
+
+fn id_of(resource: &ResourceDefinition) -> PartId {
+    PartId {
+        resource_type: resource.resource_type,
+        name: resource.name.clone(),
+        of_app: false,
+    }
+}
+
+/// Returns the workers in an order in which each comes after the workers that it is bound to. The second list has the
+/// workers without such an order, because their bindings lead to a cycle.
+fn in_order<'d>(
+    workers: &[&'d ResourceDefinition],
+) -> (Vec<&'d ResourceDefinition>, Vec<&'d ResourceDefinition>) {
+    let (mut ordered, mut left) = (Vec::new(), workers.to_vec());
+    loop {
+        let waits = |worker: &ResourceDefinition| {
+            let mut bindings = worker.bindings.iter();
+            bindings.any(|binding| left.iter().any(|other| other.name == binding.resource))
+        };
+        let Some(next) = left.iter().position(|worker| !waits(worker)) else {
+            return (ordered, left);
+        };
+        ordered.push(left.remove(next));
+    }
+}
+
+/// Returns every issue of a definition whose items could all be parsed.
 fn issues_of(definition: &StackDefinition) -> Vec<Issue> {
     let mut issues = Vec::new();
     check_names(definition, &mut issues);
@@ -44,12 +310,12 @@ fn issues_of(definition: &StackDefinition) -> Vec<Issue> {
         }
     }
     if issues.is_empty() {
-        check_circles(definition, &mut issues);
+        check_cycles(definition, &mut issues);
     }
     issues
 }
 
-/// An issue at a path below the definition.
+/// Creates an issue at a path below the definition.
 fn issue(path: &[&str], code: &'static str, message: impl Into<String>) -> Issue {
     let path = std::iter::once(&FIELD).chain(path);
     Issue {
@@ -97,7 +363,7 @@ fn check_script(
         _ => {}
     }
     if has_modules && resource.resource_type != ResourceType::Worker {
-        refuse(&["modules"], "invalid", "are for workers alone");
+        refuse(&["modules"], "invalid", "are allowed only on workers");
     }
     let binds = matches!(
         resource.resource_type,
@@ -108,12 +374,13 @@ fn check_script(
         ("vars", resource.vars.is_empty()),
     ] {
         if !binds && !is_empty {
-            refuse(&[field], "invalid", "are for workers and pages alone");
+            refuse(&[field], "invalid", "are allowed only on workers and pages");
         }
     }
 }
 
-/// Modules are files that can lie together in a folder, and parts of a form of which one is `metadata`.
+/// Checks the paths of modules. Modules must fit into one folder as files, and into a form that has a part named
+/// `metadata`.
 fn check_paths(
     resource: &ResourceDefinition,
     refuse: &mut impl FnMut(&[&str], &'static str, &str),
@@ -122,12 +389,12 @@ fn check_paths(
         let mut folders = path.match_indices('/').map(|(end, _)| &path[..end]);
         let clashes = folders.any(|folder| resource.modules.contains_key(folder));
         if !is_module_path(path) {
-            refuse(&["modules", path], "invalid", "is no path of a module");
+            refuse(&["modules", path], "invalid", "is not a valid module path");
         } else if clashes {
             refuse(
                 &["modules", path],
                 "invalid",
-                "has a folder that is a module",
+                "is below a path that is a module",
             );
         }
     }
@@ -148,14 +415,14 @@ fn check_sizes(
     refuse: &mut impl FnMut(&[&str], &'static str, &str),
 ) {
     if resource.bindings.len() > MAX_ITEMS {
-        refuse(&["bindings"], "too_long", "are at most 50");
+        refuse(&["bindings"], "too_long", "must have at most 50 items");
     }
     if resource.vars.len() > MAX_VARS {
-        refuse(&["vars"], "too_long", "are at most 128");
+        refuse(&["vars"], "too_long", "must have at most 128 items");
     }
     for (name, text) in &resource.vars {
         if text.len() > MAX_VAR_BYTES {
-            refuse(&["vars", name], "too_long", "has at most 5 KiB");
+            refuse(&["vars", name], "too_long", "must have at most 5 KiB");
         }
     }
 }
@@ -188,7 +455,7 @@ fn check_identifiers(
 fn is_identifier(name: &str) -> bool {
     let good = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.len() <= MAX_IDENTIFIER
+        && name.len() <= MAX_IDENTIFIER_CHARS
         && name.bytes().all(good)
 }
 
@@ -198,18 +465,18 @@ fn check_target(
     binding: &BindingDefinition,
 ) -> Result<(), (&'static str, &'static str)> {
     let Some((resource_type, environment)) = target(definition, &binding.resource) else {
-        return Err(("unknown_resource", "is no resource of the stack"));
+        return Err(("unknown_resource", "is not a resource of the stack"));
     };
     if resource_type == ResourceType::Pages {
-        return Err(("invalid", "leads to a pages project"));
+        return Err(("invalid", "must not be a pages project"));
     }
     if environment.is_some() && environment != resource.environment {
-        return Err(("invalid", "is not there in the same environments"));
+        return Err(("invalid", "does not exist in the same environments"));
     }
     Ok(())
 }
 
-/// What a binding may lead to, with the environment it is there in.
+/// Returns the type of a binding's target, and the environment that the target is limited to, if any.
 fn target(
     definition: &StackDefinition,
     name: &PartName,
@@ -225,277 +492,16 @@ fn target(
     Some((database.id.resource_type, None))
 }
 
-fn check_circles(definition: &StackDefinition, issues: &mut Vec<Issue>) {
+fn check_cycles(definition: &StackDefinition, issues: &mut Vec<Issue>) {
     let workers = definition.workers();
     let (_, in_circles) = in_order(&workers);
     for (at, resource) in definition.resources.iter().enumerate() {
         if in_circles.iter().any(|worker| worker.name == resource.name) {
             let path = ["resources", &at.to_string(), "bindings"];
-            let message = "lead back to the worker itself, or to workers that do";
+            let message = "form a cycle, or lead to one";
             issues.push(issue(&path, "cycle", message));
         }
     }
-}
-
-/// The most issues that are told.
-const MAX_ISSUES: usize = 50;
-
-impl StackDefinition {
-    /// Reads the keys that are known, and checks them.
-    ///
-    /// # Errors
-    /// The issues, the first 50 of them, each with its path from the root of a request that publishes the definition.
-    pub fn parse(definition: &JsonText) -> Result<Self, Vec<Issue>> {
-        let value = definition.value();
-        let Some(object) = value.as_object() else {
-            return Err(vec![issue(&[], "invalid_type", "must be an object")]);
-        };
-        let mut issues = Vec::new();
-        let definition = Self {
-            resources: items(object, "resources", &mut issues),
-            features: items(object, "features", &mut issues),
-            apps: items(object, "apps", &mut issues),
-        };
-        if issues.is_empty() {
-            issues = issues_of(&definition);
-        }
-        if issues.is_empty() {
-            return Ok(definition);
-        }
-        issues.truncate(MAX_ISSUES);
-        Err(issues)
-    }
-}
-
-/// The items of a list, as far as they can be read.
-fn items<T: DeserializeOwned>(
-    object: &Map<String, Value>,
-    key: &str,
-    issues: &mut Vec<Issue>,
-) -> Vec<T> {
-    let Some(value) = object.get(key) else {
-        return Vec::new();
-    };
-    let Some(values) = value.as_array() else {
-        issues.push(issue(&[key], "invalid_type", "must be a list"));
-        return Vec::new();
-    };
-    if values.len() > MAX_ITEMS {
-        let message = format!("must have at most {MAX_ITEMS} items");
-        issues.push(issue(&[key], "too_long", message));
-        return Vec::new();
-    }
-    let mut items = Vec::new();
-    for (at, value) in values.iter().enumerate() {
-        match T::deserialize(value) {
-            Ok(item) => items.push(item),
-            Err(error) => issues.push(issue(&[key, &at.to_string()], "invalid", error.to_string())),
-        }
-    }
-    items
-}
-
-impl StackDefinition {
-    /// What is made in an environment: stores, those of apps included, then workers, each after those it is bound to, then
-    /// pages. What else apps are made of comes after the features, see [`StackDefinition::parts_of_apps`].
-    #[must_use]
-    pub fn parts(&self, environment: Environment) -> Vec<StackPart> {
-        let there = |resource: &&ResourceDefinition| {
-            resource.environment.is_none_or(|only| only == environment)
-        };
-        let resources: Vec<_> = self.resources.iter().filter(there).collect();
-        let of_kind = |wanted: fn(ResourceType) -> bool| {
-            let chosen = resources.iter().copied();
-            chosen.filter(move |resource| wanted(resource.resource_type))
-        };
-        let stores = of_kind(ResourceType::is_store).map(|store| self.part(store));
-        let databases = self
-            .all_of_apps()
-            .filter(|part| part.id.resource_type.is_store());
-        let (mut workers, in_circles) = in_order(&self.workers());
-        workers.extend(in_circles);
-        let workers = workers.into_iter().filter(|worker| there(worker));
-        let pages = of_kind(|resource_type| resource_type == ResourceType::Pages);
-        let answering = workers.chain(pages).map(|resource| self.part(resource));
-        stores.chain(databases).chain(answering).collect()
-    }
-
-    /// The workers and pages of apps, in order.
-    #[must_use]
-    pub fn parts_of_apps(&self) -> Vec<StackPart> {
-        let parts = self.all_of_apps();
-        parts
-            .filter(|part| !part.id.resource_type.is_store())
-            .collect()
-    }
-
-    fn all_of_apps(&self) -> impl Iterator<Item = StackPart> {
-        let apps = self.apps.iter();
-        apps.flat_map(|app| parts_of_app(&app.name, app.app_type, app.with_database))
-    }
-
-    fn workers(&self) -> Vec<&ResourceDefinition> {
-        let resources = self.resources.iter();
-        let workers = resources.filter(|r| r.resource_type == ResourceType::Worker);
-        workers.collect()
-    }
-
-    fn part(&self, resource: &ResourceDefinition) -> StackPart {
-        let bindings = resource.bindings.iter().map(|binding| PartBinding {
-            name: binding.name.clone(),
-            target: self.target(&binding.resource),
-        });
-        let script = resource.main_module.as_ref().map(|main_module| Script {
-            main_module: main_module.clone(),
-            modules: resource.modules.clone(),
-        });
-        StackPart {
-            id: id_of(resource),
-            bindings: bindings.collect(),
-            vars: resource.vars.clone(),
-            script,
-        }
-    }
-
-    /// What a binding leads to: a resource, or else the database of an app.
-    fn target(&self, name: &PartName) -> PartId {
-        let mut resources = self.resources.iter();
-        let resource = resources.find(|resource| resource.name == *name);
-        resource.map_or_else(
-            || PartId {
-                resource_type: ResourceType::D1,
-                name: name.clone(),
-                of_app: true,
-            },
-            id_of,
-        )
-    }
-}
-
-fn id_of(resource: &ResourceDefinition) -> PartId {
-    PartId {
-        resource_type: resource.resource_type,
-        name: resource.name.clone(),
-        of_app: false,
-    }
-}
-
-/// The workers, each after those it is bound to; and those for which there is no order, because their bindings lead in
-/// circles.
-fn in_order<'d>(
-    workers: &[&'d ResourceDefinition],
-) -> (Vec<&'d ResourceDefinition>, Vec<&'d ResourceDefinition>) {
-    let (mut ordered, mut left) = (Vec::new(), workers.to_vec());
-    loop {
-        let waits = |worker: &ResourceDefinition| {
-            let mut bindings = worker.bindings.iter();
-            bindings.any(|binding| left.iter().any(|other| other.name == binding.resource))
-        };
-        let Some(next) = left.iter().position(|worker| !waits(worker)) else {
-            return (ordered, left);
-        };
-        ordered.push(left.remove(next));
-    }
-}
-
-/// The most resources, features or apps of a definition.
-const MAX_ITEMS: usize = 50;
-
-/// What a stack is made of. A definition is an object of any keys and at most 256 KiB, kept as it came; these keys have a
-/// meaning, and are checked when a version is published:
-///
-/// - the names of resources and of what apps are made of (`{app}`, `{app}-svc`, `{app}-db`) are unique;
-/// - `modules`, of which `mainModule` is one, are for workers; a path has letters, digits and `._-+@$()[]` between slashes,
-///   and is not `metadata`; `bindings` and `vars`, whose names are unique, are for workers and pages; there are at most 128
-///   `vars` of 5 KiB each;
-/// - a binding names another resource of the stack, or the database of one of its apps, that is there in the same
-///   environments and is no pages project, and bindings of workers make no circle.
-///
-/// Stores are made first, then workers, each after those it is bound to, then pages, features and apps.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("examples" = [{
-    "resources": [
-        { "name": "db", "type": "d1" },
-        { "name": "api", "type": "worker", "bindings": [{ "name": "DB", "resource": "db" }] },
-        { "name": "site", "type": "pages", "bindings": [{ "name": "API", "resource": "api" }] },
-    ],
-    "features": [{ "id": "search", "version": "1.0.0" }],
-    "apps": [{ "name": "admin", "type": "fullstack", "withDatabase": true }],
-}]))]
-pub struct StackDefinition {
-    /// Its resources.
-    #[serde(default)]
-    #[schemars(length(max = MAX_ITEMS))]
-    pub resources: Vec<ResourceDefinition>,
-    /// The features that its entity shall have.
-    #[serde(default)]
-    #[schemars(length(max = MAX_ITEMS))]
-    pub features: Vec<FeatureDefinition>,
-    /// The apps it begins with.
-    #[serde(default)]
-    #[schemars(length(max = MAX_ITEMS))]
-    pub apps: Vec<AppDefinition>,
-}
-
-/// A resource of a stack.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ResourceDefinition {
-    /// Its name in the stack, and the service name of its entry in the catalogue.
-    pub name: PartName,
-    /// What kind of object it is.
-    #[serde(rename = "type")]
-    pub resource_type: ResourceType,
-    /// The environment it is there in; all when not said.
-    pub environment: Option<Environment>,
-    /// For a worker, the text of each module by its path. A worker without begins with a script of ours.
-    #[serde(default)]
-    pub modules: BTreeMap<String, String>,
-    /// For a worker with modules, the one that is run.
-    pub main_module: Option<String>,
-    /// What a worker or a pages project can reach.
-    #[serde(default)]
-    #[schemars(length(max = MAX_ITEMS))]
-    pub bindings: Vec<BindingDefinition>,
-    /// Texts that a worker or a pages project can read, by name: no secrets. The names are as those of bindings.
-    #[serde(default)]
-    pub vars: BTreeMap<String, String>,
-}
-
-/// What a resource of a stack can reach.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BindingDefinition {
-    /// What the script calls it: an identifier.
-    #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"), extend("examples" = ["DB"]))]
-    pub name: String,
-    /// The resource, by its name in the stack.
-    pub resource: PartName,
-}
-
-/// A feature of a stack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FeatureDefinition {
-    /// The feature.
-    pub id: NewFeatureId,
-    /// Its version.
-    pub version: FeatureVersion,
-}
-
-/// An app of a stack.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AppDefinition {
-    /// Its name.
-    pub name: AppName,
-    /// What it is made of.
-    #[serde(rename = "type")]
-    pub app_type: AppType,
-    /// Whether it has a database.
-    #[serde(default)]
-    pub with_database: bool,
 }
 
 #[cfg(test)]
@@ -516,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn every_issue_is_told_with_its_path() {
+    fn every_issue_is_reported_with_its_path() {
         let worker = |name: &str, to: &str| json!({ "name": name, "type": "worker", "bindings": [{ "name": "A", "resource": to }] });
         let both = json!([{ "name": "A", "resource": "db" }, { "name": "A", "resource": "db" }]);
         let db = json!({ "name": "db", "type": "d1" });
@@ -596,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_checked_and_the_example_is_good() {
+    fn unknown_keys_are_ignored_and_the_schema_example_is_valid() {
         let unknown =
             json!({ "resources": [{ "name": "db", "type": "d1", "size": 9 }], "dns": { "a": 1 } });
         assert!(issues(&unknown).is_empty());
@@ -607,7 +613,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_json_is_read_or_refused_with_issues(value in strategy::json()) {
+        fn any_json_is_parsed_or_refused_with_issues(value in strategy::json()) {
             if let Err(issues) = StackDefinition::parse(&JsonText::of(&value)) {
                 prop_assert!(!issues.is_empty());
                 prop_assert!(issues.iter().all(|issue| issue.path[0] == FIELD));
@@ -616,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_come_first_and_each_worker_after_those_it_is_bound_to() {
+    fn stores_come_first_and_workers_follow_the_workers_they_are_bound_to() {
         let bound = |to: &[&str]| {
             let bindings = to.iter().enumerate();
             let bindings =
@@ -646,7 +652,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_accepted_is_made_in_an_order_in_which_bindings_lead_to_what_is_there(
+        fn accepted_definitions_create_the_targets_of_bindings_first(
             definition in strategy::from_schema::<StackDefinition>()
                 .prop_filter("is accepted", |made| issues_of(made).is_empty()),
             environment in prop::sample::select(Environment::ALL),

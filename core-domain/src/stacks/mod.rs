@@ -1,4 +1,4 @@
-//! The stack registry: templates and their immutable versions, and what a version's definition asks for.
+//! The stack registry: stack templates, their immutable versions, and the parts that a version's definition describes.
 
 mod definition;
 mod part;

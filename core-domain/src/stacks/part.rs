@@ -1,4 +1,4 @@
-//! Parts of stacks: the single objects that an activated stack and its apps are made of.
+//! Parts of stacks: the single objects that an activated stack and its apps consist of.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::kernel::{TextError, text, text_enum};
 use crate::registry::ResourceType;
 
 text! {
-    /// What a part of a stack is called in it: `^[a-z]([a-z0-9-]*[a-z0-9])?$`, 1 to 44 characters.
+    /// The name of a part in its stack: `^[a-z]([a-z0-9-]*[a-z0-9])?$`, 1 to 44 characters.
     PartName,
     part_name,
     { "type": "string", "minLength": 1, "maxLength": 44, "pattern": "^[a-z]([a-z0-9-]*[a-z0-9])?$", "examples": ["api"] }
@@ -30,26 +30,26 @@ fn part_name(text: &str) -> Result<String, TextError> {
 }
 
 impl PartName {
-    /// What a part of an app is called: the app's name, and what the part is in it.
+    /// Returns the name of a part of an app: the name of the app followed by a suffix.
     pub(super) fn of_app(app: &str, suffix: &str) -> Self {
         Self(format!("{app}{suffix}"))
     }
 }
 
-/// Which part of a stack.
+/// The identity of a part in its stack.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PartId {
-    /// What kind of object.
+    /// The type of the object.
     pub resource_type: ResourceType,
-    /// Its name.
+    /// The name of the part.
     pub name: PartName,
-    /// Whether it is a part of an app, and no resource of the definition.
+    /// Whether the part belongs to an app. `false` for a resource of the definition.
     pub of_app: bool,
 }
 
 impl PartId {
-    /// What no other part of the stack shares with it, whatever its apps are called.
+    /// Returns a text that is unique among the parts of the stack, whatever the names of its apps are.
     #[must_use]
     pub fn key(&self) -> String {
         let of = if self.of_app { "app" } else { "resource" };
@@ -57,39 +57,39 @@ impl PartId {
     }
 }
 
-/// What a worker or a site can reach.
+/// A binding of a worker or site to another part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartBinding {
-    /// What it calls it.
+    /// The name by which the script accesses the target.
     pub name: String,
-    /// The part it leads to.
+    /// The part that the binding leads to.
     pub target: PartId,
 }
 
 /// The script of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The module that is run; one of `modules`.
+    /// The path of the module that is run; one of `modules`.
     pub main_module: String,
-    /// Text of each module by its path.
+    /// The source text of each module, by path.
     pub modules: BTreeMap<String, String>,
 }
 
-/// One object that is made for a stack.
+/// An object that is created for a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackPart {
-    /// Which.
+    /// The identity of the part.
     pub id: PartId,
-    /// What it can reach.
+    /// The parts that the object can access.
     pub bindings: Vec<PartBinding>,
-    /// The texts it can read, by name.
+    /// The plain-text variables that the object can read, by name.
     pub vars: BTreeMap<String, String>,
-    /// Its script, for a worker that brings one.
+    /// The script of a worker. `None` for a worker that starts with a default script, and for all other parts.
     pub script: Option<Script>,
 }
 
 impl StackPart {
-    /// A part without settings.
+    /// Creates a part without settings.
     pub(super) const fn plain(id: PartId) -> Self {
         Self {
             id,
@@ -116,24 +116,24 @@ fn app_name(text: &str) -> Result<String, TextError> {
 }
 
 text_enum! {
-    /// What an app is made of.
+    /// The type of an app, which determines its parts.
     pub enum AppType {
         /// A site: a pages project `{name}`.
         App = "app",
-        /// A service: a worker `{name}-svc` that begins with a script of ours.
+        /// A service: a worker `{name}-svc` that starts with a default script.
         Service = "svc",
-        /// Both. The site reaches the service by the binding `API`.
+        /// A site and a service. The site accesses the service through the binding `API`.
         Fullstack = "fullstack",
     }
 }
 
 /// The binding of a site to the service of its app.
 const API: &str = "API";
-/// The binding of a service, or of a site without one, to the database of its app.
+/// The binding of a service, or of a site without a service, to the database of its app.
 const DATABASE: &str = "DB";
 
-/// What an app is made of, in the order in which it is made. Its database `{name}-db` is bound to its service, or to its
-/// site when it has no service.
+/// Returns the parts of an app, in the order of their creation. The database `{name}-db` is bound to the service, or to
+/// the site if there is no service.
 #[must_use]
 pub fn parts_of_app(app: &AppName, app_type: AppType, with_database: bool) -> Vec<StackPart> {
     let part = |resource_type, suffix| PartId {
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    fn made_of(app_type: AppType, with_database: bool) -> Vec<String> {
+    fn describe_parts(app_type: AppType, with_database: bool) -> Vec<String> {
         let app = AppName::parse("shop").unwrap();
         let told = |part: StackPart| {
             let bindings = part.bindings.iter();
@@ -187,14 +187,17 @@ mod tests {
     }
 
     #[test]
-    fn an_app_is_a_site_a_service_or_both_and_its_database_is_bound_to_what_answers_requests() {
+    fn an_app_is_a_site_or_a_service_or_both_and_the_database_is_bound_to_one_of_them() {
         use AppType::{App, Fullstack, Service};
-        assert_eq!(made_of(App, false), ["pages:shop"]);
-        assert_eq!(made_of(App, true), ["d1:shop-db", "pages:shop DB=shop-db"]);
-        assert_eq!(made_of(Service, false), ["worker:shop-svc"]);
+        assert_eq!(describe_parts(App, false), ["pages:shop"]);
+        assert_eq!(
+            describe_parts(App, true),
+            ["d1:shop-db", "pages:shop DB=shop-db"]
+        );
+        assert_eq!(describe_parts(Service, false), ["worker:shop-svc"]);
         let service = "worker:shop-svc DB=shop-db";
-        assert_eq!(made_of(Service, true), ["d1:shop-db", service]);
+        assert_eq!(describe_parts(Service, true), ["d1:shop-db", service]);
         let all = ["d1:shop-db", service, "pages:shop API=shop-svc"];
-        assert_eq!(made_of(Fullstack, true), all);
+        assert_eq!(describe_parts(Fullstack, true), all);
     }
 }

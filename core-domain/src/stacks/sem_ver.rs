@@ -1,13 +1,13 @@
-//! Versions of the interface's pattern `^\d+\.\d+\.\d+(-[a-zA-Z0-9.]+)?$` with SemVer 2 precedence.
+//! Versions that match the interface's pattern `^\d+\.\d+\.\d+(-[a-zA-Z0-9.]+)?$`, with SemVer 2 precedence.
 
 use std::cmp::Ordering;
 
 use crate::kernel::{TextError, TextValue, arbitrary};
 
-/// The longest version accepted, in characters.
+/// Maximum length of a version in characters.
 const MAX_LENGTH: usize = 64;
 
-/// A version. Kept as written; ordered by SemVer 2 precedence, so `01.0.0` and `1.0.0` are the same version.
+/// A version. It keeps its spelling, but is compared by SemVer 2 precedence: `01.0.0` and `1.0.0` are equal.
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(into = "String")]
 pub struct SemVer {
@@ -16,14 +16,14 @@ pub struct SemVer {
     pre_release: Vec<Identifier>,
 }
 
-/// One part of a pre-release; numbers come before words.
+/// An identifier of a pre-release. Numbers sort before words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     Number(Digits),
     Word(String),
 }
 
-/// A number of any size, without leading zeros: shorter is smaller.
+/// A number of any size, without leading zeros. A number with fewer digits is smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Digits(String);
 
@@ -62,10 +62,10 @@ fn identifier(text: &str) -> Identifier {
 }
 
 impl SemVer {
-    /// Reads a version.
+    /// Parses a version.
     ///
     /// # Errors
-    /// [`TextError`] when it is too long or not of the pattern; build metadata is not.
+    /// [`TextError`] if the text is too long or does not match the pattern. Build metadata does not match it.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         if text.len() > MAX_LENGTH {
             return Err(TextError::TooLong);
@@ -97,21 +97,21 @@ impl SemVer {
         })
     }
 
-    /// The version as written.
+    /// Returns the version in its original spelling.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Tells whether it is a pre-release.
+    /// Returns whether the version is a pre-release.
     #[must_use]
     pub fn is_pre_release(&self) -> bool {
         !self.pre_release.is_empty()
     }
 
-    /// A text that sorts bytewise as the versions do by precedence, and is equal for equal versions.
+    /// Returns a text whose byte order is the order of versions by precedence. Equal versions have equal texts.
     ///
-    /// Numbers are written with their length before them; a release ends in `~`, which sorts after every pre-release.
+    /// Numbers are prefixed with their number of digits. A release ends with `~`, which sorts after every pre-release.
     #[must_use]
     pub fn precedence_key(&self) -> String {
         let number = |digits: &str| format!("{:02}{digits}", digits.len());
@@ -126,7 +126,7 @@ impl SemVer {
             return key;
         }
         for identifier in &self.pre_release {
-            // '!' is below every letter and digit: a shorter list of equal identifiers comes first.
+            // '!' sorts before every letter and digit, so that a shorter list of equal identifiers comes first.
             key.push('!');
             match identifier {
                 Identifier::Number(digits) => key.push_str(&format!("0{}", number(&digits.0))),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_standard_are_in_order() {
+    fn the_examples_of_the_semver_standard_are_in_order() {
         let in_order = [
             "1.0.0-alpha",
             "1.0.0-alpha.1",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_pattern_is_a_version() {
+    fn texts_that_do_not_match_the_pattern_are_refused() {
         for bad in [
             "",
             "1",

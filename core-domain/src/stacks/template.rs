@@ -1,4 +1,4 @@
-//! Stack templates.
+//! Stack templates (interface: "Stack template and version").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,21 +9,21 @@ use crate::kernel::{
 };
 
 text_enum! {
-    /// Whether a template is offered.
+    /// The status of a stack template.
     pub enum TemplateStatus {
-        /// Offered.
+        /// The template is offered.
         Active = "active",
-        /// Still readable and usable, no new versions.
+        /// The template can still be read and used, but accepts no new versions.
         Deprecated = "deprecated",
     }
 }
 
 state_machine! {
-    /// What happens to a template. It is created `active`.
+    /// Events of a stack template, which is created `active`.
     pub enum TemplateEvent moves TemplateStatus {
-        /// It is no longer offered.
+        /// The template is no longer offered.
         Deprecate = "deprecate": [Active] => Deprecated, "stack_template.updated";
-        /// It is offered again.
+        /// The template is offered again.
         Offer = "offer": [Deprecated] => Active, "stack_template.updated";
     }
 }
@@ -45,32 +45,33 @@ fn template_name(text: &str) -> Result<String, TextError> {
     }
 }
 
-/// A stack template (interface: "Stack template and version").
+/// A template from which stacks are activated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct StackTemplate {
-    /// The template's id.
+    /// The id of the template.
     pub id: TemplateId,
-    /// Its name in paths. Never changes.
+    /// The name of the template in paths. It never changes.
     pub name: TemplateName,
-    /// What people call it.
+    /// The name of the template that is shown to people.
     pub display_name: Line<1, 128>,
-    /// What it is for.
+    /// The description of the template's purpose.
     pub description: Line<1, 1024>,
-    /// A picture for it.
+    /// The icon of the template, as text of at most 2048 characters. `null` if there is none.
     pub icon: Option<Line<0, 2048>>,
-    /// The field it belongs to.
+    /// The subject area of the template. `null` if there is none.
     pub domain: Option<Line<0, 255>>,
-    /// The version to use when none is named.
+    /// The version to use if none is named: the highest active release, if there is one. `null` if the template has no
+    /// versions.
     pub latest_version: Option<String>,
-    /// Whether it is offered.
+    /// The status of the template.
     pub status: TemplateStatus,
-    /// When it was created.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    /// When the template was created, in Unix seconds.
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
-    /// When it was last changed.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    /// When the template was last changed, in Unix seconds.
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub updated_at: Timestamp,
 }
@@ -80,33 +81,33 @@ record! {
     audited, touched updated_at;
 }
 
-/// Questions about templates.
+/// Queries for stack templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StackTemplateQuery {
-    /// All, newest first.
+    /// All templates, newest first.
     All,
-    /// The one with this name.
+    /// The template with this name.
     Named(TemplateName),
 }
 
-/// Creates a template without versions.
+/// Request body that creates a template without versions.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateTemplate {
-    /// Its name in paths; never changes.
+    /// The name of the template in paths. It never changes.
     pub name: TemplateName,
-    /// What people call it.
+    /// The name of the template that is shown to people.
     pub display_name: Line<1, 128>,
-    /// What it is for.
+    /// The description of the template's purpose.
     pub description: Line<1, 1024>,
-    /// A picture for it.
+    /// The icon of the template, as text of at most 2048 characters. Default: none.
     pub icon: Option<Line<0, 2048>>,
-    /// The field it belongs to.
+    /// The subject area of the template. Default: none.
     pub domain: Option<Line<0, 255>>,
 }
 
 impl StackTemplate {
-    /// A new template.
+    /// Creates an active template without versions.
     #[must_use]
     pub fn create(id: TemplateId, command: CreateTemplate, now: Timestamp) -> Self {
         Self {
@@ -125,20 +126,20 @@ impl StackTemplate {
 }
 
 update_command! {
-    /// Changes a template.
+    /// Request body that updates a template. Omitted fields stay unchanged.
     pub struct UpdateTemplate for StackTemplate {
         set {
-            /// What people call it.
+            /// The name of the template that is shown to people.
             display_name: Line<1, 128>,
-            /// What it is for.
+            /// The description of the template's purpose.
             description: Line<1, 1024>,
         }
         also {
-            /// Whether it is offered.
+            /// The new status of the template.
             status: Option<TemplateStatus>,
         }
         optional {
-            /// A picture for it; `null` takes it away.
+            /// The icon of the template, as text of at most 2048 characters. `null` clears it.
             icon: Line<0, 2048>,
         }
     }

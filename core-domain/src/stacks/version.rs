@@ -1,4 +1,4 @@
-//! Versions of stack templates: immutable once published, but for their deprecation.
+//! Versions of stack templates. A published version never changes, except that it can be deprecated.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -11,55 +11,55 @@ use crate::kernel::{
     Unowned, VersionId, snapshot, state_machine, text_enum,
 };
 
-/// The largest definition of a stack, in bytes of JSON.
+/// Maximum size of a stack definition, in bytes of JSON.
 pub const MAX_DEFINITION_BYTES: usize = 256 * 1024;
 
 text_enum! {
-    /// Whether a version is offered.
+    /// The status of a version.
     pub enum VersionStatus {
-        /// Offered.
+        /// The version is offered.
         Active = "active",
-        /// Still readable and usable, flagged.
+        /// The version can still be read and used, but is marked as deprecated.
         Deprecated = "deprecated",
     }
 }
 
 state_machine! {
-    /// What happens to a version. It is published `active`.
+    /// Events of a version, which is published as `active`.
     pub enum VersionEvent moves VersionStatus {
-        /// It is no longer offered.
+        /// The version is no longer offered.
         Deprecate = "deprecate": [Active] => Deprecated, "stack_version.deprecated";
     }
 }
 
-/// A published version of a template (interface: "Stack template and version").
+/// A published version of a stack template.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct StackVersion {
-    /// The version's id.
+    /// The id of the version.
     pub id: VersionId,
-    /// The template it belongs to.
+    /// The template that the version belongs to.
     pub template_id: TemplateId,
-    /// Its number. Unique in the template by precedence.
+    /// The number of the version. It is unique in the template by SemVer precedence.
     pub version: SemVer,
-    /// What it is made of; any object, kept as it was given and shown as JSON text.
+    /// The definition of the stack, as JSON text.
     #[serde(serialize_with = "as_text")]
     #[schemars(with = "String")]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
     pub stack_definition: JsonText,
-    /// SHA-256 of the definition as it is kept, in hex.
+    /// SHA-256 digest of the stored definition, in hexadecimal. It is the entity tag.
     #[serde(skip)]
     pub digest: String,
-    /// The SDK it is made for.
+    /// The version of the SDK that the stack targets.
     pub core_sdk_version: SemVer,
-    /// Whether it is offered.
+    /// The status of the version.
     pub status: VersionStatus,
-    /// When it was published.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    /// When the version was published, in Unix seconds.
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub published_at: Timestamp,
-    /// When the record was made.
-    #[serde(serialize_with = "UnixSeconds::show")]
+    /// When the record was created, in Unix seconds.
+    #[serde(serialize_with = "UnixSeconds::serialize_seconds")]
     #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
 }
@@ -68,8 +68,8 @@ fn as_text<S: Serializer>(definition: &JsonText, serializer: S) -> Result<S::Ok,
     serializer.serialize_str(definition.as_str())
 }
 
-// Not by `record!`: its entity tag is the digest of its definition, and the audit keeps the digest instead of the
-// definition, which may have 256 KiB.
+// Not declared with `record!`: the entity tag is the digest of the definition, and the audit log has the digest instead
+// of the definition, which may have 256 KiB.
 impl Record for StackVersion {
     type Query = StackVersionQuery;
     type Owner = Unowned;
@@ -98,28 +98,28 @@ impl Audited for StackVersion {
     fn touch(&mut self, _now: Timestamp) {}
 }
 
-/// Questions about versions; always highest precedence first.
+/// Queries for versions, highest precedence first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StackVersionQuery {
-    /// All of a template.
+    /// All versions of a template.
     OfTemplate(TemplateId),
-    /// The one of this precedence.
+    /// The version of a template with the precedence of this number.
     Exactly(TemplateId, SemVer),
-    /// Those offered.
+    /// The active versions of a template.
     Active(TemplateId),
-    /// Those offered that are no pre-releases.
+    /// The active versions of a template that are not pre-releases.
     ActiveReleases(TemplateId),
 }
 
-/// Publishes a version of a template.
+/// Request body that publishes a version of a template.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PublishVersion {
-    /// Its number.
+    /// The number of the version.
     pub version: SemVer,
-    /// What it is made of: any object of at most 256 KiB whose known keys follow their rules.
+    /// The definition of the stack: an object of at most 256 KiB whose known keys follow their rules.
     #[schemars(with = "StackDefinition", extend("x-maxBytes" = MAX_DEFINITION_BYTES))]
     pub stack_definition: BoundedJson<MAX_DEFINITION_BYTES>,
-    /// The SDK it is made for.
+    /// The version of the SDK that the stack targets.
     pub core_sdk_version: SemVer,
 }

@@ -1,8 +1,8 @@
-//! What an authenticator reads from the address that a set-up of a second factor shows.
+//! Reads the TOTP secret from the URL with which an authenticator app is set up.
 
 use crate::iam::TotpSecret;
 
-/// The secret in an `otpauth:` address; `None` when there is none in it that we made.
+/// Returns the secret of an `otpauth:` URL; `None` if the URL contains no secret that the suite generated.
 #[must_use]
 pub fn totp_secret_of(uri: &str) -> Option<TotpSecret> {
     let (_, rest) = uri.split_once("secret=")?;

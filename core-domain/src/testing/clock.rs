@@ -1,27 +1,27 @@
-//! A clock that is set.
+//! A clock for tests.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use crate::kernel::{Clock, Timestamp};
 
-/// A clock that moves only when told to, for tests.
+/// A clock that changes only when a test sets or advances it.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// A clock standing at the given instant.
+    /// Creates a clock that shows the given instant.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
         Self(AtomicI64::new(now.millis()))
     }
 
-    /// Moves the clock forward.
+    /// Moves the clock forward by the duration.
     pub fn advance(&self, duration: Duration) {
         self.set(self.now().plus(duration));
     }
 
-    /// Moves the clock anywhere, backwards too.
+    /// Sets the clock to any instant, also to an earlier one.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.millis(), Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! Blobs in memory, for tests.
+//! A blob store in memory, for tests.
 
 use std::collections::HashMap;
 use std::io::Cursor;
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::port::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
 
-/// Blobs in memory: as durable as this value. Clones share them.
+/// A blob store in memory. The blobs exist as long as this value or a clone of it. Clones share the blobs.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBlobs(Arc<Mutex<ByKey>>);
 

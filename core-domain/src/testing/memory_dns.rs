@@ -1,4 +1,4 @@
-//! A DNS in memory.
+//! A DNS resolver in memory, for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::port::{DnsError, DnsResolver};
 
-/// A DNS in memory: what is entered is found. Clones share it.
+/// A DNS resolver that finds only the records that a test has set. Clones share the records.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDns(Arc<Mutex<State>>);
 
@@ -22,37 +22,37 @@ struct State {
 }
 
 impl MemoryDns {
-    /// Makes a name another name for a name.
+    /// Sets the CNAME record of a name.
     pub fn set_cname(&self, name: &str, target: &str) {
         self.state()
             .cnames
             .insert(name.to_owned(), target.to_owned());
     }
 
-    /// Adds a text to a name.
+    /// Adds a TXT record to a name.
     pub fn add_txt(&self, name: &str, text: &str) {
         let mut state = self.state();
         let texts = state.texts.entry(name.to_owned()).or_default();
         texts.push(text.to_owned());
     }
 
-    /// Gives a name these addresses.
+    /// Sets the IP addresses of a name.
     pub fn set_addresses(&self, name: &str, addresses: impl IntoIterator<Item = IpAddr>) {
         let addresses = addresses.into_iter().collect();
         self.state().addresses.insert(name.to_owned(), addresses);
     }
 
-    /// Forgets everything.
+    /// Removes all records and resets the count of lookups.
     pub fn clear(&self) {
         *self.state() = State::default();
     }
 
-    /// From now on no name can be looked up, or every name again.
+    /// Makes all lookups fail from now on if `is_away` is `true`, or succeed again if it is `false`.
     pub fn is_away(&self, is_away: bool) {
         self.state().is_away = is_away;
     }
 
-    /// How often something was asked.
+    /// Returns the number of lookups so far.
     #[must_use]
     pub fn lookups(&self) -> usize {
         self.state().lookups

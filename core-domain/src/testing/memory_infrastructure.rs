@@ -1,4 +1,4 @@
-//! A provider in memory.
+//! An infrastructure provider in memory, for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,33 +7,35 @@ use async_trait::async_trait;
 
 use crate::port::{
     CreateResource, HostnameState, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
-    Provisioned, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
+    ProviderObject, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
     SiteDeployment, SiteState, SiteUpload,
 };
 use crate::registry::{ResourceType, SslStatus};
 
-/// Infrastructure in memory: what is created exists until it is removed, and sites are served at once. Clones share it.
+/// An infrastructure provider in memory. Created objects exist until they are removed, and sites are served at once.
+/// Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryInfrastructure(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// By name.
+    /// The objects by name.
     objects: BTreeMap<String, Object>,
-    /// What hostnames of ours lead to.
+    /// The names of the target objects by hostname in a zone of the operator.
     routes: BTreeMap<String, String>,
-    /// Customers' hostnames.
+    /// The hostnames of customers.
     hostnames: BTreeMap<String, Customer>,
-    /// How far all of them are.
+    /// The state of all hostnames of customers.
     hostname_state: HostnameState,
-    /// Project and key of every deployment.
+    /// The project and the key of every deployment.
     deployments: Vec<(String, String)>,
-    /// Of every deployment; `None` when all were lost.
+    /// The state of all deployments; `None` if the provider has lost them.
     sites: Option<SiteState>,
+    /// If `true`, every change fails.
     refuses: bool,
 }
 
-/// Who a customer's hostname belongs to, and the name of what it leads to.
+/// The owner of a customer's hostname, and the name of the object that serves it.
 #[derive(Debug)]
 struct Customer {
     owner: String,
@@ -44,7 +46,7 @@ struct Customer {
 struct Object {
     resource_type: ResourceType,
     owner: String,
-    /// The names of its secrets.
+    /// The names of the secrets of the object.
     secrets: BTreeSet<String>,
 }
 
@@ -63,30 +65,31 @@ impl Default for State {
 }
 
 impl MemoryInfrastructure {
-    /// The names of what exists, in their order.
+    /// Returns the names of all objects, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.state().objects.keys().cloned().collect()
     }
 
-    /// From now on nothing can be created, removed or deployed, or everything again.
-    pub fn refuse(&self, refuses: bool) {
+    /// Makes every creation, removal and deployment fail from now on if `refuses` is `true`, or succeed again if it is
+    /// `false`.
+    pub fn set_failing(&self, refuses: bool) {
         self.state().refuses = refuses;
     }
 
-    /// From now on this is what deployed sites are; `None`: unknown.
-    pub fn sites_are(&self, state: Option<SiteState>) {
+    /// Sets the state of all deployed sites; `None` if the provider does not know them.
+    pub fn set_site_state(&self, state: Option<SiteState>) {
         self.state().sites = state;
     }
 
-    /// The hostnames of ours that lead somewhere, with the names of what they lead to.
+    /// Returns the routed hostnames in zones of the operator, with the names of their target objects.
     #[must_use]
     pub fn routes(&self) -> BTreeMap<String, String> {
         self.state().routes.clone()
     }
 
-    /// From now on this is how far customers' hostnames are.
-    pub fn hostnames_are(&self, state: HostnameState) {
+    /// Sets the state of all hostnames of customers.
+    pub fn set_hostname_state(&self, state: HostnameState) {
         self.state().hostname_state = state;
     }
 
@@ -103,8 +106,8 @@ impl MemoryInfrastructure {
     }
 }
 
-fn provisioned(name: &str, owner: &str) -> Provisioned {
-    Provisioned {
+fn provisioned(name: &str, owner: &str) -> ProviderObject {
+    ProviderObject {
         id: format!("id-of-{name}"),
         url: Some(format!("http://{name}.test")),
         owner: Some(owner.to_owned()),
@@ -141,13 +144,16 @@ fn deployed(project: &str, key: &str) -> SiteDeployment {
 
 #[async_trait]
 impl Infrastructure for MemoryInfrastructure {
-    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+    async fn observe(
+        &self,
+        resource: &ResourceRef,
+    ) -> Result<Option<ProviderObject>, ProviderError> {
         let state = self.state();
         let known = state.objects.get(&resource.name);
         Ok(known.map(|object| provisioned(&resource.name, &object.owner)))
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
         let mut state = self.change()?;
         let name = request.resource.name.clone();
         let object = state.objects.entry(name.clone());
@@ -176,7 +182,7 @@ impl Infrastructure for MemoryInfrastructure {
         }
     }
 
-    async fn owned(
+    async fn list_owned(
         &self,
         owner: &str,
         resource_type: ResourceType,
@@ -187,7 +193,7 @@ impl Infrastructure for MemoryInfrastructure {
         let mut owned = state.objects.iter().filter(|(name, object)| {
             object.owner == owner && object.resource_type == resource_type && **name > after
         });
-        // One at a time, so that whoever asks has to go on.
+        // Returns one object per call, so that callers must use the cursor.
         let first = owned.next().map(|(name, object)| OwnedObject {
             name: name.clone(),
             provisioned: provisioned(name, &object.owner),
@@ -219,7 +225,7 @@ impl Infrastructure for MemoryInfrastructure {
         Ok(object.map_or_else(Vec::new, |object| object.secrets.iter().cloned().collect()))
     }
 
-    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+    async fn get_route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
         let state = self.state();
         let target = state.routes.get(hostname);
         Ok(target.map(|target| route(hostname, target)))
@@ -261,7 +267,7 @@ impl Infrastructure for MemoryInfrastructure {
         }
     }
 
-    async fn served_hostname(
+    async fn get_served_hostname(
         &self,
         hostname: &str,
         owner: &str,

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::cli::SiteFile;
 use crate::port::{FileVisitor, Site};
 
-/// A site whose contents are in memory. Nothing in it is checked.
+/// A site whose content is in memory. Its files are not checked.
 #[derive(Clone, Debug, Default)]
 pub struct MemorySite {
     files: Vec<SiteFile>,

@@ -1,5 +1,6 @@
-//! For tests of whoever embeds the suite: mocks of every outward port, a clock and entropy that are set, and stores of bytes
-//! in memory. Records are kept by the memory store of `core-storage`, which is a real one.
+//! Tools for tests of the suite and of programs that embed it: mocks of the ports, a manual clock, seeded entropy, and
+//! blobs, sites, DNS and infrastructure in memory. Only code for tests belongs here. Records are kept in the memory
+//! store of `core-storage`, which is a complete store.
 
 mod authenticator;
 mod clock;
@@ -12,10 +13,10 @@ mod seeds;
 
 #[cfg(any(test, feature = "proptest"))]
 pub mod strategies {
-    //! Strategies of proptest (feature `proptest`). Every record and every value implements `Arbitrary`: `any::<Entity>()`;
-    //! a command is made by [`from_schema`].
+    //! Strategies for proptest (feature `proptest`). Every record and every validated value implements `Arbitrary`:
+    //! `any::<Entity>()`. For a command use [`from_schema`].
 
-    pub use crate::kernel::strategy::{from_schema, json, json_of, some};
+    pub use crate::kernel::strategy::{fixed_sample, from_schema, json, json_of};
 }
 
 pub use authenticator::totp_secret_of;

@@ -1,25 +1,26 @@
-//! The seed of everything that tests draw at random.
+//! The seed of all random values in tests.
 //!
-//! `PROPTEST_RNG_SEED` is the only seed: proptest reads it by itself, simulations take it from [`seeds`]. `PROPTEST_CASES`
-//! scales the number of cases: 256, proptest's default, stands for the usual number of every test.
+//! `PROPTEST_RNG_SEED` is the only seed: proptest reads it itself, and simulations get it from [`seeds`].
+//! `PROPTEST_CASES` scales the number of cases of every test. With 256, the default of proptest, a test runs its usual
+//! number of cases.
 
 use std::ops::Range;
 
-/// The seed of a run that does not name one. `.cargo/config.toml` sets the same one for proptest.
+/// The seed of a run without `PROPTEST_RNG_SEED`. `.cargo/config.toml` sets the same one for proptest.
 const DEFAULT_SEED: u64 = 1;
 
 /// The number of cases that proptest runs by default.
 const DEFAULT_CASES: u64 = 256;
 
-/// The seeds of a simulation that usually tries `usual` of them. They begin at `PROPTEST_RNG_SEED`, so that a failing seed
-/// is the first one of a run with that seed.
+/// Returns the seeds of a simulation that usually tries `usual` seeds. The first one is `PROPTEST_RNG_SEED`, so that a
+/// run with a failing seed starts with it.
 #[must_use]
 pub fn seeds(usual: u32) -> Range<u64> {
     let first = variable("PROPTEST_RNG_SEED").unwrap_or(DEFAULT_SEED);
     first..first.saturating_add(u64::from(cases(usual)))
 }
 
-/// The number of cases of a test that usually runs `usual` of them, scaled by `PROPTEST_CASES`; at least 1.
+/// Returns the number of cases of a test that usually runs `usual` cases, scaled by `PROPTEST_CASES`; at least 1.
 #[must_use]
 pub fn cases(usual: u32) -> u32 {
     let wanted = variable("PROPTEST_CASES").unwrap_or(DEFAULT_CASES);
@@ -33,7 +34,7 @@ fn scaled(usual: u32, wanted: u64) -> u32 {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the seed of a test run is named by whoever runs the tests"
+    reason = "the environment of a test run sets its seed"
 )]
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_cases_scales_with_the_one_of_proptest_and_is_never_zero() {
+    fn the_number_of_cases_scales_with_proptest_cases_and_is_at_least_one() {
         assert_eq!(scaled(2_000, 256), 2_000);
         assert_eq!(scaled(2_000, 1_024), 8_000);
         assert_eq!((scaled(4, 1), scaled(0, 256)), (1, 1));

@@ -1,6 +1,8 @@
-//! What the services do. A use case takes the [`Context`](crate::kernel::Context), a scope that only a check can make
-//! (see [`crate::access`]), the open unit of work and its input; it touches the records of its own service alone and calls
-//! the use cases of others.
+//! Use cases: the operations of the services.
+//!
+//! A use case takes the [`Context`](crate::kernel::Context), a scope that proves an access check (see
+//! [`crate::access`]), the open unit of work and its input. It accesses only records of its own service and calls the
+//! use cases of other services.
 
 pub mod cli;
 pub mod iam;

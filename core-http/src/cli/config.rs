@@ -1,6 +1,6 @@
 //! The configuration of the CLI service.
 
-use core_domain::cli::Limits as SiteLimits;
+use core_domain::cli::SiteLimits;
 use serde::{Deserialize, Serialize};
 
 use super::limiter::UploadLimits;

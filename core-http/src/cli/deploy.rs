@@ -23,7 +23,7 @@ use super::fair_slots::Slot;
 use super::limiter::{UploadLimiter, UploadLimits, too_many};
 use super::media;
 use super::request::DeployRequest;
-use super::spool::{Source, Spooled, failed};
+use super::spool::{Source, StagedUpload, blob_error};
 use crate::kernel::request::header_names::{DEPLOY_BRANCH, REPLAYED, USER_ID};
 use crate::kernel::{App, Body, Cx, Endpoint, KEY_PATTERN, Output, RawInput, post, with};
 
@@ -157,7 +157,7 @@ impl DeployService {
         body: Body,
         request: &DeployRequest,
         slot: &mut Slot,
-    ) -> Result<Spooled> {
+    ) -> Result<StagedUpload> {
         let source = Source {
             body,
             media: request.media.clone(),
@@ -172,7 +172,7 @@ impl DeployService {
                 return Err(Error::refused(Code::BadRequest, "The upload took too long."));
             }
         };
-        slot.settle();
+        slot.make_permanent();
         Ok(spooled)
     }
 
@@ -183,8 +183,8 @@ impl DeployService {
         project: &str,
         branch: &Branch,
         owner: &PlatformId,
-    ) -> Result<Size> {
-        let upload = upload.open().await.map_err(failed)?;
+    ) -> Result<SiteSize> {
+        let upload = upload.open().await.map_err(blob_error)?;
         let site = self.archives.open(upload).await.map_err(not_a_site)?;
         let bytes: u64 = site.files().iter().map(|file| file.size).sum();
         let storage = self
@@ -192,7 +192,7 @@ impl DeployService {
             .site_storage(project, branch.as_str(), owner.as_str(), site.files())
             .await
             .map_err(|error| Error::Upstream(Cause::new(error).to_string()))?;
-        Ok(Size {
+        Ok(SiteSize {
             storage,
             files: i64::try_from(site.files().len()).unwrap_or(i64::MAX),
             bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
@@ -202,7 +202,7 @@ impl DeployService {
 
 /// The size of an unpacked site.
 #[derive(Clone, Copy, Debug)]
-struct Size {
+struct SiteSize {
     storage: SiteStorage,
     /// The number of files.
     files: i64,
@@ -234,9 +234,9 @@ async fn store(
 ) -> Result<Deployed> {
     ensure_room(app, cx, platform, deploy).await?;
     let key = blob_key(&deploy.deployment_id);
-    upload.commit(&key).await.map_err(failed)?;
+    upload.commit(&key).await.map_err(blob_error)?;
     let outcome = match queue(app, cx, platform, deploy).await {
-        Err(Error::Store(error)) if !error.certainly_not_applied() => {
+        Err(Error::Store(error)) if !error.is_certainly_not_applied() => {
             // If this read fails as well, the upload stays, because a deployment may need it.
             find_created(app, cx, platform, deploy, error).await?
         }

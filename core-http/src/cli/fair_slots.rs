@@ -29,7 +29,7 @@ pub(super) struct Slot {
     id: u64,
     platform: PlatformId,
     bytes: u64,
-    revoked: oneshot::Receiver<()>,
+    revocation: oneshot::Receiver<()>,
 }
 
 #[derive(Debug)]
@@ -37,23 +37,23 @@ struct State {
     free_slots: usize,
     free_bytes: u64,
     per_platform: usize,
-    held: HashMap<PlatformId, usize>,
+    slots_by_platform: HashMap<PlatformId, usize>,
     /// The waiting requests, the one that has waited longest first.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingRequest>,
     /// The slots that can be revoked, the oldest first.
-    revocable: Vec<Revocable>,
+    revocable: Vec<RevocableSlot>,
     next_id: u64,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingRequest {
     platform: PlatformId,
     bytes: u64,
     granted: oneshot::Sender<Slot>,
 }
 
 #[derive(Debug)]
-struct Revocable {
+struct RevocableSlot {
     id: u64,
     platform: PlatformId,
     revoke: oneshot::Sender<()>,
@@ -65,7 +65,7 @@ impl FairSlots {
             free_slots: capacity.slots,
             free_bytes: capacity.bytes,
             per_platform: capacity.per_platform,
-            held: HashMap::new(),
+            slots_by_platform: HashMap::new(),
             waiting: Vec::new(),
             revocable: Vec::new(),
             next_id: 0,
@@ -90,7 +90,7 @@ impl FairSlots {
         let (sender, granted) = oneshot::channel();
         let mut state = self.state();
         state.revoke_for(platform, bytes);
-        state.waiting.push(Waiting {
+        state.waiting.push(WaitingRequest {
             platform: platform.clone(),
             bytes,
             granted: sender,
@@ -123,7 +123,10 @@ impl FairSlots {
 
 impl State {
     fn held(&self, platform: &PlatformId) -> usize {
-        self.held.get(platform).copied().unwrap_or_default()
+        self.slots_by_platform
+            .get(platform)
+            .copied()
+            .unwrap_or_default()
     }
 
     fn fits(&self, platform: &PlatformId, bytes: u64) -> bool {
@@ -137,18 +140,18 @@ impl State {
         let fitting = self.waiting.iter().enumerate();
         let fitting = fitting.filter(|(_, w)| self.fits(&w.platform, w.bytes));
         let (at, _) = fitting.min_by_key(|(at, w)| (self.held(&w.platform), *at))?;
-        let Waiting {
+        let WaitingRequest {
             platform,
             bytes,
             granted,
         } = self.waiting.remove(at);
         self.free_slots -= 1;
         self.free_bytes -= bytes;
-        *self.held.entry(platform.clone()).or_default() += 1;
+        *self.slots_by_platform.entry(platform.clone()).or_default() += 1;
         let id = self.next_id;
         self.next_id += 1;
         let (revoke, revoked) = oneshot::channel();
-        self.revocable.push(Revocable {
+        self.revocable.push(RevocableSlot {
             id,
             platform: platform.clone(),
             revoke,
@@ -158,7 +161,7 @@ impl State {
             id,
             platform,
             bytes,
-            revoked,
+            revocation: revoked,
         };
         Some((granted, slot))
     }
@@ -172,7 +175,7 @@ impl State {
         for slot in &self.revocable {
             *counts.entry(&slot.platform).or_default() += 1;
         }
-        let of = |slot: &Revocable| counts.get(&slot.platform).copied().unwrap_or_default();
+        let of = |slot: &RevocableSlot| counts.get(&slot.platform).copied().unwrap_or_default();
         let slots = self.revocable.iter().enumerate();
         let most = slots.max_by_key(|(at, slot)| (of(slot), *at));
         let Some((at, _)) = most.filter(|(_, slot)| of(slot) > own + 1) else {
@@ -185,10 +188,10 @@ impl State {
     fn release(&mut self, slot: &Slot) {
         self.free_slots += 1;
         self.free_bytes += slot.bytes;
-        if let Some(held) = self.held.get_mut(&slot.platform) {
+        if let Some(held) = self.slots_by_platform.get_mut(&slot.platform) {
             *held -= 1;
             if *held == 0 {
-                self.held.remove(&slot.platform);
+                self.slots_by_platform.remove(&slot.platform);
             }
         }
         self.revocable.retain(|other| other.id != slot.id);
@@ -198,13 +201,13 @@ impl State {
 impl Slot {
     /// Completes when the slot must be released for a platform that has fewer slots.
     pub(super) async fn revoked(&mut self) {
-        if (&mut self.revoked).await.is_err() {
+        if (&mut self.revocation).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
     /// Makes the slot permanent: it is no longer revoked.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn make_permanent(&mut self) {
         let id = self.id;
         self.slots.state().revocable.retain(|slot| slot.id != id);
     }
@@ -240,7 +243,7 @@ mod tests {
 
     async fn settled(slots: &FairSlots, name: &str) -> Slot {
         let mut slot = acquire(slots, name, 0).await.unwrap();
-        slot.settle();
+        slot.make_permanent();
         slot
     }
 
@@ -300,7 +303,7 @@ mod tests {
         // The platforms hold two slots and one. Another slot for b would only reverse that.
         let _waiting = slots.enqueue(&platform("b"), 0);
         for slot in &mut held {
-            assert!(slot.revoked.try_recv().is_err());
+            assert!(slot.revocation.try_recv().is_err());
         }
         drop(of_b);
     }
@@ -328,6 +331,10 @@ mod tests {
         drop(waiting);
         assert!(acquire(&slots, "d", 10).await.is_some());
         let state = slots.state();
-        assert!(state.held.is_empty() && state.waiting.is_empty() && state.revocable.is_empty());
+        assert!(
+            state.slots_by_platform.is_empty()
+                && state.waiting.is_empty()
+                && state.revocable.is_empty()
+        );
     }
 }

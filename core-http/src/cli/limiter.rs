@@ -95,7 +95,7 @@ impl UploadLimiter {
     pub(super) async fn check(&self, platform: &PlatformId) -> Result<Slot> {
         let permit = self.permits.acquire(platform, 0, CHECK_TIMEOUT);
         let mut permit = permit.await.ok_or_else(too_many)?;
-        permit.settle();
+        permit.make_permanent();
         Ok(permit)
     }
 }

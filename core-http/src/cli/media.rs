@@ -12,7 +12,7 @@ pub(super) const ACCEPTED: &[&str] = &[
     "multipart/form-data",
 ];
 
-const GZIP_MARK: &[u8] = &[0x1f, 0x8b];
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZIP_MARK: &[u8] = b"PK";
 
 /// The format that `Content-Type` declares.
@@ -59,7 +59,7 @@ impl Media {
 
     /// Returns whether the first bytes of an archive match the format.
     pub(super) fn fits(&self, bytes: &[u8]) -> bool {
-        let (gzip, zip) = (bytes.starts_with(GZIP_MARK), bytes.starts_with(ZIP_MARK));
+        let (gzip, zip) = (bytes.starts_with(GZIP_MAGIC), bytes.starts_with(ZIP_MARK));
         match self {
             Self::Gzip => gzip,
             Self::Zip => zip,

@@ -12,7 +12,7 @@ mod spool;
 
 use std::sync::Arc;
 
-pub use core_domain::cli::Limits as SiteLimits;
+pub use core_domain::cli::SiteLimits;
 use core_domain::port::{Infrastructure, SiteArchives};
 
 pub use self::config::CliConfig;
@@ -33,6 +33,14 @@ pub fn service(
 ) -> Result<Service, ServiceError> {
     Service::builder("cli", app, endpoints(archives, infrastructure, config))
         .mount("/api/v1", "")
+        .purpose(
+            "The CLI service deploys built sites to a platform and reports the status of their \
+             deployments.",
+        )
+        .tag(
+            "Deployments",
+            "Upload of built sites, and the status of their deployments.",
+        )
         .build()
 }
 

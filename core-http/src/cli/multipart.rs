@@ -18,8 +18,8 @@ pub(super) struct FormFile {
     delimiter: Vec<u8>,
     state: State,
     /// The bytes that were fed but are not parsed yet.
-    rest: Vec<u8>,
-    found: bool,
+    buffer: Vec<u8>,
+    has_file: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ impl FormFile {
             delimiter: format!("\r\n--{boundary}").into_bytes(),
             state: State::Preamble,
             // The first delimiter needs no line end before it, so this adds one.
-            rest: LINE_END.to_vec(),
-            found: false,
+            buffer: LINE_END.to_vec(),
+            has_file: false,
         }
     }
 
@@ -53,12 +53,12 @@ impl FormFile {
     /// # Errors
     /// `BAD_REQUEST` if the body is not a valid form; `VALIDATION_ERROR` for a second file.
     pub(super) fn feed(&mut self, bytes: &[u8], file: &mut Vec<u8>) -> Result<()> {
-        self.rest.extend_from_slice(bytes);
+        self.buffer.extend_from_slice(bytes);
         let mut used = 0;
         while let Some(step) = self.step(used, file)? {
             used += step;
         }
-        self.rest.drain(..used);
+        self.buffer.drain(..used);
         Ok(())
     }
 
@@ -70,18 +70,18 @@ impl FormFile {
         if self.state != State::End {
             return Err(not_a_form());
         }
-        if self.found {
+        if self.has_file {
             Ok(())
         } else {
-            Err(wrong("required", "is required"))
+            Err(field_error("required", "is required"))
         }
     }
 
     /// Parses one element at `from`. Returns the number of bytes used, or `None` if more bytes are needed.
     fn step(&mut self, from: usize, file: &mut Vec<u8>) -> Result<Option<usize>> {
-        let rest = &self.rest[from..];
+        let rest = &self.buffer[from..];
         match self.state {
-            State::Preamble => Ok(self.skip_content(from, None)),
+            State::Preamble => Ok(self.read_content(from, None)),
             State::AfterDelimiter => match rest {
                 [] | [_] => Ok(None),
                 [b'-', b'-', ..] => Ok(self.go(State::End, 2)),
@@ -95,7 +95,7 @@ impl FormFile {
                 _ => Err(not_a_form()),
             },
             State::Headers => self.headers(from),
-            State::Content { is_file } => Ok(self.skip_content(from, is_file.then_some(file))),
+            State::Content { is_file } => Ok(self.read_content(from, is_file.then_some(file))),
             State::End if rest.is_empty() => Ok(None),
             State::End => Ok(Some(rest.len())),
         }
@@ -107,7 +107,7 @@ impl FormFile {
     }
 
     fn headers(&mut self, from: usize) -> Result<Option<usize>> {
-        let rest = &self.rest[from..];
+        let rest = &self.buffer[from..];
         let Some(end) = find(rest, HEADERS_END) else {
             let too_long = rest.len() > MAX_HEADERS || find(rest, &self.delimiter).is_some();
             return if too_long {
@@ -121,15 +121,15 @@ impl FormFile {
         if end > MAX_HEADERS || find(&rest[..end], &self.delimiter).is_some() {
             return Err(not_a_form());
         }
-        if is_file && std::mem::replace(&mut self.found, true) {
-            return Err(wrong("not_unique", "must occur exactly once"));
+        if is_file && std::mem::replace(&mut self.has_file, true) {
+            return Err(field_error("not_unique", "must occur exactly once"));
         }
         Ok(self.go(State::Content { is_file }, end + HEADERS_END.len()))
     }
 
     /// Consumes the bytes before the next delimiter, and appends them to `file` if given.
-    fn skip_content(&mut self, from: usize, file: Option<&mut Vec<u8>>) -> Option<usize> {
-        let rest = &self.rest[from..];
+    fn read_content(&mut self, from: usize, file: Option<&mut Vec<u8>>) -> Option<usize> {
+        let rest = &self.buffer[from..];
         let end = find(rest, &self.delimiter);
         // The last bytes may be the start of a delimiter.
         let whole = rest.len().saturating_sub(self.delimiter.len() - 1);
@@ -167,7 +167,7 @@ fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
     None
 }
 
-fn wrong(code: &'static str, message: &str) -> Error {
+fn field_error(code: &'static str, message: &str) -> Error {
     Error::invalid(FIELD, code, message)
 }
 
@@ -219,7 +219,7 @@ mod tests {
         form.feed(b"--xyz\r\n", &mut file).unwrap();
         let refused = (0..100).find_map(|_| form.feed(&[b'a'; 1_024], &mut file).err());
         assert_eq!(refused.unwrap().code(), Code::BadRequest);
-        assert!(form.rest.len() <= MAX_HEADERS + 2_048);
+        assert!(form.buffer.len() <= MAX_HEADERS + 2_048);
     }
 
     #[test]
@@ -229,8 +229,8 @@ mod tests {
         let head = b"--xyz\r\nContent-Disposition: form-data; name=file\r\n\r\n";
         form.feed(head, &mut file).unwrap();
         form.feed(&[b'a'; 10_000], &mut file).unwrap();
-        assert!(form.rest.len() < form.delimiter.len());
-        assert_eq!(file.len() + form.rest.len(), 10_000);
+        assert!(form.buffer.len() < form.delimiter.len());
+        assert_eq!(file.len() + form.buffer.len(), 10_000);
     }
 
     #[test]

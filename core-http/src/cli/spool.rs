@@ -14,14 +14,14 @@ use super::multipart::FormFile;
 use crate::kernel::Body;
 
 /// The number of bytes that are written at a time.
-const PIECE: usize = 256 * 1024;
+const WRITE_BYTES: usize = 256 * 1024;
 
 /// The number of bytes that identify the format of an archive.
-const MARK: usize = 2;
+const MAGIC_BYTES: usize = 2;
 
 /// An archive as it was sent, in the staging area of the blob store. It is removed when dropped.
 #[derive(Debug)]
-pub(super) struct Spooled {
+pub(super) struct StagedUpload {
     pub(super) blob: Box<dyn StagedBlob>,
     /// The SHA-256 of the archive, in hex.
     pub(super) hash: String,
@@ -46,12 +46,12 @@ impl Source {
     /// sends an
     /// empty body or an invalid form; `VALIDATION_ERROR` if the format differs from the declared one;
     /// `UPSTREAM_ERROR` if the blob store fails.
-    pub(super) async fn spool(mut self, blobs: &dyn Blobs) -> Result<Spooled> {
+    pub(super) async fn spool(mut self, blobs: &dyn Blobs) -> Result<StagedUpload> {
         let mut form = match &self.media {
             Media::Form(boundary) => Some(FormFile::new(boundary)),
             _ => None,
         };
-        let mut target = Target::new(blobs.stage().await.map_err(failed)?);
+        let mut target = Target::new(blobs.stage().await.map_err(blob_error)?);
         let mut left = self.max_bytes;
         while let Some(data) = self.next().await? {
             left = left.checked_sub(data.len() as u64).ok_or_else(|| {
@@ -103,27 +103,27 @@ impl Target {
         Self {
             blob,
             hash: Sha256::new(),
-            mark: Vec::with_capacity(MARK),
-            piece: Vec::with_capacity(PIECE),
+            mark: Vec::with_capacity(MAGIC_BYTES),
+            piece: Vec::with_capacity(WRITE_BYTES),
         }
     }
 
     async fn write_pieces(&mut self) -> Result<()> {
-        if self.piece.len() < PIECE {
+        if self.piece.len() < WRITE_BYTES {
             return Ok(());
         }
-        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
+        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(WRITE_BYTES));
         self.write(piece).await
     }
 
     async fn write(&mut self, piece: Vec<u8>) -> Result<()> {
-        let missing = MARK - self.mark.len();
+        let missing = MAGIC_BYTES - self.mark.len();
         self.mark.extend(piece.iter().take(missing));
         self.hash.update(&piece);
-        self.blob.append(piece).await.map_err(failed)
+        self.blob.append(piece).await.map_err(blob_error)
     }
 
-    async fn finish(mut self, media: &Media) -> Result<Spooled> {
+    async fn finish(mut self, media: &Media) -> Result<StagedUpload> {
         let piece = std::mem::take(&mut self.piece);
         self.write(piece).await?;
         if self.mark.is_empty() {
@@ -133,7 +133,7 @@ impl Target {
             let message = "the upload is not an archive of this type";
             return Err(Error::invalid("content-type", "format_mismatch", message));
         }
-        Ok(Spooled {
+        Ok(StagedUpload {
             blob: self.blob,
             hash: hex(&self.hash.finalize()),
         })
@@ -141,6 +141,6 @@ impl Target {
 }
 
 /// Converts an error of the blob store. Its cause appears in the log only.
-pub(super) fn failed(error: BlobError) -> Error {
+pub(super) fn blob_error(error: BlobError) -> Error {
     Error::Upstream(Cause::new(error).to_string())
 }

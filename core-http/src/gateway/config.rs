@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use core_domain::cli::Limits;
-use core_domain::gateway::{Origins, RatePlan, ServiceName, TrustedProxies, check_path, within};
+use core_domain::cli::SiteLimits;
+use core_domain::gateway::{
+    Origins, RatePlan, ServiceName, TrustedProxies, check_path, strip_segment_prefix,
+};
 use core_domain::kernel::Secret;
 use core_domain::kernel::duration_text;
 use http::{HeaderName, HeaderValue, Method};
@@ -117,7 +119,7 @@ impl Default for GatewayConfig {
             upload_idle_timeout: Duration::from_secs(60),
             response_idle_timeout: Duration::from_secs(60),
             body_limit: MAX_BODY_BYTES as u64,
-            upload_limit: Limits::default().upload_bytes,
+            upload_limit: SiteLimits::default().upload_bytes,
             sessions_to: vec![ServiceName::Iam],
             frame_options: "DENY".to_owned(),
             referrer_policy: "no-referrer".to_owned(),
@@ -201,7 +203,7 @@ impl PublicRoute {
             method
         };
         let method_fits = self.method.as_ref().is_none_or(|wanted| wanted == asked);
-        method_fits && within(path, &self.path).is_some()
+        method_fits && strip_segment_prefix(path, &self.path).is_some()
     }
 }
 

@@ -21,11 +21,11 @@ use crate::kernel::{Body, BoxError, Draining, TokenDigest};
 
 /// The interval at which the credential of a stream is resolved again. Together with the default time-to-live of the
 /// session cache, a stream of a service in another process ends at most 5 seconds after the credential does.
-const RESOLVE: Duration = Duration::from_secs(3);
+const RESOLVE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The credential of a request, with the digest of its secret.
 #[derive(Clone, Debug)]
-pub(crate) struct Presented {
+pub(crate) struct PresentedCredential {
     pub(crate) credential: Credential,
     pub(crate) digest: TokenDigest,
 }
@@ -36,13 +36,13 @@ pub(crate) struct Lifetime {
     pub(crate) draining: Option<Draining>,
     pub(crate) sessions: Arc<SessionCache>,
     /// The credential of the request. `None` if the route needs no credential, or for the service key.
-    pub(crate) presented: Option<Presented>,
+    pub(crate) presented: Option<PresentedCredential>,
     pub(crate) caller: Arc<Caller>,
 }
 
 impl Lifetime {
     /// Completes when the server stops, or when the credential no longer identifies the caller.
-    async fn over(self) {
+    async fn ended(self) {
         let draining = async {
             match self.draining {
                 Some(mut draining) => draining.begun().await,
@@ -51,7 +51,7 @@ impl Lifetime {
         };
         let refused = async {
             match self.presented {
-                Some(presented) => refused(&self.sessions, &presented, &self.caller).await,
+                Some(presented) => credential_ended(&self.sessions, &presented, &self.caller).await,
                 None => pending().await,
             }
         };
@@ -63,9 +63,13 @@ impl Lifetime {
 }
 
 /// Completes when the credential no longer identifies the caller, or cannot be resolved.
-async fn refused(sessions: &SessionCache, presented: &Presented, caller: &Caller) {
+async fn credential_ended(
+    sessions: &SessionCache,
+    presented: &PresentedCredential,
+    caller: &Caller,
+) {
     loop {
-        tokio::time::sleep(RESOLVE).await;
+        tokio::time::sleep(RESOLVE_INTERVAL).await;
         let resolved = sessions.resolve(&presented.credential, &presented.digest);
         match resolved.await {
             Ok(resolved) if !resolved.suspended && *resolved.caller == *caller => {}
@@ -82,19 +86,19 @@ pub(crate) fn is_event_stream(response: &Response<Body>) -> bool {
 
 /// Returns a body that ends when its lifetime ends.
 pub(crate) fn limited(body: Body, lifetime: Lifetime) -> Body {
-    Body::new(Limited {
+    Body::new(LimitedBody {
         body,
-        over: Box::pin(lifetime.over()),
+        ended: Box::pin(lifetime.ended()),
     })
 }
 
 /// A body that ends early when its lifetime ends.
-struct Limited {
+struct LimitedBody {
     body: Body,
-    over: Pin<Box<dyn Future<Output = ()> + Send>>,
+    ended: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-impl http_body::Body for Limited {
+impl http_body::Body for LimitedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -102,9 +106,9 @@ impl http_body::Body for Limited {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.over.as_mut().poll(cx).is_ready() {
+        if self.ended.as_mut().poll(cx).is_ready() {
             // A future must not be polled after completion; this one stays ready.
-            self.over = Box::pin(std::future::ready(()));
+            self.ended = Box::pin(std::future::ready(()));
             return Poll::Ready(None);
         }
         Pin::new(&mut self.body).poll_frame(cx)

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 use crate::kernel::request::header_names::DEPLOY_BRANCH;
 
 /// The prefix of headers that only the gateway may set. Those of a client are removed.
-const OURS: &str = "x-core-";
+const GATEWAY_PREFIX: &str = "x-core-";
 
 /// Returns the names of the headers that `Connection` lists, in lower case.
 fn connection_names(headers: &HeaderMap) -> Vec<String> {
@@ -23,7 +23,7 @@ fn connection_names(headers: &HeaderMap) -> Vec<String> {
 /// Returns whether this is an end-to-end header that authentication or framing relies on. `Connection` must not remove
 /// it.
 fn is_end_to_end(name: &str) -> bool {
-    name.starts_with(OURS)
+    name.starts_with(GATEWAY_PREFIX)
         || matches!(
             name,
             "authorization" | "host" | "content-length" | "cookie" | "x-api-key"
@@ -48,7 +48,7 @@ fn is_hop_by_hop(name: &str) -> bool {
 }
 
 /// Returns whether this is a header in which a proxy describes the client.
-pub(super) fn describes_client(name: &str) -> bool {
+pub(super) fn is_forwarding_header(name: &str) -> bool {
     matches!(
         name,
         "forwarded"
@@ -105,14 +105,14 @@ pub(crate) fn clean_request(headers: &mut HeaderMap) -> Result<(), Refusal> {
 }
 
 fn is_forbidden(name: &str) -> bool {
-    name.contains('_') || (name.starts_with(OURS) && name != DEPLOY_BRANCH.as_str())
+    name.contains('_') || (name.starts_with(GATEWAY_PREFIX) && name != DEPLOY_BRANCH.as_str())
 }
 
 /// Removes the hop-by-hop headers from an upstream response, and the headers that the gateway sets itself.
 pub(crate) fn clean_response(headers: &mut HeaderMap) {
     let named = connection_names(headers);
     let set_by_gateway = |name: &str| {
-        [OURS, "access-control-", "ratelimit"]
+        [GATEWAY_PREFIX, "access-control-", "ratelimit"]
             .iter()
             .any(|ours| name.starts_with(ours))
     };

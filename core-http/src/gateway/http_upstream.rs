@@ -19,7 +19,7 @@ use super::config::ConfigError;
 use super::routes::RouteClasses;
 use super::service_tokens::{ServiceTokens, TokenFor};
 use super::upstream::{Upstream, UpstreamError};
-use super::vouching::{Vouching, error};
+use super::vouching::{UpstreamCredential, error};
 use crate::kernel::request::header_names;
 use crate::kernel::{Body, ClientIp};
 
@@ -93,7 +93,7 @@ impl HttpUpstream {
         &self,
         caller: &Caller,
         headers: &HeaderMap,
-    ) -> Result<Option<Vouching>, UpstreamError> {
+    ) -> Result<Option<UpstreamCredential>, UpstreamError> {
         let Some((tokens, target)) = &self.tokens else {
             return Ok(None);
         };
@@ -129,7 +129,7 @@ impl HttpUpstream {
 
     /// Sets the headers that identify the caller and the client, together with the service token.
     fn set_identity_headers(
-        vouching: &Vouching,
+        vouching: &UpstreamCredential,
         caller: &Caller,
         client: Option<&ClientIp>,
         headers: &mut HeaderMap,
@@ -143,7 +143,7 @@ impl HttpUpstream {
         }
         headers.insert(AUTHORIZATION, vouching.authorization.clone());
         let membership = caller.membership();
-        let operates = membership.filter(|m| m.operates);
+        let operates = membership.filter(|m| m.is_operator);
         let permissions = membership.map(|m| m.permissions.patterns().join(","));
         let lines = [
             (
@@ -154,7 +154,7 @@ impl HttpUpstream {
                 &header_names::API_KEY_ID,
                 caller.api_key_id().map(|id| id.as_str()),
             ),
-            (&header_names::ROLE, membership.map(|m| m.role.as_str())),
+            (&header_names::ROLE, membership.map(|m| m.roles.as_str())),
             (
                 &header_names::PLATFORM_ID,
                 caller.platform_id().map(|id| id.as_str()),

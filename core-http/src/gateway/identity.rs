@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::kernel::Caller;
 
-use super::event_stream::Presented;
+use super::event_stream::PresentedCredential;
 use crate::kernel::UNAUTHENTICATED;
 
 /// The caller of a request, and what follows from its credential.
@@ -17,7 +17,7 @@ pub(crate) struct Identity {
     /// Whether the bearer token is the session of the client, and may be forwarded to services that validate sessions.
     pub(crate) session: bool,
     /// The credential that was resolved. `None` if the route needs no credential, and for the service key.
-    pub(crate) presented: Option<Presented>,
+    pub(crate) credential: Option<PresentedCredential>,
 }
 
 impl Identity {
@@ -27,7 +27,7 @@ impl Identity {
             caller: Arc::new(Caller::Anonymous),
             suspended: false,
             session: true,
-            presented: None,
+            credential: None,
         }
     }
 
@@ -49,7 +49,7 @@ impl Identity {
             }),
             suspended: false,
             session,
-            presented: None,
+            credential: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use core_domain::kernel::{ApiKeyId, OrganizationId, PlatformId, SessionId, UserI
 use super::authority::Resolved;
 
 /// Maximum number of entries in a generation of the log.
-const GENERATION: usize = 8_192;
+const MAX_GENERATION_ENTRIES: usize = 8_192;
 
 /// Invalidates the session cache of a gateway. Clones invalidate the same cache.
 ///
@@ -105,7 +105,7 @@ struct Entries {
 
 impl Entries {
     fn insert(&mut self, subject: u64, epoch: u64) {
-        if self.recent.len() >= GENERATION {
+        if self.recent.len() >= MAX_GENERATION_ENTRIES {
             self.floor = self.floor.max(self.older_last);
             self.older = std::mem::take(&mut self.recent);
             self.older_last = epoch - 1;
@@ -176,9 +176,9 @@ mod tests {
         let membership = Membership {
             organization_id: OrganizationId::parse("o").unwrap(),
             platform_id: PlatformId::parse(platform),
-            role: Role::OWNER.into(),
+            roles: Role::OWNER.into(),
             permissions: Role::OWNER.permissions(),
-            operates: false,
+            is_operator: false,
         };
         let caller = match key.and_then(ApiKeyId::parse) {
             Some(key_id) => Caller::ApiKey {
@@ -254,7 +254,7 @@ mod tests {
             invalidate.session(&SessionId::parse(&n.to_string()).unwrap());
         }
         let entries = log.entries.read().unwrap();
-        assert!(entries.recent.len() + entries.older.len() <= 2 * GENERATION);
+        assert!(entries.recent.len() + entries.older.len() <= 2 * MAX_GENERATION_ENTRIES);
         drop(entries);
         assert!(log.is_stale(before, Some(&of("first", "p", None))));
         let last = of("999999", "p", None);

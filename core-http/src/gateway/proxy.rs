@@ -12,10 +12,10 @@ use http_body::Body as _;
 
 use super::config::Settings;
 use super::exchange::{Exchange, Outcome, TRACEPARENT};
-use super::headers::{clean_response, describes_client, remove_if};
+use super::headers::{clean_response, is_forwarding_header, remove_if};
 use super::identity::Identity;
 use super::refusal::Refusal;
-use super::step::errors::caught;
+use super::step::errors::catch_panic;
 use super::upload::{Progress, TimedOut, Upload};
 use super::upstream::{Upstream, UpstreamError, Upstreams};
 use crate::kernel::request::header_names;
@@ -25,7 +25,7 @@ use crate::kernel::{
 };
 
 /// Maximum number of headers that a gateway adds to a request.
-const ADDED: usize = 8;
+const MAX_ADDED_HEADERS: usize = 8;
 
 /// Forwards requests to the services.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Proxy {
     ) -> Outcome {
         let settings = &self.settings;
         let response_timeout = settings.response_timeout + wait;
-        let answered = caught(async { upstream.send(request).await.map_err(refusal) });
+        let answered = catch_panic(async { upstream.send(request).await.map_err(refusal) });
         tokio::select! {
             biased;
             outcome = answered => outcome,
@@ -137,16 +137,16 @@ impl Proxy {
     ) -> Result<(Request<Body>, Arc<Progress>), Refusal> {
         let (mut parts, body) = request.into_parts();
         let headers = &mut parts.headers;
-        headers.reserve(ADDED);
+        headers.reserve(MAX_ADDED_HEADERS);
         let forwarded = Forwarded::of(headers, &parts.uri, exchange);
         let shows_session = identity.session && self.settings.shows_session_to(route.service);
         remove_if(headers, |name| {
-            describes_client(name)
+            is_forwarding_header(name)
                 || match name {
                     "x-api-key" | "x-request-id" => true,
                     "authorization" | "cookie" => !shows_session,
                     "x-core-deploy-branch" => route.service != ServiceName::Cli,
-                    "tracestate" => !exchange.trace.continued,
+                    "tracestate" => !exchange.trace.is_continued,
                     _ => false,
                 }
         });
@@ -226,8 +226,8 @@ fn requested_wait(uri: &Uri) -> Duration {
 /// Returns the path after the prefix, with the query, both byte for byte as the client sent them.
 fn upstream_uri(uri: &Uri, route: &Route) -> Result<Uri, Refusal> {
     let target = match uri.query() {
-        Some(query) => format!("{}?{query}", route.rest),
-        None => route.rest.clone(),
+        Some(query) => format!("{}?{query}", route.forwarded_path),
+        None => route.forwarded_path.clone(),
     };
     PathAndQuery::try_from(target)
         .map(Uri::from)
@@ -255,7 +255,7 @@ impl Forwarded {
         Self {
             proto: proto.unwrap_or(own_proto),
             host: host.or_else(|| headers.get(HOST).cloned()),
-            hops: hops(headers, exchange),
+            hops: forwarded_for(headers, exchange),
         }
     }
 
@@ -276,7 +276,7 @@ impl Forwarded {
 
 /// Returns the addresses through which the request came. The peer is last, after the addresses that a trusted proxy
 /// forwarded.
-fn hops(headers: &HeaderMap, exchange: &Exchange) -> Option<HeaderValue> {
+fn forwarded_for(headers: &HeaderMap, exchange: &Exchange) -> Option<HeaderValue> {
     let peer = exchange.peer?.ip().to_canonical().to_string();
     if !exchange.from_proxy {
         return Some(own_value(peer));

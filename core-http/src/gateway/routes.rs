@@ -30,13 +30,13 @@ pub trait RouteClasses: Send + Sync + std::fmt::Debug {
 impl RouteClasses for Service {
     fn class(&self, method: &Method, route: &Route) -> Option<RouteClass<'_>> {
         let prefix = (!route.prefix.is_empty()).then_some(route.prefix);
-        if let Some(endpoint) = self.find(method, &route.rest, prefix) {
+        if let Some(endpoint) = self.find(method, &route.forwarded_path, prefix) {
             return Some(RouteClass {
                 class: endpoint.rate_class(),
                 endpoint: endpoint.operation(),
             });
         }
-        Self::is_built_in(method, &route.rest).then_some(RouteClass {
+        Self::is_built_in(method, &route.forwarded_path).then_some(RouteClass {
             class: RateClass::Default,
             endpoint: "built-in",
         })
@@ -53,12 +53,12 @@ impl<R: RouteClasses + ?Sized> RouteClasses for Arc<R> {
 #[derive(Debug, Default)]
 pub struct RouteTable {
     router: matchit::Router<usize>,
-    paths: Vec<Listed>,
+    paths: Vec<PathMethods>,
 }
 
 /// The methods of a path. The key `None` stands for every method.
 #[derive(Debug, Default)]
-struct Listed {
+struct PathMethods {
     path: String,
     methods: HashMap<Option<Method>, RateClass>,
 }
@@ -100,19 +100,21 @@ impl RouteTable {
         };
         let class = class.map_or(Some(RateClass::Default), RateClass::from_text);
         let class = class.filter(|_| path.starts_with('/')).ok_or_else(form)?;
-        let listed = self.listed(path).map_err(|problem| error(line, problem))?;
+        let listed = self
+            .path_methods(path)
+            .map_err(|problem| error(line, problem))?;
         match listed.methods.insert(method, class) {
             None => Ok(()),
             Some(_) => Err(error(line, "occurs twice")),
         }
     }
 
-    fn listed(&mut self, path: &str) -> Result<&mut Listed, matchit::InsertError> {
+    fn path_methods(&mut self, path: &str) -> Result<&mut PathMethods, matchit::InsertError> {
         let at = match self.paths.iter().position(|listed| listed.path == path) {
             Some(at) => at,
             None => {
                 self.router.insert(path, self.paths.len())?;
-                self.paths.push(Listed {
+                self.paths.push(PathMethods {
                     path: path.to_owned(),
                     methods: HashMap::new(),
                 });
@@ -125,7 +127,7 @@ impl RouteTable {
 
 impl RouteClasses for RouteTable {
     fn class(&self, method: &Method, route: &Route) -> Option<RouteClass<'_>> {
-        let at = *self.router.at(&route.rest).ok()?.value;
+        let at = *self.router.at(&route.forwarded_path).ok()?.value;
         let listed = self.paths.get(at)?;
         // A GET route also matches HEAD.
         let asked = if method == Method::HEAD {
@@ -152,7 +154,7 @@ mod tests {
         let route = Route {
             service: ServiceName::Iam,
             prefix: "/api/v1/iam",
-            rest: rest.to_owned(),
+            forwarded_path: rest.to_owned(),
         };
         table.class(&method, &route).map(|found| found.class)
     }

@@ -16,20 +16,20 @@ use serde_json::json;
 
 use super::config::ConfigError;
 use super::upstream::{Upstream, UpstreamError};
-use super::vouching::Vouching;
+use super::vouching::UpstreamCredential;
 use crate::kernel::bytes_body;
 
 /// The path of the IAM endpoint that issues service tokens.
 const PATH: &str = "/api/core/service-token";
 
 /// Maximum size of a response of IAM, in bytes.
-const MAX_ANSWER_BYTES: usize = 64 * 1024;
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// How long before its expiry a token is replaced. This is longer than it takes a service to authenticate a request.
-const RENEWED_BEFORE: Duration = Duration::from_secs(60);
+const RENEW_BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
 /// Minimum time between two attempts to renew a token.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of cached tokens for sessions.
 const MAX_SESSION_TOKENS: u64 = 10_000;
@@ -61,7 +61,7 @@ pub(super) struct TokenFor<'a> {
 /// The cached token for a service, or for a service and a session.
 #[derive(Default)]
 struct Slot {
-    kept: Mutex<Option<Kept>>,
+    cached: Mutex<Option<CachedToken>>,
     /// The number of failed requests for a first token.
     failures: AtomicU64,
     /// Locked while a token is requested, so that IAM gets one request, however many requests wait for the token.
@@ -69,44 +69,44 @@ struct Slot {
 }
 
 /// A token and the times that decide about its renewal.
-struct Kept {
-    vouching: Vouching,
+struct CachedToken {
+    vouching: UpstreamCredential,
     expires_at: Timestamp,
-    asked_at: Timestamp,
+    requested_at: Timestamp,
 }
 
 /// The state of a cached token at a given time.
-enum Held {
+enum TokenState {
     /// A token that need not be renewed yet.
-    Fresh(Vouching),
+    Fresh(UpstreamCredential),
     /// A valid token that is due for renewal.
-    Due(Vouching),
+    Due(UpstreamCredential),
     /// There is no valid token.
     Nothing,
 }
 
 impl Slot {
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, Option<CachedToken>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn held(&self, now: Timestamp) -> Held {
-        let kept = self.kept();
+    fn token_state(&self, now: Timestamp) -> TokenState {
+        let kept = self.cached();
         let Some(kept) = kept.as_ref().filter(|kept| now < kept.expires_at) else {
-            return Held::Nothing;
+            return TokenState::Nothing;
         };
         let vouching = kept.vouching.clone();
-        let is_due = now.plus(RENEWED_BEFORE) >= kept.expires_at;
-        if is_due && now >= kept.asked_at.plus(ASKED_AGAIN_AFTER) {
-            Held::Due(vouching)
+        let is_due = now.plus(RENEW_BEFORE_EXPIRY) >= kept.expires_at;
+        if is_due && now >= kept.requested_at.plus(MIN_RENEWAL_INTERVAL) {
+            TokenState::Due(vouching)
         } else {
-            Held::Fresh(vouching)
+            TokenState::Fresh(vouching)
         }
     }
 
-    fn note_asked(&self, now: Timestamp) {
-        if let Some(kept) = self.kept().as_mut() {
-            kept.asked_at = now;
+    fn record_attempt(&self, now: Timestamp) {
+        if let Some(kept) = self.cached().as_mut() {
+            kept.requested_at = now;
         }
     }
 }
@@ -114,7 +114,7 @@ impl Slot {
 /// The response of IAM.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Issued {
+struct IssuedToken {
     token: String,
     expires_at: Timestamp,
 }
@@ -132,7 +132,7 @@ impl ServiceTokens {
         let slots = SuiteService::ALL.iter();
         Ok(Self {
             iam: Arc::new(iam),
-            key: Vouching::by_key(service_key)?.authorization,
+            key: UpstreamCredential::from_service_key(service_key)?.authorization,
             clock,
             slots: slots.map(|service| (*service, Slot::default())).collect(),
             session_slots: Cache::builder()
@@ -146,28 +146,35 @@ impl ServiceTokens {
     ///
     /// # Errors
     /// [`UpstreamError`] if there is no valid token.
-    pub(super) async fn get(&self, wanted: TokenFor<'_>) -> Result<Vouching, UpstreamError> {
+    pub(super) async fn get(
+        &self,
+        wanted: TokenFor<'_>,
+    ) -> Result<UpstreamCredential, UpstreamError> {
         let target = wanted.target;
         if let Some(session) = wanted.session {
             let slot = self
                 .session_slots
                 .get_with((target, session.clone()), async { Arc::<Slot>::default() });
-            return self.get_in(slot.await.as_ref(), wanted).await;
+            return self.get_from_slot(slot.await.as_ref(), wanted).await;
         }
         let slot = self.slots.get(&target);
         let slot = slot.ok_or_else(|| UpstreamError::Broken(format!("no slot for {target}")))?;
-        self.get_in(slot, wanted).await
+        self.get_from_slot(slot, wanted).await
     }
 
-    async fn get_in(&self, slot: &Slot, wanted: TokenFor<'_>) -> Result<Vouching, UpstreamError> {
+    async fn get_from_slot(
+        &self,
+        slot: &Slot,
+        wanted: TokenFor<'_>,
+    ) -> Result<UpstreamCredential, UpstreamError> {
         let now = self.clock.now();
-        match slot.held(now) {
-            Held::Fresh(vouching) => Ok(vouching),
-            Held::Due(old) => match slot.renewal.try_lock() {
+        match slot.token_state(now) {
+            TokenState::Fresh(vouching) => Ok(vouching),
+            TokenState::Due(old) => match slot.renewal.try_lock() {
                 Ok(_renewing) => Ok(self.renew(slot, wanted, now, old).await),
                 Err(_) => Ok(old),
             },
-            Held::Nothing => self.get_first(slot, wanted).await,
+            TokenState::Nothing => self.get_first(slot, wanted).await,
         }
     }
 
@@ -177,9 +184,9 @@ impl ServiceTokens {
         slot: &Slot,
         wanted: TokenFor<'_>,
         now: Timestamp,
-        old: Vouching,
-    ) -> Vouching {
-        slot.note_asked(now);
+        old: UpstreamCredential,
+    ) -> UpstreamCredential {
+        slot.record_attempt(now);
         match self.issue(slot, wanted, now).await {
             Ok(new) => new,
             Err(error) => {
@@ -194,11 +201,11 @@ impl ServiceTokens {
         &self,
         slot: &Slot,
         wanted: TokenFor<'_>,
-    ) -> Result<Vouching, UpstreamError> {
+    ) -> Result<UpstreamCredential, UpstreamError> {
         let failures = slot.failures.load(Ordering::Acquire);
         let _renewing = slot.renewal.lock().await;
         let now = self.clock.now();
-        if let Held::Fresh(vouching) | Held::Due(vouching) = slot.held(now) {
+        if let TokenState::Fresh(vouching) | TokenState::Due(vouching) = slot.token_state(now) {
             return Ok(vouching);
         }
         if slot.failures.load(Ordering::Acquire) != failures {
@@ -218,16 +225,20 @@ impl ServiceTokens {
         slot: &Slot,
         wanted: TokenFor<'_>,
         now: Timestamp,
-    ) -> Result<Vouching, UpstreamError> {
-        let asked = tokio::time::timeout(ISSUE_TIMEOUT, self.ask(wanted, now));
+    ) -> Result<UpstreamCredential, UpstreamError> {
+        let asked = tokio::time::timeout(ISSUE_TIMEOUT, self.request_token(wanted, now));
         let late = |_| UpstreamError::Unavailable("IAM did not respond in time".to_owned());
         let new = asked.await.map_err(late)??;
         let vouching = new.vouching.clone();
-        *slot.kept() = Some(new);
+        *slot.cached() = Some(new);
         Ok(vouching)
     }
 
-    async fn ask(&self, wanted: TokenFor<'_>, now: Timestamp) -> Result<Kept, UpstreamError> {
+    async fn request_token(
+        &self,
+        wanted: TokenFor<'_>,
+        now: Timestamp,
+    ) -> Result<CachedToken, UpstreamError> {
         let mut body =
             json!({ "serviceId": SuiteService::Gateway, "targetService": wanted.target });
         if let Some(session) = wanted.session {
@@ -244,18 +255,18 @@ impl ServiceTokens {
             let problem = format!("IAM issued no service token: {status}");
             return Err(UpstreamError::Unavailable(problem));
         }
-        let body = Limited::new(answer.into_body(), MAX_ANSWER_BYTES)
+        let body = Limited::new(answer.into_body(), MAX_RESPONSE_BYTES)
             .collect()
             .await;
         let body = body.map_err(|error| UpstreamError::Broken(error.to_string()))?;
-        let issued: Issued = serde_json::from_slice(&body.to_bytes())
+        let issued: IssuedToken = serde_json::from_slice(&body.to_bytes())
             .map_err(|_| UpstreamError::Broken("IAM returned no service token".to_owned()))?;
-        let vouching = Vouching::by(&issued.token)
+        let vouching = UpstreamCredential::from_secret(&issued.token)
             .map_err(|error| UpstreamError::Broken(error.to_string()))?;
-        Ok(Kept {
+        Ok(CachedToken {
             vouching,
             expires_at: issued.expires_at,
-            asked_at: now,
+            requested_at: now,
         })
     }
 }

@@ -57,7 +57,7 @@ fn key(credential: &Credential, digest: &TokenDigest) -> Key {
     (kind, *digest)
 }
 
-fn ended(resolved: &Resolved, now: Timestamp) -> bool {
+fn is_expired(resolved: &Resolved, now: Timestamp) -> bool {
     resolved.expires_at.is_some_and(|end| end <= now)
 }
 
@@ -106,7 +106,9 @@ impl SessionCache {
             let answer = match entry.answer.get() {
                 Some(answer) => answer,
                 None => {
-                    let answer = entry.answer.get_or_init(|| self.look_up(credential));
+                    let answer = entry
+                        .answer
+                        .get_or_init(|| self.resolve_uncached(credential));
                     Box::pin(answer).await
                 }
             };
@@ -156,7 +158,7 @@ impl SessionCache {
             None => age < self.ttl && entry.epoch == self.log().epoch(),
             Some(Ok(Some(resolved))) => {
                 age < self.ttl
-                    && !ended(resolved, self.clock.now())
+                    && !is_expired(resolved, self.clock.now())
                     && !self.log().is_stale(entry.epoch, Some(resolved))
             }
             Some(Ok(None)) => {
@@ -168,12 +170,12 @@ impl SessionCache {
 
     /// Resolves a credential without the cache. `Ok(None)` means that it is not valid, which is cached, unlike a
     /// failure.
-    async fn look_up(&self, credential: &Credential) -> Answer {
+    async fn resolve_uncached(&self, credential: &Credential) -> Answer {
         let answer = tokio::time::timeout(self.timeout, self.authority.resolve(credential))
             .await
             .map_err(|_| AuthorityError::Unavailable("no answer in time".to_owned()))?;
         match answer {
-            Ok(resolved) if ended(&resolved, self.clock.now()) => Ok(None),
+            Ok(resolved) if is_expired(&resolved, self.clock.now()) => Ok(None),
             Ok(resolved) => Ok(Some(resolved)),
             Err(AuthorityError::Refused) => Ok(None),
             Err(error) => Err(error),

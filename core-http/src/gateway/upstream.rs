@@ -56,15 +56,15 @@ pub struct InProcess {
     routes: Option<Arc<dyn RouteClasses>>,
 }
 
-type Answered = BoxFuture<'static, Result<Response<Body>, UpstreamError>>;
-type Call = dyn Fn(Request<Body>) -> Answered + Send + Sync;
+type ResponseFuture = BoxFuture<'static, Result<Response<Body>, UpstreamError>>;
+type Call = dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync;
 
 impl InProcess {
     /// Creates an upstream from a service of this crate. Its endpoint table defines the rate classes.
     #[must_use]
     pub fn service(service: kernel::Service) -> Self {
         let routes = Arc::new(service.clone());
-        let call = move |request| -> Answered {
+        let call = move |request| -> ResponseFuture {
             let service = service.clone();
             Box::pin(async move { Ok(service.answer(request).await) })
         };
@@ -92,7 +92,7 @@ impl InProcess {
             + 'static,
         S::Future: Send + 'static,
     {
-        let call = move |request| -> Answered {
+        let call = move |request| -> ResponseFuture {
             let answered = service.clone().oneshot(request);
             Box::pin(answered.map_err(|never| match never {}))
         };
@@ -135,7 +135,7 @@ pub(crate) enum KnownRoute<'r> {
     /// The service has this route.
     Listed(RouteClass<'r>),
     /// The routes of the service are unknown.
-    Unlisted,
+    NoTable,
     /// The service does not have such a route.
     Unknown,
 }
@@ -164,7 +164,7 @@ impl Upstreams {
             return KnownRoute::Unknown;
         };
         let Some(routes) = upstream.routes() else {
-            return KnownRoute::Unlisted;
+            return KnownRoute::NoTable;
         };
         routes
             .class(method, route)

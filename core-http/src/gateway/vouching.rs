@@ -9,29 +9,29 @@ use crate::kernel::ServiceKey;
 
 /// The service key or a service token, as header values.
 #[derive(Clone)]
-pub(super) struct Vouching {
+pub(super) struct UpstreamCredential {
     /// The value for `Authorization`, with the scheme `Bearer`.
     pub(super) authorization: HeaderValue,
     /// The value for `X-Core-Service-Key`, without a scheme.
     pub(super) plain: HeaderValue,
 }
 
-impl Vouching {
+impl UpstreamCredential {
     /// Creates the header values for the service key.
     ///
     /// # Errors
     /// [`ConfigError`] if the text is not a valid service key.
-    pub(super) fn by_key(key: &Secret) -> Result<Self, ConfigError> {
+    pub(super) fn from_service_key(key: &Secret) -> Result<Self, ConfigError> {
         ServiceKey::new(key.expose())
             .map_err(|problem| error(format!("the service key {problem}")))?;
-        Self::by(key.expose())
+        Self::from_secret(key.expose())
     }
 
     /// Creates the header values for a key or a token of any form.
     ///
     /// # Errors
     /// [`ConfigError`] if the text is not a valid header value.
-    pub(super) fn by(secret: &str) -> Result<Self, ConfigError> {
+    pub(super) fn from_secret(secret: &str) -> Result<Self, ConfigError> {
         let header = |text: &str| {
             let mut value = HeaderValue::from_str(text)
                 .map_err(|_| error("the service key or token is not a valid header value"))?;

@@ -164,7 +164,7 @@ async fn profile(
     uow: &mut dyn UnitOfWork,
     _: Input,
 ) -> Result<Stored<User>> {
-    user::profile(&scope, uow).await
+    user::get_profile(&scope, uow).await
 }
 
 /// The fields of the profile to change.

@@ -44,7 +44,7 @@ async fn begin(cx: &Cx, iam: &Iam, presenter: Presenter<'_>, email: &Email) -> R
     };
     if let Some(lockout) = &refused.lockout {
         transact(cx.app.store.as_ref(), |uow, _| {
-            Box::pin(user::locked_out(cx, uow, email, lockout))
+            Box::pin(user::record_lockout(cx, uow, email, lockout))
         })
         .await?;
     }

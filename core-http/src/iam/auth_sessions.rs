@@ -91,7 +91,7 @@ async fn revoke(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), RevokeSession>,
 ) -> Result<Output<Status>> {
-    session::revoke_named(cx, &scope, uow, &input.body.token).await?;
+    session::revoke_by_token_or_id(cx, &scope, uow, &input.body.token).await?;
     Ok(Output::new(Status::OK))
 }
 

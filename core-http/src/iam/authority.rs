@@ -10,7 +10,7 @@ use core_domain::port::{Store, transact};
 use core_domain::use_case::iam::session::extend;
 
 use super::IamConfig;
-use super::api_keys::key_of;
+use super::api_keys::find_key;
 use super::identify::session_of;
 use crate::gateway::{Authority, AuthorityError, Resolved};
 
@@ -37,7 +37,7 @@ impl SessionAuthority {
             return Ok(None);
         };
         let mut valid_until = found.valid_until;
-        if found.extension_due {
+        if found.is_extension_due {
             let extended =
                 transact(self.store.as_ref(), |uow, _| Box::pin(extend(uow, token))).await?;
             let ends_with_session = valid_until == found.session.expires_at;
@@ -54,10 +54,10 @@ impl SessionAuthority {
     }
 
     async fn api_key(&self, presented: &str) -> Result<Option<Resolved>, Error> {
-        let found = key_of(self.store.as_ref(), presented).await?;
+        let found = find_key(self.store.as_ref(), presented).await?;
         Ok(found.ok().map(|found| Resolved {
             caller: Arc::new(found.caller()),
-            suspended: found.suspended,
+            suspended: found.is_suspended,
             expires_at: found.valid_until,
             requests_per_minute: Some(found.key.requests_per_minute),
         }))

@@ -1,7 +1,7 @@
 //! Responses to sign-ins: either a session, or the request for a second factor.
 
-use core_domain::iam::{CHALLENGE_LIFETIME, TRUSTED_FOR};
-use core_domain::use_case::iam::session::{Challenged, SignInOutcome};
+use core_domain::iam::{CHALLENGE_LIFETIME, DEVICE_TRUST_LIFETIME};
+use core_domain::use_case::iam::session::{PendingSignIn, SignInOutcome};
 use http::header;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub(super) struct TwoFactorRedirect {
 }
 
 impl TwoFactorRedirect {
-    pub(super) const ASKED: Self = Self {
+    pub(super) const REQUIRED: Self = Self {
         two_factor_redirect: true,
     };
 }
@@ -28,9 +28,9 @@ impl TwoFactorRedirect {
 pub(super) fn set_challenge_cookie<T>(
     iam: &Iam,
     output: Output<T>,
-    challenged: &Challenged,
+    challenged: &PendingSignIn,
 ) -> Output<T> {
-    let signed = iam.signer.signed(&challenged.token);
+    let signed = iam.signer.sign(&challenged.token);
     let age = Some(CHALLENGE_LIFETIME.as_secs());
     let cookie = iam.names.set(iam.names.two_factor(), &signed, age);
     no_store(with_header(output, header::SET_COOKIE, &cookie))
@@ -40,8 +40,8 @@ pub(super) fn set_challenge_cookie<T>(
 /// response stays unchanged.
 pub(super) fn set_trust_cookie<T>(iam: &Iam, output: Output<T>, token: Option<&str>) -> Output<T> {
     let Some(token) = token else { return output };
-    let signed = iam.signer.signed(token);
-    let age = Some(TRUSTED_FOR.as_secs());
+    let signed = iam.signer.sign(token);
+    let age = Some(DEVICE_TRUST_LIFETIME.as_secs());
     let cookie = iam.names.set(iam.names.trust_device(), &signed, age);
     with_header(output, header::SET_COOKIE, &cookie)
 }

@@ -159,7 +159,7 @@ impl Iam {
     }
 
     /// Rejects a request from a page of an untrusted origin, with or without cookies.
-    pub(super) fn refuse_foreign_origin(&self, cx: &Cx) -> Result<()> {
+    pub(super) fn ensure_trusted_origin(&self, cx: &Cx) -> Result<()> {
         match cx.header(header::ORIGIN.as_str()) {
             Some(origin) if !self.trusts(origin) => Err(invalid_origin()),
             _ => Ok(()),
@@ -169,7 +169,7 @@ impl Iam {
     /// Rejects a form that does not prove that a trusted page sent it. Browsers always send the origin of a form, so
     /// programs need no exception. This also holds without cookies, so that another site cannot sign a person in to a
     /// different account.
-    pub(super) fn refuse_foreign_form(&self, cx: &Cx) -> Result<()> {
+    pub(super) fn ensure_trusted_form(&self, cx: &Cx) -> Result<()> {
         if let Some(origin) = cx.headers.get(header::ORIGIN) {
             let trusted = origin.to_str().is_ok_and(|origin| self.trusts(origin));
             return if trusted {
@@ -188,7 +188,7 @@ impl Iam {
     }
 
     /// Rejects a redirect target that is neither a path of IAM nor a URL of a trusted origin.
-    pub(super) fn refuse_foreign_target(&self, target: Option<&str>) -> Result<()> {
+    pub(super) fn ensure_trusted_target(&self, target: Option<&str>) -> Result<()> {
         let Some(target) = target else { return Ok(()) };
         let path = target.starts_with('/') && !target.starts_with("//");
         // Browsers treat a backslash as a slash and ignore control characters.
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn redirects_to_untrusted_targets_are_rejected() {
         for good in ["/", "/dash?x=1", "https://iam.example.org/dash"] {
-            assert!(iam().refuse_foreign_target(Some(good)).is_ok(), "{good}");
+            assert!(iam().ensure_trusted_target(Some(good)).is_ok(), "{good}");
         }
         for bad in [
             "//evil.net",
@@ -323,7 +323,7 @@ mod tests {
             "dash",
             "/\tx",
         ] {
-            assert!(iam().refuse_foreign_target(Some(bad)).is_err(), "{bad}");
+            assert!(iam().ensure_trusted_target(Some(bad)).is_err(), "{bad}");
         }
     }
 }

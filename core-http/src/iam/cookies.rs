@@ -1,6 +1,6 @@
 //! The headers that set and clear session cookies.
 
-use core_domain::iam::{DEVICE_COOKIE_LIFETIME, LIFETIME, Session};
+use core_domain::iam::{DEVICE_COOKIE_LIFETIME, SESSION_LIFETIME, Session};
 use core_domain::use_case::iam::session::SignedIn;
 use http::{HeaderName, HeaderValue, header};
 
@@ -34,16 +34,16 @@ pub(super) fn set_session_cookie<T>(
     session: &Session,
     token: &str,
 ) -> Output<T> {
-    let signed = iam.signer.signed(token);
+    let signed = iam.signer.sign(token);
     let names = iam.names;
-    let age = session.remembered.then_some(LIFETIME.as_secs());
+    let age = session.remembered.then_some(SESSION_LIFETIME.as_secs());
     let mut output = with_header(
         output,
         header::SET_COOKIE,
         &names.set(names.session(), &signed, age),
     );
     if !session.remembered {
-        let flag = names.set(names.dont_remember(), &iam.signer.signed("true"), None);
+        let flag = names.set(names.dont_remember(), &iam.signer.sign("true"), None);
         output = with_header(output, header::SET_COOKIE, &flag);
     }
     let output = with_header(output, SET_AUTH_TOKEN, &signed);
@@ -56,7 +56,7 @@ pub(super) fn set_session_cookie<T>(
 
 /// Clears all session cookies of IAM.
 pub(super) fn clear_session_cookies<T>(iam: &Iam, output: Output<T>) -> Output<T> {
-    iam.names.clearing().iter().fold(output, |output, cookie| {
+    iam.names.clear_all().iter().fold(output, |output, cookie| {
         with_header(output, header::SET_COOKIE, cookie)
     })
 }

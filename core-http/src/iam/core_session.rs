@@ -77,7 +77,7 @@ impl From<SessionDetails> for CoreSession {
     fn from(details: SessionDetails) -> Self {
         let active = details.active.as_ref();
         let membership = active.map(|active| &active.membership);
-        let role = membership.map(|membership| membership.role.clone());
+        let role = membership.map(|membership| membership.roles.clone());
         let effective_role = if details.caller().is_operator() {
             Some("operator".to_owned())
         } else {
@@ -114,7 +114,7 @@ async fn core_session(
 ) -> Result<Output<CoreSession>> {
     let mut found = known_details(cx, &scope).await?;
     if let Some(token) = iam.presented_token(&cx.headers)
-        && found.extension_due
+        && found.is_extension_due
     {
         extend(cx, &token).await?;
         found = details(cx, &scope).await?;

@@ -19,7 +19,7 @@ use super::challenge::set_outcome_cookie;
 use super::config::{Iam, with_parameters};
 use super::status::Status;
 use super::target::Target;
-use super::user::checked_password;
+use super::user::check_counted_password;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
 
 const VERIFY: &str = "/api/auth/verify-email";
@@ -93,8 +93,8 @@ async fn send(
     input: Input<(), (), SendVerificationEmail>,
 ) -> Result<Output<Status>> {
     let body = input.body;
-    iam.refuse_foreign_origin(cx)?;
-    iam.refuse_foreign_target(body.callback_url.as_deref())?;
+    iam.ensure_trusted_origin(cx)?;
+    iam.ensure_trusted_target(body.callback_url.as_deref())?;
     let target = body.callback_url.as_deref();
     send_link(cx, &iam, &scope, uow, &body.email, target).await?;
     Ok(Output::new(Status::OK))
@@ -153,7 +153,7 @@ async fn verify(
     input: Input<(), VerifyEmail>,
 ) -> Result<RedirectOr<EmailVerified>> {
     let query = input.query;
-    iam.refuse_foreign_target(query.callback_url.as_deref())?;
+    iam.ensure_trusted_target(query.callback_url.as_deref())?;
     let target = query.callback_url.as_deref();
     // A HEAD request must not consume the token.
     let outcome = if cx.method == Method::HEAD {
@@ -208,7 +208,7 @@ async fn verify_by_post(
     input: Input<(), (), VerifyEmailByPost>,
 ) -> Result<Output<EmailVerified>> {
     let VerifyEmailByPost { token, password } = &input.body;
-    iam.refuse_foreign_origin(cx)?;
+    iam.ensure_trusted_origin(cx)?;
     let done = confirm(cx, &iam, &scope, token, password.as_deref()).await?;
     let answer = Output::new(EmailVerified::YES);
     Ok(match &done.signed_in {
@@ -233,7 +233,7 @@ pub(super) async fn confirm(
     let checked = match password {
         Some(password) => {
             let account = confirmable(cx, scope, token).await?;
-            Some(checked_password(cx, iam, scope, &account.user.email, password).await?)
+            Some(check_counted_password(cx, iam, scope, &account.user.email, password).await?)
         }
         None => None,
     };

@@ -65,7 +65,7 @@ impl Limit {
 
 /// The refusal of a password that is not checked.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct AttemptRefused {
     /// The error for the client, always `RATE_LIMITED`.
     pub(super) error: Error,
     /// The lockout to record in the audit log. Present only for the first refusal of a delay or of a client window.
@@ -110,7 +110,7 @@ impl FailedSignIns {
         &self,
         presenter: Presenter<'_>,
         email: &Email,
-    ) -> Result<Attempt, Refused> {
+    ) -> Result<Attempt, AttemptRefused> {
         let delay = self.delay_key(presenter, email);
         let Presenter::Stranger(client) = presenter else {
             self.begin_delayed(delay).await?;
@@ -139,7 +139,7 @@ impl FailedSignIns {
         &self,
         client: IpAddr,
         email: &Email,
-    ) -> Result<(ClientAttempt, bool), Refused> {
+    ) -> Result<(ClientAttempt, bool), AttemptRefused> {
         let (all, one) = (RateSubject::Everything, RateSubject::Text(email.as_str()));
         let mut attempt = ClientAttempt {
             counted: Vec::new(),
@@ -156,7 +156,7 @@ impl FailedSignIns {
             }
         }
         let is_new = self.limiter.take(attempt.account, &self.account).await;
-        if !is_new.allowed {
+        if !is_new.is_allowed {
             return Ok((attempt, false));
         }
         if let Err(refused) = self.count(&self.accounts_of_client, client, all).await {
@@ -173,15 +173,19 @@ impl FailedSignIns {
         limit: &Limit,
         client: IpAddr,
         subject: RateSubject<'_>,
-    ) -> Result<RateKey, Refused> {
+    ) -> Result<RateKey, AttemptRefused> {
         let key = RateKey::new(&limit.policy, client, subject);
         let usage = self.limiter.take(key, &limit.policy).await;
-        if usage.allowed {
+        if usage.is_allowed {
             return Ok(key);
         }
         let reported = RateKey::new(&limit.reported, client, subject);
-        let is_first = self.limiter.take(reported, &limit.reported).await.allowed;
-        Err(Refused {
+        let is_first = self
+            .limiter
+            .take(reported, &limit.reported)
+            .await
+            .is_allowed;
+        Err(AttemptRefused {
             error: refusal(usage.reset_after),
             lockout: is_first.then(|| Lockout::OfClient {
                 limit: limit.policy.name().to_owned(),
@@ -190,7 +194,7 @@ impl FailedSignIns {
         })
     }
 
-    async fn begin_delayed(&self, delay: RateKey) -> Result<(), Refused> {
+    async fn begin_delayed(&self, delay: RateKey) -> Result<(), AttemptRefused> {
         match self.limiter.begin_attempt(delay).await {
             None => Ok(()),
             Some(refused) => Err(refused.into()),
@@ -243,14 +247,19 @@ impl FailedSignIns {
     }
 }
 
-impl From<AttemptRefusal> for Refused {
+impl From<AttemptRefusal> for AttemptRefused {
     fn from(refused: AttemptRefusal) -> Self {
-        let AttemptRefusal { failures, left, .. } = refused;
+        let AttemptRefusal {
+            failures,
+            retry_after: left,
+            ..
+        } = refused;
         Self {
             error: refusal(left.as_secs().max(1)),
-            lockout: refused
-                .is_first
-                .then_some(Lockout::OfAccount { failures, left }),
+            lockout: refused.is_first.then_some(Lockout::OfAccount {
+                failures,
+                retry_after: left,
+            }),
         }
     }
 }

@@ -3,8 +3,8 @@
 use core_domain::access::{MembershipScope, OrganizationRef, Requirement, authorize_grant};
 use core_domain::iam::{Decision, GrantPermission};
 use core_domain::kernel::{
-    Code, Context, Error, Grant, GrantId, Issue, ListQuery, OrganizationId, PermissionPattern,
-    Result, Timestamp, UnixSeconds, UserId, grant,
+    Code, Context, Error, GrantId, Issue, ListQuery, OrganizationId, PermissionPattern,
+    PermissionType, Result, Timestamp, UnixSeconds, UserId, grant,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::permission_grant::{self as grants, MemberGrant};
@@ -32,7 +32,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post("/api/core/grants", "createGrant")
             .summary("Grants a permission to a member, or denies it.")
             .description(
-                "The grant takes effect with the next request of the member. Nobody can grant or \
+                "The grant takes effect with the next request of the member. No caller can grant or \
                  deny a permission that they do not have. An expired grant with the same \
                  permission and effect is replaced; an active one is a conflict. The change is \
                  recorded in the audit log.",
@@ -79,7 +79,9 @@ impl<Q> OnOrganization for Input<(), Q, GrantPermission> {
     }
 }
 
-impl<G: Grant, Q: Sync, B: Sync> OpenScope<Input<(GrantId,), Q, B>> for MembershipScope<G> {
+impl<G: PermissionType, Q: Sync, B: Sync> OpenScope<Input<(GrantId,), Q, B>>
+    for MembershipScope<G>
+{
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(

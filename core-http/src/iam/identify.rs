@@ -57,7 +57,7 @@ impl Identify for IdentifySessions {
         if !cookies.any(|line| self.iam.signer.token_in_cookies(names, line).is_some()) {
             return;
         }
-        for cookie in names.clearing() {
+        for cookie in names.clear_all() {
             if let Ok(value) = HeaderValue::try_from(cookie) {
                 answer.append(header::SET_COOKIE, value);
             }

@@ -6,7 +6,7 @@ use core_domain::access::MembershipScope;
 use core_domain::gateway::RateClass;
 use core_domain::iam::{Invitation, Invite};
 use core_domain::kernel::{
-    Code, Cursor, Error, InvitationId, Limit, OrganizationId, PageRequest, Result, Role, Stored,
+    Code, Cursor, Error, InvitationId, Limit, OrganizationId, PageQuery, Result, Role, Stored,
     Total, grant,
 };
 use core_domain::port::UnitOfWork;
@@ -84,7 +84,7 @@ async fn list(
     uow: &mut dyn UnitOfWork,
     input: Input<(OrganizationId,), InvitationListQuery>,
 ) -> Result<Output<ListP4<Invitation>>> {
-    let page = PageRequest {
+    let page = PageQuery {
         limit: input.query.limit,
         cursor: input.query.cursor,
         total: Total::Unknown,
@@ -133,6 +133,6 @@ async fn cancel(
     let (_, id) = input.path;
     match organization::cancel_invitation(cx, &scope, uow, &id).await? {
         Cancellation::Canceled(_) => Ok(Output::new(CanceledInvitation { id })),
-        Cancellation::CanceledBefore(_) => Err(Error::of_code(Code::InvitationNotFound)),
+        Cancellation::AlreadyCanceled(_) => Err(Error::of_code(Code::InvitationNotFound)),
     }
 }

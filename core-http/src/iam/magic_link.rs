@@ -72,9 +72,9 @@ pub(super) struct Targets {
 
 impl Targets {
     /// Rejects targets that are neither a path of IAM nor a URL of a trusted origin.
-    pub(super) fn ensure_ours(&self, iam: &Iam) -> Result<()> {
+    pub(super) fn ensure_trusted(&self, iam: &Iam) -> Result<()> {
         for (_, target) in self.parameters() {
-            iam.refuse_foreign_target(Some(target))?;
+            iam.ensure_trusted_target(Some(target))?;
         }
         Ok(())
     }
@@ -128,8 +128,8 @@ async fn send(
         name,
         targets,
     } = input.body;
-    iam.refuse_foreign_origin(cx)?;
-    targets.ensure_ours(&iam)?;
+    iam.ensure_trusted_origin(cx)?;
+    targets.ensure_trusted(&iam)?;
     send_link(cx, &iam, &scope, uow, (&email, name), &targets).await?;
     Ok(Output::new(Status::OK))
 }
@@ -185,7 +185,7 @@ struct SignedInByLink {
     token: String,
     /// The user who is signed in.
     user: User,
-    /// The new session.
+    /// The session that the link started.
     session: AuthSession,
 }
 
@@ -197,7 +197,7 @@ async fn verify(
     input: Input<(), VerifyMagicLink>,
 ) -> Result<RedirectOr<LinkAnswer>> {
     let VerifyMagicLink { token, targets } = input.query;
-    targets.ensure_ours(&iam)?;
+    targets.ensure_trusted(&iam)?;
     // A HEAD request must not consume the token.
     let outcome = if cx.method == Method::HEAD {
         Err(Error::refused(Code::InvalidToken, "Invalid token"))
@@ -206,7 +206,11 @@ async fn verify(
     };
     let done = match outcome {
         Ok(done) if targets.after_sign_in(done.is_new).is_none() => done,
-        outcome => return Ok(RedirectOr::To(lead_on(cx, &iam, &targets, outcome)?)),
+        outcome => {
+            return Ok(RedirectOr::To(redirect_after_link(
+                cx, &iam, &targets, outcome,
+            )?));
+        }
     };
     let answer = match &done.outcome {
         SignInOutcome::SignedIn(done) => LinkAnswer::SignedIn(Box::new(SignedInByLink {
@@ -214,7 +218,7 @@ async fn verify(
             session: AuthSession::new(&done.session, done.token.clone()),
             token: done.token.clone(),
         })),
-        SignInOutcome::SecondFactorRequired(_) => LinkAnswer::Asked(TwoFactorRedirect::ASKED),
+        SignInOutcome::SecondFactorRequired(_) => LinkAnswer::Asked(TwoFactorRedirect::REQUIRED),
     };
     let answer = set_outcome_cookie(cx, &iam, Output::new(answer), &done.outcome);
     Ok(RedirectOr::Json(answer))
@@ -225,7 +229,7 @@ async fn verify(
 ///
 /// # Errors
 /// Returns errors other than `INVALID_TOKEN` and `BANNED_USER`.
-pub(super) fn lead_on(
+pub(super) fn redirect_after_link(
     cx: &Cx,
     iam: &Iam,
     targets: &Targets,

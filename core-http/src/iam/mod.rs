@@ -44,7 +44,7 @@ pub use config::IamConfig;
 pub use options::IamOptions;
 
 use super::kernel::admission::limiter::SharedLimiter;
-use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
+use crate::kernel::{App, Endpoint, Service, ServiceBuilder, ServiceError, tagged};
 use crate::platform_status;
 use api_keys::KeyLimits;
 use config::Iam;
@@ -66,14 +66,53 @@ pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceErro
         iam: Arc::clone(&iam),
         limits: Arc::clone(&limits),
     };
-    Service::builder("iam", app, endpoints(&iam, &limits))
+    let builder = Service::builder("iam", app, endpoints(&iam, &limits))
         .identify(Arc::new(identify))
         .behind(config.trusted_proxies.clone())
         .allowed_origins(iam.trusted_origins().to_vec())
         .session_cookie(iam.names.session())
         .better_auth_errors_below(AUTH_ROUTES)
-        .error_pages(Arc::new(HtmlErrorPages(Arc::clone(&iam))))
-        .build()
+        .error_pages(Arc::new(HtmlErrorPages(Arc::clone(&iam))));
+    describe(builder).build()
+}
+
+/// Adds the texts about the service to its OpenAPI document.
+fn describe(builder: ServiceBuilder) -> ServiceBuilder {
+    builder
+        .purpose(
+            "IAM manages users, sessions, organizations, roles and API keys. Its routes below \
+             `/api/auth/` are compatible with the clients of better-auth.",
+        )
+        .tag(
+            "Authentication",
+            "Sign-up, sign-in, sign-out, passwords and e-mail verification.",
+        )
+        .tag("Second factor", "Authenticator apps and recovery codes.")
+        .tag(
+            "Passkeys",
+            "Registration of passkeys, and sign-in with them.",
+        )
+        .tag("Profile", "The profile of the signed-in user.")
+        .tag("Users", "Operations of operators on users.")
+        .tag("Sessions", "Active sessions, and their revocation.")
+        .tag("OAuth", "Sign-in of devices and programs by OAuth.")
+        .tag(
+            "Service tokens",
+            "Tokens for calls between services, and their public keys.",
+        )
+        .tag(
+            "Organizations",
+            "Organizations, their members and invitations.",
+        )
+        .tag(
+            "Roles and grants",
+            "Permissions of roles and of single members.",
+        )
+        .tag("API keys", "API keys of users and organizations.")
+        .tag("Audit", "Audit entries of IAM.")
+        .tag("Suspension", "Suspension of platforms by other services.")
+        .tag("Health", "The health of the service.")
+        .tag("Pages", "HTML pages for browsers.")
 }
 
 fn endpoints(iam: &Arc<Iam>, limits: &Arc<KeyLimits>) -> Vec<Endpoint> {

@@ -8,7 +8,9 @@ use core_domain::gateway::RateClass;
 use core_domain::iam::{PASSKEY_CHALLENGE_LIFETIME, Passkey, User};
 use core_domain::kernel::{Code, Error, Line, PasskeyId, Result};
 use core_domain::port::{UnitOfWork, transact};
-use core_domain::use_case::iam::passkey::{self, Begun, Registration, Showing, Shown};
+use core_domain::use_case::iam::passkey::{
+    self, PasskeyAssertion, PasskeyOutcome, Registration, StartedCeremony,
+};
 use http::{StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,16 +123,16 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 struct PasskeyOptions(Value);
 
 /// Returns the options and sets the cookie that identifies the challenge.
-fn begun(iam: &Iam, begun: Begun) -> Output<PasskeyOptions> {
+fn set_passkey_challenge(iam: &Iam, begun: StartedCeremony) -> Output<PasskeyOptions> {
     let age = Some(PASSKEY_CHALLENGE_LIFETIME.as_secs());
-    let signed = iam.signer.signed(&begun.token);
+    let signed = iam.signer.sign(&begun.token);
     let cookie = iam.names.set(iam.names.passkey(), &signed, age);
     let output = no_store(Output::new(PasskeyOptions(begun.options)));
     with_header(output, header::SET_COOKIE, &cookie)
 }
 
 /// Clears the cookie of the used challenge.
-fn used<T>(iam: &Iam, output: Output<T>) -> Output<T> {
+fn clear_passkey_challenge<T>(iam: &Iam, output: Output<T>) -> Output<T> {
     let used = iam.names.set(iam.names.passkey(), "", Some(0));
     no_store(with_header(output, header::SET_COOKIE, &used))
 }
@@ -152,7 +154,7 @@ async fn begin_registration(
         Box::pin(passkey::begin_registration(cx, &scope, uow, passkeys))
     })
     .await?;
-    Ok(begun(&iam, done))
+    Ok(set_passkey_challenge(&iam, done))
 }
 
 /// The authenticator's response to the registration.
@@ -191,7 +193,10 @@ async fn complete_registration(
     })
     .await?;
     let kept = done.into_result()?;
-    Ok(used(&iam, Output::new(kept.into_inner())))
+    Ok(clear_passkey_challenge(
+        &iam,
+        Output::new(kept.into_inner()),
+    ))
 }
 
 async fn begin_authentication(
@@ -205,7 +210,7 @@ async fn begin_authentication(
         Box::pin(passkey::begin_authentication(cx, &scope, uow, passkeys))
     })
     .await?;
-    Ok(begun(&iam, done))
+    Ok(set_passkey_challenge(&iam, done))
 }
 
 /// The authenticator's response to the authentication.
@@ -218,7 +223,7 @@ struct VerifyAuthentication {
 
 /// The session after the authentication: a new one, or the session of the request.
 #[derive(Clone, Serialize, JsonSchema)]
-struct PasskeyShown {
+struct PasskeySession {
     /// The session of the user.
     session: AuthSession,
     /// The owner of the passkey.
@@ -230,11 +235,11 @@ async fn complete_authentication(
     iam: Arc<Iam>,
     scope: PublicScope,
     input: Input<(), (), VerifyAuthentication>,
-) -> Result<Output<PasskeyShown>> {
+) -> Result<Output<PasskeySession>> {
     let passkeys = iam.passkeys()?;
     let (token, response) = (token(cx, &iam)?, Value::Object(input.body.response));
     let session = authorize_session(cx).ok();
-    let showing = Showing {
+    let showing = PasskeyAssertion {
         token: &token,
         response: &response,
         session: session.as_ref(),
@@ -247,17 +252,17 @@ async fn complete_authentication(
     .await?;
     let answer = |session, token, user| {
         let session = AuthSession::new(session, token);
-        used(&iam, Output::new(PasskeyShown { session, user }))
+        clear_passkey_challenge(&iam, Output::new(PasskeySession { session, user }))
     };
     Ok(match done.into_result()? {
-        Shown::SignedIn(done) => {
+        PasskeyOutcome::SignedIn(done) => {
             let output = answer(&done.session, done.token.clone(), done.user.edit());
             let output = set_sign_in_cookies(cx, &iam, output, &done);
             // The passkey replaces any other second factor that the sign-in was waiting for.
             let waited = iam.names.set(iam.names.two_factor(), "", Some(0));
             with_header(output, header::SET_COOKIE, &waited)
         }
-        Shown::Reauthenticated { user, session } => {
+        PasskeyOutcome::Reauthenticated { user, session } => {
             let token = iam.presented_token(&cx.headers);
             answer(&session, token.unwrap_or_default(), user.into_inner())
         }

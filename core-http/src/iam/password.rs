@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::access::{PublicScope, SessionScope};
 use core_domain::gateway::RateClass;
-use core_domain::iam::{PasswordHash, User, check_password, normal_password};
+use core_domain::iam::{PasswordHash, User, check_password, normalize_password};
 use core_domain::kernel::{Code, Email, Error, Result, Stored};
 use core_domain::port::{Mode, UnitOfWork, transact};
 use core_domain::use_case::iam::session;
@@ -20,7 +20,7 @@ use super::config::{Iam, with_parameters};
 use super::cookies::set_session_cookie;
 use super::status::Status;
 use super::target::Target;
-use super::user::broken;
+use super::user::hashing_error;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Redirect, get, post, with};
 
 /// Path of the page that password reset links open.
@@ -128,10 +128,10 @@ async fn change(
     input: Input<(), (), ChangePassword>,
 ) -> Result<Output<PasswordChanged>> {
     let body = input.body;
-    let new = normal_password(&body.new_password)?;
+    let new = normalize_password(&body.new_password)?;
     check_password(&new)?;
-    let (_, checked) = check_own(cx, &iam, &scope, &body.current_password).await?;
-    let hash = PasswordHash::new(cx.app.hasher.hash(&new).await.map_err(broken)?);
+    let (_, checked) = check_own_password(cx, &iam, &scope, &body.current_password).await?;
+    let hash = PasswordHash::new(cx.app.hasher.hash(&new).await.map_err(hashing_error)?);
     let (checked, hash) = (&checked, &hash);
     let notices = iam.notices(cx);
     let renew = body.revoke_other_sessions.unwrap_or(false);
@@ -153,23 +153,28 @@ async fn change(
 
 /// Checks the caller's password. Returns the caller and the credential that the password was checked against. Attempts
 /// are limited, so that a stolen session cannot be used to guess the password.
-pub(super) async fn check_own(
+pub(super) async fn check_own_password(
     cx: &Cx,
     iam: &Iam,
     scope: &SessionScope,
     password: &str,
 ) -> Result<(Stored<User>, PasswordCredential)> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let found = user::own_credential(scope, uow.as_mut()).await;
+    let found = user::find_own_credential(scope, uow.as_mut()).await;
     uow.rollback().await;
     let (person, on_file) = found?;
     let attempt = begin_session_attempt(cx, iam, scope.session_id(), &person.email).await?;
     let hash = on_file.as_ref().map(|on_file| on_file.hash.expose());
-    let normal = normal_password(password).unwrap_or_default();
-    let right = cx.app.hasher.verify(&normal, hash).await.map_err(broken)?;
+    let normal = normalize_password(password).unwrap_or_default();
+    let right = cx
+        .app
+        .hasher
+        .verify(&normal, hash)
+        .await
+        .map_err(hashing_error)?;
     let Some(on_file) = on_file.filter(|_| right && !normal.is_empty()) else {
         transact(cx.app.store.as_ref(), |uow, _| {
-            Box::pin(user::password_check_failed(cx, scope, uow, &person))
+            Box::pin(user::record_failed_password_check(cx, scope, uow, &person))
         })
         .await?;
         return Err(wrong_password());
@@ -203,7 +208,7 @@ pub(super) async fn reauthenticate(
     scope: &SessionScope,
     password: &str,
 ) -> Result<()> {
-    check_own(cx, iam, scope, password).await?;
+    check_own_password(cx, iam, scope, password).await?;
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(session::reauthenticate_by_password(cx, scope, uow))
     })
@@ -238,8 +243,8 @@ async fn request_reset(
     input: Input<(), (), RequestPasswordReset>,
 ) -> Result<Output<PasswordResetRequested>> {
     let RequestPasswordReset { email, redirect_to } = input.body;
-    iam.refuse_foreign_origin(cx)?;
-    iam.refuse_foreign_target(redirect_to.as_deref())?;
+    iam.ensure_trusted_origin(cx)?;
+    iam.ensure_trusted_target(redirect_to.as_deref())?;
     send_reset_link(cx, &iam, &scope, uow, &email, redirect_to.as_deref()).await?;
     Ok(Output::new(PasswordResetRequested {
         status: true,
@@ -290,7 +295,7 @@ async fn follow_reset(
     input: Input<(core_domain::kernel::Line<1, 128>,), FollowPasswordReset>,
 ) -> Result<Redirect> {
     let target = input.query.callback_url;
-    iam.refuse_foreign_target(Some(&target))?;
+    iam.ensure_trusted_target(Some(&target))?;
     let token = input.path.0.as_str();
     let good = user::check_reset_token(uow, token).await;
     let location = reset_page(&iam, &target, token, good)?;
@@ -337,13 +342,13 @@ async fn reset(
     input: Input<(), (), ResetPassword>,
 ) -> Result<Output<Status>> {
     let body = input.body;
-    iam.refuse_foreign_origin(cx)?;
+    iam.ensure_trusted_origin(cx)?;
     let new = NewPassword {
         token: &body.token,
         password: &body.new_password,
         delete_api_keys: body.delete_api_keys.unwrap_or(false),
     };
-    set_by_link(cx, &iam, &scope, new).await?;
+    reset_password_by_link(cx, &iam, &scope, new).await?;
     Ok(Output::new(Status::OK))
 }
 
@@ -359,7 +364,7 @@ pub(super) struct NewPassword<'a> {
 }
 
 /// Sets a new password with the token of a link and clears the sign-in delay of the account.
-pub(super) async fn set_by_link(
+pub(super) async fn reset_password_by_link(
     cx: &Cx,
     iam: &Iam,
     scope: &PublicScope,
@@ -370,13 +375,13 @@ pub(super) async fn set_by_link(
         password,
         delete_api_keys,
     } = new;
-    let password = normal_password(password)?;
+    let password = normalize_password(password)?;
     check_password(&password)?;
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let good = user::check_reset_token(uow.as_mut(), token).await;
     uow.rollback().await;
     good?;
-    let hash = &PasswordHash::new(cx.app.hasher.hash(&password).await.map_err(broken)?);
+    let hash = &PasswordHash::new(cx.app.hasher.hash(&password).await.map_err(hashing_error)?);
     let notices = iam.notices(cx);
     let reset = &PasswordReset {
         token,

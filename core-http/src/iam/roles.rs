@@ -25,7 +25,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .description(
                 "Replaces the permissions of the role; a role that does not exist is created. The \
                  change takes effect with the next request of each member. Setting the same \
-                 permissions again changes nothing. Nobody can give a role permissions that they \
+                 permissions again changes nothing. No caller can give a role permissions that they \
                  do not have themselves.",
             )
             .refuses(&[Code::LimitReached])
@@ -84,7 +84,7 @@ impl RoleView {
             built_in: Role::BUILT_IN.contains(&role.role),
             role: role.role,
             permissions: role.permissions,
-            mapped: role.mapped,
+            mapped: role.is_mapped,
         }
     }
 }

@@ -102,7 +102,7 @@ async fn signing_keys(cx: &Cx, _: PublicScope, _: Input) -> Result<Output<JsonWe
     let (mut keys, due) = published(cx).await?;
     if due {
         transact(cx.app.store.as_ref(), |uow, _| {
-            Box::pin(service_token::make_next_key(cx, uow, &cx.app.cipher))
+            Box::pin(service_token::create_next_key(cx, uow, &cx.app.cipher))
         })
         .await?;
         keys = published(cx).await?.0;
@@ -122,7 +122,7 @@ async fn signing_keys(cx: &Cx, _: PublicScope, _: Input) -> Result<Output<JsonWe
 async fn published(cx: &Cx) -> Result<(Vec<Stored<SigningKey>>, bool)> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let found = async {
-        let keys = service_token::published(uow.as_mut()).await?;
+        let keys = service_token::list_published_keys(uow.as_mut()).await?;
         Ok((keys, service_token::next_key_is_due(uow.as_mut()).await?))
     }
     .await;

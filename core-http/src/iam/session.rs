@@ -108,7 +108,7 @@ async fn get_session(
         return Ok(no_store(clear_session_cookies(&iam, Output::new(None))));
     };
     let wanted = !input.query.disable_refresh.unwrap_or(false);
-    let extended = if found.extension_due && wanted {
+    let extended = if found.is_extension_due && wanted {
         extend(cx, &presented.token).await?
     } else {
         None
@@ -156,7 +156,7 @@ pub(super) async fn end(cx: &Cx, iam: &Iam, scope: &PublicScope) -> Result<()> {
 /// each would be too expensive.
 async fn is_known(cx: &Cx, token: &str) -> Result<bool> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let known = session::is_known(uow.as_mut(), token).await;
+    let known = session::exists(uow.as_mut(), token).await;
     uow.rollback().await;
     known
 }

@@ -7,7 +7,7 @@ use core_domain::gateway::RateClass;
 use core_domain::iam::User;
 use core_domain::kernel::{Code, Error, Line, Result, Stored};
 use core_domain::port::transact;
-use core_domain::use_case::iam::two_factor::{self, CompletedSignIn, Proof};
+use core_domain::use_case::iam::two_factor::{self, CompletedSignIn, SecondFactorCode};
 use core_domain::use_case::iam::user::PasswordCredential;
 use http::header;
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use super::bounds::MAX_PASSWORD_TEXT;
 use super::challenge::set_trust_cookie;
 use super::config::Iam;
 use super::cookies::{no_store, set_sign_in_cookies, with_header};
-use super::password::check_own;
+use super::password::check_own_password;
 use super::status::Status;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
@@ -169,7 +169,7 @@ async fn check_if_given(
     let Some(password) = password else {
         return Ok(None);
     };
-    let (_, checked) = check_own(cx, iam, scope, password).await?;
+    let (_, checked) = check_own_password(cx, iam, scope, password).await?;
     Ok(Some(checked))
 }
 
@@ -227,7 +227,7 @@ async fn totp_uri(
     let (checked, issuer) = (checked.as_ref(), iam.host());
     let notices = iam.notices(cx);
     let totp_uri = transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(two_factor::show_uri(
+        Box::pin(two_factor::get_uri(
             cx, &scope, uow, checked, issuer, notices,
         ))
     })
@@ -269,7 +269,7 @@ async fn backup_codes(
 /// A code of the second factor.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct ShownCode {
+struct TwoFactorCode {
     /// The code of the authenticator, or a recovery code.
     #[schemars(
         length(min = 1, max = 64),
@@ -283,7 +283,7 @@ struct ShownCode {
 
 /// The response to a correct code.
 #[derive(Clone, Serialize, JsonSchema)]
-struct SecondFactorShown {
+struct SecondFactorVerified {
     /// The token of the session: the new one after a sign-in, otherwise the session of the request.
     token: Option<String>,
     /// The user who entered the code.
@@ -294,24 +294,31 @@ async fn verify_totp(
     cx: &Cx,
     iam: Arc<Iam>,
     scope: PublicScope,
-    input: Input<(), (), ShownCode>,
-) -> Result<Output<SecondFactorShown>> {
+    input: Input<(), (), TwoFactorCode>,
+) -> Result<Output<SecondFactorVerified>> {
     let trust = input.body.trust_device.unwrap_or(false);
-    verify(cx, &iam, &scope, Proof::Totp(&input.body.code), trust).await
+    verify(
+        cx,
+        &iam,
+        &scope,
+        SecondFactorCode::Totp(&input.body.code),
+        trust,
+    )
+    .await
 }
 
 async fn verify_backup_code(
     cx: &Cx,
     iam: Arc<Iam>,
     scope: PublicScope,
-    input: Input<(), (), ShownCode>,
-) -> Result<Output<SecondFactorShown>> {
+    input: Input<(), (), TwoFactorCode>,
+) -> Result<Output<SecondFactorVerified>> {
     let trust = input.body.trust_device.unwrap_or(false);
     verify(
         cx,
         &iam,
         &scope,
-        Proof::RecoveryCode(&input.body.code),
+        SecondFactorCode::RecoveryCode(&input.body.code),
         trust,
     )
     .await
@@ -322,16 +329,16 @@ async fn verify(
     cx: &Cx,
     iam: &Iam,
     scope: &PublicScope,
-    proof: Proof<'_>,
+    proof: SecondFactorCode<'_>,
     trust: bool,
-) -> Result<Output<SecondFactorShown>> {
+) -> Result<Output<SecondFactorVerified>> {
     let session = authorize_session(cx);
     let Some(token) = iam.challenge_token(&cx.headers) else {
         return in_session(cx, iam, &session?, proof).await;
     };
     let over = |error: &Error| error.code() == Code::InvalidTwoFactorCookie;
     match (
-        for_sign_in(cx, iam, scope, &token, proof, trust).await,
+        complete_sign_in(cx, iam, scope, &token, proof, trust).await,
         session,
     ) {
         (Err(error), Ok(session)) if over(&error) => in_session(cx, iam, &session, proof).await,
@@ -340,12 +347,12 @@ async fn verify(
 }
 
 /// Completes the sign-in with this token. If `trust` is set, its device becomes trusted.
-pub(super) async fn for_sign_in(
+pub(super) async fn complete_sign_in(
     cx: &Cx,
     iam: &Iam,
     scope: &PublicScope,
     token: &str,
-    proof: Proof<'_>,
+    proof: SecondFactorCode<'_>,
     trust: bool,
 ) -> Result<CompletedSignIn> {
     let notices = iam.notices(cx);
@@ -358,8 +365,8 @@ pub(super) async fn for_sign_in(
     shown.into_result()
 }
 
-fn signed_in(cx: &Cx, iam: &Iam, done: &CompletedSignIn) -> Output<SecondFactorShown> {
-    let answer = no_store(Output::new(SecondFactorShown {
+fn signed_in(cx: &Cx, iam: &Iam, done: &CompletedSignIn) -> Output<SecondFactorVerified> {
+    let answer = no_store(Output::new(SecondFactorVerified {
         token: Some(done.signed_in.token.clone()),
         user: done.signed_in.user.edit(),
     }));
@@ -383,10 +390,10 @@ async fn in_session(
     cx: &Cx,
     iam: &Iam,
     scope: &SessionScope,
-    proof: Proof<'_>,
-) -> Result<Output<SecondFactorShown>> {
+    proof: SecondFactorCode<'_>,
+) -> Result<Output<SecondFactorVerified>> {
     let user = reauthenticate(cx, iam, scope, proof).await?;
-    Ok(no_store(Output::new(SecondFactorShown {
+    Ok(no_store(Output::new(SecondFactorVerified {
         token: iam.presented_token(&cx.headers),
         user: user.edit(),
     })))
@@ -397,7 +404,7 @@ pub(super) async fn reauthenticate(
     cx: &Cx,
     iam: &Iam,
     scope: &SessionScope,
-    proof: Proof<'_>,
+    proof: SecondFactorCode<'_>,
 ) -> Result<Stored<User>> {
     let notices = iam.notices(cx);
     let shown = transact(cx.app.store.as_ref(), |uow, _| {

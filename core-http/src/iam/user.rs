@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use core_domain::access::PublicScope;
 use core_domain::gateway::RateClass;
-use core_domain::iam::{PasswordHash, User, check_password, normal_password};
+use core_domain::iam::{PasswordHash, User, check_password, normalize_password};
 use core_domain::kernel::{Code, Email, Error, Line, PersonName, Result};
 use core_domain::port::{HashForm, Mode, PasswordError, transact};
 use core_domain::use_case::iam::session::{self, SignInOutcome};
@@ -104,24 +104,25 @@ async fn sign_up(
     input: Input<(), (), SignUpEmail>,
 ) -> Result<Output<SignedUp>> {
     let body = input.body;
-    iam.refuse_foreign_origin(cx)?;
-    iam.refuse_foreign_target(body.callback_url.as_deref())?;
-    let newcomer = Newcomer {
+    iam.ensure_trusted_origin(cx)?;
+    iam.ensure_trusted_target(body.callback_url.as_deref())?;
+    let newcomer = NewUserInput {
         name: body.name,
         email: body.email,
         image: body.image,
         remembered: body.remember_me.unwrap_or(true),
     };
     let target = body.callback_url.as_deref();
-    let signed_in = match signed_up(cx, &iam, &scope, newcomer, &body.password, target).await? {
-        SignUpOutcome::SignedIn(signed_in) => signed_in,
-        SignUpOutcome::LinkSent(user) => {
-            return Ok(Output::new(SignedUp {
-                token: None,
-                user: *user,
-            }));
-        }
-    };
+    let signed_in =
+        match sign_up_with_password(cx, &iam, &scope, newcomer, &body.password, target).await? {
+            SignUpOutcome::SignedIn(signed_in) => signed_in,
+            SignUpOutcome::LinkSent(user) => {
+                return Ok(Output::new(SignedUp {
+                    token: None,
+                    user: *user,
+                }));
+            }
+        };
     let answer = Output::new(SignedUp {
         token: Some(signed_in.token.clone()),
         user: signed_in.user.edit(),
@@ -130,7 +131,7 @@ async fn sign_up(
 }
 
 /// The data that a new user enters.
-pub(super) struct Newcomer {
+pub(super) struct NewUserInput {
     pub(super) name: PersonName,
     pub(super) email: Email,
     pub(super) image: Option<Line<0, 2048>>,
@@ -147,17 +148,17 @@ pub(super) enum SignUpOutcome {
 
 /// Signs a new user up with a password and signs them in. If the address must be verified first, a link that redirects
 /// to `target` is sent instead.
-pub(super) async fn signed_up(
+pub(super) async fn sign_up_with_password(
     cx: &Cx,
     iam: &Iam,
     scope: &PublicScope,
-    newcomer: Newcomer,
+    newcomer: NewUserInput,
     password: &str,
     target: Option<&str>,
 ) -> Result<SignUpOutcome> {
-    let password = normal_password(password)?;
+    let password = normalize_password(password)?;
     check_password(&password)?;
-    let hash = cx.app.hasher.hash(&password).await.map_err(broken)?;
+    let hash = cx.app.hasher.hash(&password).await.map_err(hashing_error)?;
     let command = &SignUp {
         name: newcomer.name,
         email: newcomer.email,
@@ -166,7 +167,7 @@ pub(super) async fn signed_up(
         remembered: newcomer.remembered,
     };
     if iam.options.require_email_verification {
-        let user = signed_up_unconfirmed(cx, iam, scope, command, target).await?;
+        let user = sign_up_unconfirmed(cx, iam, scope, command, target).await?;
         return Ok(SignUpOutcome::LinkSent(Box::new(user)));
     }
     let outcome = transact(cx.app.store.as_ref(), |uow, _| {
@@ -176,14 +177,14 @@ pub(super) async fn signed_up(
     let exists = |error: &Error| error.code() == Code::UserAlreadyExists;
     if outcome.as_ref().is_err_and(exists) {
         transact(cx.app.store.as_ref(), |uow, _| {
-            Box::pin(user::sign_up_refused(cx, scope, uow, &command.email))
+            Box::pin(user::record_refused_sign_up(cx, scope, uow, &command.email))
         })
         .await?;
     }
     outcome.map(SignUpOutcome::SignedIn)
 }
 
-async fn signed_up_unconfirmed(
+async fn sign_up_unconfirmed(
     cx: &Cx,
     iam: &Iam,
     scope: &PublicScope,
@@ -218,7 +219,7 @@ struct SignInEmail {
     /// The user's email address.
     #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
-    /// The user's password.
+    /// The current password of the user.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
     /// Redirect target after the sign-in: a path of IAM or a URL of a trusted origin. Default: none.
@@ -261,16 +262,16 @@ async fn sign_in(
     input: Input<(), (), SignInEmail>,
 ) -> Result<Output<SignInAnswer>> {
     let body = input.body;
-    iam.refuse_foreign_origin(cx)?;
-    iam.refuse_foreign_target(body.callback_url.as_deref())?;
+    iam.ensure_trusted_origin(cx)?;
+    iam.ensure_trusted_target(body.callback_url.as_deref())?;
     let remembered = body.remember_me.unwrap_or(true);
     let credentials = [body.email.as_str(), body.password.as_str()];
     let target = body.callback_url.as_deref();
-    let begun = signed_in(cx, &iam, &scope, credentials, remembered, target).await?;
+    let begun = sign_in_with_password(cx, &iam, &scope, credentials, remembered, target).await?;
     let signed_in = match begun.outcome {
         SignInOutcome::SignedIn(signed_in) => signed_in,
         SignInOutcome::SecondFactorRequired(challenged) => {
-            let asked = Output::new(SignInAnswer::Asked(TwoFactorRedirect::ASKED));
+            let asked = Output::new(SignInAnswer::Asked(TwoFactorRedirect::REQUIRED));
             return Ok(set_challenge_cookie(&iam, asked, &challenged));
         }
     };
@@ -289,7 +290,7 @@ async fn sign_in(
 
 /// Signs a user in with an email address and a password. If the address must be verified first and is not, a link that
 /// redirects to `target` is sent.
-pub(super) async fn signed_in(
+pub(super) async fn sign_in_with_password(
     cx: &Cx,
     iam: &Iam,
     scope: &PublicScope,
@@ -299,11 +300,11 @@ pub(super) async fn signed_in(
 ) -> Result<PasswordSignIn> {
     let email =
         Email::parse(email).map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
-    let checked = checked_password(cx, iam, scope, &email, password).await?;
+    let checked = check_counted_password(cx, iam, scope, &email, password).await?;
     let mut command = SignIn {
         checked,
         remembered,
-        confirmed_only: iam.options.require_email_verification,
+        require_verified_email: iam.options.require_email_verification,
         device: iam.device_token(&cx.headers),
     };
     let begun = begin(cx, scope, &command).await;
@@ -343,7 +344,7 @@ pub(super) async fn signed_in(
 /// # Errors
 /// Returns `INVALID_EMAIL_OR_PASSWORD` if the address or the password is wrong. Returns `RATE_LIMITED` after too many
 /// wrong passwords, whether or not this one is right.
-pub(super) async fn checked_password(
+pub(super) async fn check_counted_password(
     cx: &Cx,
     iam: &Iam,
     scope: &PublicScope,
@@ -373,8 +374,8 @@ async fn renew_hash(
     if cx.app.hasher.form(checked.hash.expose()) != HashForm::Outdated {
         return Ok(());
     }
-    let password = normal_password(password)?;
-    let hash = &PasswordHash::new(cx.app.hasher.hash(&password).await.map_err(broken)?);
+    let password = normalize_password(password)?;
+    let hash = &PasswordHash::new(cx.app.hasher.hash(&password).await.map_err(hashing_error)?);
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(user::rehash_password(cx, scope, uow, checked, hash))
     })
@@ -396,15 +397,15 @@ async fn check(
     let on_file = on_file?;
     let hash = on_file.as_ref().map(|on_file| on_file.hash.expose());
     // An invalid password text is checked as an empty one: it always fails, but takes equally long.
-    let normal = normal_password(password).unwrap_or_default();
+    let normal = normalize_password(password).unwrap_or_default();
     let right = cx.app.hasher.verify(&normal, hash).await;
-    let right = right.map_err(broken)? && !normal.is_empty();
+    let right = right.map_err(hashing_error)? && !normal.is_empty();
     match on_file {
         Some(on_file) if right => Ok(on_file),
         on_file => {
             let known = on_file.as_ref();
             let refusal = transact(cx.app.store.as_ref(), |uow, _| {
-                Box::pin(user::sign_in_failed(cx, scope, uow, email, known))
+                Box::pin(user::record_failed_sign_in(cx, scope, uow, email, known))
             })
             .await?;
             Err(refusal)
@@ -413,7 +414,7 @@ async fn check(
 }
 
 /// Converts a hashing error into the error for the client. Too many concurrent hashes are reported as unavailable.
-pub(super) fn broken(error: PasswordError) -> Error {
+pub(super) fn hashing_error(error: PasswordError) -> Error {
     match error {
         PasswordError::Busy => Error::Unavailable(error.to_string()),
         _ => Error::Internal(error.to_string()),

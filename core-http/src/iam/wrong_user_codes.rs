@@ -41,8 +41,8 @@ impl WrongUserCodes {
         for (client, subject) in std::iter::once(of_session).chain(of_client) {
             let key = RateKey::new(&self.policy, client, subject);
             let usage = self.limiter.take(key, &self.policy).await;
-            if !usage.allowed {
-                self.was_right(&attempt).await;
+            if !usage.is_allowed {
+                self.succeeded(&attempt).await;
                 return Err(Error::Refused {
                     code: Code::RateLimited,
                     message: "Too many wrong codes. Please try again later.".to_owned(),
@@ -55,7 +55,7 @@ impl WrongUserCodes {
     }
 
     /// Removes a correct code from the counters.
-    pub(super) async fn was_right(&self, attempt: &Attempt) {
+    pub(super) async fn succeeded(&self, attempt: &Attempt) {
         for key in &attempt.0 {
             self.limiter.give_back(*key, &self.policy).await;
         }

@@ -1,7 +1,20 @@
-//! The endpoint kernel: everything about HTTP that is not about one service.
+//! Everything about HTTP that does not belong to one service or to the gateway alone; no route, record or rule of a
+//! service.
 //!
-//! A service is a list of [`Endpoint`] rows; [`Service`] routes, identifies, checks, opens the unit of work and
-//! answers. The crate documentation tells how to add an endpoint.
+//! A service is a table of [`Endpoint`] rows. [`Service`] routes each request to its row, authenticates the caller,
+//! validates the input, opens the unit of work, runs the handler and writes the response. The crate documentation
+//! explains how to add an endpoint.
+//!
+//! # Folders
+//! - `admission`: decides whether a request is processed at all: rate limits, cross-origin policy, authentication,
+//!   idempotency keys.
+//! - `request`: reads a request: body, JSON, schema validation, typed input, client address, header names.
+//! - `endpoint`: the typed table of endpoints, from the row to the pipeline: rows, handlers, scopes, router, service,
+//!   health checks, OpenAPI.
+//! - `answer`: writes a response: JSON, entity tags, lists, errors, files, pages, event streams, long polls.
+//!
+//! A request passes `admission::policy`, then `endpoint::pipeline`, which uses the other folders. The module `testing`
+//! calls a service without a server.
 
 pub(crate) mod admission;
 pub(crate) mod answer;

@@ -1,4 +1,4 @@
-//! Drives a service in tests: no sockets, no real clock, no real randomness.
+//! Calls services in tests, without sockets, a real clock or real randomness.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -28,16 +28,17 @@ use super::endpoint::service::ServiceOptions;
 use super::request::body::{Body, bytes_body, empty_body, read_body};
 use super::request::client::{PeerAddr, ViaGateway};
 
-/// The address that calls come from.
+/// The peer address of the requests.
 pub const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), 50_000);
 
-/// The service key of [`app`].
+/// The service key that [`app`] configures.
 pub const SERVICE_KEY: &str = "a-service-key-for-tests";
 
-/// The issuer of service tokens of [`app`].
+/// The issuer of service tokens that [`app`] configures.
 pub const ISSUER: &str = "http://iam.test";
 
-/// An app over the store: seeded entropy, blobs and a DNS in memory, hashing that is fast and worthless, [`SERVICE_KEY`].
+/// Creates an app for this store and clock. It has seeded entropy, blobs and DNS in memory, the hasher of
+/// [`worthless_hasher`], and the service key [`SERVICE_KEY`].
 #[must_use]
 pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
     let entropy = Arc::new(SeededEntropy::new(42));
@@ -65,7 +66,7 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
     }
 }
 
-/// Marks a password instead of hashing it.
+/// Creates a hasher for tests that only adds a prefix to a password, because real hashing is slow.
 #[must_use]
 pub fn worthless_hasher() -> Arc<dyn PasswordHasher> {
     let mut hasher = MockPasswordHasher::new();
@@ -80,7 +81,7 @@ pub fn worthless_hasher() -> Arc<dyn PasswordHasher> {
     Arc::new(hasher)
 }
 
-/// The holder of the service key.
+/// Returns the caller with the service key, who is an operator.
 #[must_use]
 pub fn operator() -> Caller {
     Caller::Service {
@@ -88,7 +89,7 @@ pub fn operator() -> Caller {
     }
 }
 
-/// A signed-in person with a role in the organization of a platform; `None` when an id is none.
+/// Returns a person with a session and a role in the organization of a platform; `None` if an id is invalid.
 #[must_use]
 pub fn member(user: &str, platform: &str, role: Role) -> Option<Caller> {
     Some(Caller::User {
@@ -99,33 +100,33 @@ pub fn member(user: &str, platform: &str, role: Role) -> Option<Caller> {
             organization_id: OrganizationId::parse(&format!("organization-of-{platform}"))?,
             platform_id: Some(PlatformId::parse(platform)?),
             permissions: role.permissions(),
-            role: role.into(),
-            operates: false,
+            roles: role.into(),
+            is_operator: false,
         }),
     })
 }
 
-/// An answer, read to its end.
+/// A response whose body has been read.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status.
+    /// The status of the response.
     pub status: StatusCode,
-    /// The headers.
+    /// The headers of the response.
     pub headers: HeaderMap,
     /// The bytes of the body.
     pub bytes: Bytes,
-    /// The body as JSON; `null` when it is none.
+    /// The body as JSON; `null` if it is not JSON.
     pub json: Value,
 }
 
 impl Answer {
-    /// Tells whether the request was answered as it wanted to be: with a success, or sent on.
+    /// Returns whether the response is a success or a redirect.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.status.is_success() || self.status.is_redirection()
     }
 
-    /// Reads a response to its end; a body that breaks off is empty.
+    /// Reads a response. A body that fails is treated as empty.
     pub async fn of(response: Response<Body>) -> Self {
         let (parts, body) = response.into_parts();
         let bytes = read_body(body, usize::MAX).await.unwrap_or_default();
@@ -137,16 +138,16 @@ impl Answer {
         }
     }
 
-    /// The error code, or an empty text.
+    /// Returns the error code of the envelope; empty if there is none.
     #[must_use]
     pub fn code(&self) -> &str {
         self.json["error"]["code"].as_str().unwrap_or_default()
     }
 
-    /// The answer, provided it has this status.
+    /// Asserts the status and returns the response.
     ///
     /// # Panics
-    /// When it has another one.
+    /// If the response has another status.
     #[must_use]
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
@@ -154,10 +155,10 @@ impl Answer {
         self
     }
 
-    /// The answer, provided it refuses like this.
+    /// Asserts the status and the error code, and returns the response.
     ///
     /// # Panics
-    /// When it does not.
+    /// If the response has another status or code.
     #[track_caller]
     pub fn refused(self, status: u16, code: &str) -> Self {
         let refusal = (self.status.as_u16(), self.code());
@@ -165,33 +166,33 @@ impl Answer {
         self
     }
 
-    /// The id of the record.
+    /// Returns the field `id` of the body.
     ///
     /// # Panics
-    /// When it has none.
+    /// If the body has no such text field.
     #[must_use]
     #[track_caller]
     pub fn id(&self) -> String {
         self.text("id").to_owned()
     }
 
-    /// A field of the body that is text.
+    /// Returns a text field of the body.
     ///
     /// # Panics
-    /// When it is not.
+    /// If the field is missing or is not text.
     #[must_use]
     #[track_caller]
     pub fn text(&self, field: &str) -> &str {
         match self.json[field].as_str() {
             Some(text) => text,
-            None => panic!("{field} is no text: {}", self.json),
+            None => panic!("{field} is not a text field: {}", self.json),
         }
     }
 
-    /// A field of every record of the list.
+    /// Returns a text field of every record of a list.
     ///
     /// # Panics
-    /// When one has none.
+    /// If a record does not have the field.
     #[must_use]
     #[track_caller]
     pub fn each(&self, field: &str) -> Vec<&str> {
@@ -206,20 +207,20 @@ impl Answer {
         }
     }
 
-    /// How many records match in all.
+    /// Returns the total of a list, `pagination.total`.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         self.json["pagination"]["total"].as_u64()
     }
 
-    /// A header, or an empty text.
+    /// Returns the value of a header; empty if it is missing.
     #[must_use]
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name).and_then(|v| v.to_str().ok());
         value.unwrap_or_default()
     }
 
-    /// The issues of a validation error as `path: code`, sorted.
+    /// Returns the issues of a validation error as `path: code`, sorted.
     #[must_use]
     pub fn issues(&self) -> Vec<String> {
         let issues = self.json["error"]["details"]["issues"].as_array();
@@ -241,7 +242,8 @@ impl Answer {
     }
 }
 
-/// Sends a JSON request as a gateway in this process passes it on for this caller; [`Caller::Anonymous`] for nobody.
+/// Sends a JSON request for this caller, as a gateway in the same process does. [`Caller::Anonymous`] stands for a
+/// request without a credential, and a body of `null` for no body.
 pub async fn call(
     service: &Service,
     method: &str,
@@ -252,7 +254,7 @@ pub async fn call(
     call_with(service, method, path, caller, &[], body).await
 }
 
-/// As [`call`], with headers. A body of `null` is no body.
+/// Like [`call`], with additional headers.
 pub async fn call_with(
     service: &Service,
     method: &str,
@@ -286,7 +288,7 @@ pub async fn call_with(
     }
 }
 
-/// Sends any request; who calls is found out from its headers.
+/// Sends a request without the extensions of a gateway. The service authenticates the caller by the headers.
 pub async fn send(service: &Service, request: Request<Body>) -> Answer {
     Answer::of(service.answer(request).await).await
 }

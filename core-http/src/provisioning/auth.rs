@@ -7,7 +7,7 @@ use core_domain::use_case::registry::auth::{self, UpgradeAuthCommand};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::queued::{Queued, SUCCESS, queued_as};
+use super::queued::{QueuedResponse, SUCCESS, queued_response_with};
 use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, post};
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -41,12 +41,12 @@ async fn upgrade(
     _: OperatorScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, UpgradeAuthCommand>,
-) -> Result<Queued<QueuedUpgrade>> {
+) -> Result<QueuedResponse<QueuedUpgrade>> {
     let scope = authorize(cx, uow, &input.body.platform_id).await?;
     let job = auth::upgrade(cx, &scope, uow).await?;
     let answer = QueuedUpgrade {
         job_id: job.id.clone(),
         platform_id: input.body.platform_id,
     };
-    queued_as(uow, input.query, &job, answer).await
+    queued_response_with(uow, input.query, &job, answer).await
 }

@@ -6,7 +6,7 @@ use core_domain::port::UnitOfWork;
 use core_domain::registry::AddCustomDomain;
 use core_domain::use_case::registry::custom_domain;
 
-use super::queued::{Queued, SUCCESS, queued};
+use super::queued::{QueuedResponse, SUCCESS, queued_response};
 use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, post};
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -46,7 +46,7 @@ async fn add(
     scope: PlatformScope<grant::DomainWrite>,
     uow: &mut dyn UnitOfWork,
     input: Wanted,
-) -> Result<Queued> {
+) -> Result<QueuedResponse> {
     let job = custom_domain::add(cx, &scope, uow, input.body).await?;
-    queued(uow, input.query, &job).await
+    queued_response(uow, input.query, &job).await
 }

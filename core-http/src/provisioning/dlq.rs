@@ -44,7 +44,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 /// The response to the replay of a dead letter.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Replayed {
+struct ReplayedJob {
     /// The id of the job that was queued again.
     job_id: JobId,
     /// The status of the job after the replay.
@@ -78,10 +78,10 @@ async fn replay(
     scope: OperatorScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(DlqEntryId,)>,
-) -> Result<Output<Replayed>> {
+) -> Result<Output<ReplayedJob>> {
     let entry_id = input.path.0;
     let job = provisioning::replay(cx, &scope, uow, &cx.app.kinds, &entry_id).await?;
-    Ok(Output::new(Replayed {
+    Ok(Output::new(ReplayedJob {
         job_id: job.id.clone(),
         status: job.status,
         entry_id,

@@ -31,17 +31,17 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-type Answered = JsonOrEvents<ListP4<JobEvent>, JobProgressEvent>;
+type JobEventsResponse = JsonOrEvents<ListP4<JobEvent>, JobProgressEvent>;
 
 async fn show(
     cx: &Cx,
     scope: JobScope<grant::JobRead>,
     input: Input<(JobId,), ListQuery>,
-) -> Result<Answered> {
+) -> Result<JobEventsResponse> {
     if cx.asks_for_events() {
         // Changes of the history are not announced, so the stream polls it.
         let listening = Listening::of(cx, None)?;
-        let feed = provisioning::follow(cx, &scope, cx.header(LAST_EVENT_ID))?;
+        let feed = provisioning::open_feed(cx, &scope, cx.header(LAST_EVENT_ID))?;
         return Ok(JsonOrEvents::Events(listening.follow(feed)));
     }
     let mut uow = cx.app.store.begin(Mode::Auto).await?;
@@ -55,7 +55,7 @@ impl Feed for JobFeed {
 
     async fn next(&mut self, store: &dyn Store) -> Result<News<JobProgressEvent>> {
         let news = Self::next(self, store).await?;
-        let then = match (news.more, news.ended) {
+        let then = match (news.has_more, news.has_ended) {
             (true, _) => Then::More,
             (false, false) => Then::Later,
             (false, true) => Then::End,
@@ -69,7 +69,7 @@ impl Feed for JobFeed {
     }
 
     fn is_concerned_by(&self, effect: &Effect) -> bool {
-        Self::is_concerned_by(self, effect)
+        Self::must_reauthorize_after(self, effect)
     }
 
     fn shown(told: &JobProgressEvent) -> Result<Event> {

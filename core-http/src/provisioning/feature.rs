@@ -10,7 +10,7 @@ use core_domain::use_case::registry::feature;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::queued::{Queued, SUCCESS, queued};
+use super::queued::{QueuedResponse, SUCCESS, queued_response};
 use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, post};
 
 type Writes = PlatformScope<grant::FeatureWrite>;
@@ -103,7 +103,7 @@ async fn activate(
     scope: Writes,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, ProvisionFeature>,
-) -> Result<Queued> {
+) -> Result<QueuedResponse> {
     let body = input.body;
     let command = ActivateFeature {
         feature_id: body.feature_id,
@@ -112,7 +112,7 @@ async fn activate(
     };
     let asked = feature::activate(cx, &scope, uow, &body.entity_id, command).await?;
     let job = feature::job_of(&scope, uow, &asked.activation).await?;
-    queued(uow, input.query, &job).await
+    queued_response(uow, input.query, &job).await
 }
 
 async fn deactivate(
@@ -120,7 +120,7 @@ async fn deactivate(
     scope: Writes,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, DeprovisionFeature>,
-) -> Result<Queued> {
+) -> Result<QueuedResponse> {
     let body = input.body;
     let command = DeactivateFeature {
         feature_id: body.feature_id,
@@ -129,5 +129,5 @@ async fn deactivate(
     let (entity, delete_data) = (&body.entity_id, body.delete_data);
     let asked = feature::deactivate_with(cx, &scope, uow, entity, command, delete_data).await?;
     let job = feature::job_of(&scope, uow, &asked.activation).await?;
-    queued(uow, input.query, &job).await
+    queued_response(uow, input.query, &job).await
 }

@@ -25,6 +25,22 @@ use crate::platform_status;
 pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
     Service::builder("provisioning", app, endpoints())
         .mount("/api/v1/provision", "")
+        .purpose(
+            "Provisioning creates, changes and removes the infrastructure of platforms. An \
+             operation queues a job and returns its id; `GET /api/v1/provision/jobs/{jobId}` \
+             reports its progress.",
+        )
+        .tag("Provisioning", "Operations that queue a job.")
+        .tag(
+            "Jobs",
+            "Queued, running and ended jobs, and their control by operators.",
+        )
+        .tag(
+            "Dead-letter queue",
+            "Failed jobs that operators can run again.",
+        )
+        .tag("Holds", "Holds, which keep jobs from being started.")
+        .tag("Suspension", "Suspension of platforms by other services.")
         .build()
 }
 

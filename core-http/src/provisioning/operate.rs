@@ -12,7 +12,7 @@ use crate::kernel::{Cx, Endpoint, Input, ReasonBody, Row, Versioned, post};
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
-        operates(post("/api/v1/provision/jobs/{jobId}/retry", "retryJob"))
+        operator_row(post("/api/v1/provision/jobs/{jobId}/retry", "retryJob"))
             .summary("Retries a failed job, or runs a waiting job now.")
             .description(
                 "A failed job resumes at its first unfinished step, with new attempts and a new \
@@ -20,7 +20,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  completed or being undone is refused.",
             )
             .writes(retry),
-        operates(post("/api/v1/provision/jobs/{jobId}/cancel", "cancelJob"))
+        operator_row(post("/api/v1/provision/jobs/{jobId}/cancel", "cancelJob"))
             .summary("Cancels a job that has not ended.")
             .description(
                 "The job is `FAILED` at once; a worker that runs one of its steps stops at its \
@@ -29,7 +29,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  operator`.",
             )
             .writes(cancel),
-        operates(post(
+        operator_row(post(
             "/api/v1/provision/jobs/{jobId}/force-complete",
             "forceCompleteJob",
         ))
@@ -45,7 +45,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 
 /// Adds the properties that all rows in this module have. Jobs change with every step, so `If-Match` lets an operator
 /// act on a job only in the state that they have seen.
-fn operates(row: Row) -> Row {
+fn operator_row(row: Row) -> Row {
     row.if_match()
         .refuses(&[Code::NotFound, Code::InvalidState])
 }
@@ -53,7 +53,7 @@ fn operates(row: Row) -> Row {
 /// The status of a job after an action of an operator.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Operated {
+struct JobStatusView {
     /// The id of the job.
     job_id: JobId,
     /// The status of the job after the action.
@@ -63,7 +63,7 @@ struct Operated {
 /// The response to the cancellation of a job.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Cancelled {
+struct CancelledJob {
     /// The id of the job.
     job_id: JobId,
     /// The status of the job after the cancellation.
@@ -72,8 +72,8 @@ struct Cancelled {
     reason: Option<String>,
 }
 
-fn operated(job: &Stored<Job>) -> Versioned<Operated> {
-    let shown = Operated {
+fn operated(job: &Stored<Job>) -> Versioned<JobStatusView> {
+    let shown = JobStatusView {
         job_id: job.id.clone(),
         status: job.status,
     };
@@ -85,7 +85,7 @@ async fn retry(
     scope: OperatorScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(JobId,)>,
-) -> Result<Versioned<Operated>> {
+) -> Result<Versioned<JobStatusView>> {
     let job = provisioning::retry(cx, &scope, uow, &cx.app.kinds, &input.path.0).await?;
     Ok(operated(&job))
 }
@@ -95,10 +95,10 @@ async fn cancel(
     scope: OperatorScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(JobId,), (), ReasonBody>,
-) -> Result<Versioned<Cancelled>> {
+) -> Result<Versioned<CancelledJob>> {
     let (id, reason) = (&input.path.0, input.body.reason.as_ref());
     let job = provisioning::cancel(cx, &scope, uow, &cx.app.kinds, id, reason).await?;
-    let shown = Cancelled {
+    let shown = CancelledJob {
         job_id: job.id.clone(),
         status: job.status,
         reason: job.reason.clone(),
@@ -111,7 +111,7 @@ async fn force_complete(
     scope: OperatorScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(JobId,)>,
-) -> Result<Versioned<Operated>> {
+) -> Result<Versioned<JobStatusView>> {
     let id = &input.path.0;
     let job = provisioning::force_complete(cx, &scope, uow, &cx.app.kinds, id).await?;
     Ok(operated(&job))

@@ -10,7 +10,7 @@ use core_domain::use_case::registry::provision::{self, DeprovisionCommand, Provi
 use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
 use futures_util::future::BoxFuture;
 
-use super::queued::{Queued, SUCCESS, queued};
+use super::queued::{QueuedResponse, SUCCESS, queued_response};
 use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, OpenScope, post};
 
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -99,9 +99,9 @@ async fn provision_platform(
     scope: PlatformScope<grant::JobCreate>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, ProvisionCommand>,
-) -> Result<Queued> {
+) -> Result<QueuedResponse> {
     let job = provision::provision(cx, &scope, uow, input.body).await?;
-    queued(uow, input.query, &job).await
+    queued_response(uow, input.query, &job).await
 }
 
 async fn deprovision_platform(
@@ -109,10 +109,10 @@ async fn deprovision_platform(
     scope: PlatformScope<grant::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, DeprovisionCommand>,
-) -> Result<Queued> {
+) -> Result<QueuedResponse> {
     let environment = input.body.environment;
     let job = provision::deprovision(cx, &scope, uow, environment).await?;
-    queued(uow, input.query, &job).await
+    queued_response(uow, input.query, &job).await
 }
 
 async fn reconcile_platform(
@@ -120,9 +120,9 @@ async fn reconcile_platform(
     scope: PlatformScope<grant::PlatformManage>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, ReconcileCommand>,
-) -> Result<Queued> {
+) -> Result<QueuedResponse> {
     let job = reconcile::reconcile(cx, &scope, uow, input.body).await?;
-    queued(uow, input.query, &job).await
+    queued_response(uow, input.query, &job).await
 }
 
 /// The scope on the new organization of an onboarding. The body names its owner.
@@ -148,8 +148,8 @@ async fn onboard(
     scope: OnboardingScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, ProvisionOnboarding>,
-) -> Result<Queued> {
+) -> Result<QueuedResponse> {
     let body = input.body;
     let (_, job) = onboarding::start_as(cx, &scope.0, uow, body.onboarding_id, body.wanted).await?;
-    queued(uow, input.query, &job).await
+    queued_response(uow, input.query, &job).await
 }

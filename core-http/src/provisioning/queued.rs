@@ -25,7 +25,7 @@ pub(super) const SUCCESS: &[StatusCode] = &[StatusCode::ACCEPTED, StatusCode::OK
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "QueuedOf_{J}")]
-pub(super) enum Queued<J = QueuedJob> {
+pub(super) enum QueuedResponse<J = QueuedJob> {
     /// The job was queued.
     Job(J),
     /// The job was not queued; this is its plan.
@@ -51,7 +51,7 @@ impl QueuedJob {
     }
 }
 
-impl<J: Serialize + JsonSchema + Send + 'static> Answer for Queued<J> {
+impl<J: Serialize + JsonSchema + Send + 'static> Answer for QueuedResponse<J> {
     fn kind() -> AnswerKind {
         Output::<Self>::kind()
     }
@@ -77,27 +77,27 @@ impl<J: Serialize + JsonSchema + Send + 'static> Answer for Queued<J> {
 ///
 /// # Errors
 /// Only those of the store, for a dry run.
-pub(super) async fn queued(
+pub(super) async fn queued_response(
     uow: &mut dyn UnitOfWork,
     query: DryRunQuery,
     job: &Job,
-) -> Result<Queued> {
-    queued_as(uow, query, job, QueuedJob::of(job)).await
+) -> Result<QueuedResponse> {
+    queued_response_with(uow, query, job, QueuedJob::of(job)).await
 }
 
 /// Like [`queued`], with `answer` as the response if this is not a dry run.
 ///
 /// # Errors
 /// Only those of the store, for a dry run.
-pub(super) async fn queued_as<J>(
+pub(super) async fn queued_response_with<J>(
     uow: &mut dyn UnitOfWork,
     query: DryRunQuery,
     job: &Job,
     answer: J,
-) -> Result<Queued<J>> {
+) -> Result<QueuedResponse<J>> {
     if !query.dry_run {
-        return Ok(Queued::Job(answer));
+        return Ok(QueuedResponse::Job(answer));
     }
-    let plan = job_plan::of(uow, job).await?;
-    Ok(Queued::Plan(Planned::new(plan)))
+    let plan = job_plan::plan_of_job(uow, job).await?;
+    Ok(QueuedResponse::Plan(Planned::new(plan)))
 }

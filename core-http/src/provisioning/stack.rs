@@ -7,7 +7,7 @@ use core_domain::use_case::registry::workspace_stack::{
     self, ActivateStack, CreateApp, DeactivateStack,
 };
 
-use super::queued::{Queued, SUCCESS, queued};
+use super::queued::{QueuedResponse, SUCCESS, queued_response};
 use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, post};
 
 type Creates = PlatformScope<grant::JobCreate>;
@@ -91,9 +91,9 @@ async fn activate(
     scope: Creates,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, ActivateStack>,
-) -> Result<Queued> {
+) -> Result<QueuedResponse> {
     let job = workspace_stack::activate(cx, &scope, uow, input.body).await?;
-    queued(uow, input.query, &job).await
+    queued_response(uow, input.query, &job).await
 }
 
 async fn deactivate(
@@ -101,9 +101,9 @@ async fn deactivate(
     scope: Creates,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, DeactivateStack>,
-) -> Result<Queued> {
+) -> Result<QueuedResponse> {
     let job = workspace_stack::deactivate(cx, &scope, uow, input.body).await?;
-    queued(uow, input.query, &job).await
+    queued_response(uow, input.query, &job).await
 }
 
 async fn create_app(
@@ -111,7 +111,7 @@ async fn create_app(
     scope: Creates,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, CreateApp>,
-) -> Result<Queued> {
+) -> Result<QueuedResponse> {
     let job = workspace_stack::create_app(cx, &scope, uow, input.body).await?;
-    queued(uow, input.query, &job).await
+    queued_response(uow, input.query, &job).await
 }

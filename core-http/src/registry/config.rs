@@ -94,7 +94,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 /// The complete configuration of a platform.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Configs {
+struct PlatformConfigs {
     /// The id of the platform.
     platform_id: PlatformId,
     /// The current value of every key that was set.
@@ -129,10 +129,10 @@ async fn list(
     scope: Reads,
     uow: &mut dyn UnitOfWork,
     _: Input<(PlatformId,)>,
-) -> Result<Output<Configs>> {
+) -> Result<Output<PlatformConfigs>> {
     let found = config::list(&scope, uow).await?;
     let configs = found.into_iter().map(Stored::into_inner);
-    Ok(Output::new(Configs {
+    Ok(Output::new(PlatformConfigs {
         platform_id: scope.id().clone(),
         configs: configs.map(|c| (c.config_key, c.config_value)).collect(),
     }))
@@ -155,7 +155,7 @@ async fn set(
     input: Input<One, (), SetConfig>,
 ) -> Result<Versioned<ConfigView>> {
     let set = config::set(cx, &scope, uow, input.path.1.parse(KEY)?, input.body).await?;
-    Ok(upserted::answer(
+    Ok(upserted::upserted_response(
         &set,
         ConfigView::of(&set.record, set.created),
     ))

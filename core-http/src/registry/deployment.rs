@@ -82,8 +82,8 @@ async fn create(
     uow: &mut dyn UnitOfWork,
     input: Input<OfPlatform, (), CreateDeployment>,
 ) -> Result<Versioned<Deployment>> {
-    let entered = deployment::enter(cx, &scope, uow, input.body).await?;
-    Ok(upserted::answer(&entered, entered.record.edit()))
+    let entered = deployment::create_external(cx, &scope, uow, input.body).await?;
+    Ok(upserted::upserted_response(&entered, entered.record.edit()))
 }
 
 async fn show(

@@ -69,7 +69,7 @@ impl Feed for Changes {
     }
 
     fn is_concerned_by(&self, effect: &Effect) -> bool {
-        self.feed.is_concerned_by(effect)
+        self.feed.may_lose_access_by(effect)
     }
 
     fn shown(event: &ChangeEvent) -> Result<Event> {

@@ -26,7 +26,7 @@ mod workspace_stack;
 
 use std::sync::Arc;
 
-use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
+use crate::kernel::{App, Endpoint, Service, ServiceBuilder, ServiceError, tagged};
 
 /// Builds the service. It responds to the documented paths, and to the paths that remain after a gateway has removed
 /// `/api/v1/platforms` or `/api/v1/onboarding`.
@@ -34,11 +34,60 @@ use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 /// # Errors
 /// [`ServiceError`] if the endpoint table is inconsistent.
 pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
-    Service::builder("registry", app, endpoints())
+    let builder = Service::builder("registry", app, endpoints())
         .mount("/api/v1/platforms", "")
         .mount("/api/v1/onboarding", "")
-        .mount("/api/v1", "")
-        .build()
+        .mount("/api/v1", "");
+    describe(builder).build()
+}
+
+/// Adds the texts about the service to its OpenAPI document.
+fn describe(builder: ServiceBuilder) -> ServiceBuilder {
+    builder
+        .purpose(
+            "The registry manages platforms and their records: entities, infrastructure \
+             resources, features, workspace stacks, domains, configuration and deployments. It \
+             also has the audit log, the change feed and webhooks.",
+        )
+        .tag("Platforms", "Platforms and their lifecycle.")
+        .tag("Entities", "Tenants and sub-tenants of a platform.")
+        .tag(
+            "Resources",
+            "Records of objects at the infrastructure provider.",
+        )
+        .tag(
+            "Features",
+            "Features that are active for an entity in an environment.",
+        )
+        .tag(
+            "Secrets",
+            "The status of the secrets of resources, without their values.",
+        )
+        .tag("Builds", "Builds of a platform's code.")
+        .tag(
+            "Workspace stacks",
+            "Stacks of an entity, which group features and resources.",
+        )
+        .tag(
+            "Configuration",
+            "Versioned configuration values of a platform.",
+        )
+        .tag("DNS records", "DNS records of workspace stacks.")
+        .tag(
+            "Custom domains",
+            "Hostnames of tenants that lead to a platform.",
+        )
+        .tag("Deployments", "Records of deployments of a platform.")
+        .tag("Audit", "The signed log of all changes.")
+        .tag("Events", "The stream of changes, as server-sent events.")
+        .tag(
+            "Onboarding",
+            "Creation of an organization together with its platform.",
+        )
+        .tag(
+            "Webhooks",
+            "HTTP notifications of changes, and their deliveries.",
+        )
 }
 
 /// Returns the endpoint table of the registry.

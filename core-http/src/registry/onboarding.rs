@@ -51,7 +51,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 /// The response to a started onboarding.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Started {
+struct StartedOnboarding {
     /// The id of the onboarding, with which its progress can be read.
     onboarding_id: OnboardingId,
     /// The id of the job that creates everything.
@@ -74,9 +74,9 @@ async fn start(
     scope: NewOrganizationScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), StartOnboarding>,
-) -> Result<Output<Started>> {
+) -> Result<Output<StartedOnboarding>> {
     let (started, job) = onboarding::start(cx, &scope, uow, input.body).await?;
-    Ok(Output::new(Started {
+    Ok(Output::new(StartedOnboarding {
         onboarding_id: started.id.clone(),
         job_id: job.id.clone(),
         status: job.status,

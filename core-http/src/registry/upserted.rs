@@ -7,7 +7,7 @@ use http::StatusCode;
 use crate::kernel::{Output, Versioned};
 
 /// Returns a response with the entity tag of the record. The status is 201 if the record was created, otherwise 200.
-pub(super) fn answer<R: Record, T>(upserted: &Upserted<R>, shown: T) -> Versioned<T> {
+pub(super) fn upserted_response<R: Record, T>(upserted: &Upserted<R>, shown: T) -> Versioned<T> {
     let status = if upserted.created {
         StatusCode::CREATED
     } else {

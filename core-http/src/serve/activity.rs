@@ -27,7 +27,7 @@ const LINGERING: u8 = 4;
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// The size of the buffer for reading bytes that are discarded.
-const DISCARDED_AT_ONCE: usize = 8 * 1024;
+const DISCARD_BUFFER_BYTES: usize = 8 * 1024;
 
 /// The state of a connection. Only the task of the connection writes it, except for [`Activity::close_if_waiting`].
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Activity {
         self.phase.store(phase, Ordering::Release);
     }
 
-    fn received(&self) {
+    fn bytes_received(&self) {
         let since = self.now();
         let begun = self
             .phase
@@ -225,7 +225,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Observed<T> {
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut self.inner).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.activity.received();
+            self.activity.bytes_received();
         }
         outcome
     }
@@ -268,7 +268,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Observed<T> {
             self.activity.enter(LINGERING);
         }
         loop {
-            let mut bytes = [0; DISCARDED_AT_ONCE];
+            let mut bytes = [0; DISCARD_BUFFER_BYTES];
             let mut buffer = ReadBuf::new(&mut bytes);
             ready!(Pin::new(&mut self.inner).poll_read(cx, &mut buffer))?;
             if buffer.filled().is_empty() {

@@ -18,12 +18,12 @@ pub(super) enum NoRoom {
     /// Every connection of the client address has a request in progress.
     ForClient,
     /// Every connection of the listener has a request in progress.
-    AtAll,
+    ForListener,
 }
 
 /// An open connection, as the listener sees it.
 #[derive(Debug)]
-struct Open {
+struct OpenConnection {
     activity: Arc<Activity>,
     task: AbortHandle,
     client: IpAddr,
@@ -34,7 +34,7 @@ struct Open {
 pub(super) struct Connections {
     options: Arc<ServeOptions>,
     tasks: JoinSet<()>,
-    open: HashMap<Id, Open>,
+    open: HashMap<Id, OpenConnection>,
     /// The number of open connections per client.
     clients: HashMap<IpAddr, usize>,
     unread: Arc<UnreadBytes>,
@@ -61,7 +61,7 @@ impl Connections {
         let task = self.tasks.spawn(connection);
         let client = client_network(peer);
         *self.clients.entry(client).or_default() += 1;
-        let open = Open {
+        let open = OpenConnection {
             activity,
             task: task.clone(),
             client,
@@ -83,7 +83,7 @@ impl Connections {
     }
 
     /// Removes a connection from the counts. Returns `None` for a connection that was already closed to make room.
-    fn remove(&mut self, id: Id) -> Option<Open> {
+    fn remove(&mut self, id: Id) -> Option<OpenConnection> {
         let removed = self.open.remove(&id)?;
         if let Some(count) = self.clients.get_mut(&removed.client) {
             *count = count.saturating_sub(1);
@@ -108,7 +108,7 @@ impl Connections {
             if excess == 0 {
                 return;
             }
-            let held = open.activity.unread().held();
+            let held = open.activity.unread().waiting_bytes();
             if held > 0 {
                 tracing::debug!(target: "core::serve", held, "a connection was closed: its client does not read");
                 open.task.abort();
@@ -132,14 +132,14 @@ impl Connections {
             return Err(NoRoom::ForClient);
         }
         if self.open.len() >= self.options.max_connections.max(1) && !self.close_oldest(|_| true) {
-            return Err(NoRoom::AtAll);
+            return Err(NoRoom::ForListener);
         }
         Ok(())
     }
 
     /// Closes the connection that has been without a request for longest, idle or with an incomplete head. Returns
     /// `false` if there is none.
-    fn close_oldest(&mut self, is_candidate: impl Fn(&Open) -> bool) -> bool {
+    fn close_oldest(&mut self, is_candidate: impl Fn(&OpenConnection) -> bool) -> bool {
         loop {
             let waiting = self.open.iter().filter_map(|(id, open)| {
                 let since = open.activity.waiting_since()?;

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use crate::kernel::{BodyTimes, BoxError, TimedBody};
 
 /// Maximum number of unread body bytes that are discarded. For a larger remainder, closing the connection costs less.
-const MOST_DISCARDED: usize = 256 * 1024;
+const MAX_DISCARDED_BYTES: usize = 256 * 1024;
 
 /// Maximum time that a response waits while the remainder of the body is discarded.
 const DISCARD_TIME: Duration = Duration::from_secs(2);
@@ -24,21 +24,21 @@ const DISCARD_TIME: Duration = Duration::from_secs(2);
 pub struct IncomingBody {
     /// The body; `None` while this value is being dropped.
     inner: Option<TimedBody<Incoming>>,
-    is_begun: bool,
+    has_begun: bool,
     /// Receives the part that the service did not read; `None` for a body without bytes.
     rest: Option<Unread>,
 }
 
 /// The part of a body that the service did not read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unread(Arc<Mutex<Rest>>);
+pub(super) struct Unread(Arc<Mutex<UnreadPart>>);
 
 /// The state of the unread part of a body.
 #[derive(Debug, Default)]
-enum Rest {
+enum UnreadPart {
     /// The service still has the body.
     #[default]
-    Held,
+    InUse,
     /// The service has read the body to its end.
     Nothing,
     /// The service dropped the body after it had begun to read it.
@@ -56,7 +56,7 @@ impl IncomingBody {
         let rest = (!body.is_end_stream()).then(Unread::default);
         let body = Self {
             inner: Some(TimedBody::new(body, times)),
-            is_begun: false,
+            has_begun: false,
             rest: rest.clone(),
         };
         (body, rest)
@@ -64,28 +64,28 @@ impl IncomingBody {
 }
 
 impl Unread {
-    fn leave(&self, rest: Rest) {
+    fn leave(&self, rest: UnreadPart) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = rest;
     }
 
-    fn take(&self) -> Rest {
+    fn take(&self) -> UnreadPart {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Reads and discards the unread part. Returns whether the end of the body was reached. `is_held_back` means that
     /// the client sends no bytes before the service begins to read (`Expect: 100-continue`).
-    pub(super) async fn discarded(self, is_held_back: bool) -> bool {
+    pub(super) async fn discard(self, is_held_back: bool) -> bool {
         match self.take() {
-            Rest::Nothing => true,
-            Rest::Part(body) => discarded(body).await,
-            Rest::Whole(body) => !is_held_back && discarded(body).await,
-            Rest::Held | Rest::Broken => false,
+            UnreadPart::Nothing => true,
+            UnreadPart::Part(body) => discarded(body).await,
+            UnreadPart::Whole(body) => !is_held_back && discarded(body).await,
+            UnreadPart::InUse | UnreadPart::Broken => false,
         }
     }
 }
 
 async fn discarded(mut body: TimedBody<Incoming>) -> bool {
-    if body.size_hint().lower() > MOST_DISCARDED as u64 {
+    if body.size_hint().lower() > MAX_DISCARDED_BYTES as u64 {
         return false;
     }
     let read = async {
@@ -93,7 +93,7 @@ async fn discarded(mut body: TimedBody<Incoming>) -> bool {
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { return false };
             length += frame.data_ref().map_or(0, Bytes::len);
-            if length > MOST_DISCARDED {
+            if length > MAX_DISCARDED_BYTES {
                 return false;
             }
         }
@@ -116,14 +116,14 @@ impl Body for IncomingBody {
         let Some(inner) = &mut this.inner else {
             return Poll::Ready(None);
         };
-        this.is_begun = true;
+        this.has_begun = true;
         let polled = Pin::new(&mut *inner).poll_frame(cx);
         if let (Poll::Ready(frame), Some(rest)) = (&polled, &this.rest) {
             if matches!(frame, Some(Err(_))) {
-                rest.leave(Rest::Broken);
+                rest.leave(UnreadPart::Broken);
                 this.rest = None;
             } else if frame.is_none() || inner.is_end_stream() {
-                rest.leave(Rest::Nothing);
+                rest.leave(UnreadPart::Nothing);
                 this.rest = None;
             }
         }
@@ -143,10 +143,10 @@ impl Body for IncomingBody {
 impl Drop for IncomingBody {
     fn drop(&mut self) {
         if let (Some(inner), Some(rest)) = (self.inner.take(), &self.rest) {
-            rest.leave(if self.is_begun {
-                Rest::Part(inner)
+            rest.leave(if self.has_begun {
+                UnreadPart::Part(inner)
             } else {
-                Rest::Whole(inner)
+                UnreadPart::Whole(inner)
             });
         }
     }

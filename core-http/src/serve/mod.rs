@@ -42,9 +42,9 @@ use crate::kernel::{Body, BoxError, Draining, PeerAddr, Stopping};
 
 /// A type-erased service. Each connection has its own. Because of it, the code for connections is compiled once in this
 /// crate, and not again for every service in every crate that serves one.
-type Answerer = Box<dyn Fn(Request<IncomingBody>) -> BoxFuture<'static, Response<Body>> + Send>;
+type BoxService = Box<dyn Fn(Request<IncomingBody>) -> BoxFuture<'static, Response<Body>> + Send>;
 
-fn answerer<S, B>(service: S) -> Answerer
+fn answerer<S, B>(service: S) -> BoxService
 where
     S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible>
         + Clone
@@ -130,7 +130,7 @@ where
             continue;
         }
         let activity = Arc::new(Activity::new(Arc::clone(&unread)));
-        let shared = Shared {
+        let shared = ConnectionContext {
             activity: Arc::clone(&activity),
             options: Arc::clone(&options),
             stopping: Stopping::new(stopping.clone()),
@@ -151,7 +151,7 @@ where
 }
 
 /// The state that a connection shares with its listener.
-struct Shared {
+struct ConnectionContext {
     activity: Arc<Activity>,
     options: Arc<ServeOptions>,
     stopping: Stopping,
@@ -161,11 +161,11 @@ struct Shared {
 fn answer(
     stream: TcpStream,
     peer: SocketAddr,
-    answerer: Answerer,
-    shared: Shared,
+    answerer: BoxService,
+    shared: ConnectionContext,
     graceful: &GracefulShutdown,
 ) -> impl Future<Output = ()> + Send + 'static + use<> {
-    let Shared {
+    let ConnectionContext {
         activity,
         options,
         stopping,
@@ -203,7 +203,7 @@ fn answer(
                 observed.unread().hold(length(response.body()));
             }
             if let Some(unread) = unread
-                && !unread.discarded(is_held_back).await
+                && !unread.discard(is_held_back).await
             {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, close);

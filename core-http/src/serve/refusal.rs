@@ -80,7 +80,7 @@ fn response(reason: NoRoom, options: &ServeOptions, number: u64) -> String {
             "This address has too many connections; use those that are open.",
             options.max_connections_per_client,
         ),
-        NoRoom::AtAll => (
+        NoRoom::ForListener => (
             "The server has too many connections; try again later.",
             options.max_connections,
         ),

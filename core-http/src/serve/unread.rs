@@ -45,7 +45,7 @@ impl UnreadBytes {
 #[derive(Debug)]
 pub(super) struct ConnectionUnread {
     listener: Arc<UnreadBytes>,
-    held: AtomicUsize,
+    waiting: AtomicUsize,
     unwritten: AtomicUsize,
 }
 
@@ -53,20 +53,20 @@ impl ConnectionUnread {
     pub(super) const fn new(listener: Arc<UnreadBytes>) -> Self {
         Self {
             listener,
-            held: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             unwritten: AtomicUsize::new(0),
         }
     }
 
     /// Returns the number of waiting bytes.
-    pub(super) fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// Counts the bytes of a response that begins to wait.
     pub(super) fn hold(&self, bytes: usize) {
         self.unwritten.fetch_add(bytes, Ordering::Relaxed);
-        self.held.fetch_add(bytes, Ordering::Relaxed);
+        self.waiting.fetch_add(bytes, Ordering::Relaxed);
         self.listener.total.fetch_add(bytes, Ordering::Relaxed);
         self.listener.check();
     }
@@ -92,7 +92,7 @@ impl ConnectionUnread {
     /// Releases all waiting bytes, because everything is written or the connection has ended.
     pub(super) fn release(&self) {
         self.unwritten.store(0, Ordering::Relaxed);
-        let held = self.held.swap(0, Ordering::Relaxed);
+        let held = self.waiting.swap(0, Ordering::Relaxed);
         self.listener.total.fetch_sub(held, Ordering::Relaxed);
     }
 }

@@ -14,6 +14,15 @@ use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 pub fn service(app: Arc<App>) -> Result<Service, ServiceError> {
     Service::builder("stacks", app, endpoints())
         .mount("/api/v1/stacks", "")
+        .purpose(
+            "The stack registry contains stack templates and their immutable versions, from which \
+             workspace stacks are created.",
+        )
+        .tag(
+            "Templates",
+            "Stack templates, which have a name and versions.",
+        )
+        .tag("Versions", "Immutable versions of a stack template.")
         .build()
 }
 

@@ -62,12 +62,12 @@ struct CreatedTemplate {
 
 /// The response to a successful change without further content.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub(super) struct Done {
+pub(super) struct Acknowledgement {
     /// Always `true`; errors have another form.
     ok: bool,
 }
 
-impl Done {
+impl Acknowledgement {
     pub(super) const OK: Self = Self { ok: true };
 }
 
@@ -122,7 +122,7 @@ async fn update(
     scope: OperatorScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(TemplateName,), (), UpdateTemplate>,
-) -> Result<Versioned<Done>> {
+) -> Result<Versioned<Acknowledgement>> {
     let updated = template::update(cx, &scope, uow, &input.path.0, input.body).await?;
-    Ok(Versioned::of(&updated, Done::OK))
+    Ok(Versioned::of(&updated, Acknowledgement::OK))
 }

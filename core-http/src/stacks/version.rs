@@ -9,7 +9,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::template::Done;
+use super::template::Acknowledgement;
 use crate::kernel::{Counted, Cx, Endpoint, Input, Output, Versioned, delete, get, post};
 
 const ALL: &str = "/api/v1/stacks/{name}/versions";
@@ -94,8 +94,8 @@ async fn deprecate(
     scope: OperatorScope,
     uow: &mut dyn UnitOfWork,
     input: Input<One>,
-) -> Result<Output<Done>> {
+) -> Result<Output<Acknowledgement>> {
     let (name, wanted) = input.path;
     version::deprecate(cx, &scope, uow, &name, &wanted).await?;
-    Ok(Output::new(Done::OK))
+    Ok(Output::new(Acknowledgement::OK))
 }

@@ -31,7 +31,7 @@ pub(super) async fn a_unit_whose_answer_is_lost_is_there_as_a_whole_or_not_at_al
         let there = read(&store, &there).await.len();
         match outcome {
             Ok(()) => assert_eq!(there, 2, "an acknowledged unit is stored"),
-            Err(error) if error.certainly_not_applied() => assert_eq!(there, 0, "{error}"),
+            Err(error) if error.is_certainly_not_applied() => assert_eq!(there, 0, "{error}"),
             Err(_) if there == 2 => applied += 1,
             Err(_) => {
                 assert_eq!(there, 0);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{
-    AuditId, JsonText, PageRequest, PlatformId, TemplateId, Timestamp, VersionId,
+    AuditId, JsonText, PageQuery, PlatformId, TemplateId, Timestamp, VersionId,
 };
 use core_domain::port::{Direction, Mode, Persisted, Repository, Store, UnitOfWork, Within};
 use core_domain::shared::{AuditEntry, AuditQuery, AuditStream};
@@ -142,7 +142,7 @@ async fn assert_paged<R: Persisted>(
         .map(|size| text(size).as_str().len())
         .collect();
     for limit in [1, 16, 17, 50, 100, 1_000] {
-        let mut request = PageRequest::first(limit);
+        let mut request = PageQuery::first(limit);
         let mut found = Vec::new();
         loop {
             let mut unit = open(store, Mode::Auto).await;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{
-    Cursor, Effect, EntityId, Line, Name, PageRequest, PlatformId, Record, Slug, StoreError,
-    Stored, TemplateId, Timestamp, Total,
+    Cursor, Effect, EntityId, Line, Name, PageQuery, PlatformId, Record, Slug, StoreError, Stored,
+    TemplateId, Timestamp, Total,
 };
 use core_domain::port::{Direction, Mode, Repository, Store, UnitOfWork, Within};
 use core_domain::registry::{Entity, EntityFilter, EntityQuery, EntityStatus, EntityType};
@@ -138,7 +138,7 @@ async fn pages_hold_every_record_once(store: &Arc<dyn Store>) {
         ok(templates(unit.as_mut()).insert(template(n))).await;
     }
     ok(unit.commit()).await;
-    let mut request = PageRequest::first(7);
+    let mut request = PageQuery::first(7);
     let mut listed = Vec::new();
     loop {
         let mut unit = open(store, Mode::Read).await;
@@ -160,7 +160,7 @@ async fn pages_hold_every_record_once(store: &Arc<dyn Store>) {
 async fn cursors_cannot_be_forged(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Read).await;
     let templates = templates(unit.as_mut());
-    let page = ok(templates.page(EVERYWHERE, &All, &PageRequest::first(2))).await;
+    let page = ok(templates.page(EVERYWHERE, &All, &PageQuery::first(2))).await;
     let Some(Cursor(good)) = page.next else {
         panic!("there is a next page");
     };
@@ -175,7 +175,7 @@ async fn cursors_cannot_be_forged(store: &Arc<dyn Store>) {
         letters[at] = if letters[at] == 'A' { 'B' } else { 'A' };
         bad.push(letters.into_iter().collect());
     }
-    let request = |cursor: &str| PageRequest {
+    let request = |cursor: &str| PageQuery {
         limit: 2,
         cursor: Some(Cursor(cursor.to_owned())),
         total: Total::Unknown,
@@ -217,7 +217,7 @@ async fn records_of_another_platform_do_not_exist(store: &Arc<dyn Store>) {
     assert_eq!(ok(all.count(own, &listed)).await, 2);
     assert_eq!(ok(all.count(EVERYWHERE, &listed)).await, 4);
     let of_own = |found: &[Stored<Entity>]| found.iter().all(|e| e.platform_id.as_str() == "own");
-    let page = ok(all.page(own, &listed, &PageRequest::first(10))).await;
+    let page = ok(all.page(own, &listed, &PageQuery::first(10))).await;
     assert!(page.total == 2 && page.items.len() == 2 && of_own(&page.items));
     let list = ok(all.list(own, &listed, 10)).await;
     assert!(list.len() == 2 && of_own(&list));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use core_domain::access::RecordKey;
-use core_domain::kernel::{AuditId, JsonText, PageRequest, PlatformId, Timestamp, Total};
+use core_domain::kernel::{AuditId, JsonText, PageQuery, PlatformId, Timestamp, Total};
 use core_domain::port::{Mode, Repository, Store, UnitOfWork, Within};
 use core_domain::shared::{AuditEntry, AuditOrder, AuditQuery, AuditStream};
 use serde_json::json;
@@ -53,9 +53,9 @@ async fn pages(
 ) -> (Vec<String>, Vec<u64>) {
     let mut unit = open(store, Mode::Read).await;
     let entries = entries(unit.as_mut());
-    let mut request = PageRequest {
+    let mut request = PageQuery {
         total,
-        ..PageRequest::first(2)
+        ..PageQuery::first(2)
     };
     let (mut ids, mut totals) = (Vec::new(), Vec::new());
     loop {
@@ -90,7 +90,7 @@ async fn staged_records_are_read_among_the_others(store: &Arc<dyn Store>) {
     let mut unit = open(store, Mode::Write).await;
     let new = entries(unit.as_mut());
     ok(new.append_many((0..7).map(entry).collect())).await;
-    let staged = ok(new.staged(3)).await;
+    let staged = ok(new.list_staged(3)).await;
     let keys: Vec<&str> = staged.iter().map(|staged| staged.id.as_str()).collect();
     assert_eq!(keys, [id(0), id(1), id(2)]);
     let first = some(staged.into_iter().next()).record;
@@ -140,7 +140,7 @@ async fn a_total_that_is_known_is_that_of_the_promoted(store: &Arc<dyn Store>) {
     ok(more.append_many(vec![entry(7), entry(8)])).await;
     let among = ok(more.staged_keys(&["staging-7", "staging-6", "no"])).await;
     assert_eq!(among.into_iter().collect::<Vec<_>>(), [id(7)]);
-    assert_eq!(ok(more.staged(9)).await.len(), 2);
+    assert_eq!(ok(more.list_staged(9)).await.len(), 2);
     ok(unit.commit()).await;
     let total = |totals: (Vec<String>, Vec<u64>)| totals.1.first().copied();
     assert_eq!(total(pages(store, &all(), Total::Known(7)).await), Some(9));

@@ -65,7 +65,7 @@ impl JobHints for Hints {
 
     /// Waits for a hint. Also returns after the listening connection was opened again, because hints may have been
     /// missed, and after a long silence. Only one task may wait at a time.
-    async fn hinted(&self) {
+    async fn wait_for_hint(&self) {
         self.arrived.notified().await;
     }
 }

@@ -133,7 +133,7 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Runs a read on a connection. Interrupts it when `is_over` becomes true.
+/// Runs a read on a connection. Interrupts it when `is_over` returns `true`.
 fn run_until<T>(
     connection: &Connection,
     is_over: Arc<AtomicBool>,

@@ -510,7 +510,7 @@ mod tests {
         let waits = tokio::spawn(async move { waits.begin().await.map(drop) });
         killed.await.unwrap();
         let committed = before.commit().await.unwrap_err();
-        assert!(committed.certainly_not_applied(), "{committed:?}");
+        assert!(committed.is_certainly_not_applied(), "{committed:?}");
         let waited = waits.await.unwrap().unwrap_err();
         assert!(matches!(waited, StoreError::Unavailable(_)), "{waited:?}");
         let later = writer.begin().await.map(drop).unwrap_err();

@@ -50,7 +50,7 @@ fn api_keys(query: &ApiKeyQuery) -> Select {
     match query {
         ApiKeyQuery::OfUser(user) => not_revoked(keys.filter(Filter::eq("user_id", user))),
         ApiKeyQuery::OfOrganization(organization) => not_revoked(own_keys_of(organization)),
-        ApiKeyQuery::ForgottenOfUser(user, before) => keys
+        ApiKeyQuery::EndedOfUser(user, before) => keys
             .filter(Filter::eq("user_id", user))
             .filter(over_before(*before)),
         ApiKeyQuery::ForgottenOfOrganization(organization, before) => {

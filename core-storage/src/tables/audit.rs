@@ -3,7 +3,7 @@
 use core_domain::kernel::{TextValue, Timestamp};
 use core_domain::shared::{
     AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditHeadQuery,
-    AuditOrder, AuditQuery, AuditSeal, AuditSealQuery, AuditStream, segment_of,
+    AuditOrder, AuditQuery, AuditSeal, AuditSealQuery, AuditStream, first_segment,
 };
 
 use crate::codec::{Int, Json, Opt, Text, Time};
@@ -66,7 +66,7 @@ fn audit_entries(query: &AuditQuery) -> Select {
     let platform = query.platform_id.as_ref();
     let platform = platform.map(|id| Filter::eq("platform_id", id));
     let select = Select::of(AuditEntry::TABLE)
-        .leave_out_damaged(query.leaves_out_damaged)
+        .leave_out_damaged(query.skip_damaged)
         .filter(Filter::eq("stream", &query.stream))
         .filter_if(platform)
         .filter_if(
@@ -93,7 +93,7 @@ fn audit_entries(query: &AuditQuery) -> Select {
 
 /// Filters by action, or by the type of the object if the text is only the first segment of an action.
 fn event(event: &str) -> Filter {
-    let is_segment = segment_of(event) == event;
+    let is_segment = first_segment(event) == event;
     Filter::eq(if is_segment { "entity_type" } else { "action" }, event)
 }
 
@@ -103,7 +103,7 @@ fn entity(query: &AuditQuery) -> Option<Filter> {
     let id = Filter::eq("entity_id", entity);
     match query.action.as_deref() {
         // Every entry with this action is about objects of this type.
-        Some(action) if segment_of(action) == entity => None,
+        Some(action) if first_segment(action) == entity => None,
         Some(_) => Some(id),
         None => Some(Filter::Disjoint(vec![
             Filter::eq("entity_type", entity),

@@ -1,11 +1,11 @@
 //! The tables of identity and access management.
 
 use core_domain::iam::{
-    Account, AccountQuery, CREDENTIAL, Invitation, InvitationQuery, InvitationStatus, Member,
-    MemberQuery, Organization, OrganizationQuery, Passkey, PasskeyChallenge, PasskeyChallengeQuery,
-    PasskeyQuery, PlatformSuspension, PlatformSuspensionQuery, Session, SessionQuery,
-    TrustedDevice, TrustedDeviceQuery, TwoFactor, TwoFactorChallenge, TwoFactorChallengeQuery,
-    TwoFactorQuery, User, UserQuery, Verification, VerificationQuery,
+    Account, AccountQuery, Invitation, InvitationQuery, InvitationStatus, Member, MemberQuery,
+    Organization, OrganizationQuery, PASSWORD_PROVIDER, Passkey, PasskeyChallenge,
+    PasskeyChallengeQuery, PasskeyQuery, PlatformSuspension, PlatformSuspensionQuery, Session,
+    SessionQuery, TrustedDevice, TrustedDeviceQuery, TwoFactor, TwoFactorChallenge,
+    TwoFactorChallengeQuery, TwoFactorQuery, User, UserQuery, Verification, VerificationQuery,
 };
 
 use crate::codec::{Bool, Int, Json, Opt, OrDefault, Text, Time};
@@ -56,7 +56,7 @@ fn accounts(query: &AccountQuery) -> Select {
     match query {
         AccountQuery::PasswordOf(user) => Select::of(Account::TABLE)
             .filter(Filter::eq("user_id", user))
-            .filter(Filter::eq("provider", CREDENTIAL)),
+            .filter(Filter::eq("provider", PASSWORD_PROVIDER)),
     }
 }
 

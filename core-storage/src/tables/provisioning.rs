@@ -2,9 +2,9 @@
 
 use core_domain::kernel::TextValue;
 use core_domain::provisioning::{
-    DlqEntry, DlqQuery, DlqStatus, HoldScope, Job, JobEvent, JobEventQuery, JobHold, JobHoldQuery,
-    JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, LaneKey, LaneState, Step,
-    TIMED_KINDS,
+    DeadLetter, DlqQuery, DlqStatus, HoldScope, Job, JobEvent, JobEventQuery, JobHold,
+    JobHoldQuery, JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, LaneKey,
+    LaneState, Step, TIMED_KINDS,
 };
 
 use crate::codec::{Bool, ColumnCodec, DecodeError, Int, Json, Opt, Text, Time};
@@ -200,7 +200,7 @@ table! {
         front: Int,
         tail: Int,
         queued: Int,
-        next: Json,
+        cached_jobs: Json,
         held_by: Json,
     }
     computed {
@@ -225,7 +225,7 @@ fn job_lanes(query: &JobLaneQuery) -> Select {
             .filter(Filter::eq("head_kind", kind))
             .order_by("head_priority")
             .order_by("last_claimed_at"),
-        JobLaneQuery::DueAt(now) => with(LaneState::Later)
+        JobLaneQuery::DueAt(now) => with(LaneState::Scheduled)
             .filter(Filter::le("ready_at", *now))
             .order_by("ready_at"),
         JobLaneQuery::Of(lanes) => Select::of(JobLane::TABLE).filter(Filter::one_of("lane", lanes)),
@@ -316,7 +316,7 @@ fn job_holds(query: &JobHoldQuery) -> Select {
 }
 
 table! {
-    DlqEntry in "dlq_entries" {
+    DeadLetter in "dlq_entries" {
         id: Text,
         job_id: Text,
         platform_id: Opt<Text>,
@@ -349,7 +349,7 @@ table! {
 }
 
 fn dlq_entries(query: &DlqQuery) -> Select {
-    let entries = Select::of(DlqEntry::TABLE).order_by_desc("created_at");
+    let entries = Select::of(DeadLetter::TABLE).order_by_desc("created_at");
     match query {
         DlqQuery::Of {
             status,

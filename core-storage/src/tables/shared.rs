@@ -2,8 +2,8 @@
 
 use core_domain::kernel::{PlatformId, Timestamp};
 use core_domain::shared::{
-    IdempotencyKey, IdempotencyQuery, MAIL_TOPIC, MailQuota, MailQuotaQuery, MaintenanceLease,
-    MaintenanceLeaseQuery, OutboxMessage, OutboxQuery, Webhook, WebhookDelivery,
+    IdempotencyQuery, MAIL_TOPIC, MailQuota, MailQuotaQuery, MaintenanceLease,
+    MaintenanceLeaseQuery, OutboxMessage, OutboxQuery, StoredResponse, Webhook, WebhookDelivery,
     WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookQuery,
 };
 
@@ -43,7 +43,7 @@ fn outbox_messages(query: &OutboxQuery) -> Select {
 }
 
 table! {
-    IdempotencyKey in "idempotency_keys" {
+    StoredResponse in "idempotency_keys" {
         id: Text,
         request_hash: Text,
         status: Int,
@@ -59,7 +59,7 @@ table! {
 
 fn idempotency_keys(query: &IdempotencyQuery) -> Select {
     match query {
-        IdempotencyQuery::ExpiredBefore(instant) => Select::of(IdempotencyKey::TABLE)
+        IdempotencyQuery::ExpiredBefore(instant) => Select::of(StoredResponse::TABLE)
             .filter(Filter::lt("expires_at", *instant))
             .order_by("expires_at"),
     }

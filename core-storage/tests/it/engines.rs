@@ -121,7 +121,7 @@ async fn an_injected_fault_aborts_the_unit_and_leaves_the_outcome_unknown_only_i
             _ => matches!(error, StoreError::Unavailable(_)),
         };
         assert!(expected, "call {call}: {error}");
-        assert_eq!(error.certainly_not_applied(), call < 4);
+        assert_eq!(error.is_certainly_not_applied(), call < 4);
         assert!(store.has_failed());
     }
 }
@@ -150,7 +150,7 @@ async fn a_lost_connection_leaves_the_outcome_unknown_only_in_commit() {
             true => matches!(error, StoreError::CommitUnknown(_)),
         };
         assert!(expected, "{error}");
-        assert_eq!(error.certainly_not_applied(), !committing);
+        assert_eq!(error.is_certainly_not_applied(), !committing);
         assert!(
             error
                 .source()

@@ -188,7 +188,7 @@ async fn tables_are_created_in_the_configured_schema() {
 }
 
 async fn hinted(hints: &Hints) {
-    let hinted = tokio::time::timeout(TIMEOUT, hints.hinted()).await;
+    let hinted = tokio::time::timeout(TIMEOUT, hints.wait_for_hint()).await;
     hinted.expect("a hint arrives");
 }
 

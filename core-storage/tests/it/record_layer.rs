@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use core_domain::access::RecordKey;
-use core_domain::kernel::{EntityId, Name, PageRequest, PlatformId, Slug, StoreError, Timestamp};
+use core_domain::kernel::{EntityId, Name, PageQuery, PlatformId, Slug, StoreError, Timestamp};
 use core_domain::port::{Mode, Repository, Store, UnitOfWork, Within};
 use core_domain::registry::{Entity, EntityFilter, EntityQuery, EntityStatus, EntityType};
 use core_domain::testing::ManualClock;
@@ -62,7 +62,7 @@ async fn count(unit: &mut dyn UnitOfWork) -> u64 {
 async fn total(store: &Arc<dyn Store>) -> Result<u64, StoreError> {
     let mut unit = store.begin(Mode::Read).await?;
     let entities = entities(unit.as_mut());
-    let (query, first) = (listed(), PageRequest::first(1));
+    let (query, first) = (listed(), PageQuery::first(1));
     Ok(entities.page(EVERYWHERE, &query, &first).await?.total)
 }
 

@@ -7,7 +7,6 @@ use core_domain::kernel::Timestamp;
 use core_domain::testing::ManualClock;
 use core_storage::postgres::{self, PostgresConfig};
 use core_storage::sql::ddl::{Dialect, create, indexes};
-use core_storage::sql::migrations;
 use core_storage::sqlite::{self, SqliteConfig};
 use core_storage::testing::{self, postgres_schema, sqlite_schema};
 use core_storage::{Filter, Index, IndexPredicate, Table, Type, VERSION, tables};
@@ -67,100 +66,24 @@ async fn postgres_migrations_lead_to_the_described_schema() {
     );
 }
 
-/// The migration stages entries that were written before seals existed, so that they are sealed.
 #[tokio::test]
-async fn the_migration_stages_entries_that_have_no_seal() {
+async fn sqlite_refuses_changes_of_append_only_rows() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("earlier.db");
-    let earlier = Sqlite::open(&path).unwrap();
-    earlier.execute_batch(migrations::MIGRATIONS_TABLE).unwrap();
-    let all = migrations::pending(&[], Dialect::Sqlite).unwrap();
-    // Seals exist since 0012. Since 0013 entries without a seal are in a separate table.
-    for migration in all.iter().take_while(|migration| migration.name < "0013") {
-        if migration.name.starts_with("0012") {
-            insert_entry(&earlier, "earlier");
-        }
-        earlier.execute_batch(migration.text).unwrap();
-        let noted = (migration.name, &migration.checksum);
-        let done = earlier.execute(migrations::NOTE_MIGRATION, noted);
-        assert_eq!(done.unwrap(), 1);
-    }
-    insert_entry(&earlier, "sealed");
-    drop(earlier);
+    let path = folder.path().join("migrated.db");
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
     let store = sqlite::open(SqliteConfig::new(&path, clock, KEY));
     drop(store.await.expect("migrations run"));
-    let updated = Sqlite::open(&path).unwrap();
-    for (table, expected) in [
-        ("unsealed_audit_entries", "earlier"),
-        ("audit_entries", "sealed"),
-    ] {
-        let ids = format!("SELECT group_concat(id || ':' || action) FROM {table}");
-        let ids = updated.query_row(&ids, [], |row| row.get(0));
-        assert_eq!(ids, Ok(format!("{expected}:x.y")), "{table}");
-    }
+    let migrated = Sqlite::open(&path).unwrap();
+    let entry = "INSERT INTO audit_entries (id, stream, actor_id, actor_type, action, entity_type, entity_id, \
+        metadata, created_at, row_version) VALUES ('1', 'changes', 'ada', 'user', 'x.y', 'x', '1', '{}', 0, 1)";
+    assert_eq!(migrated.execute(entry, []).unwrap(), 1);
     for change in [
         "UPDATE audit_entries SET actor_id = 'eve'",
         "DELETE FROM audit_entries",
     ] {
-        let refused = updated.execute(change, []).unwrap_err().to_string();
+        let refused = migrated.execute(change, []).unwrap_err().to_string();
         assert!(refused.contains("never changed or deleted"), "{refused}");
     }
-}
-
-fn insert_entry(database: &Sqlite, id: &str) {
-    let entry = "INSERT INTO audit_entries (id, stream, actor_id, actor_type, action, entity_type, entity_id, \
-        metadata, created_at, row_version) VALUES (?, 'changes', 'ada', 'user', 'x.y', 'x', '1', '{}', 0, 1)";
-    assert_eq!(database.execute(entry, [id]).unwrap(), 1);
-}
-
-/// Returns the texts of the migrations before this number, and of the others.
-fn migrations_around(number: &str, dialect: Dialect) -> (String, String) {
-    let (mut before, mut after) = (String::new(), String::new());
-    for migration in migrations::pending(&[], dialect).unwrap() {
-        let texts = if migration.name < number {
-            &mut before
-        } else {
-            &mut after
-        };
-        texts.push_str(migration.text);
-    }
-    (before, after)
-}
-
-/// One lane with two holds and one without, as stored before lanes contained their holds.
-const LANES_AND_HOLDS: &str = "
-    INSERT INTO job_lanes (lane, state, ready_at, not_before, last_claimed_at, front, tail, queued, next, head_priority,
-        row_version) VALUES ('free', 'IDLE', 0, 0, 0, 0, 0, 0, '[]', 0, 1), ('held', 'IDLE', 0, 0, 0, 0, 0, 0, '[]', 0, 1);
-    INSERT INTO job_holds (id, scope, source, actor, created_at, row_version) VALUES
-        ('2', 'lane:held', 'suspension', 'ada', 2, 1), ('1', 'lane:held', 'operator', 'ada', 1, 1),
-        ('3', 'kind:free', 'operator', 'ada', 1, 1);";
-
-const HELD_BY: &str = "SELECT held_by FROM job_lanes ORDER BY lane";
-
-#[tokio::test]
-async fn the_migration_adds_their_holds_to_existing_lanes() {
-    let expected = ["[]", r#"["operator","suspension"]"#];
-
-    let (before, after) = migrations_around("0021", Dialect::Sqlite);
-    let sqlite = Sqlite::open_in_memory().unwrap();
-    sqlite.execute_batch(&before).unwrap();
-    sqlite.execute_batch(LANES_AND_HOLDS).unwrap();
-    sqlite.execute_batch(&after).unwrap();
-    let mut held_by = sqlite.prepare(HELD_BY).unwrap();
-    let held_by = held_by.query_map([], |row| row.get::<_, String>(0));
-    let held_by: Vec<String> = held_by.unwrap().map(Result::unwrap).collect();
-    assert_eq!(held_by, expected);
-
-    let (before, after) = migrations_around("0021", Dialect::Postgres);
-    let database = testing::postgres().await;
-    let postgres = testing::connect(&database.url).await;
-    for text in [&*before, LANES_AND_HOLDS, &after] {
-        postgres.batch_execute(text).await.unwrap();
-    }
-    let rows = postgres.query(HELD_BY, &[]).await.unwrap();
-    let held_by: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    assert_eq!(held_by, expected);
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl JobInput for Month {
 
     /// Jobs of one lane run one after the other, jobs of different lanes concurrently.
     fn lane(&self) -> LaneKey {
-        LaneKey::own("reports")
+        LaneKey::host("reports")
     }
 
     fn platform_id(&self) -> Option<&PlatformId> {
@@ -45,11 +45,11 @@ pub(crate) struct Report {
 impl JobKind for Report {
     const NAME: &'static str = "report";
     /// The kind writes no records of its own when a job ends.
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     type Input = Month;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(Count).then(Publish)
+        Steps::new().step(Count).step(Publish)
     }
 }
 
@@ -59,7 +59,7 @@ struct Count;
 
 #[async_trait]
 impl JobStep<Report> for Count {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = u64;
 
     fn name(&self) -> &'static str {
@@ -82,8 +82,8 @@ struct Publish;
 
 #[async_trait]
 impl JobStep<Report> for Publish {
-    const RECORDS: bool = false;
-    const UNDOES: bool = true;
+    const HAS_RECORD: bool = false;
+    const CAN_UNDO: bool = true;
     type Output = PathBuf;
 
     fn name(&self) -> &'static str {
@@ -118,7 +118,7 @@ impl JobStep<Report> for Publish {
     async fn undo(&self, cx: &StepContext<'_, Report>) -> Result<Undone, StepError> {
         match tokio::fs::remove_file(file(cx)).await {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
-            _ => Ok(Undone::TakenBack),
+            _ => Ok(Undone::Removed),
         }
     }
 }

@@ -18,7 +18,9 @@ use serde_json::json;
 
 /// Returns whether no event leads out of a status.
 fn is_terminal<E: Machine + Debug>(status: E::Status) -> bool {
-    E::MOVES.iter().all(|row| row.event.next(status).is_err())
+    E::TRANSITIONS
+        .iter()
+        .all(|row| row.event.next(status).is_err())
 }
 
 #[test]

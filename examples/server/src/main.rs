@@ -43,13 +43,7 @@ fn main() -> ExitCode {
         return check(&config);
     }
     // Writes all waiting lines when it is dropped.
-    let _log = match log::start(&config) {
-        Ok(log) => log,
-        Err(error) => {
-            eprintln!("core-server: {}", chain(&error));
-            return ExitCode::FAILURE;
-        }
-    };
+    let _log = log::start(&config);
     if let Some(Command::ImportUsers { file, dry_run }) = &cli.command {
         return import_users(&config, file, *dry_run);
     }

@@ -56,7 +56,7 @@ pub(crate) async fn run(drain: Drain) {
     let applied = Arc::new(Applied::default());
     let worker = worker(&store, &applied);
     let options = WorkerOptions {
-        sole_user: drain.location.backend != Backend::Postgres,
+        sole_user: !drain.location.backend.is_postgres(),
         ..WorkerOptions::default()
     };
     let process = std::process::id();

@@ -76,13 +76,13 @@ fn waits(queued: Moments, started: &Moments) -> Vec<f64> {
 struct WakeWorker(WorkerWake);
 
 impl CommitListener for WakeWorker {
-    fn committed(&self, effects: &Effects) {
+    fn on_committed(&self, effects: &Effects) {
         if has_job(effects) {
             self.0.wake();
         }
     }
 
-    fn committing(&self, effects: &Effects) {
+    fn on_committing(&self, effects: &Effects) {
         if has_job(effects) {
             self.0.wake_before_commit();
         }
@@ -103,7 +103,7 @@ async fn node(location: &Location) -> (Arc<dyn Store>, Arc<Applied>, WorkerHandl
     let store: Arc<dyn Store> = Arc::new(store);
     let applied = Arc::new(Applied::default());
     let options = WorkerOptions {
-        sole_user: location.backend != Backend::Postgres,
+        sole_user: !location.backend.is_postgres(),
         ..WorkerOptions::default()
     };
     let handle = start_worker(worker(&store, &applied), &wake, options);

@@ -92,7 +92,7 @@ pub(crate) fn nanoseconds() -> u64 {
 }
 
 impl<const COUNT: usize> JobKind for NoOp<COUNT> {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = if COUNT == 1 {
         "bench.one-step"
     } else {
@@ -105,7 +105,7 @@ impl<const COUNT: usize> JobKind for NoOp<COUNT> {
             name: STEPS[at],
             is_last: at + 1 == COUNT,
         };
-        Steps::new().then_all((0..COUNT).map(step))
+        Steps::new().steps((0..COUNT).map(step))
     }
 }
 
@@ -117,7 +117,7 @@ struct NoOpStep {
 
 #[async_trait]
 impl<const COUNT: usize> JobStep<NoOp<COUNT>> for NoOpStep {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {

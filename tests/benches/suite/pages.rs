@@ -110,7 +110,7 @@ async fn seal_reads(app: Arc<App>) {
     let cx = Context::system(Arc::clone(&app.entropy));
     loop {
         let sealed = seal(&cx, app.store.as_ref(), &app.audit_key).await.unwrap();
-        if !sealed.more {
+        if !sealed.has_more {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

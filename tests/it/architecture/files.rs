@@ -4,7 +4,8 @@ use std::fs;
 
 use super::sources::{members, relative, root, rust_files};
 
-const LONGEST_FILE: usize = 600;
+/// A file has one subject. A longer one has two.
+const MAX_FILE_LINES: usize = 800;
 
 #[test]
 fn only_the_adapters_read_the_clock_and_randomness() {
@@ -33,7 +34,7 @@ fn no_source_file_exceeds_the_line_limit() {
         for file in rust_files(&root().join(folder)) {
             let lines = fs::read_to_string(&file).unwrap().lines().count();
             assert!(
-                lines <= LONGEST_FILE,
+                lines <= MAX_FILE_LINES,
                 "{} has {lines} lines; split it",
                 file.display()
             );

@@ -1,10 +1,12 @@
-//! Rules for the source code: allowed imports, access to records, the location of tests, and the size of files.
+//! Rules for the source code: allowed imports, access to records, the location of tests, the size of files, and the
+//! language of texts.
 
 mod crates;
 mod fields;
 mod files;
 mod imports;
 mod layers;
+mod prose;
 mod randomness;
 mod records;
 mod secrets;

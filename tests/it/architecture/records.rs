@@ -20,27 +20,17 @@ const UNAUDITED: &[(&str, &str)] = &[
         "the lease of the sweeping process",
     ),
     (
-        "shared/mail_quota.rs",
+        "shared/mail.rs",
         "counts of mails; the action that causes a mail is audited",
     ),
     ("shared/idempotency.rs", "stored responses"),
-    ("shared/seal.rs", "the seals of the entries themselves"),
     (
-        "shared/seal_installation.rs",
-        "checkpoints of the seals of the entries themselves",
+        "shared/seal.rs",
+        "the seals of the entries themselves; checkpoints of the seals of the entries themselves",
     ),
     (
-        "shared/webhook/fan_out.rs",
-        "messages about audited changes",
-    ),
-    (
-        "shared/webhook/deliveries.rs",
-        "messages that are queued by hand; queueing them has an entry",
-    ),
-    ("shared/webhook/claim.rs", "claims of messages"),
-    (
-        "shared/webhook/settle.rs",
-        "outcomes of attempts; disabling a webhook has an entry",
+        "shared/webhook/delivery.rs",
+        "messages about audited changes; messages that are queued by hand; queueing them has an entry; claims of messages; outcomes of attempts; disabling a webhook has an entry",
     ),
     (
         "stacks/version.rs",
@@ -51,12 +41,8 @@ const UNAUDITED: &[(&str, &str)] = &[
         "the history of a configuration, whose change is audited without its value",
     ),
     (
-        "registry/platform/record.rs",
-        "the lifecycle record of a platform, which is audited",
-    ),
-    (
-        "registry/platform/purge.rs",
-        "records of a platform whose removal is audited",
+        "registry/platform.rs",
+        "the lifecycle record of a platform, which is audited; records of a platform whose removal is audited",
     ),
     (
         "iam/suspension.rs",
@@ -67,35 +53,27 @@ const UNAUDITED: &[(&str, &str)] = &[
         "the user's account; the first session is audited",
     ),
     (
-        "iam/session/trusted_device.rs",
-        "trusting a device has an entry; its next token is part of an audited sign-in",
-    ),
-    (
         "iam/session/challenge.rs",
-        "sign-ins that wait for a second factor; their outcomes are audited",
+        "trusting a device has an entry; its next token is part of an audited sign-in; sign-ins that wait for a second factor; their outcomes are audited; the time of the last reauthentication; failed ones are audited",
     ),
     (
-        "iam/session/reauthenticate.rs",
-        "the time of the last reauthentication; failed ones are audited",
-    ),
-    (
-        "iam/two_factor/verify.rs",
+        "iam/two_factor.rs",
         "the last time step whose code was used; failed codes are audited",
     ),
     (
-        "iam/passkey/challenge.rs",
+        "iam/passkey.rs",
         "challenges that wait for a passkey; their outcomes are audited",
     ),
     (
-        "iam/role/mod.rs",
+        "iam/role_mapping.rs",
         "the mapping is stored with the organization; each change has an entry",
     ),
     (
-        "iam/grant/mod.rs",
+        "iam/permission_grant.rs",
         "grants are stored with the membership; each has an entry",
     ),
     (
-        "iam/verification/mod.rs",
+        "iam/verification.rs",
         "tokens of links; their use is audited",
     ),
     (
@@ -114,10 +92,7 @@ const UNAUDITED: &[(&str, &str)] = &[
         "iam/session/lookup.rs",
         "the time at which a session was last used",
     ),
-    (
-        "iam/api_key/lookup.rs",
-        "the time at which a key was last used",
-    ),
+    ("iam/api_key.rs", "the time at which a key was last used"),
     (
         "iam/eviction.rs",
         "records that expired or are evicted for a new one, which has an entry",
@@ -131,42 +106,39 @@ const UNAUDITED: &[(&str, &str)] = &[
         "unauthenticated code requests and polls; the decisions are audited",
     ),
     (
-        "iam/oauth/exchange.rs",
-        "the extended session and rotated token; the exchange is audited",
+        "iam/oauth/token.rs",
+        "the extended session and rotated token; the exchange is audited; tokens; issuing them is audited",
     ),
-    ("iam/oauth/tokens.rs", "tokens; issuing them is audited"),
     (
-        "iam/service_token/keys.rs",
+        "iam/service_token.rs",
         "removal of expired keys; the creation of keys is audited",
     ),
     (
-        "iam/organization/create.rs",
+        "iam/organization/manage.rs",
         "the first member of an organization, which is audited",
     ),
     ("provisioning/timers.rs", "leases"),
     ("provisioning/enqueue.rs", "jobs have their own history"),
-    ("provisioning/change.rs", "jobs have their own history"),
-    ("provisioning/lease.rs", "leases"),
+    (
+        "provisioning/transition.rs",
+        "jobs have their own history; dead letters",
+    ),
+    ("provisioning/claim.rs", "leases"),
     ("provisioning/lane.rs", "lanes"),
-    ("provisioning/transition.rs", "dead letters"),
 ];
 
 /// Use cases that act for the installation itself, and their purpose.
 const AS_SYSTEM: &[(&str, &str)] = &[
     (
-        "shared/webhook/claim.rs",
-        "the dispatcher, which looks up the platform of a message",
-    ),
-    (
-        "shared/webhook/settle.rs",
-        "the dispatcher, which disables webhooks",
+        "shared/webhook/delivery.rs",
+        "the dispatcher, which looks up the platform of a message; the dispatcher, which disables webhooks",
     ),
     (
         "cli/uploads.rs",
         "the sweeper, which looks up the owner of an upload",
     ),
     (
-        "iam/user/rehash.rs",
+        "iam/user/password.rs",
         "the hash of a password that its owner has just entered",
     ),
     ("registry/jobs/onboard.rs", "a job, which has no caller"),
@@ -174,55 +146,33 @@ const AS_SYSTEM: &[(&str, &str)] = &[
         "registry/job_plan.rs",
         "the job of a platform that the caller may queue jobs for",
     ),
+    ("registry/jobs/feature.rs", "a job, which has no caller"),
+    ("registry/feature.rs", "the job of the caller's own feature"),
     (
-        "registry/jobs/child_feature.rs",
-        "a job, which has no caller",
-    ),
-    (
-        "registry/feature/read.rs",
-        "the job of the caller's own feature",
-    ),
-    (
-        "iam/service_token/keys.rs",
+        "iam/service_token.rs",
         "signing keys, which belong to the installation",
     ),
-    ("registry/platform/purge.rs", "the last step of a job"),
+    ("registry/platform.rs", "the last step of a job"),
     (
-        "registry/domain/delete.rs",
+        "registry/custom_domain.rs",
         "the job of the platform's own domain",
     ),
     ("registry/tenant.rs", "the platform that was just created"),
     ("registry/provision.rs", "a job, which has no caller"),
     (
-        "registry/hostname_check.rs",
-        "the task that checks the ownership records of all hostnames",
+        "registry/hostname.rs",
+        "the task that checks the ownership records of all hostnames; the platform that loses a hostname to the one that proved it; whether a hostname is another tenant's, without revealing whose",
     ),
     (
-        "registry/jobs/evict_hostname.rs",
-        "the job of a platform that proved a hostname; it stops serving it for another",
+        "registry/jobs/hostname.rs",
+        "the job of a platform that proved a hostname; it stops serving it for another; a job, which has no caller",
     ),
     (
-        "registry/jobs/hostname_calls.rs",
-        "a job, which has no caller",
-    ),
-    (
-        "registry/resource/names.rs",
+        "registry/resource.rs",
         "another tenant's record that has a name reserved for the platform",
     ),
     (
-        "registry/hostname_loss.rs",
-        "the platform that loses a hostname to the one that proved it",
-    ),
-    (
-        "registry/hostname.rs",
-        "whether a hostname is another tenant's, without revealing whose",
-    ),
-    (
-        "registry/onboarding/read.rs",
-        "the job of the caller's own onboarding",
-    ),
-    (
-        "registry/onboarding/start.rs",
+        "registry/onboarding.rs",
         "the job of the caller's own onboarding",
     ),
     (

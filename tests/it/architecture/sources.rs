@@ -11,21 +11,37 @@ pub(super) fn root() -> PathBuf {
 }
 
 pub(super) fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let found = files_with_extension(folder, "rs");
+    assert!(!found.is_empty(), "no sources below {}", folder.display());
+    found
+}
+
+/// Returns the Markdown pages of the crates.
+pub(super) fn markdown_files() -> Vec<PathBuf> {
+    let folders = members().into_iter().map(|member| root().join(member));
+    folders
+        .flat_map(|folder| files_with_extension(&folder, "md"))
+        .collect()
+}
+
+fn files_with_extension(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                if path.file_name().unwrap() != "target" {
+                let name = path.file_name().unwrap().to_string_lossy();
+                let is_source =
+                    !name.starts_with('.') && !matches!(&*name, "target" | "node_modules");
+                if is_source {
                     folders.push(path);
                 }
-            } else if path.extension().is_some_and(|e| e == "rs") {
+            } else if path.extension().is_some_and(|e| e == extension) {
                 found.push(path);
             }
         }
     }
-    assert!(!found.is_empty(), "no sources below {}", folder.display());
     found
 }
 

@@ -31,13 +31,13 @@ async fn race(world: &Arc<Engine>, stopped: usize, wins: &mut Wins) {
     };
     queue_orders(world, &(0..LANES).map(order).collect::<Vec<_>>()).await;
     let worker = world.worker();
-    let taken = worker.commit(&[], 99).await.taken.unwrap();
+    let taken = worker.commit(&[], 99).await.claimed.unwrap();
     let last = up_to_last_reports(&worker, taken).await;
     let jobs: Vec<JobId> = last.iter().map(|one| one.claimed.job_id.clone()).collect();
     let (go, started) = oneshot::channel();
     let operations = tokio::spawn(operate(Arc::clone(world), jobs.clone(), stopped, go));
     started.await.unwrap();
-    let reported = worker.commit(&last, 0).await.settled;
+    let reported = worker.commit(&last, 0).await.results;
     let answers = operations.await.unwrap();
     assert_eq!((answers.len(), reported.len()), (LANES, LANES));
     for (at, (answer, reported)) in answers.into_iter().zip(reported).enumerate() {

@@ -28,9 +28,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::provisioning::{
-    DlqEntry, DlqQuery, DlqStatus, FailureKind, HoldScope, HoldSource, Job, JobEvent,
-    JobEventQuery, JobHold, JobHoldQuery, JobLane, JobLease, JobLeaseQuery, JobMove, JobStatus,
-    LaneKey, LaneState, MAX_ATTEMPTS, QueuedJob, StepStatus,
+    DeadLetter, DlqQuery, DlqStatus, FailureKind, HoldScope, HoldSource, Job, JobEvent,
+    JobEventQuery, JobHold, JobHoldQuery, JobLane, JobLease, JobLeaseQuery, JobStatus,
+    JobTransition, LaneKey, LaneState, MAX_ATTEMPTS, QueuedJob, StepStatus,
 };
 use core_domain::shared::{AuditEntry, AuditQuery};
 use core_domain::use_case::provisioning::JobKind;
@@ -41,7 +41,7 @@ use crate::world::{ALL_JOBS, Engine, Plain, Undoable, find, list};
 pub(super) fn written_by_holders(events: &[JobEvent]) -> Result<(), String> {
     let mut holder = None;
     for event in events {
-        if event.event_type == JobMove::Claim.as_str() {
+        if event.event_type == JobTransition::Claim.as_str() {
             holder = Some(&event.actor);
         } else if event.from_status == Some(JobStatus::Running)
             && event.actor.kind == "worker"
@@ -84,7 +84,7 @@ async fn consistent_jobs(uow: &mut dyn UnitOfWork) -> Vec<(Job, Vec<JobEvent>)> 
     let leases: Vec<JobLease> = list(uow, JobLeaseQuery::All).await;
     let leases: BTreeMap<_, _> = leases.into_iter().map(|l| (l.job_id, l.fence)).collect();
     assert!(leases.len() <= jobs.len(), "I6 a lease without a job");
-    let entries: Vec<DlqEntry> = list(uow, DlqQuery::with_status(None)).await;
+    let entries: Vec<DeadLetter> = list(uow, DlqQuery::with_status(None)).await;
     let undos: Vec<&Job> = jobs.iter().filter(|job| job.is_undo()).collect();
     let mut running_lanes = BTreeSet::new();
     let mut histories = Vec::with_capacity(jobs.len());
@@ -143,7 +143,7 @@ fn is_undone_alone(job: &Job, undos: &[&Job]) {
     }
 }
 
-fn has_its_dead_letter(job: &Job, entries: &[DlqEntry]) {
+fn has_its_dead_letter(job: &Job, entries: &[DeadLetter]) {
     let of = |status| {
         let own = entries.iter().filter(|entry| entry.job_id == job.id);
         own.filter(|entry| entry.status == status).count()
@@ -186,15 +186,15 @@ fn ran_its_hooks(job: &Job, events: &[JobEvent], trace: &[AuditEntry]) {
     let completed = moved(|from| from != JobStatus::Completed, JobStatus::Completed);
     let failed = moved(|from| from != JobStatus::Failed, JobStatus::Failed);
     let resumed = moved(|from| from == JobStatus::Failed, JobStatus::Queued);
-    let count = |moves: &[JobMove]| {
+    let count = |moves: &[JobTransition]| {
         let of_step = events.iter().filter(|event| event.step.is_some());
         let names = of_step.map(|event| event.event_type.as_str());
         names
             .filter(|name| moves.iter().any(|by| by.as_str() == *name))
             .count()
     };
-    let recorded = count(&[JobMove::Advance, JobMove::Complete]);
-    let undone = count(&[JobMove::Undo]);
+    let recorded = count(&[JobTransition::Advance, JobTransition::Complete]);
+    let undone = count(&[JobTransition::Undo]);
     assert_eq!(
         [ran("hook.recorded"), ran("hook.undone")],
         [recorded, undone],
@@ -216,7 +216,7 @@ fn follows_its_jobs(lane: &JobLane, jobs: &[Job], holds: &[JobHold]) {
     let count = i64::try_from(queued.len()).unwrap();
     assert_eq!(lane.queued, count, "queue of {lane:?}");
     assert!(
-        queued.starts_with(&lane.next),
+        queued.starts_with(&lane.cached_jobs),
         "next of {lane:?}: {queued:?}"
     );
     assert_eq!(lane.head(), queued.first(), "head of {lane:?}");

@@ -8,7 +8,7 @@ use core_domain::port::transact;
 use core_domain::provisioning::{JobStatus, StepStatus};
 use core_domain::testing::seeds;
 use core_domain::use_case::provisioning::{
-    Finished, HeldJob, LeaseState, Unsupervised, Worker, enqueue_many,
+    AttemptReport, HeldJob, LeaseState, Unsupervised, Worker, enqueue_many,
 };
 
 use super::audit::invariants_hold;
@@ -49,7 +49,7 @@ pub(crate) async fn queue_orders(world: &Engine, orders: &[Order]) -> Vec<JobId>
 }
 
 /// Works on the current steps of these jobs without committing the outcomes.
-pub(super) async fn attempt(worker: &Worker, held: &[HeldJob]) -> Vec<Finished> {
+pub(super) async fn attempt(worker: &Worker, held: &[HeldJob]) -> Vec<AttemptReport> {
     let mut finished = Vec::new();
     for job in held {
         finished.push(worker.attempt(job, &Unsupervised).await.unwrap());
@@ -63,7 +63,7 @@ async fn jobs_that_are_queued_together_run_in_the_order_of_their_inputs(world: E
     invariants_hold(&world).await;
     for pair in ids.chunks(2) {
         let worker = world.worker();
-        let taken = worker.commit(&[], 9).await.taken.unwrap();
+        let taken = worker.commit(&[], 9).await.claimed.unwrap();
         let mut claimed: Vec<_> = taken.iter().map(|job| &job.claimed.job_id).collect();
         let mut expected: Vec<_> = pair.iter().collect();
         claimed.sort();
@@ -112,12 +112,12 @@ async fn a_refused_outcome_does_not_affect_others_in_its_batch(world: Engine) {
         world.create_plain(lane).await;
     }
     let worker = world.worker();
-    let taken = worker.commit(&[], 5).await.taken.unwrap();
+    let taken = worker.commit(&[], 5).await.claimed.unwrap();
     let finished = attempt(&worker, &taken).await;
     let lost = &taken[2].claimed.job_id;
     world.operate(Command::Cancel, lost).await.unwrap();
     let committed = worker.commit(&finished, 5).await;
-    for (settled, held) in committed.settled.into_iter().zip(&taken) {
+    for (settled, held) in committed.results.into_iter().zip(&taken) {
         let id = &held.claimed.job_id;
         let job = world.job(id).await;
         let first = job.steps[0].status;
@@ -156,12 +156,12 @@ async fn a_lane_is_not_claimed_before_it_is_due(world: Engine) {
         world.create_plain(lane).await;
     }
     let worker = world.worker();
-    let taken = worker.commit(&[], 12).await.taken.unwrap();
+    let taken = worker.commit(&[], 12).await.claimed.unwrap();
     let finished = attempt(&worker, &taken).await;
     let committed = worker.commit(&finished, 12).await;
-    assert!(committed.taken.unwrap().is_empty(), "all are in back-off");
-    for settled in &committed.settled {
-        let due = settled.as_ref().unwrap().goes_on_after().unwrap();
+    assert!(committed.claimed.unwrap().is_empty(), "all are in back-off");
+    for settled in &committed.results {
+        let due = settled.as_ref().unwrap().resume_delay().unwrap();
         assert!((1..=2).contains(&due.as_secs()), "{due:?}");
     }
     invariants_hold(&world).await;
@@ -178,7 +178,7 @@ async fn each_of_many_lanes_is_served_before_any_is_served_again(world: Engine) 
     let worker = world.worker();
     let mut served = Vec::new();
     while served.len() < LANES * 2 {
-        let taken = worker.commit(&[], 7).await.taken.unwrap();
+        let taken = worker.commit(&[], 7).await.claimed.unwrap();
         for held in taken {
             worker.run(&held.claimed, &Unsupervised).await.unwrap();
             served.push(world.job(&held.claimed.job_id).await.lane);
@@ -195,16 +195,16 @@ async fn each_of_many_lanes_is_served_before_any_is_served_again(world: Engine) 
 }
 
 /// Works on these jobs until each has reached its last outcome, which is not committed.
-async fn to_their_ends(worker: &Worker, mut held: Vec<HeldJob>) -> Vec<Finished> {
+async fn to_their_ends(worker: &Worker, mut held: Vec<HeldJob>) -> Vec<AttemptReport> {
     let mut ends = Vec::new();
     while !held.is_empty() {
         let finished = attempt(worker, &held).await;
         let (leaving, going_on): (Vec<_>, Vec<_>) =
-            finished.into_iter().partition(Finished::leaves);
+            finished.into_iter().partition(AttemptReport::leaves);
         ends.extend(leaving);
-        let settled = worker.commit(&going_on, 0).await.settled;
+        let settled = worker.commit(&going_on, 0).await.results;
         let settled = settled.into_iter().map(Result::unwrap);
-        held = settled.map(|state| state.still_held().unwrap()).collect();
+        held = settled.map(|state| state.into_held().unwrap()).collect();
     }
     ends
 }
@@ -217,18 +217,18 @@ async fn a_lane_freed_by_a_report_is_claimed_in_the_same_unit_after_waiting_lane
     let served = queue_orders(&world, &[order(0, None), order(0, None), order(0, None)]).await;
     let waiting = world.create_plain(1).await;
     let worker = world.worker();
-    let taken = worker.commit(&[], 1).await.taken.unwrap();
+    let taken = worker.commit(&[], 1).await.claimed.unwrap();
     assert_eq!(ids(&taken), [&served[0]]);
     world.tick(1);
     let ends = to_their_ends(&worker, taken).await;
-    let taken = worker.commit(&ends, 1).await.taken.unwrap();
+    let taken = worker.commit(&ends, 1).await.claimed.unwrap();
     assert_eq!(ids(&taken), [&waiting], "I18");
     invariants_hold(&world).await;
     let ends = to_their_ends(&worker, taken).await;
-    let taken = worker.commit(&ends, 2).await.taken.unwrap();
+    let taken = worker.commit(&ends, 2).await.claimed.unwrap();
     assert_eq!(ids(&taken), [&served[1]], "one running job per lane");
     let ends = to_their_ends(&worker, taken).await;
-    let taken = worker.commit(&ends, 2).await.taken.unwrap();
+    let taken = worker.commit(&ends, 2).await.claimed.unwrap();
     assert_eq!(ids(&taken), [&served[2]], "freed and claimed in one unit");
     invariants_hold(&world).await;
 }
@@ -241,10 +241,10 @@ async fn concurrent_units_never_claim_from_the_same_lane(world: Engine) {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     while waiting > 0 {
         let (one, other) = tokio::join!(worker.commit(&first, 5), worker.commit(&second, 5));
-        for settled in one.settled.into_iter().chain(other.settled) {
+        for settled in one.results.into_iter().chain(other.results) {
             assert!(matches!(settled.unwrap(), LeaseState::Held(_)));
         }
-        let (one, other) = (one.taken.unwrap(), other.taken.unwrap());
+        let (one, other) = (one.claimed.unwrap(), other.claimed.unwrap());
         let mut lanes = Vec::new();
         for held in one.iter().chain(&other) {
             lanes.push(world.job(&held.claimed.job_id).await.lane);
@@ -287,13 +287,13 @@ async fn an_outcome_of_a_changed_job_is_checked_against_the_stored_state(world: 
         world.create_plain(lane).await;
     }
     let worker = world.worker();
-    let taken = worker.commit(&[], 3).await.taken.unwrap();
+    let taken = worker.commit(&[], 3).await.claimed.unwrap();
     let finished = attempt(&worker, &taken).await;
     let first = worker.commit(&finished[..1], 0).await;
-    assert!(matches!(first.settled[0], Ok(LeaseState::Held(_))));
+    assert!(matches!(first.results[0], Ok(LeaseState::Held(_))));
     // The first of these is reported again, by a holder that has an outdated copy of the job.
     let again = worker.commit(&finished, 0).await;
-    for (settled, held) in again.settled.iter().zip(&taken) {
+    for (settled, held) in again.results.iter().zip(&taken) {
         assert!(matches!(settled, Ok(LeaseState::Held(_))), "{settled:?}");
         let job = world.job(&held.claimed.job_id).await;
         assert_eq!(
@@ -313,12 +313,12 @@ async fn a_batch_whose_commit_outcome_is_unknown_is_written_once() {
             world.create_plain(lane).await;
         }
         let worker = world.worker();
-        let taken = worker.commit(&[], 4).await.taken.unwrap();
+        let taken = worker.commit(&[], 4).await.claimed.unwrap();
         let finished = attempt(&worker, &taken).await;
         faults.inject_random(seed, 6);
         let committed = worker.commit(&finished, 0).await;
         faults.inject_random(0, 0);
-        for (settled, held) in committed.settled.into_iter().zip(&taken) {
+        for (settled, held) in committed.results.into_iter().zip(&taken) {
             let job = world.job(&held.claimed.job_id).await;
             let done = job.steps[0].status == StepStatus::Succeeded;
             if let Ok(state) = settled {
@@ -344,12 +344,12 @@ async fn a_job_that_cannot_be_written_does_not_block_others() {
         world.create_plain(lane).await;
     }
     let worker = world.worker();
-    let taken = worker.commit(&[], 5).await.taken.unwrap();
+    let taken = worker.commit(&[], 5).await.claimed.unwrap();
     let mut finished = attempt(&worker, &taken).await;
     // Reported twice: the second change finds another row than it has read.
     finished.push(finished[1].clone());
     let committed = worker.commit(&finished, 0).await;
-    assert_eq!(committed.settled.len(), 6);
+    assert_eq!(committed.results.len(), 6);
     for held in &taken {
         let job = world.job(&held.claimed.job_id).await;
         assert_eq!(job.steps[0].status, StepStatus::Succeeded, "{job:?}");

@@ -3,7 +3,7 @@
 
 use core_domain::kernel::JobId;
 use core_domain::provisioning::{
-    FirstLook, Job, JobEvent, JobEventQuery, JobMove, JobStatus, Report, StepStatus,
+    FirstObservation, Job, JobEvent, JobEventQuery, JobStatus, JobTransition, Report, StepStatus,
 };
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::json;
@@ -19,7 +19,7 @@ on_every_store! {
         steps_that_cannot_be_undone_store_no_observation,
 }
 
-async fn first_looks(world: &Engine, id: &JobId) -> Vec<Option<FirstLook>> {
+async fn first_looks(world: &Engine, id: &JobId) -> Vec<Option<FirstObservation>> {
     let job = world.job(id).await;
     job.steps.iter().map(|step| step.first_look).collect()
 }
@@ -52,14 +52,17 @@ async fn a_step_without_a_stored_observation_is_not_undone(world: Engine) {
     assert_eq!(world.provider.names(), [format!("{id}-db")]);
     assert_eq!(undo.output, Some(json!({ "db": { "left": UNKNOWN } })));
     let told = history(&world, &id).await.pop().unwrap();
-    assert_eq!(told.event_type, JobMove::Undo.as_str());
+    assert_eq!(told.event_type, JobTransition::Undo.as_str());
     assert_eq!(told.reason, Some(format!("left: {UNKNOWN}")));
     invariants_hold(&world).await;
     // The retry observes an object that existed before it.
     world.operate(Command::Retry, &id).await.unwrap();
     world.until_idle().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
-    assert_eq!(first_looks(&world, &id).await[0], Some(FirstLook::Present));
+    assert_eq!(
+        first_looks(&world, &id).await[0],
+        Some(FirstObservation::Present)
+    );
     invariants_hold(&world).await;
 }
 
@@ -67,25 +70,29 @@ async fn a_later_observation_never_changes_the_first_one(world: Engine) {
     let id = create(&world).await;
     world.provider.script([Fault::NoAnswer]);
     world.run_one().await;
-    let looked = [Some(FirstLook::Absent), None, None];
+    let looked = [Some(FirstObservation::Absent), None, None];
     assert_eq!(first_looks(&world, &id).await, looked);
     world.tick(60);
     world.until_idle().await;
     assert_eq!(world.status(&id).await, JobStatus::Completed);
     // The second attempt found it, but the first observation shows that the job created it.
-    let looked = [Some(FirstLook::Absent), None, Some(FirstLook::Absent)];
+    let looked = [
+        Some(FirstObservation::Absent),
+        None,
+        Some(FirstObservation::Absent),
+    ];
     assert_eq!(first_looks(&world, &id).await, looked);
     let history = history(&world, &id).await;
     let looks = history
         .iter()
-        .filter(|event| event.event_type == JobMove::Look.as_str());
+        .filter(|event| event.event_type == JobTransition::Look.as_str());
     assert_eq!(looks.count(), 2);
     let (other, worker) = (create(&world).await, world.worker());
     let claimed = worker.claim(1).await.unwrap().remove(0);
-    for found in [FirstLook::Present, FirstLook::Absent] {
+    for found in [FirstObservation::Present, FirstObservation::Absent] {
         let look = Report::Look(0, found);
         worker.report(&claimed, look).await.unwrap();
-        let stays = Some(FirstLook::Present);
+        let stays = Some(FirstObservation::Present);
         assert_eq!(first_looks(&world, &other).await[0], stays);
     }
     invariants_hold(&world).await;
@@ -149,7 +156,11 @@ async fn no_effect_is_sent_before_the_first_observation_is_stored() {
             let is_made = made.contains(&format!("{id}-{}", step.name));
             if is_made && step.name != "bucket" {
                 let looked = step.first_look;
-                assert_eq!(looked, Some(FirstLook::Absent), "call {call}: {job:?}");
+                assert_eq!(
+                    looked,
+                    Some(FirstObservation::Absent),
+                    "call {call}: {job:?}"
+                );
             }
             let is_done = step.status == StepStatus::Succeeded;
             assert!(is_made || !is_done, "call {call}: {job:?}");

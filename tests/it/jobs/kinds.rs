@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::kernel::Error;
 use core_domain::provisioning::{
-    DlqEntry, DlqQuery, DlqStatus, FailureKind, JobEvent, JobEventQuery, JobStatus,
+    DeadLetter, DlqQuery, DlqStatus, FailureKind, JobEvent, JobEventQuery, JobStatus,
 };
 use core_domain::use_case::provisioning::{
     JobKind, KindError, Kinds, Outcome, Steps, Unsupervised,
@@ -28,7 +28,7 @@ impl<const STEPS: usize> JobKind for Other<STEPS> {
     type Input = Order;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then_all([MakeObject("db"); STEPS])
+        Steps::new().steps([MakeObject("db"); STEPS])
     }
 }
 
@@ -41,7 +41,7 @@ impl JobKind for Undoer {
     type Input = Order;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(MakeObject("db"))
+        Steps::new().step(MakeObject("db"))
     }
 }
 
@@ -56,7 +56,7 @@ fn a_kind_with_a_reserved_undo_name_is_refused() {
 #[test]
 fn duplicate_names_of_kinds_and_steps_are_refused() {
     let kinds = Kinds::new().with(Other::<1>).unwrap();
-    assert!(kinds.knows("other") && !kinds.knows("another"));
+    assert!(kinds.contains("other") && !kinds.contains("another"));
     let twice = kinds.with(Other::<1>).unwrap_err();
     assert_eq!(twice, KindError::DuplicateKind("other".into()));
     let (kind, step) = ("other", "db");
@@ -76,7 +76,7 @@ async fn an_unknown_kind_is_left_alone_until_its_deadline(world: Engine) {
     let job = world.job(&id).await;
     assert_eq!(job.failure_kind, Some(FailureKind::DeadlineExceeded));
     let pending = DlqQuery::with_status(Some(DlqStatus::Pending));
-    assert_eq!(world.list::<DlqEntry>(pending).await.len(), 1);
+    assert_eq!(world.list::<DeadLetter>(pending).await.len(), 1);
     world.operate(Command::Retry, &id).await.unwrap();
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
     invariants_hold(&world).await;

@@ -5,7 +5,9 @@ use std::time::Duration;
 use core_domain::access::RecordKey;
 use core_domain::port::{Mode, Persisted, UnitOfWork};
 use core_domain::provisioning::{Job, JobLane, JobLaneQuery, JobStatus};
-use core_domain::use_case::provisioning::{Committed, Finished, HeldJob, LeaseState, Worker};
+use core_domain::use_case::provisioning::{
+    AttemptReport, CommitResult, HeldJob, LeaseState, Worker,
+};
 
 use tokio::task::JoinHandle;
 
@@ -19,15 +21,18 @@ on_every_store! {
 }
 
 /// Works on these jobs up to their last outcomes, which are not committed yet.
-pub(crate) async fn up_to_last_reports(worker: &Worker, mut held: Vec<HeldJob>) -> Vec<Finished> {
+pub(crate) async fn up_to_last_reports(
+    worker: &Worker,
+    mut held: Vec<HeldJob>,
+) -> Vec<AttemptReport> {
     loop {
         let finished = attempt(worker, &held).await;
-        if finished.iter().all(Finished::leaves) {
+        if finished.iter().all(AttemptReport::leaves) {
             return finished;
         }
-        let settled = worker.commit(&finished, 0).await.settled.into_iter();
+        let settled = worker.commit(&finished, 0).await.results.into_iter();
         held = settled
-            .map(|one| one.unwrap().still_held().unwrap())
+            .map(|one| one.unwrap().into_held().unwrap())
             .collect();
     }
 }
@@ -45,20 +50,20 @@ async fn unit_with_lane(world: &Engine, number: usize) -> Box<dyn UnitOfWork> {
 /// Commits the ends of one job in each of two lanes, while another unit has locked the first lane.
 async fn report_two_while_one_lane_is_locked(
     world: &Engine,
-) -> (Box<dyn UnitOfWork>, JoinHandle<Committed>) {
+) -> (Box<dyn UnitOfWork>, JoinHandle<CommitResult>) {
     for lane in 0..2 {
         world.create_plain(lane).await;
     }
     let worker = world.worker();
-    let taken = worker.commit(&[], 2).await.taken.unwrap();
+    let taken = worker.commit(&[], 2).await.claimed.unwrap();
     let finished = up_to_last_reports(&worker, taken).await;
     let unit = unit_with_lane(world, 0).await;
     let commit = tokio::spawn(async move { worker.commit(&finished, 0).await });
     (unit, commit)
 }
 
-fn all_completed(committed: Committed) -> bool {
-    let mut settled = committed.settled.into_iter();
+fn all_completed(committed: CommitResult) -> bool {
+    let mut settled = committed.results.into_iter();
     settled.all(|one| match one {
         Ok(LeaseState::Held(job)) => job.status == JobStatus::Completed,
         _ => false,

@@ -3,11 +3,11 @@
 
 use core_domain::kernel::{Error, JobId, Machine};
 use core_domain::provisioning::{
-    DlqEntry, DlqQuery, DlqStatus, Failure, FailureKind, FirstLook, HoldScope, Job, JobError,
-    JobMove, JobStatus, Report, StepStatus,
+    DeadLetter, DlqQuery, DlqStatus, Failure, FailureKind, FirstObservation, HoldScope, Job,
+    JobError, JobStatus, JobTransition, Report, StepStatus,
 };
 use core_domain::testing;
-use core_domain::use_case::provisioning::{Claimed, JobKind, LeaseState};
+use core_domain::use_case::provisioning::{Claim, JobKind, LeaseState};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
@@ -20,7 +20,7 @@ use crate::world::{Backend, Command, Engine, Undoable, lane, work_alone};
 enum Work {
     Start,
     /// The first observation of the step.
-    Look(FirstLook),
+    Look(FirstObservation),
     Advance,
     /// The end of a step whose reply is lost, so that it is reported again.
     AdvanceTwice,
@@ -76,8 +76,8 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     let work = prop_oneof![
         6 => Just(Work::Start),
-        1 => Just(Work::Look(FirstLook::Absent)),
-        1 => Just(Work::Look(FirstLook::Present)),
+        1 => Just(Work::Look(FirstObservation::Absent)),
+        1 => Just(Work::Look(FirstObservation::Present)),
         6 => Just(Work::Advance),
         2 => Just(Work::AdvanceTwice),
         3 => Just(Work::FailForNow),
@@ -116,7 +116,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Run {
     jobs: Vec<JobId>,
-    claims: Vec<Claimed>,
+    claims: Vec<Claim>,
     holds: Vec<HoldScope>,
 }
 
@@ -126,7 +126,7 @@ impl Run {
     }
 
     /// Returns one of the last four claims, because these are more likely to be current.
-    fn claim(&self, at: usize) -> Option<&Claimed> {
+    fn claim(&self, at: usize) -> Option<&Claim> {
         let back = at % 4 % self.claims.len().max(1);
         self.claims.iter().rev().nth(back)
     }
@@ -251,27 +251,27 @@ async fn stands_still(world: &Engine, job: &Job, forces: bool) -> bool {
 async fn operate(world: &Engine, command: Command, id: &JobId, knows: bool) {
     let before = world.job(id).await;
     let by = match command {
-        Command::Signal => JobMove::Wake,
-        Command::Cancel => JobMove::Cancel,
-        Command::ForceComplete => JobMove::ForceComplete,
-        Command::Retry if before.status == JobStatus::Failed => JobMove::Retry,
-        Command::Retry => JobMove::Reschedule,
+        Command::Signal => JobTransition::Wake,
+        Command::Cancel => JobTransition::Cancel,
+        Command::ForceComplete => JobTransition::ForceComplete,
+        Command::Retry if before.status == JobStatus::Failed => JobTransition::Retry,
+        Command::Retry => JobTransition::Reschedule,
     };
     let kinds = work_alone();
-    let knows = knows || kinds.knows(&before.kind);
+    let knows = knows || kinds.contains(&before.kind);
     let kinds = if knows { &world.kinds } else { &kinds };
-    let goes_on = matches!(by, JobMove::Retry | JobMove::ForceComplete);
-    let forces = by == JobMove::ForceComplete;
+    let goes_on = matches!(by, JobTransition::Retry | JobTransition::ForceComplete);
+    let forces = by == JobTransition::ForceComplete;
     let still =
         before.status == JobStatus::Failed && goes_on && stands_still(world, &before, forces).await;
     let outcome = world.operate_knowing(kinds, command, id).await;
     let after = world.job(id).await;
-    let row = by.of_event();
+    let row = by.transition();
     if still || !row.from.contains(&before.status) {
         let refused = matches!(outcome, Err(Error::InvalidState { .. }));
         assert!(refused, "{command:?} {before:?}");
         assert_eq!(after, before);
-    } else if knows || matches!(by, JobMove::Wake | JobMove::Reschedule) {
+    } else if knows || matches!(by, JobTransition::Wake | JobTransition::Reschedule) {
         assert_eq!(outcome.unwrap().status, row.to);
         assert_eq!((after.status, after.fence), (row.to, before.fence + 1));
     } else {
@@ -282,7 +282,7 @@ async fn operate(world: &Engine, command: Command, id: &JobId, knows: bool) {
 }
 
 async fn replay_one(world: &Engine, at: usize) {
-    let entries: Vec<DlqEntry> = world.list(DlqQuery::with_status(None)).await;
+    let entries: Vec<DeadLetter> = world.list(DlqQuery::with_status(None)).await;
     let Some(entry) = entries.get(at % entries.len().max(1)) else {
         return;
     };
@@ -304,7 +304,7 @@ async fn replay_one(world: &Engine, at: usize) {
 }
 
 /// Checks that a report has an effect exactly if its fence is current.
-async fn work(world: &Engine, work: Work, claim: &Claimed) {
+async fn work(world: &Engine, work: Work, claim: &Claim) {
     let before = world.job(&claim.job_id).await;
     let holds = before.status == JobStatus::Running && before.fence == claim.fence;
     let step = before.current_step().unwrap_or(0);
@@ -316,7 +316,7 @@ async fn work(world: &Engine, work: Work, claim: &Claimed) {
         Work::FailForNow => Report::Fail(Failure::Transient {
             error,
             retry_after: std::time::Duration::ZERO,
-            unknown: false,
+            may_have_effect: false,
         }),
         Work::FailForGood => Report::Fail(Failure::Permanent(error)),
         Work::Wait => Report::Wait {
@@ -324,8 +324,12 @@ async fn work(world: &Engine, work: Work, claim: &Claimed) {
             reason: "a certificate".into(),
         },
         Work::Progress => Report::Progress,
-        Work::Release => Report::Release { begun: true },
-        Work::HandBack => Report::Release { begun: false },
+        Work::Release => Report::Release {
+            is_step_started: true,
+        },
+        Work::HandBack => Report::Release {
+            is_step_started: false,
+        },
     };
     let started = before.steps[step].status == StepStatus::Running;
     let outcome = world.worker().report(claim, what.clone()).await;

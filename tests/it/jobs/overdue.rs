@@ -29,10 +29,10 @@ impl JobKind for Stuck {
     type Input = Order;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(MakeObject("db"))
+        Steps::new().step(MakeObject("db"))
     }
 
-    async fn failed(&self, _: &JobContext<'_, Self>, _: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_failed(&self, _: &JobContext<'_, Self>, _: &mut dyn UnitOfWork) -> Result<()> {
         Err(StoreError::backend("the hook cannot write").into())
     }
 }
@@ -44,7 +44,7 @@ fn worker(world: &Engine) -> Worker {
 
 async fn taken(worker: &Worker, limit: u32) -> BTreeSet<JobId> {
     let committed = worker.commit(&[], limit).await;
-    let taken = committed.taken.unwrap().into_iter();
+    let taken = committed.claimed.unwrap().into_iter();
     taken.map(|held| held.claimed.job_id).collect()
 }
 
@@ -55,7 +55,7 @@ async fn an_overdue_job_that_cannot_be_failed_blocks_no_other_claim(world: Engin
     let others = [world.create_plain(1).await, world.create_plain(2).await];
     let committed = worker.commit(&[], 9).await;
     assert!(committed.overdue.is_err());
-    let found = committed.taken.unwrap().into_iter();
+    let found = committed.claimed.unwrap().into_iter();
     let found: BTreeSet<JobId> = found.map(|held| held.claimed.job_id).collect();
     assert_eq!(found, BTreeSet::from(others));
     assert_eq!(world.status(&stuck).await, JobStatus::Queued);

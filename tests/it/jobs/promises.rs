@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use core_domain::access::{RecordKey, authorize_operator};
-use core_domain::kernel::{Error, PageRequest, Total};
+use core_domain::kernel::{Error, PageQuery, Total};
 use core_domain::port::{Mode, Persisted, Within, transact};
 use core_domain::provisioning::{
-    HoldScope, Job, JobEvent, JobEventQuery, JobLane, JobMove, JobStatus,
+    HoldScope, Job, JobEvent, JobEventQuery, JobLane, JobStatus, JobTransition,
 };
 use core_domain::use_case::provisioning::{Unsupervised, enqueue};
 use futures_util::future::join_all;
@@ -53,9 +53,9 @@ async fn only_one_of_several_concurrent_replays_succeeds(world: Engine) {
     let mut replays = history.iter().map(|event| event.event_type.as_str());
     replays
         .by_ref()
-        .find(|name| *name == JobMove::Replay.as_str())
+        .find(|name| *name == JobTransition::Replay.as_str())
         .unwrap();
-    assert!(replays.all(|name| name != JobMove::Replay.as_str()));
+    assert!(replays.all(|name| name != JobTransition::Replay.as_str()));
     invariants_hold(&world).await;
 }
 
@@ -175,7 +175,7 @@ async fn paging_through_the_jobs_returns_each_once_while_others_are_queued(world
     }
     let (mut walked, mut cursor) = (Vec::new(), None);
     loop {
-        let page = PageRequest {
+        let page = PageQuery {
             limit: 2,
             cursor,
             total: Total::Unknown,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use core_domain::kernel::{Error, JobId};
 use core_domain::provisioning::{
-    FailureKind, FirstLook, Job, JobEvent, JobEventQuery, JobMove, JobStatus, LEASE, Report,
-    StepStatus,
+    DEFAULT_LEASE, FailureKind, FirstObservation, Job, JobEvent, JobEventQuery, JobStatus,
+    JobTransition, Report, StepStatus,
 };
-use core_domain::use_case::provisioning::{Claimed, JobKind, Outcome, Unsupervised, Worker};
+use core_domain::use_case::provisioning::{Claim, JobKind, Outcome, Unsupervised, Worker};
 use futures_util::future::join_all;
 use serde_json::json;
 
@@ -31,12 +31,12 @@ pub(super) async fn create(world: &Engine) -> JobId {
 }
 
 /// Creates a job with `done` completed steps, while the next step is in progress.
-async fn begun(world: &Engine, done: usize) -> (JobId, Worker, Claimed) {
+async fn begun(world: &Engine, done: usize) -> (JobId, Worker, Claim) {
     let id = create(world).await;
     let worker = world.worker();
     let claimed = worker.claim(1).await.unwrap().remove(0);
     let look = async |step| {
-        let look = Report::Look(step, FirstLook::Absent);
+        let look = Report::Look(step, FirstObservation::Absent);
         worker.report(&claimed, look).await.unwrap();
     };
     look(0).await;
@@ -76,7 +76,7 @@ async fn statuses(world: &Engine, id: &JobId) -> Vec<StepStatus> {
 
 /// Lets enough time pass for the undo of a running job to start.
 pub(super) fn let_stale_effects_land(world: &Engine) {
-    world.tick((LEASE + LONGEST_STEP).as_secs());
+    world.tick((DEFAULT_LEASE + LONGEST_STEP).as_secs());
 }
 
 async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: Engine) {
@@ -88,7 +88,10 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     let kind = format!("{}.undo", Undoable::NAME);
     assert_eq!((undo.kind, undo.status), (kind, JobStatus::Queued));
     assert_eq!(undo.lane, running.lane);
-    assert_eq!(undo.run_at, running.updated_at.plus(LEASE + LONGEST_STEP));
+    assert_eq!(
+        undo.run_at,
+        running.updated_at.plus(DEFAULT_LEASE + LONGEST_STEP)
+    );
     let names: Vec<_> = undo.steps.iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["site", "db"]);
     let keys = undo.steps.iter().map(|step| step.effect_key.clone());
@@ -98,7 +101,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     // A request of the former holder arrives before the undo observes the object. Neither the undo nor later jobs start
     // before that.
     world.provider.put(&format!("{id}-site"));
-    world.tick((LEASE + LONGEST_STEP).as_secs() - 1);
+    world.tick((DEFAULT_LEASE + LONGEST_STEP).as_secs() - 1);
     assert_eq!(world.run_one().await, Outcome::Idle);
     let stale = worker.run(&claimed, &Unsupervised).await.unwrap();
     assert_eq!(stale, Outcome::LeaseLost);
@@ -121,7 +124,7 @@ async fn a_cancelled_job_is_undone_in_reverse_order_and_can_be_retried(world: En
     let history: Vec<JobEvent> = world.list(JobEventQuery::After(id.clone(), 0)).await;
     let of_undo = history
         .iter()
-        .filter(|e| e.event_type == JobMove::Undo.as_str());
+        .filter(|e| e.event_type == JobTransition::Undo.as_str());
     let of_undo: Vec<_> = of_undo.map(|e| e.step.clone().unwrap()).collect();
     assert_eq!(of_undo, ["site", "db"]);
     invariants_hold(&world).await;
@@ -239,7 +242,7 @@ async fn a_failed_undo_can_be_retried_unless_its_job_was_retried(world: Engine) 
     let worker = world.worker();
     let again = worker.claim(1).await.unwrap();
     assert_eq!(again[0].job_id, id);
-    let look = Report::Look(0, FirstLook::Absent);
+    let look = Report::Look(0, FirstObservation::Absent);
     worker.report(&again[0], look).await.unwrap();
     world.provider.put(&format!("{id}-db"));
     world.operate(Command::Cancel, &id).await.unwrap();
@@ -290,7 +293,7 @@ async fn a_waiting_step_is_undone() {
     let world = Engine::memory().await;
     let (id, worker, claimed) = begun(&world, 0).await;
     let wait = Report::Wait {
-        until: world.job(&id).await.updated_at.plus(LEASE),
+        until: world.job(&id).await.updated_at.plus(DEFAULT_LEASE),
         reason: "a certificate".into(),
     };
     worker.report(&claimed, wait).await.unwrap();

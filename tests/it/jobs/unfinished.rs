@@ -7,7 +7,7 @@ use core_domain::access::{AuditEvent, audited};
 use core_domain::kernel::Result;
 use core_domain::port::{CreateResource, ResourceRef, UnitOfWork};
 use core_domain::provisioning::{
-    JobEvent, JobEventQuery, JobMove, JobStatus, MAX_ATTEMPTS, StepStatus,
+    JobEvent, JobEventQuery, JobStatus, JobTransition, MAX_ATTEMPTS, StepStatus,
 };
 use core_domain::registry::ResourceType;
 use core_domain::shared::{AuditEntry, AuditQuery};
@@ -36,7 +36,7 @@ impl JobKind for Large {
     type Input = Order;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(MakeParts)
+        Steps::new().step(MakeParts)
     }
 }
 
@@ -98,7 +98,7 @@ impl JobStep<Large> for MakeParts {
             entity_id: done.to_string(),
             ..AuditEvent::default()
         };
-        audited::event(cx, uow, event).await
+        audited::record_event(cx, uow, event).await
     }
 }
 
@@ -159,6 +159,6 @@ async fn progress_resets_the_count_of_failures(world: Engine) {
     let history: Vec<JobEvent> = world.list(JobEventQuery::After(id, 0)).await;
     let parts = history
         .iter()
-        .filter(|event| event.event_type == JobMove::Progress.as_str());
+        .filter(|event| event.event_type == JobTransition::Progress.as_str());
     assert_eq!(parts.count(), PARTS - 1);
 }

@@ -4,7 +4,7 @@ use core_domain::kernel::{Environment, PlatformId};
 use core_domain::provisioning::JobStatus;
 use core_domain::registry::Resource;
 use core_domain::use_case::registry::auth;
-use core_local::Moment;
+use core_local::FaultMoment;
 
 use crate::world::{Platforms, as_operator};
 
@@ -60,7 +60,7 @@ async fn after_crashes_and_lost_replies_there_is_exactly_one_auth_worker() {
             break;
         }
     }
-    for moment in [Moment::Before, Moment::Staged, Moment::Done] {
+    for moment in [FaultMoment::Before, FaultMoment::Staged, FaultMoment::Done] {
         let world = Platforms::memory().await;
         let platform = &world.complete().await;
         upgrade(&world, platform).await;

@@ -2,7 +2,7 @@
 
 use core_domain::provisioning::JobStatus;
 use core_domain::use_case::provisioning::Unsupervised;
-use core_local::Moment;
+use core_local::FaultMoment;
 
 use crate::world::Platforms;
 
@@ -61,7 +61,7 @@ async fn any_one_call_of_the_store_may_fail_while_a_platform_is_provisioned() {
 
 #[tokio::test]
 async fn a_provider_that_does_not_reply_creates_nothing_twice() {
-    for moment in [Moment::Before, Moment::Staged, Moment::Done] {
+    for moment in [FaultMoment::Before, FaultMoment::Staged, FaultMoment::Done] {
         for number in 0..6 {
             let world = Platforms::memory().await;
             let done = world.set_up("engines").await;
@@ -77,7 +77,7 @@ async fn a_provider_that_does_not_reply_creates_nothing_twice() {
 
 #[tokio::test]
 async fn a_provider_that_does_not_reply_keeps_nothing_of_a_removed_platform() {
-    for moment in [Moment::Before, Moment::Done] {
+    for moment in [FaultMoment::Before, FaultMoment::Done] {
         for number in 0..6 {
             let world = Platforms::memory().await;
             let platform = world.complete().await;

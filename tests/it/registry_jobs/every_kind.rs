@@ -4,7 +4,7 @@
 use core_domain::port::Infrastructure;
 use core_domain::provisioning::JobStatus;
 use core_domain::registry::ResourceType;
-use core_local::Moment;
+use core_local::FaultMoment;
 
 use super::others::BY_HAND;
 use super::scenarios::{Request, SCENARIOS, Scenario};
@@ -95,7 +95,7 @@ async fn a_call_without_a_reply_is_repeated_without_further_effect() {
     for scenario in SCENARIOS {
         let (undisturbed, calls) = scenario.undisturbed().await;
         let mut met = 0;
-        for (call, number, moment) in each_call(&calls, &[Moment::Before, Moment::Done]) {
+        for (call, number, moment) in each_call(&calls, &[FaultMoment::Before, FaultMoment::Done]) {
             let world = Platforms::memory().await;
             let platform = scenario.prepared(&world).await;
             scenario.ask(&world, &platform).await;
@@ -115,12 +115,12 @@ async fn a_call_without_a_reply_is_repeated_without_further_effect() {
 /// name.
 fn each_call(
     calls: &Calls,
-    moments: &[Moment],
-) -> impl Iterator<Item = (&'static str, usize, Moment)> {
+    moments: &[FaultMoment],
+) -> impl Iterator<Item = (&'static str, usize, FaultMoment)> {
     let named = CALLS.into_iter();
     let named = named.flat_map(|call| moments.iter().map(move |moment| (call, *moment)));
     named.flat_map(|(call, moment)| {
-        let count = calls.get(&(call, moment == Moment::Done)).copied();
+        let count = calls.get(&(call, moment == FaultMoment::Done)).copied();
         (0..count.unwrap_or(0)).map(move |number| (call, number, moment))
     })
 }
@@ -129,7 +129,7 @@ fn each_call(
 async fn a_permanent_error_fails_the_job_and_a_retry_completes_it() {
     for scenario in SCENARIOS {
         let (undisturbed, calls) = scenario.undisturbed().await;
-        for (call, number, _) in each_call(&calls, &[Moment::Before]) {
+        for (call, number, _) in each_call(&calls, &[FaultMoment::Before]) {
             let world = Platforms::memory().await;
             let platform = scenario.prepared(&world).await;
             let job = scenario.ask(&world, &platform).await;

@@ -7,7 +7,7 @@ use core_domain::registry::{
 };
 use core_domain::use_case::provisioning::Unsupervised;
 use core_domain::use_case::registry::feature;
-use core_local::Moment;
+use core_local::FaultMoment;
 
 use crate::world::{Platforms, as_operator};
 
@@ -129,7 +129,7 @@ async fn any_one_call_of_the_store_may_fail_while_a_feature_is_created() {
 
 #[tokio::test]
 async fn a_provider_that_does_not_reply_creates_no_feature_twice_and_keeps_none() {
-    for moment in [Moment::Before, Moment::Done] {
+    for moment in [FaultMoment::Before, FaultMoment::Done] {
         let world = Platforms::memory().await;
         let platform = &world.complete().await;
         let context = &format!("{moment:?}");

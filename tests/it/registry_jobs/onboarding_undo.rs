@@ -1,7 +1,7 @@
 //! A cancelled onboarding keeps everything that others created on its platform.
 
 use core_domain::kernel::{Environment, Line, Name, PlatformId, Slug};
-use core_domain::provisioning::{Job, JobEvent, JobEventQuery, JobMove, JobStatus};
+use core_domain::provisioning::{Job, JobEvent, JobEventQuery, JobStatus, JobTransition};
 use core_domain::registry::{
     ActivateFeature, CreateEntity, Entity, EntityQuery, EntityType, NewFeatureId, Onboarding,
     Platform, PlatformStatus,
@@ -95,7 +95,7 @@ async fn is_left(world: &Platforms, other: Other) {
     let told: Vec<JobEvent> = world.list(told).await;
     let told = told
         .iter()
-        .find(|event| event.event_type == JobMove::Undo.as_str());
+        .find(|event| event.event_type == JobTransition::Undo.as_str());
     let reason = told.unwrap().reason.as_deref();
     assert_eq!(reason, Some(format!("left: {left}").as_str()), "{context}");
     assert_eq!(status(world, &onboarding).await, PlatformStatus::Active);

@@ -180,7 +180,7 @@ pub(super) async fn served(world: &Platforms, domains: &[CustomDomain]) -> BTree
             continue;
         };
         let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
-        let found = world.provider.served_hostname(hostname, owner, &target);
+        let found = world.provider.get_served_hostname(hostname, owner, &target);
         served.extend(found.await.unwrap().map(|_| hostname.to_owned()));
     }
     served

@@ -2,7 +2,7 @@
 
 use core_domain::kernel::{BoundedJson, EntityId, Environment, PlatformId};
 use core_domain::port::{self, Infrastructure, ResourceRef};
-use core_domain::provisioning::{DlqEntry, DlqQuery, FailureKind, JobStatus};
+use core_domain::provisioning::{DeadLetter, DlqQuery, FailureKind, JobStatus};
 use core_domain::registry::{CreateResource, Platform, ProviderName, ResourceStatus, ResourceType};
 use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
 use core_domain::use_case::registry::resource;
@@ -157,7 +157,7 @@ async fn a_removal_cancels_other_jobs_without_dead_letters() {
         assert!(job.reason.unwrap().contains("removed for good"));
     }
     let letters = DlqQuery::with_status(None);
-    assert!(world.list::<DlqEntry>(letters).await.is_empty());
+    assert!(world.list::<DeadLetter>(letters).await.is_empty());
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ impl Snapshot {
         let mut routed = BTreeSet::new();
         for record in &records {
             let hostname = record.hostname.as_str();
-            let found = world.provider.route(hostname).await.unwrap();
+            let found = world.provider.get_route(hostname).await.unwrap();
             let target = target_of(world, record).await;
             let leads = |route: &str| target.as_ref().is_some_and(|target| target.name == route);
             let found = found.filter(|route| leads(&route.target));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::access::{AuditEvent, audited};
 use core_domain::kernel::{PlatformId, PlatformOwned, Result};
-use core_domain::port::{CreateResource, Mode, Provisioned, ResourceRef, UnitOfWork};
+use core_domain::port::{CreateResource, Mode, ProviderObject, ResourceRef, UnitOfWork};
 use core_domain::provisioning::{DEPROVISION, LaneKey, LanePlace};
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::{
@@ -58,11 +58,11 @@ pub(crate) struct Plain;
 
 impl JobKind for Plain {
     const NAME: &'static str = "plain";
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     type Input = Order;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then_all(STEPS.map(MakePlainObject))
+        Steps::new().steps(STEPS.map(MakePlainObject))
     }
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct MakePlainObject(&'static str);
 
 #[async_trait]
 impl JobStep<Plain> for MakePlainObject {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = Value;
 
     fn name(&self) -> &'static str {
@@ -99,9 +99,9 @@ impl JobKind for Undoable {
     fn steps() -> Steps<Self> {
         let [first, second, third] = STEPS;
         Steps::new()
-            .then(MakeUndoable(first))
-            .then(MakePatiently(second))
-            .then(MakeUndoable(third))
+            .step(MakeUndoable(first))
+            .step(MakePatiently(second))
+            .step(MakeUndoable(third))
     }
 }
 
@@ -110,7 +110,10 @@ impl JobKind for Undoable {
 pub(crate) struct MakePatiently(&'static str);
 
 impl MakePatiently {
-    async fn known(cx: &StepContext<'_, Undoable>, made: Provisioned) -> Result<Value, StepError> {
+    async fn known(
+        cx: &StepContext<'_, Undoable>,
+        made: ProviderObject,
+    ) -> Result<Value, StepError> {
         if made.url.is_some() {
             return Ok(json!({ "id": made.id }));
         }
@@ -118,7 +121,7 @@ impl MakePatiently {
         Err(StepError::Wait {
             until: now.plus(Duration::from_secs(45)),
             reason: "its address".to_owned(),
-            found: None,
+            output: None,
         })
     }
 }
@@ -163,7 +166,7 @@ pub(crate) struct MakeUndoable(&'static str);
 
 #[async_trait]
 impl JobStep<Undoable> for MakeUndoable {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = Value;
 
     fn name(&self) -> &'static str {
@@ -196,7 +199,7 @@ impl JobStep<Undoable> for MakeUndoable {
             cx.guard().await?;
             cx.infrastructure.remove(&object, cx.effect_key).await?;
         }
-        Ok(Undone::TakenBack)
+        Ok(Undone::Removed)
     }
 
     async fn record_undo(
@@ -225,18 +228,22 @@ impl<const FRONT: bool> JobKind for TestKind<FRONT> {
     type Input = Order;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then_all(STEPS.map(MakeObject))
+        Steps::new().steps(STEPS.map(MakeObject))
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         leave_trace(cx, uow, "hook.completed").await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         leave_trace(cx, uow, "hook.failed").await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         leave_trace(cx, uow, "hook.resumed").await
     }
 }
@@ -251,7 +258,7 @@ async fn leave_trace<K: JobKind>(
         entity_id: cx.job.id.to_string(),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 /// A step that creates one object.
@@ -266,7 +273,7 @@ impl MakeObject {
         }
     }
 
-    async fn make<K: JobKind>(&self, cx: &StepContext<'_, K>) -> Result<Provisioned, StepError> {
+    async fn make<K: JobKind>(&self, cx: &StepContext<'_, K>) -> Result<ProviderObject, StepError> {
         let request = CreateResource {
             resource: self.object(cx),
             owner: "test".into(),

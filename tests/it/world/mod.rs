@@ -247,9 +247,10 @@ impl<P: Infrastructure + 'static> World<P> {
         let done = transact(self.store.as_ref(), |uow, _| {
             Box::pin(async move {
                 if on {
-                    return provisioning::hold(cx, operator, uow, scope.clone(), None).await;
+                    return provisioning::set_operator_hold(cx, operator, uow, scope.clone(), None)
+                        .await;
                 }
-                provisioning::release_hold(cx, operator, uow, scope.clone()).await
+                provisioning::lift_operator_hold(cx, operator, uow, scope.clone()).await
             })
         });
         done.await

@@ -18,7 +18,7 @@ use core_domain::use_case::provisioning::{Kinds, Outcome};
 use core_domain::use_case::registry::provision::{self, ProvisionCommand};
 use core_domain::use_case::registry::tenant::{self, OrganizationSetUp};
 use core_domain::use_case::registry::{platform, register_kinds};
-use core_local::{Faults, LocalConfig, LocalInfrastructure, Moment};
+use core_local::{FaultMoment, Faults, LocalConfig, LocalInfrastructure};
 use core_storage::fault::FaultStore;
 
 use super::stores::{Keeps, faulty};
@@ -32,7 +32,7 @@ struct Fault {
     call: &'static str,
     /// The number of these calls that succeed before.
     after: usize,
-    moment: Moment,
+    moment: FaultMoment,
     error: ProviderError,
     /// True if all later calls fail as well.
     lasts: bool,
@@ -113,7 +113,7 @@ impl Platforms {
     }
 
     /// Leaves one call without a reply, after `after` calls with a reply. The caller does not know what happened.
-    pub(crate) fn leave_unanswered(&self, call: &'static str, after: usize, moment: Moment) {
+    pub(crate) fn leave_unanswered(&self, call: &'static str, after: usize, moment: FaultMoment) {
         let error = ProviderError::OutcomeUnknown("no answer".into());
         self.fail(Fault {
             call,
@@ -128,7 +128,7 @@ impl Platforms {
     /// Refuses all calls permanently after `after` successful ones, until [`Platforms::refuse_nothing`].
     pub(crate) fn refuse_after(&self, call: &'static str, after: usize) {
         let error = ProviderError::Permanent("not like this".to_owned());
-        let moment = Moment::Before;
+        let moment = FaultMoment::Before;
         self.fail(Fault {
             call,
             after,
@@ -293,8 +293,8 @@ impl Platforms {
 
 fn faults(trap: Trap, calls: Arc<Mutex<Calls>>) -> Faults {
     Faults::new(move |point| {
-        let is_done = point.moment == Moment::Done;
-        if is_done || point.moment == Moment::Before {
+        let is_done = point.moment == FaultMoment::Done;
+        if is_done || point.moment == FaultMoment::Before {
             let mut calls = calls.lock().unwrap();
             *calls.entry((point.call, is_done)).or_default() += 1;
         }

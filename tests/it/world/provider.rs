@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use core_domain::port::{
-    CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
+    CreateResource, Infrastructure, ProviderError, ProviderObject, ResourceRef, SiteDeployment,
     SiteUpload,
 };
 
@@ -193,11 +193,11 @@ impl FakeProvider {
     }
 
     /// Returns an object. Its URL may be known only later.
-    fn provisioned(&self, name: &str) -> Provisioned {
+    fn provisioned(&self, name: &str) -> ProviderObject {
         let calm = self.state().calm;
         let known = |rng: &Rng| calm || rng.below(3) > 0;
         let url = self.rng.as_ref().is_none_or(known);
-        Provisioned {
+        ProviderObject {
             url: url.then(|| format!("https://{name}.test")),
             ..provisioned(name)
         }
@@ -210,8 +210,8 @@ impl FakeProvider {
     }
 }
 
-pub(crate) fn provisioned(name: &str) -> Provisioned {
-    Provisioned {
+pub(crate) fn provisioned(name: &str) -> ProviderObject {
+    ProviderObject {
         id: format!("id-{name}"),
         url: None,
         owner: Some("test".into()),
@@ -224,13 +224,16 @@ fn no_answer() -> ProviderError {
 
 #[async_trait]
 impl Infrastructure for FakeProvider {
-    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+    async fn observe(
+        &self,
+        resource: &ResourceRef,
+    ) -> Result<Option<ProviderObject>, ProviderError> {
         self.pause(2).await;
         let known = self.state().objects.contains_key(&resource.name);
         Ok(known.then(|| self.provisioned(&resource.name)))
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
         let (name, key) = (&request.resource.name, &request.effect_key);
         self.pause(4).await;
         match self.next_fault() {

@@ -15,7 +15,7 @@ use super::status::{certificate_of, state_of};
 use super::zone::Zones;
 use crate::call::Call;
 use crate::client::Client;
-use crate::error::{CallError, shortened};
+use crate::error::{CallError, shorten};
 use crate::paging::first_match;
 
 /// The error code if the hostname does not exist.
@@ -25,7 +25,7 @@ const MISSING: u32 = 1_436;
 const DUPLICATE: u32 = 1_406;
 
 /// The error code if the hostname cannot be served.
-const REJECTED: u32 = 1_407;
+const REJECTED_CODE: u32 = 1_407;
 
 /// The metadata key of the owner.
 const OWNER: &str = "core_owner";
@@ -70,7 +70,7 @@ impl CustomHostname {
         let validation = self.ssl.iter().flat_map(|ssl| &ssl.validation_errors);
         let mut validation = validation.filter_map(|error| error.message.as_deref());
         let verification = self.verification_errors.first().and_then(Value::as_str);
-        validation.next().or(verification).map(shortened)
+        validation.next().or(verification).map(shorten)
     }
 
     fn into_served_hostname(self) -> ServedHostname {
@@ -94,7 +94,7 @@ pub(super) async fn zone(client: &Client, zones: &Zones) -> Result<Option<String
     let Some(name) = &client.options().saas_zone else {
         return Ok(None);
     };
-    match zones.named(client, name).await? {
+    match zones.by_name_or_id(client, name).await? {
         Some(zone) => Ok(Some(zone)),
         None => {
             let cause = format!("the zone {name} of customers' hostnames is not active");
@@ -195,7 +195,7 @@ async fn create(
     let mut outcome = post(client, zone, &marked).await;
     // The plan may not support metadata, and there is no error code for that.
     let is_refused = |error: &CallError| {
-        let known = error.has(DUPLICATE) || error.has(REJECTED) || error.is_ambiguous();
+        let known = error.has(DUPLICATE) || error.has(REJECTED_CODE) || error.is_ambiguous();
         matches!(error, CallError::Refused(_)) && !known
     };
     if outcome.as_ref().is_err_and(is_refused) {

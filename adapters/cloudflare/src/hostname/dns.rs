@@ -16,7 +16,7 @@ const MISSING: u32 = 81_044;
 const DUPLICATE: [u32; 3] = [81_057, 81_058, 81_053];
 
 /// The record types that give the address of a name. A name can also have other records.
-const LEADING: [&str; 3] = ["A", "AAAA", "CNAME"];
+const ADDRESS_TYPES: [&str; 3] = ["A", "AAAA", "CNAME"];
 
 /// The prefix of the comment of the provider's records.
 const COMMENT: &str = "core-route:";
@@ -66,7 +66,7 @@ impl DnsRecord {
 }
 
 /// Returns the address records of a name.
-pub(super) async fn leading(
+pub(super) async fn address_records(
     client: &Client,
     zone: &str,
     hostname: &str,
@@ -74,7 +74,8 @@ pub(super) async fn leading(
     let list = Call::new(Method::GET, "dns.find", &["zones", zone, "dns_records"]);
     let list = list.query("name.exact", hostname).query("per_page", 100);
     let mut records = client.fetch::<Vec<DnsRecord>>(list).await?.result;
-    records.retain(|record| record.name == hostname && LEADING.contains(&record.kind.as_str()));
+    records
+        .retain(|record| record.name == hostname && ADDRESS_TYPES.contains(&record.kind.as_str()));
     Ok(records)
 }
 
@@ -100,10 +101,10 @@ pub(super) async fn ensure(
     if !is_duplicate && !error.is_ambiguous() {
         return Err(error.into());
     }
-    let there = leading(client, zone, record.hostname).await?;
+    let there = address_records(client, zone, record.hostname).await?;
     match there.first() {
         Some(known) if known.is_of(record.target) => {
-            correct(client, zone, known, record, &body).await
+            update_content(client, zone, known, record, &body).await
         }
         Some(_) => Err(ProviderError::NameTaken(record.hostname.to_owned())),
         None => Err(error.into()),
@@ -111,7 +112,7 @@ pub(super) async fn ensure(
 }
 
 /// Updates an existing record if its content differs, because the address of the object can change.
-async fn correct(
+async fn update_content(
     client: &Client,
     zone: &str,
     known: &DnsRecord,
@@ -142,7 +143,7 @@ pub(super) async fn remove_of(
     hostname: &str,
     target: &ResourceRef,
 ) -> Result<(), CallError> {
-    for record in leading(client, zone, hostname).await? {
+    for record in address_records(client, zone, hostname).await? {
         if record.is_of(target) {
             remove(client, zone, &record.id).await?;
         }

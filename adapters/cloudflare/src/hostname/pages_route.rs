@@ -9,14 +9,14 @@ use serde_json::json;
 use super::dns::{self, NewRecord};
 use super::zone::Zones;
 use crate::client::Client;
-use crate::error::{CallError, shortened};
+use crate::error::{CallError, shorten};
 use crate::pages::project::{self, MISSING, PATH};
 
 /// The error code if the hostname is already a domain of a project.
 const DUPLICATE: u32 = 8_000_018;
 
 /// The suffix of the projects' own names. These are not added domains.
-const OWN: &str = ".pages.dev";
+const PAGES_DEV_SUFFIX: &str = ".pages.dev";
 
 /// The states of a domain that is not served unless it is checked again.
 const FAILED: [&str; 3] = ["deactivated", "blocked", "error"];
@@ -44,7 +44,7 @@ impl Domain {
         let checks = [self.verification_data, self.validation_data];
         let detail = checks.into_iter().find_map(|check| check.error_message);
         let text = match detail {
-            Some(detail) => format!("the domain is {}: {}", self.status, shortened(&detail)),
+            Some(detail) => format!("the domain is {}: {}", self.status, shorten(&detail)),
             None => format!("the domain is {}", self.status),
         };
         let (state, certificate) = match self.status.as_str() {
@@ -109,7 +109,7 @@ pub(super) async fn find(
 }
 
 /// Adds a platform hostname without a route to a project.
-pub(super) async fn make(
+pub(super) async fn add_hostname(
     client: &Client,
     zone: &str,
     hostname: &str,
@@ -198,7 +198,7 @@ pub(crate) async fn remove_all(
         resource_type: ResourceType::Pages,
         name: project.to_owned(),
     };
-    let added = |domain: &Domain| !domain.name.ends_with(OWN);
+    let added = |domain: &Domain| !domain.name.ends_with(PAGES_DEV_SUFFIX);
     for domain in domains.unwrap_or_default().into_iter().filter(added) {
         remove(client, zones, &domain.name, &target).await?;
     }

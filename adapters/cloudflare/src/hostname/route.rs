@@ -31,7 +31,7 @@ async fn find_in(
     if let Some(found) = worker_route::find(client, ZoneHostname { zone, hostname }).await? {
         return Ok(Some(found));
     }
-    let records = dns::leading(client, zone, hostname).await?;
+    let records = dns::address_records(client, zone, hostname).await?;
     let Some(record) = records.into_iter().next() else {
         return Ok(None);
     };
@@ -66,7 +66,7 @@ pub(crate) async fn make(
             let zone = zone.as_str();
             worker_route::make(client, ZoneHostname { zone, hostname }, target).await
         }
-        ResourceType::Pages => pages_route::make(client, &zone, hostname, target).await,
+        ResourceType::Pages => pages_route::add_hostname(client, &zone, hostname, target).await,
         ResourceType::D1 | ResourceType::R2 | ResourceType::Kv | ResourceType::Queue => {
             let message = format!("a hostname cannot refer to {}", target.resource_type);
             Err(ProviderError::Permanent(message))

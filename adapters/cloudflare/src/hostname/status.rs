@@ -32,7 +32,7 @@ pub(super) fn state_of(hostname: &str, ssl: &str, detail: Option<&str>) -> Hostn
     if FAILED.contains(&hostname) {
         return HostnameState::Failed(with_detail(format!("the hostname is {hostname}")));
     }
-    if is_given_up(ssl) {
+    if is_certificate_failed(ssl) {
         return HostnameState::Failed(with_detail(format!("the certificate is {ssl}")));
     }
     if ACTIVE.contains(&hostname) && ssl == "active" {
@@ -42,7 +42,7 @@ pub(super) fn state_of(hostname: &str, ssl: &str, detail: Option<&str>) -> Hostn
     HostnameState::Pending(with_detail(waits))
 }
 
-fn is_given_up(ssl: &str) -> bool {
+fn is_certificate_failed(ssl: &str) -> bool {
     NO_CERTIFICATE.contains(&ssl) || ssl.ends_with(TIMED_OUT)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn certificate_of(ssl: &str) -> SslStatus {
     match ssl {
         "active" | "backup_issued" | "pending_expiration" => SslStatus::Active,
         "expired" => SslStatus::Expired,
-        _ if is_given_up(ssl) => SslStatus::Failed,
+        _ if is_certificate_failed(ssl) => SslStatus::Failed,
         "pending_issuance" => SslStatus::PendingIssuance,
         "pending_deployment" | "holding_deployment" | "staging_deployment" | "staging_active" => {
             SslStatus::PendingDeployment

@@ -140,7 +140,7 @@ pub(super) async fn make(
             Err(ProviderError::NameTaken(at.hostname.to_owned()))
         }
         Err(error) if error.is_ambiguous() => {
-            made_or_found(domain(client, at.hostname).await, target, error)
+            resolve_outcome(domain(client, at.hostname).await, target, error)
         }
         Err(error) => Err(error.into()),
     }
@@ -215,14 +215,14 @@ async fn create_route(
             made.ok_or_else(|| ProviderError::Transient("the new route is not visible yet".into()))
         }
         Err(error) if error.has(ROUTE_DUPLICATE) || error.is_ambiguous() => {
-            made_or_found(script_route(client, at).await, target, error)
+            resolve_outcome(script_route(client, at).await, target, error)
         }
         Err(error) => Err(error.into()),
     }
 }
 
 /// Resolves a call that failed because the route exists, or whose outcome is unknown.
-fn made_or_found(
+fn resolve_outcome(
     found: Result<Option<Route>, CallError>,
     target: &ResourceRef,
     error: CallError,

@@ -49,7 +49,7 @@ impl Zones {
     ) -> Result<Option<String>, CallError> {
         let mut name = hostname.trim_start_matches("*.");
         while name.contains('.') {
-            if let Some(zone) = self.named(client, name).await? {
+            if let Some(zone) = self.by_name_or_id(client, name).await? {
                 return Ok(Some(zone));
             }
             name = name.split_once('.').map_or("", |(_, rest)| rest);
@@ -58,7 +58,7 @@ impl Zones {
     }
 
     /// Returns the id of the zone with this name or id.
-    pub(crate) async fn named(
+    pub(crate) async fn by_name_or_id(
         &self,
         client: &Client,
         name: &str,

@@ -10,10 +10,10 @@ use core_domain::port::Site;
 const PIECE: u64 = 48 * 1024;
 
 /// Maximum size of a file, in bytes.
-const LARGEST_FILE: u64 = 25 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 25 * 1024 * 1024;
 
 /// Files at the root of a site that configure how it is served. They are not pages.
-const SETTINGS: [&str; 4] = ["_headers", "_redirects", "_routes.json", "_worker.js"];
+const SETTINGS_FILES: [&str; 4] = ["_headers", "_redirects", "_routes.json", "_worker.js"];
 
 /// Folders at the root that do not contain pages.
 const SOURCES: [&str; 2] = ["functions", ".wrangler"];
@@ -33,7 +33,7 @@ pub(super) struct Asset {
 
 /// The classified files of a site.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct UploadPlan {
     /// One item for each file of the site, in order; `None` for files that are not uploaded.
     pub(super) assets: Vec<Option<Asset>>,
     /// The names and contents of the files that configure how the site is served.
@@ -55,7 +55,7 @@ impl Role {
         let mut segments = path.split('/');
         let root = segments.next().unwrap_or_default();
         let is_folder = segments.next().is_some();
-        if let Some(name) = SETTINGS.iter().find(|name| **name == root) {
+        if let Some(name) = SETTINGS_FILES.iter().find(|name| **name == root) {
             return match (is_folder, root) {
                 (false, _) => Self::Settings(name),
                 (true, "_worker.js") => Self::WorkerFolder,
@@ -76,25 +76,25 @@ impl Role {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error("{0}")]
-    Unfit(String),
+    InvalidSite(String),
     #[error("the site could not be read")]
     Io(#[from] io::Error),
 }
 
-impl Plan {
+impl UploadPlan {
     /// Reads the whole site once, in small pieces. Blocks on the disk.
     pub(super) fn read(site: &dyn Site) -> Result<Self, PlanError> {
         for file in site.files() {
-            if file.size > LARGEST_FILE {
+            if file.size > MAX_FILE_BYTES {
                 let what = format!(
-                    "the file {:?} is larger than {LARGEST_FILE} bytes",
+                    "the file {:?} is larger than {MAX_FILE_BYTES} bytes",
                     file.path
                 );
-                return Err(PlanError::Unfit(what));
+                return Err(PlanError::InvalidSite(what));
             }
             if Role::of(&file.path) == Role::WorkerFolder {
                 let what = "_worker.js is a folder: bundle it into one file".to_owned();
-                return Err(PlanError::Unfit(what));
+                return Err(PlanError::InvalidSite(what));
             }
         }
         let mut plan = Self::default();
@@ -108,7 +108,7 @@ impl Plan {
                 }),
                 Role::Settings(name) => {
                     let mut bytes = Vec::new();
-                    content.take(LARGEST_FILE).read_to_end(&mut bytes)?;
+                    content.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
                     plan.settings.push((name, bytes));
                     None
                 }
@@ -245,7 +245,7 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let plan = Plan::read(&site).unwrap();
+        let plan = UploadPlan::read(&site).unwrap();
         let paths: Vec<_> = plan.uploaded().map(|asset| asset.path.as_str()).collect();
         assert_eq!(paths, ["index.html", "sub/_headers", "functions"]);
         assert_eq!(plan.assets.len(), 8);
@@ -254,6 +254,9 @@ mod tests {
         let bundle: MemorySite = [("index.html", "a"), ("_worker.js/index.js", "b")]
             .into_iter()
             .collect();
-        assert!(matches!(Plan::read(&bundle), Err(PlanError::Unfit(_))));
+        assert!(matches!(
+            UploadPlan::read(&bundle),
+            Err(PlanError::InvalidSite(_))
+        ));
     }
 }

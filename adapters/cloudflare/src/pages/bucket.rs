@@ -5,23 +5,23 @@ use std::io::{self, Read};
 use super::asset::{Asset, AssetHash, encode};
 
 /// Maximum size of the files in one call, in bytes before encoding.
-const MOST_BYTES: u64 = 40 * 1024 * 1024;
+const MAX_BUCKET_BYTES: u64 = 40 * 1024 * 1024;
 
 /// Maximum number of files in one call.
-const MOST_FILES: usize = 2_000;
+const MAX_BUCKET_FILES: usize = 2_000;
 
 /// A builder of the body of an upload: a JSON array, written incrementally so that no file is in memory twice.
 #[derive(Debug, Default)]
-pub(super) struct Bucket {
+pub(super) struct UploadBatch {
     body: Vec<u8>,
     bytes: u64,
     files: usize,
 }
 
-impl Bucket {
+impl UploadBatch {
     /// Returns whether another file of `size` bytes fits.
     pub(super) const fn has_room(&self, size: u64) -> bool {
-        self.files < MOST_FILES && self.bytes + size <= MOST_BYTES
+        self.files < MAX_BUCKET_FILES && self.bytes + size <= MAX_BUCKET_BYTES
     }
 
     pub(super) const fn is_empty(&self) -> bool {
@@ -79,11 +79,11 @@ mod tests {
 
     #[test]
     fn bucket_is_a_json_array_and_refuses_changed_files() {
-        let mut bucket = Bucket::default();
+        let mut bucket = UploadBatch::default();
         bucket.add(&asset(), &mut &b"<h1>hi</h1>\n"[..]).unwrap();
         let changed = bucket.add(&asset(), &mut &b"<h1>ho</h1>\n"[..]);
         assert_eq!(changed.unwrap_err().kind(), io::ErrorKind::InvalidData);
-        let mut bucket = Bucket::default();
+        let mut bucket = UploadBatch::default();
         bucket.add(&asset(), &mut &b"<h1>hi</h1>\n"[..]).unwrap();
         let body: Value = serde_json::from_slice(&bucket.finish()).unwrap();
         let expected = json!([{
@@ -97,13 +97,13 @@ mod tests {
 
     #[test]
     fn bucket_is_limited_to_40_mib_and_2000_files() {
-        let holding = |bytes, files| Bucket {
+        let holding = |bytes, files| UploadBatch {
             bytes,
             files,
-            ..Bucket::default()
+            ..UploadBatch::default()
         };
-        assert!(holding(MOST_BYTES - 1, 1_999).has_room(1));
-        assert!(!holding(MOST_BYTES - 1, 1_999).has_room(2));
+        assert!(holding(MAX_BUCKET_BYTES - 1, 1_999).has_room(1));
+        assert!(!holding(MAX_BUCKET_BYTES - 1, 1_999).has_room(2));
         assert!(!holding(0, 2_000).has_room(0));
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::project::OWNER;
-use crate::binding::{Binding, BoundTo, Vars};
+use crate::binding::{Binding, BindingTarget, Vars};
 use crate::bound::resolve;
 use crate::client::Client;
 
@@ -45,12 +45,12 @@ pub(crate) async fn environment(
 }
 
 /// Returns the field of the binding type, and the reference to the object in it.
-fn setting(bound_to: &BoundTo) -> (&'static str, Value) {
+fn setting(bound_to: &BindingTarget) -> (&'static str, Value) {
     match bound_to {
-        BoundTo::Kv { id } => ("kv_namespaces", json!({ "namespace_id": id })),
-        BoundTo::D1 { id } => ("d1_databases", json!({ "id": id })),
-        BoundTo::R2 { bucket } => ("r2_buckets", json!({ "name": bucket })),
-        BoundTo::Queue { queue } => ("queue_producers", json!({ "name": queue })),
-        BoundTo::Worker { service } => ("services", json!({ "service": service })),
+        BindingTarget::Kv { id } => ("kv_namespaces", json!({ "namespace_id": id })),
+        BindingTarget::D1 { id } => ("d1_databases", json!({ "id": id })),
+        BindingTarget::R2 { bucket } => ("r2_buckets", json!({ "name": bucket })),
+        BindingTarget::Queue { queue } => ("queue_producers", json!({ "name": queue })),
+        BindingTarget::Worker { service } => ("services", json!({ "service": service })),
     }
 }

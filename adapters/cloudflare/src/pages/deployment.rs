@@ -6,12 +6,12 @@ use serde::Deserialize;
 
 use super::project::{MISSING, PATH};
 use crate::client::Client;
-use crate::error::{CallError, shortened};
-use crate::paging::{at, has_next};
+use crate::error::{CallError, shorten};
+use crate::paging::{has_next, with_page};
 
 /// Maximum number of pages that are searched for a deployment. The engine searches only for recent deployments, which
 /// its current job created.
-const MOST_PAGES: u64 = 5;
+const MAX_SEARCHED_PAGES: u64 = 5;
 
 /// The required fields of a deployment.
 #[derive(Clone, Debug, Deserialize)]
@@ -112,7 +112,7 @@ impl Deployment {
         let logs = client.find::<Logs>(call, MISSING).await?;
         let last = logs.and_then(|logs| logs.data.into_iter().next_back());
         Ok(match last {
-            Some(last) => shortened(&last.line),
+            Some(last) => shorten(&last.line),
             None => "the deployment failed at the provider without a reason".to_owned(),
         })
     }
@@ -124,10 +124,10 @@ pub(super) async fn find(
     project: &str,
     key: &str,
 ) -> Result<Option<Deployment>, CallError> {
-    for page in 1..=MOST_PAGES {
+    for page in 1..=MAX_SEARCHED_PAGES {
         let path = [&PATH[..], &[project, "deployments"]].concat();
         let list = client.call(Method::GET, "pages.deployments", &path);
-        let answer = match client.fetch::<Vec<Deployment>>(at(list, page)).await {
+        let answer = match client.fetch::<Vec<Deployment>>(with_page(list, page)).await {
             Err(error) if error.is_missing(MISSING) => return Ok(None),
             answer => answer?,
         };

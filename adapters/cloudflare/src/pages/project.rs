@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use core_domain::port::{OwnedObject, Provisioned};
+use core_domain::port::{OwnedObject, ProviderObject};
 use core_domain::registry::PRODUCTION;
 use http::Method;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::Client;
 use crate::error::CallError;
-use crate::ownership::of_mark;
+use crate::ownership::owner_from_mark;
 use crate::paging::numbered_page;
 
 /// The error code if a project with this name exists.
@@ -79,12 +79,12 @@ impl Project {
     }
 }
 
-impl From<Project> for Provisioned {
+impl From<Project> for ProviderObject {
     /// Converts a project. The API can choose a subdomain that differs from the name, so only the returned subdomain is
     /// used.
     fn from(project: Project) -> Self {
         Self {
-            owner: of_mark(project.owner()),
+            owner: owner_from_mark(project.owner()),
             url: project
                 .subdomain
                 .map(|subdomain| format!("https://{subdomain}")),
@@ -98,8 +98,8 @@ pub(crate) async fn read(client: &Client, name: &str) -> Result<Option<Project>,
     client.find::<Project>(call, MISSING).await
 }
 
-pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
-    Ok(read(client, name).await?.map(Provisioned::from))
+pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<ProviderObject>, CallError> {
+    Ok(read(client, name).await?.map(ProviderObject::from))
 }
 
 /// Returns the same settings for both environments.
@@ -112,7 +112,7 @@ pub(crate) async fn create(
     name: &str,
     owner: &str,
     mut settings: Map<String, Value>,
-) -> Result<Provisioned, CallError> {
+) -> Result<ProviderObject, CallError> {
     let mark = json!({ "type": "plain_text", "value": owner });
     settings.entry("env_vars").or_insert_with(|| json!({}))[OWNER] = mark;
     let body = json!({

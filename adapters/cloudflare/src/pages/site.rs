@@ -7,7 +7,7 @@ use bytes::Bytes;
 use core_domain::port::{Cause, ProviderError, Site, SiteDeployment, SiteUpload};
 use tokio::sync::Semaphore;
 
-use super::asset::{Plan, PlanError};
+use super::asset::{PlanError, UploadPlan};
 use super::deployment::{self, no_project};
 use super::project;
 use super::token::UploadTokens;
@@ -23,7 +23,7 @@ pub(crate) async fn deploy(
 ) -> Result<SiteDeployment, ProviderError> {
     let (project, key) = (upload.project.as_str(), upload.deployment_key.as_str());
     if upload.branch.is_empty() || key.is_empty() {
-        return refused("a deployment needs a branch and a key");
+        return permanent_error("a deployment needs a branch and a key");
     }
     if project::read(client, project).await?.is_none() {
         return Err(no_project(project));
@@ -32,9 +32,9 @@ pub(crate) async fn deploy(
         return Ok(found);
     }
     let tokens = UploadTokens::open(client, project).await?;
-    let most_files = tokens.most_files().await;
+    let most_files = tokens.max_files().await;
     if upload.site.files().is_empty() || upload.site.files().len() > most_files {
-        return refused(&format!("a deployment has 1 to {most_files} files"));
+        return permanent_error(&format!("a deployment has 1 to {most_files} files"));
     }
     let plan = Arc::new(read(Arc::clone(&upload.site)).await?);
     let site = Arc::clone(&upload.site);
@@ -43,22 +43,22 @@ pub(crate) async fn deploy(
     Ok(made.into_site_deployment(client, project).await?)
 }
 
-fn refused<T>(why: &str) -> Result<T, ProviderError> {
+fn permanent_error<T>(why: &str) -> Result<T, ProviderError> {
     Err(ProviderError::Permanent(why.to_owned()))
 }
 
-async fn read(site: Arc<dyn Site>) -> Result<Plan, ProviderError> {
-    let read = tokio::task::spawn_blocking(move || Plan::read(site.as_ref())).await;
+async fn read(site: Arc<dyn Site>) -> Result<UploadPlan, ProviderError> {
+    let read = tokio::task::spawn_blocking(move || UploadPlan::read(site.as_ref())).await;
     match read {
         Ok(Ok(plan)) => Ok(plan),
-        Ok(Err(PlanError::Unfit(what))) => refused(&what),
+        Ok(Err(PlanError::InvalidSite(what))) => permanent_error(&what),
         Ok(Err(error @ PlanError::Io(_))) => Err(ProviderError::Transient(Cause::new(error))),
         Err(error) => Err(ProviderError::Transient(Cause::new(error))),
     }
 }
 
 /// Builds the form that creates a deployment: the manifest of its files, the branch and the deployment key.
-fn form(upload: &SiteUpload, plan: &Plan) -> Result<(String, Bytes), ProviderError> {
+fn form(upload: &SiteUpload, plan: &UploadPlan) -> Result<(String, Bytes), ProviderError> {
     let manifest: BTreeMap<_, _> = plan
         .uploaded()
         .map(|asset| (format!("/{}", asset.path), asset.hash.as_str()))

@@ -21,7 +21,7 @@ const EXPIRED: u32 = 8_000_013;
 const ATTEMPTS: u32 = 5;
 
 /// Maximum number of token renewals for one call.
-const RENEWALS: u32 = 3;
+const MAX_RENEWALS: u32 = 3;
 
 /// A token is renewed if it expires within this number of seconds.
 const MARGIN: i64 = 30;
@@ -51,7 +51,7 @@ struct Claims {
 }
 
 #[derive(Deserialize)]
-struct Issued {
+struct IssuedToken {
     jwt: String,
 }
 
@@ -65,13 +65,13 @@ impl<'a> UploadTokens<'a> {
     }
 
     /// Returns the maximum number of files of a deployment.
-    pub(super) async fn most_files(&self) -> usize {
+    pub(super) async fn max_files(&self) -> usize {
         let claims = self.current.lock().await.claims;
         claims.max_file_count_allowed.unwrap_or(DEFAULT_FILES)
     }
 
     /// Returns a valid token that differs from `refused`.
-    async fn other_than(&self, refused: Option<&Secret>) -> Result<Secret, CallError> {
+    async fn valid_token(&self, refused: Option<&Secret>) -> Result<Secret, CallError> {
         let mut current = self.current.lock().await;
         let now = self.client.clock().now().seconds();
         let ends = current.claims.exp.is_some_and(|exp| exp <= now + MARGIN);
@@ -86,15 +86,15 @@ impl<'a> UploadTokens<'a> {
         let (mut attempt, mut renewals) = (1, 0);
         let mut refused = None;
         loop {
-            let token = self.other_than(refused.take().as_ref()).await?;
+            let token = self.valid_token(refused.take().as_ref()).await?;
             let with_token = call.clone().with_upload_token(token.clone());
             match self.client.fetch(with_token).await {
                 Ok(answer) => return Ok(answer.result),
-                Err(error) if error.has(EXPIRED) && renewals < RENEWALS => {
+                Err(error) if error.has(EXPIRED) && renewals < MAX_RENEWALS => {
                     renewals += 1;
                     refused = Some(token);
                 }
-                Err(error) if error.may_work_soon() && attempt < ATTEMPTS => {
+                Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
                     tracing::debug!(operation = call.operation, attempt, %error, "retrying the call");
                     self.client.back_off(attempt).await;
                     attempt += 1;
@@ -110,7 +110,7 @@ async fn issue(client: &Client, project: &str) -> Result<Token, CallError> {
     let call = client
         .call(Method::GET, "pages.upload_token", &path)
         .confidential();
-    let Issued { jwt } = client.fetch(call).await?.result;
+    let IssuedToken { jwt } = client.fetch(call).await?.result;
     Ok(Token {
         claims: claims_of(&jwt),
         jwt: Secret::new(jwt),

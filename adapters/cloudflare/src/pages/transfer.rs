@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::asset::{Asset, Plan};
-use super::bucket::Bucket;
+use super::asset::{Asset, UploadPlan};
+use super::bucket::UploadBatch;
 use super::token::UploadTokens;
 use crate::call::Call;
 
 /// Maximum number of buckets of one site that are uploaded at the same time.
-const AT_A_TIME: usize = 3;
+const MAX_CONCURRENT_UPLOADS: usize = 3;
 
 /// A bucket with its memory permit.
-struct Filled(Bucket, OwnedSemaphorePermit);
+struct FilledBatch(UploadBatch, OwnedSemaphorePermit);
 
 fn call(operation: &'static str, path: &str) -> Call {
     Call::new(Method::POST, operation, &["pages", "assets", path])
@@ -31,7 +31,7 @@ fn call(operation: &'static str, path: &str) -> Call {
 pub(super) async fn transfer(
     tokens: &UploadTokens<'_>,
     site: Arc<dyn Site>,
-    plan: Arc<Plan>,
+    plan: Arc<UploadPlan>,
     permits: Arc<Semaphore>,
 ) -> Result<(), ProviderError> {
     let hashes: BTreeSet<&str> = plan.uploaded().map(|asset| asset.hash.as_str()).collect();
@@ -52,7 +52,7 @@ pub(super) async fn transfer(
 async fn upload(
     tokens: &UploadTokens<'_>,
     site: Arc<dyn Site>,
-    plan: Arc<Plan>,
+    plan: Arc<UploadPlan>,
     missing: BTreeSet<String>,
     permits: Arc<Semaphore>,
 ) -> Result<(), ProviderError> {
@@ -75,7 +75,7 @@ async fn upload(
     let filled = stream::unfold(filled, |mut filled| async {
         filled.recv().await.map(|bucket| (bucket, filled))
     });
-    let uploads = filled.map(|Filled(bucket, permit)| async move {
+    let uploads = filled.map(|FilledBatch(bucket, permit)| async move {
         let body = bucket.finish();
         let upload = call("pages.upload", "upload")
             .body("application/json", body)
@@ -85,7 +85,7 @@ async fn upload(
         outcome
     });
     uploads
-        .buffer_unordered(AT_A_TIME)
+        .buffer_unordered(MAX_CONCURRENT_UPLOADS)
         .try_collect::<()>()
         .await?;
     let read = reader
@@ -99,8 +99,8 @@ struct Reader {
     /// The hashes of the files that are not uploaded yet.
     missing: BTreeSet<String>,
     permits: Arc<Semaphore>,
-    full: mpsc::Sender<Filled>,
-    current: Option<Filled>,
+    full: mpsc::Sender<FilledBatch>,
+    current: Option<FilledBatch>,
 }
 
 impl Reader {
@@ -109,7 +109,7 @@ impl Reader {
         if !self.missing.remove(&asset.hash) {
             return Ok(());
         }
-        let has_room = |filled: &Filled| filled.0.has_room(asset.size);
+        let has_room = |filled: &FilledBatch| filled.0.has_room(asset.size);
         if self
             .current
             .as_ref()
@@ -119,14 +119,17 @@ impl Reader {
         }
         let current = match &mut self.current {
             Some(current) => current,
-            none => none.insert(Filled(Bucket::default(), permit(&self.permits)?)),
+            none => none.insert(FilledBatch(UploadBatch::default(), permit(&self.permits)?)),
         };
         current.0.add(asset, content)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self.current.take() {
-            Some(filled) => self.full.blocking_send(filled).map_err(|_| given_up()),
+            Some(filled) => self
+                .full
+                .blocking_send(filled)
+                .map_err(|_| upload_cancelled()),
             None => Ok(()),
         }
     }
@@ -138,6 +141,6 @@ fn permit(permits: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
     Handle::current().block_on(permit).map_err(io::Error::other)
 }
 
-fn given_up() -> io::Error {
+fn upload_cancelled() -> io::Error {
     io::Error::other("the upload was cancelled")
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::binding::BoundTo;
+use crate::binding::BindingTarget;
 
 /// The prefix of the tag that contains the owner of a worker.
 const OWNER_TAG: &str = "core-owner:";
@@ -44,15 +44,19 @@ impl Metadata {
 }
 
 /// Returns the API form of a binding to an object.
-pub(super) fn binding_json(name: &str, bound_to: &BoundTo) -> Value {
+pub(super) fn binding_json(name: &str, bound_to: &BindingTarget) -> Value {
     match bound_to {
-        BoundTo::Kv { id } => json!({ "type": "kv_namespace", "name": name, "namespace_id": id }),
-        BoundTo::D1 { id } => json!({ "type": "d1", "name": name, "id": id }),
-        BoundTo::R2 { bucket } => {
+        BindingTarget::Kv { id } => {
+            json!({ "type": "kv_namespace", "name": name, "namespace_id": id })
+        }
+        BindingTarget::D1 { id } => json!({ "type": "d1", "name": name, "id": id }),
+        BindingTarget::R2 { bucket } => {
             json!({ "type": "r2_bucket", "name": name, "bucket_name": bucket })
         }
-        BoundTo::Queue { queue } => json!({ "type": "queue", "name": name, "queue_name": queue }),
-        BoundTo::Worker { service } => {
+        BindingTarget::Queue { queue } => {
+            json!({ "type": "queue", "name": name, "queue_name": queue })
+        }
+        BindingTarget::Worker { service } => {
             json!({ "type": "service", "name": name, "service": service })
         }
     }

@@ -1,13 +1,13 @@
 //! Existing scripts. The name of a script is its id.
 
-use core_domain::port::{OwnedObject, Provisioned};
+use core_domain::port::{OwnedObject, ProviderObject};
 use http::Method;
 use serde::Deserialize;
 
 use super::metadata::owner_of;
 use crate::client::Client;
 use crate::error::CallError;
-use crate::ownership::of_mark;
+use crate::ownership::owner_from_mark;
 
 /// The error code if the script does not exist.
 pub(crate) const MISSING: u32 = 10_007;
@@ -34,16 +34,16 @@ struct Domain {
     service: String,
 }
 
-fn of_tags(name: &str, tags: Option<Vec<String>>) -> Provisioned {
-    Provisioned {
+fn of_tags(name: &str, tags: Option<Vec<String>>) -> ProviderObject {
+    ProviderObject {
         id: name.to_owned(),
         url: None,
-        owner: of_mark(owner_of(&tags.unwrap_or_default())),
+        owner: owner_from_mark(owner_of(&tags.unwrap_or_default())),
     }
 }
 
 /// Finds a script by name, without its URL.
-pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
+pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<ProviderObject>, CallError> {
     let path = [&PATH[..], &[name, "settings"]].concat();
     let call = client.call(Method::GET, "worker.find", &path);
     let found = client.find::<Settings>(call, MISSING).await?;

@@ -14,12 +14,12 @@ use crate::error::CallError;
 pub(crate) struct Subdomain(OnceCell<String>);
 
 #[derive(Deserialize)]
-struct OfAccount {
+struct AccountSubdomain {
     subdomain: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct OfScript {
+struct ScriptSubdomain {
     enabled: bool,
 }
 
@@ -31,7 +31,7 @@ impl Subdomain {
                 "worker.account_subdomain",
                 &["workers", "subdomain"],
             );
-            let found = client.find::<OfAccount>(call, MISSING).await?;
+            let found = client.find::<AccountSubdomain>(call, MISSING).await?;
             let Some(subdomain) = found.and_then(|found| found.subdomain) else {
                 return Ok(None);
             };
@@ -55,7 +55,7 @@ impl Subdomain {
         };
         let path = [&PATH[..], &[name, "subdomain"]].concat();
         let call = client.call(Method::GET, "worker.subdomain", &path);
-        let found = client.find::<OfScript>(call, MISSING).await?;
+        let found = client.find::<ScriptSubdomain>(call, MISSING).await?;
         let is_served = found.is_some_and(|found| found.enabled);
         Ok(is_served.then(|| format!("https://{name}.{subdomain}.workers.dev")))
     }
@@ -69,7 +69,7 @@ impl Subdomain {
         let call = client.call(Method::POST, "worker.enable_subdomain", &path);
         let call = call.json(&json!({ "enabled": true }));
         // A new script can be unknown for a moment.
-        let passes = |error: &CallError| error.may_work_soon() || error.is_missing(MISSING);
+        let passes = |error: &CallError| error.is_retryable() || error.is_missing(MISSING);
         client
             .fetch_with_retries::<Value>(&call, passes)
             .await

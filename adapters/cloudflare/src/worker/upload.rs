@@ -1,7 +1,7 @@
 //! Upload of worker scripts.
 
 use bytes::Bytes;
-use core_domain::port::{Cause, CreateResource, ProviderError, Provisioned};
+use core_domain::port::{Cause, CreateResource, ProviderError, ProviderObject};
 use http::Method;
 use serde_json::Value;
 
@@ -11,14 +11,14 @@ use super::script::{self, PATH};
 use crate::bound::resolve;
 use crate::client::Client;
 use crate::multipart::{Form, boundary};
-use crate::ownership::{ensure_owned, of_mark};
+use crate::ownership::{ensure_owned, owner_from_mark};
 
 /// Uploads a script. Returns an error if the name belongs to another owner. The API replaces any existing script of the
 /// name, so the owner is checked first. A repeated upload of the same script only creates a new version.
 pub(crate) async fn upload(
     client: &Client,
     request: &CreateResource,
-) -> Result<Provisioned, ProviderError> {
+) -> Result<ProviderObject, ProviderError> {
     let (name, owner) = (&request.resource.name, &request.owner);
     let worker = WorkerConfig::parse(&request.config)?;
     if let Some(found) = script::find(client, name).await? {
@@ -35,10 +35,10 @@ pub(crate) async fn upload(
         .query("excludeScript", true)
         .query("bindings_inherit", "strict");
     client.run(call.body(content_type, body).upload()).await?;
-    Ok(Provisioned {
+    Ok(ProviderObject {
         id: name.clone(),
         url: None,
-        owner: of_mark(Some(owner)),
+        owner: owner_from_mark(Some(owner)),
     })
 }
 

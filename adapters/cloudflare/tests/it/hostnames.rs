@@ -55,14 +55,17 @@ async fn hostname_serves_its_object_until_it_is_removed() {
             let world = World::new().await;
             world.make(of).await;
             let request = to(hostname, resource(of));
-            assert_eq!(world.cloudflare.route(hostname).await.unwrap(), None);
+            assert_eq!(world.cloudflare.get_route(hostname).await.unwrap(), None);
             let made = world.cloudflare.route_hostname(&request).await.unwrap();
             assert_eq!(made.target, resource(of).name);
             assert_eq!(
                 world.cloudflare.route_hostname(&request).await.unwrap(),
                 made
             );
-            assert_eq!(world.cloudflare.route(hostname).await.unwrap(), Some(made));
+            assert_eq!(
+                world.cloudflare.get_route(hostname).await.unwrap(),
+                Some(made)
+            );
             world
                 .cloudflare
                 .remove_route(hostname, &resource(of))
@@ -73,7 +76,7 @@ async fn hostname_serves_its_object_until_it_is_removed() {
                 .remove_route(hostname, &resource(of))
                 .await
                 .unwrap();
-            assert_eq!(world.cloudflare.route(hostname).await.unwrap(), None);
+            assert_eq!(world.cloudflare.get_route(hostname).await.unwrap(), None);
             for kind in [Kind::DnsRecord, Kind::Route, Kind::WorkerDomain] {
                 assert_eq!(world.fake.count(kind), 0, "{of} {hostname}");
             }
@@ -99,7 +102,7 @@ async fn hostname_with_another_target_is_not_changed() {
         assert_eq!(made, Err(taken.clone()));
         let removed = world.cloudflare.remove_route(OURS, &resource(of)).await;
         assert_eq!(removed, Err(taken));
-        let found = world.cloudflare.route(OURS).await.unwrap().unwrap();
+        let found = world.cloudflare.get_route(OURS).await.unwrap().unwrap();
         assert_eq!(found.target, "old.example.net");
     }
     let world = World::new().await;
@@ -123,7 +126,13 @@ async fn hostname_with_another_target_is_not_changed() {
     let taken = Err(ProviderError::NameTaken(OURS.to_owned()));
     assert_eq!(world.cloudflare.remove_route(OURS, &site).await, taken);
     assert_eq!(
-        world.cloudflare.route(OURS).await.unwrap().unwrap().target,
+        world
+            .cloudflare
+            .get_route(OURS)
+            .await
+            .unwrap()
+            .unwrap()
+            .target,
         worker.name
     );
 }
@@ -175,7 +184,7 @@ async fn hostname_requires_an_active_zone_and_an_object_of_the_owner() {
             matches!(refused, Err(ProviderError::Permanent(_))),
             "{refused:?}"
         );
-        assert_eq!(world.cloudflare.route(hostname).await.unwrap(), None);
+        assert_eq!(world.cloudflare.get_route(hostname).await.unwrap(), None);
         world
             .cloudflare
             .remove_route(hostname, &worker)
@@ -241,7 +250,7 @@ async fn hostnames_are_removed_with_their_object() {
             .await
             .unwrap();
         world.cloudflare.remove(&resource(of), OWNER).await.unwrap();
-        assert_eq!(world.cloudflare.route(OURS).await.unwrap(), None);
+        assert_eq!(world.cloudflare.get_route(OURS).await.unwrap(), None);
         assert_eq!(world.fake.count(Kind::DnsRecord), 0, "{of}");
     }
 }
@@ -262,7 +271,7 @@ async fn customer_hostname_is_active_after_its_certificate() {
     for _ in 0..20 {
         let found = world
             .cloudflare
-            .served_hostname(CUSTOMERS, OWNER, &worker())
+            .get_served_hostname(CUSTOMERS, OWNER, &worker())
             .await
             .unwrap()
             .unwrap();
@@ -301,7 +310,7 @@ async fn failed_hostname_is_restarted_by_a_new_request() {
         world.fake.pin_hostname(CUSTOMERS, status, ssl);
         let found = world
             .cloudflare
-            .served_hostname(CUSTOMERS, OWNER, &worker())
+            .get_served_hostname(CUSTOMERS, OWNER, &worker())
             .await
             .unwrap()
             .unwrap();
@@ -336,7 +345,7 @@ async fn outage_does_not_mark_a_hostname_as_failed() {
     world.fake.inject(matcher, Fault::StatusAfterEffect(503));
     let outcome = world
         .cloudflare
-        .served_hostname(CUSTOMERS, OWNER, &worker())
+        .get_served_hostname(CUSTOMERS, OWNER, &worker())
         .await;
     assert!(
         matches!(outcome, Err(ProviderError::Transient(_))),
@@ -373,7 +382,7 @@ async fn customer_hostname_belongs_to_the_first_platform() {
     assert_eq!(
         world
             .cloudflare
-            .served_hostname(CUSTOMERS, STRANGER, &worker())
+            .get_served_hostname(CUSTOMERS, STRANGER, &worker())
             .await
             .unwrap(),
         None
@@ -421,7 +430,9 @@ async fn customer_hostname_serves_its_target_until_it_is_stopped() {
         assert_eq!(world.fake.visit(CUSTOMERS), None, "{of}");
         world.cloudflare.serve_hostname(&request).await.unwrap();
         for _ in 0..20 {
-            let found = world.cloudflare.served_hostname(CUSTOMERS, OWNER, &target);
+            let found = world
+                .cloudflare
+                .get_served_hostname(CUSTOMERS, OWNER, &target);
             let found = found.await.unwrap().unwrap();
             assert_eq!(found.target, Some(target.name.clone()), "{of}");
             let is_active = found.state == HostnameState::Active;
@@ -455,7 +466,9 @@ async fn missing_route_of_a_customer_hostname_is_restored_by_a_new_request() {
         .api(Method::DELETE, &format!("{routes}/{route}"), "")
         .await;
     let target = worker();
-    let found = world.cloudflare.served_hostname(CUSTOMERS, OWNER, &target);
+    let found = world
+        .cloudflare
+        .get_served_hostname(CUSTOMERS, OWNER, &target);
     assert_eq!(found.await.unwrap().unwrap().target, None);
     assert_eq!(world.fake.visit(CUSTOMERS), None);
     world
@@ -484,7 +497,7 @@ async fn hostname_is_requested_without_metadata_if_the_plan_has_none() {
     assert!(
         world
             .cloudflare
-            .served_hostname(CUSTOMERS, OWNER, &worker())
+            .get_served_hostname(CUSTOMERS, OWNER, &worker())
             .await
             .unwrap()
             .is_some()
@@ -503,7 +516,7 @@ async fn customer_hostnames_require_a_zone() {
     );
     assert_eq!(
         cloudflare
-            .served_hostname(CUSTOMERS, OWNER, &worker())
+            .get_served_hostname(CUSTOMERS, OWNER, &worker())
             .await
             .unwrap(),
         None
@@ -517,7 +530,7 @@ async fn customer_hostnames_require_a_zone() {
     let cloudflare = adapter(&world.fake, |options| options.saas_zone = unknown);
     let served = cloudflare.serve_hostname(&serve(OWNER)).await.map(drop);
     let found = cloudflare
-        .served_hostname(CUSTOMERS, OWNER, &worker())
+        .get_served_hostname(CUSTOMERS, OWNER, &worker())
         .await
         .map(drop);
     let ended = cloudflare.stop_serving(CUSTOMERS, OWNER, &worker()).await;

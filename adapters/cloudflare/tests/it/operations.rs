@@ -178,7 +178,7 @@ impl Operation {
             O::Create(of) => drop(cloudflare.create(&request(of)).await?),
             O::Remove(of) => cloudflare.remove(&resource(of), OWNER).await?,
             O::Owned(of) => {
-                let owned = cloudflare.owned(OWNER, of, None).await?;
+                let owned = cloudflare.list_owned(OWNER, of, None).await?;
                 let names: Vec<_> = owned
                     .objects
                     .into_iter()
@@ -201,7 +201,7 @@ impl Operation {
                 assert_eq!(cloudflare.secret_names(&resource(of)).await?, ["API_KEY"]);
             }
             O::Route(of, hostname) => {
-                let found = cloudflare.route(hostname).await?.unwrap();
+                let found = cloudflare.get_route(hostname).await?.unwrap();
                 assert_eq!(found.target, resource(of).name);
             }
             O::RouteHostname(of, hostname) => {
@@ -213,7 +213,7 @@ impl Operation {
             }
             O::ServedHostname => {
                 let target = resource(ResourceType::Worker);
-                let found = cloudflare.served_hostname(CUSTOMERS, OWNER, &target);
+                let found = cloudflare.get_served_hostname(CUSTOMERS, OWNER, &target);
                 let found = found.await?.unwrap();
                 assert!(
                     !matches!(found.state, HostnameState::Failed(_)),
@@ -256,14 +256,14 @@ impl Operation {
                 assert_eq!(names, ["API_KEY"]);
             }
             O::RouteHostname(of, hostname) => {
-                let found = world.cloudflare.route(hostname).await.unwrap().unwrap();
+                let found = world.cloudflare.get_route(hostname).await.unwrap().unwrap();
                 assert_eq!(found.target, resource(of).name);
                 for kind in ROUTES {
                     assert!(count(kind) <= 1, "{kind:?}");
                 }
             }
             O::RemoveRoute(_, hostname) => {
-                assert_eq!(world.cloudflare.route(hostname).await.unwrap(), None);
+                assert_eq!(world.cloudflare.get_route(hostname).await.unwrap(), None);
                 for kind in ROUTES {
                     assert_eq!(count(kind), 0, "{kind:?}");
                 }

@@ -88,7 +88,11 @@ async fn owned_lists_the_objects_of_one_platform_across_pages() {
         }
         let (mut names, mut cursor) = (Vec::new(), None);
         loop {
-            let page = world.cloudflare.owned(OWNER, of, cursor).await.unwrap();
+            let page = world
+                .cloudflare
+                .list_owned(OWNER, of, cursor)
+                .await
+                .unwrap();
             names.extend(page.objects.into_iter().map(|object| object.name));
             cursor = page.next;
             if cursor.is_none() {

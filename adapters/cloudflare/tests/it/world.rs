@@ -7,7 +7,7 @@ use bytes::Bytes;
 use core_cloudflare::{CloudflareAccount, CloudflareInfrastructure, CloudflareOptions};
 use core_cloudflare_fake::{FakeCloudflare, Matcher, Settings};
 use core_domain::kernel::{Environment, PlatformId, Secret, Slug, Timestamp};
-use core_domain::port::{CreateResource, Infrastructure, Provisioned, ResourceRef, SiteUpload};
+use core_domain::port::{CreateResource, Infrastructure, ProviderObject, ResourceRef, SiteUpload};
 use core_domain::registry::{ResourceType, resource_name};
 use core_domain::testing::{ManualClock, MemorySite};
 use http::{Method, Request};
@@ -88,7 +88,7 @@ impl World {
         format!("/zones/{}/{path}", self.fake.zone_id())
     }
 
-    pub(crate) async fn make(&self, resource_type: ResourceType) -> Provisioned {
+    pub(crate) async fn make(&self, resource_type: ResourceType) -> ProviderObject {
         self.cloudflare
             .create(&request(resource_type))
             .await

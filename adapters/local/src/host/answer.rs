@@ -14,11 +14,11 @@ use tokio_util::io::ReaderStream;
 
 use super::SiteBody;
 use super::lookup::Page;
-use super::range::{Range, names_tag};
-use crate::suspension_gate::Closed;
+use super::range::{Range, matches_entity_tag};
+use crate::suspension_gate::AccessRefusal;
 
 /// Size of the read buffer of a file, in bytes.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Browsers may cache a page but must revalidate it for each use.
 const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
@@ -26,10 +26,10 @@ const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=0, must-rev
 /// Responds with a file, a part of it, or the result of the request's conditions.
 pub(super) fn page(page: Page, method: &Method, headers: &HeaderMap) -> Response<SiteBody> {
     let tag = format!("\"{}\"", page.entry.digest);
-    let mut answer = match whole_or_part(&page, &tag, method, headers) {
+    let mut answer = match requested_range(&page, &tag, method, headers) {
         Range::Unsatisfiable => {
             let mut answer = status(StatusCode::RANGE_NOT_SATISFIABLE, empty());
-            set(
+            set_header(
                 &mut answer,
                 header::CONTENT_RANGE,
                 &format!("bytes */{}", page.entry.size),
@@ -41,12 +41,12 @@ pub(super) fn page(page: Page, method: &Method, headers: &HeaderMap) -> Response
         Range::Part { start, end } => {
             let content_range = format!("bytes {start}-{end}/{}", page.entry.size);
             let mut answer = file(StatusCode::PARTIAL_CONTENT, page, start, Some(end), method);
-            set(&mut answer, header::CONTENT_RANGE, &content_range);
+            set_header(&mut answer, header::CONTENT_RANGE, &content_range);
             answer
         }
     };
-    set(&mut answer, header::ETAG, &tag);
-    set(&mut answer, header::ACCEPT_RANGES, "bytes");
+    set_header(&mut answer, header::ETAG, &tag);
+    set_header(&mut answer, header::ACCEPT_RANGES, "bytes");
     answer.headers_mut().insert(header::CACHE_CONTROL, CACHE);
     answer
 }
@@ -57,7 +57,7 @@ pub(super) fn missing(page: Page, method: &Method) -> Response<SiteBody> {
 }
 
 /// Responds with a plain text.
-pub(super) fn plain(
+pub(super) fn plain_text(
     code: StatusCode,
     text: impl Into<Bytes>,
     method: &Method,
@@ -70,18 +70,18 @@ pub(super) fn plain(
         full(text)
     };
     let mut answer = status(code, body);
-    set(
+    set_header(
         &mut answer,
         header::CONTENT_TYPE,
         "text/plain; charset=utf-8",
     );
-    set(&mut answer, header::CONTENT_LENGTH, &length.to_string());
+    set_header(&mut answer, header::CONTENT_LENGTH, &length.to_string());
     answer
 }
 
 /// Refuses a visitor of a suspended platform.
-pub(super) fn closed(closed: Closed, method: &Method) -> Response<SiteBody> {
-    let mut answer = plain(closed.status(), format!("{closed}\n"), method);
+pub(super) fn suspended(closed: AccessRefusal, method: &Method) -> Response<SiteBody> {
+    let mut answer = plain_text(closed.status(), format!("{closed}\n"), method);
     // The suspension may be lifted at any time.
     let never = HeaderValue::from_static("no-store");
     answer.headers_mut().insert(header::CACHE_CONTROL, never);
@@ -91,17 +91,17 @@ pub(super) fn closed(closed: Closed, method: &Method) -> Response<SiteBody> {
 /// Refuses methods other than `GET` and `HEAD`.
 pub(super) fn method_not_allowed() -> Response<SiteBody> {
     let text = "Only GET and HEAD are allowed.\n";
-    let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, text, &Method::GET);
-    set(&mut answer, header::ALLOW, "GET, HEAD");
+    let mut answer = plain_text(StatusCode::METHOD_NOT_ALLOWED, text, &Method::GET);
+    set_header(&mut answer, header::ALLOW, "GET, HEAD");
     answer
 }
 
 /// Redirects to the path with a slash at the end.
-pub(super) fn moved(path: &str, query: Option<&str>) -> Response<SiteBody> {
+pub(super) fn redirect(path: &str, query: Option<&str>) -> Response<SiteBody> {
     let mut answer = status(StatusCode::PERMANENT_REDIRECT, empty());
     let location = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
-    set(&mut answer, header::LOCATION, &location);
-    set(&mut answer, header::CONTENT_LENGTH, "0");
+    set_header(&mut answer, header::LOCATION, &location);
+    set_header(&mut answer, header::CONTENT_LENGTH, "0");
     // The path may become a file with the next deployment.
     answer.headers_mut().insert(header::CACHE_CONTROL, CACHE);
     answer
@@ -112,10 +112,10 @@ fn not_modified(tag: &str, headers: &HeaderMap) -> bool {
         .get_all(header::IF_NONE_MATCH)
         .iter()
         .filter_map(|value| value.to_str().ok())
-        .any(|value| names_tag(value, tag))
+        .any(|value| matches_entity_tag(value, tag))
 }
 
-fn whole_or_part(page: &Page, tag: &str, method: &Method, headers: &HeaderMap) -> Range {
+fn requested_range(page: &Page, tag: &str, method: &Method, headers: &HeaderMap) -> Range {
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
     let wanted = match text(header::RANGE) {
         Some(range) if method == Method::GET && !not_modified(tag, headers) => range,
@@ -140,19 +140,19 @@ fn file(
     let body = if method == Method::HEAD || length == 0 {
         empty()
     } else {
-        streamed(page.file, start, length)
+        file_body(page.file, start, length)
     };
     let mut answer = status(code, body);
-    set(&mut answer, header::CONTENT_TYPE, &page.entry.content_type);
-    set(&mut answer, header::CONTENT_LENGTH, &length.to_string());
+    set_header(&mut answer, header::CONTENT_TYPE, &page.entry.content_type);
+    set_header(&mut answer, header::CONTENT_LENGTH, &length.to_string());
     answer
 }
 
-fn streamed(file: File, start: u64, length: u64) -> SiteBody {
+fn file_body(file: File, start: u64, length: u64) -> SiteBody {
     let opened = async move {
         let mut file = tokio::fs::File::from_std(file);
         file.seek(SeekFrom::Start(start)).await?;
-        Ok::<_, std::io::Error>(ReaderStream::with_capacity(file.take(length), CHUNK))
+        Ok::<_, std::io::Error>(ReaderStream::with_capacity(file.take(length), CHUNK_BYTES))
     };
     let frames = stream::once(opened)
         .try_flatten()
@@ -163,11 +163,11 @@ fn streamed(file: File, start: u64, length: u64) -> SiteBody {
 fn status(code: StatusCode, body: SiteBody) -> Response<SiteBody> {
     let mut answer = Response::new(body);
     *answer.status_mut() = code;
-    set(&mut answer, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set_header(&mut answer, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     answer
 }
 
-fn set(answer: &mut Response<SiteBody>, name: header::HeaderName, value: &str) {
+fn set_header(answer: &mut Response<SiteBody>, name: header::HeaderName, value: &str) {
     // Every value comes from this module or from a parsed request, so it is always a valid header value.
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::target::Target;
+use super::target::SitePath;
 use crate::data_dir::DataDir;
 use crate::error::{LocalError, Result};
-use crate::site::{self, Entry, Live, SiteIndex};
+use crate::site::{self, LiveSite, SiteIndex, SiteIndexEntry};
 
 const INDEX_PAGE: &str = "index.html";
 const MISSING_PAGE: &str = "404.html";
@@ -27,7 +27,7 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
 
 /// The result of the lookup of a target.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum LookupResult {
     /// The file to respond with.
     Page(Page),
     /// A redirect to this path, which ends in a slash.
@@ -39,10 +39,10 @@ pub(crate) enum Found {
 /// A file, opened in the same deployment in which it was looked up.
 #[derive(Debug)]
 pub(crate) struct Page {
-    pub(crate) entry: Entry,
+    pub(crate) entry: SiteIndexEntry,
     pub(crate) file: File,
     /// Whether the file is the site's page for missing paths.
-    pub(crate) missing: bool,
+    pub(crate) is_404_page: bool,
 }
 
 /// Cached indexes by their digest. A cached index is never outdated.
@@ -64,33 +64,33 @@ impl IndexCache {
     }
 }
 
-pub(crate) fn find(data: &DataDir, cache: &IndexCache, target: &Target) -> Result<Found> {
+pub(crate) fn find(data: &DataDir, cache: &IndexCache, target: &SitePath) -> Result<LookupResult> {
     let Some(live) = site::resolve(data, &target.label)? else {
-        return Ok(Found::Nothing);
+        return Ok(LookupResult::Nothing);
     };
     let Some(index) = index_of(data, cache, &live)? else {
-        return Ok(Found::Nothing);
+        return Ok(LookupResult::Nothing);
     };
-    let (entry, missing) = match choose(&index, target) {
-        Choice::Elsewhere(path) => return Ok(Found::Elsewhere(path)),
-        Choice::File(entry) => (entry, false),
-        Choice::Missing => match index.0.get(MISSING_PAGE) {
+    let (entry, missing) = match match_target(&index, target) {
+        IndexMatch::Elsewhere(path) => return Ok(LookupResult::Elsewhere(path)),
+        IndexMatch::File(entry) => (entry, false),
+        IndexMatch::Missing => match index.0.get(MISSING_PAGE) {
             Some(entry) => (entry, true),
-            None => return Ok(Found::Nothing),
+            None => return Ok(LookupResult::Nothing),
         },
     };
     let file = open(data, &live, entry)?;
-    Ok(file.map_or(Found::Nothing, |file| {
+    Ok(file.map_or(LookupResult::Nothing, |file| {
         let entry = entry.clone();
-        Found::Page(Page {
+        LookupResult::Page(Page {
             entry,
             file,
-            missing,
+            is_404_page: missing,
         })
     }))
 }
 
-fn index_of(data: &DataDir, cache: &IndexCache, live: &Live) -> Result<Option<Arc<SiteIndex>>> {
+fn index_of(data: &DataDir, cache: &IndexCache, live: &LiveSite) -> Result<Option<Arc<SiteIndex>>> {
     if let Some(index) = cache.get(&live.pointer.index) {
         return Ok(Some(index));
     }
@@ -101,37 +101,37 @@ fn index_of(data: &DataDir, cache: &IndexCache, live: &Live) -> Result<Option<Ar
     Ok(Some(index))
 }
 
-enum Choice<'a> {
-    File(&'a Entry),
+enum IndexMatch<'a> {
+    File(&'a SiteIndexEntry),
     Elsewhere(String),
     Missing,
 }
 
-fn choose<'a>(index: &'a SiteIndex, target: &Target) -> Choice<'a> {
+fn match_target<'a>(index: &'a SiteIndex, target: &SitePath) -> IndexMatch<'a> {
     let page_of_folder = if target.path.is_empty() {
         INDEX_PAGE.to_owned()
     } else {
         format!("{}/{INDEX_PAGE}", target.path)
     };
-    if target.directory {
+    if target.has_trailing_slash {
         return index
             .0
             .get(&page_of_folder)
-            .map_or(Choice::Missing, Choice::File);
+            .map_or(IndexMatch::Missing, IndexMatch::File);
     }
     if let Some(entry) = index.0.get(&target.path) {
-        return Choice::File(entry);
+        return IndexMatch::File(entry);
     }
     if target.path.is_empty() || index.0.contains_key(&page_of_folder) {
         let slash = if target.path.is_empty() { "" } else { "/" };
         let path = utf8_percent_encode(&target.path, PATH);
-        return Choice::Elsewhere(format!("{}{path}{slash}", target.prefix));
+        return IndexMatch::Elsewhere(format!("{}{path}{slash}", target.prefix));
     }
-    Choice::Missing
+    IndexMatch::Missing
 }
 
 /// Opens the content of a file. Returns `None` if the project was deleted concurrently.
-fn open(data: &DataDir, live: &Live, entry: &Entry) -> Result<Option<File>> {
+fn open(data: &DataDir, live: &LiveSite, entry: &SiteIndexEntry) -> Result<Option<File>> {
     let path = data.path(&live.content_parts(entry))?;
     let file = match File::open(&path) {
         Ok(file) => file,

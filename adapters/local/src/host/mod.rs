@@ -25,7 +25,7 @@ use http_body::Body;
 pub use self::body::SiteBody;
 pub(crate) use self::range::Range;
 pub(crate) use self::sites::Sites;
-use self::sites::{broken, not_found};
+use self::sites::{internal_error, not_found};
 use self::target::Destination;
 use crate::config::SiteAddress;
 use crate::data_dir::DataDir;
@@ -41,7 +41,7 @@ use crate::workerd::{Workers, forwarded};
 pub struct SiteHost {
     workers: Workers,
     sites: Sites,
-    gate: SuspensionGate,
+    suspension_gate: SuspensionGate,
 }
 
 impl SiteHost {
@@ -51,11 +51,11 @@ impl SiteHost {
         Self {
             workers,
             sites,
-            gate,
+            suspension_gate: gate,
         }
     }
 
-    async fn answer<B>(self, request: Request<B>) -> Response<SiteBody>
+    async fn respond<B>(self, request: Request<B>) -> Response<SiteBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -66,17 +66,19 @@ impl SiteHost {
         let found = self
             .workers
             .stores()
-            .run(move |data| owned_destination(data, host.as_deref(), &path, &addresses));
+            .run(move |data| find_destination(data, host.as_deref(), &path, &addresses));
         let found = match found.await {
-            Ok((destination, Some(owner))) => match self.gate.check(&owner).await {
+            Ok((destination, Some(owner))) => match self.suspension_gate.check(&owner).await {
                 Ok(()) => Ok(destination),
-                Err(closed) => return answer::closed(closed, request.method()),
+                Err(closed) => return answer::suspended(closed, request.method()),
             },
             Ok((destination, None)) => Ok(destination),
             Err(error) => Err(error),
         };
         match found {
-            Ok(Some(Destination::Worker { name, path })) => self.work(&name, &path, request).await,
+            Ok(Some(Destination::Worker { name, path })) => {
+                self.forward_to_worker(&name, &path, request).await
+            }
             Ok(Some(Destination::Site(target))) => {
                 let (head, _) = request.into_parts();
                 self.sites
@@ -84,11 +86,16 @@ impl SiteHost {
                     .await
             }
             Ok(None) => not_found(request.method()),
-            Err(error) => broken(error, request.uri(), request.method()),
+            Err(error) => internal_error(error, request.uri(), request.method()),
         }
     }
 
-    async fn work<B>(&self, name: &str, path: &str, mut request: Request<B>) -> Response<SiteBody>
+    async fn forward_to_worker<B>(
+        &self,
+        name: &str,
+        path: &str,
+        mut request: Request<B>,
+    ) -> Response<SiteBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -99,14 +106,14 @@ impl SiteHost {
             Ok(answer) => answer,
             Err(refusal) => {
                 refusal.log(name);
-                answer::plain(refusal.status(), format!("{refusal}\n"), &method)
+                answer::plain_text(refusal.status(), format!("{refusal}\n"), &method)
             }
         }
     }
 }
 
 /// Returns the destination of a request, and the owner of that object.
-fn owned_destination(
+fn find_destination(
     data: &DataDir,
     host: Option<&str>,
     path: &str,
@@ -152,6 +159,6 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let host = self.clone();
-        Box::pin(async move { Ok(host.answer(request).await) })
+        Box::pin(async move { Ok(host.respond(request).await) })
     }
 }

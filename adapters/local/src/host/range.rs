@@ -29,11 +29,12 @@ impl Range {
             return Self::Whole;
         };
         match (first, last) {
-            ("", last) => number(last).map_or(Self::Whole, |length| Self::last(length, size)),
-            (first, "") => {
-                number(first).map_or(Self::Whole, |start| Self::between(start, u64::MAX, size))
+            ("", last) => {
+                parse_saturating(last).map_or(Self::Whole, |length| Self::last(length, size))
             }
-            (first, last) => match (number(first), number(last)) {
+            (first, "") => parse_saturating(first)
+                .map_or(Self::Whole, |start| Self::between(start, u64::MAX, size)),
+            (first, last) => match (parse_saturating(first), parse_saturating(last)) {
                 (Some(start), Some(end)) if start <= end => Self::between(start, end, size),
                 _ => Self::Whole,
             },
@@ -60,14 +61,14 @@ impl Range {
 }
 
 /// Parses a number of any length. A number that does not fit becomes the maximum, which is larger than every file.
-fn number(text: &str) -> Option<u64> {
+fn parse_saturating(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 /// Returns whether an `If-None-Match` header contains this entity tag, including its quotes. Weak and strong tags are
 /// equal here.
-pub(crate) fn names_tag(header: &str, tag: &str) -> bool {
+pub(crate) fn matches_entity_tag(header: &str, tag: &str) -> bool {
     header.split(',').map(str::trim).any(|candidate| {
         candidate == "*" || candidate.strip_prefix("W/").unwrap_or(candidate) == tag
     })
@@ -110,10 +111,10 @@ mod tests {
 
     #[test]
     fn entity_tag_matches_in_a_list() {
-        assert!(names_tag("\"a\", W/\"b\"", "\"b\""));
-        assert!(names_tag("*", "\"b\""));
-        assert!(!names_tag("\"a\"", "\"b\""));
-        assert!(!names_tag("b", "\"b\""));
+        assert!(matches_entity_tag("\"a\", W/\"b\"", "\"b\""));
+        assert!(matches_entity_tag("*", "\"b\""));
+        assert!(!matches_entity_tag("\"a\"", "\"b\""));
+        assert!(!matches_entity_tag("b", "\"b\""));
     }
 
     proptest! {

@@ -7,8 +7,8 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 
 use super::answer;
 use super::body::SiteBody;
-use super::lookup::{self, Found, IndexCache, Page};
-use super::target::Target;
+use super::lookup::{self, IndexCache, LookupResult, Page};
+use super::target::SitePath;
 use crate::error::LocalError;
 use crate::stores::Stores;
 
@@ -28,13 +28,13 @@ impl Sites {
     }
 
     /// Responds to a request for the site with this address label.
-    pub(crate) async fn site<B: Sync>(
+    pub(crate) async fn respond<B: Sync>(
         &self,
         label: &str,
         request: &Request<B>,
     ) -> Response<SiteBody> {
         let (method, uri) = (request.method(), request.uri());
-        match Target::of_site(label.to_owned(), uri.path()) {
+        match SitePath::of_site(label.to_owned(), uri.path()) {
             Some(target) => self.page(target, method, uri, request.headers()).await,
             None => not_found(method),
         }
@@ -43,7 +43,7 @@ impl Sites {
     /// Responds with the file at a path of a site.
     pub(super) async fn page(
         &self,
-        target: Target,
+        target: SitePath,
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
@@ -56,29 +56,29 @@ impl Sites {
             .stores
             .run(move |data| lookup::find(data, &cache, &target));
         match found.await {
-            Ok(Found::Page(page)) => respond(page, method, headers),
-            Ok(Found::Elsewhere(path)) => answer::moved(&path, uri.query()),
-            Ok(Found::Nothing) => not_found(method),
-            Err(error) => broken(error, uri, method),
+            Ok(LookupResult::Page(page)) => respond(page, method, headers),
+            Ok(LookupResult::Elsewhere(path)) => answer::redirect(&path, uri.query()),
+            Ok(LookupResult::Nothing) => not_found(method),
+            Err(error) => internal_error(error, uri, method),
         }
     }
 }
 
 /// Responds with 404.
 pub(super) fn not_found(method: &Method) -> Response<SiteBody> {
-    answer::plain(StatusCode::NOT_FOUND, "Not found.\n", method)
+    answer::plain_text(StatusCode::NOT_FOUND, "Not found.\n", method)
 }
 
 /// Logs an error and responds with 500.
-pub(super) fn broken(error: LocalError, uri: &Uri, method: &Method) -> Response<SiteBody> {
+pub(super) fn internal_error(error: LocalError, uri: &Uri, method: &Method) -> Response<SiteBody> {
     let cause = Cause::new(error);
     tracing::error!(%cause, path = uri.path(), "failed to serve a site");
     let text = "This site is not available at the moment.\n";
-    answer::plain(StatusCode::INTERNAL_SERVER_ERROR, text, method)
+    answer::plain_text(StatusCode::INTERNAL_SERVER_ERROR, text, method)
 }
 
 fn respond(page: Page, method: &Method, headers: &HeaderMap) -> Response<SiteBody> {
-    if page.missing {
+    if page.is_404_page {
         return answer::missing(page, method);
     }
     answer::page(page, method, headers)

@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::config::SiteAddress;
 use crate::data_dir::DataDir;
 use crate::error::Result;
-use crate::hostname::{RouteTarget, labelled, target_of};
+use crate::hostname::{RouteTarget, find_by_label, resolve_host};
 use crate::manifest::Manifest;
 use crate::names::is_safe_part;
 use crate::site;
@@ -24,7 +24,7 @@ pub(crate) enum Destination {
         path: String,
     },
     /// A request to a site; its path may not exist.
-    Site(Target),
+    Site(SitePath),
 }
 
 impl Destination {
@@ -39,14 +39,14 @@ impl Destination {
         let Some(host) = host.map(bare_host) else {
             return Ok(None);
         };
-        let place = target_of(data, &host, &addresses.domain)?;
+        let place = resolve_host(data, &host, &addresses.domain)?;
         match place {
             Some(RouteTarget::Worker(name)) => {
                 let path = path.to_owned();
                 return Ok(Some(Self::Worker { name, path }));
             }
             Some(RouteTarget::Site(label)) => {
-                return Ok(Target::of_site(label, path).map(Self::Site));
+                return Ok(SitePath::of_site(label, path).map(Self::Site));
             }
             None => {}
         }
@@ -55,11 +55,11 @@ impl Destination {
         }
         let inside = path.strip_prefix('/').unwrap_or(path);
         let (first, rest) = inside.split_once('/').unwrap_or((inside, ""));
-        if let Some(RouteTarget::Worker(name)) = labelled(data, first)? {
+        if let Some(RouteTarget::Worker(name)) = find_by_label(data, first)? {
             let path = format!("/{rest}");
             return Ok(Some(Self::Worker { name, path }));
         }
-        Ok(Target::by_path(path).map(Self::Site))
+        Ok(SitePath::by_path(path).map(Self::Site))
     }
 
     /// Returns the owner of the object; `None` if the object does not exist.
@@ -84,7 +84,7 @@ impl Destination {
 /// The decoded target of a site request. Every part of `path` is one plain name without encoding, dot parts or
 /// separators.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct SitePath {
     /// The address label of the site: `{project}` or `{branch}--{project}`.
     pub(crate) label: String,
     /// The URL path of the site's root: `/` or `/{label}/`.
@@ -92,16 +92,16 @@ pub(crate) struct Target {
     /// The path inside the site, without a slash at either end; empty for the front page.
     pub(crate) path: String,
     /// Whether the requested path ends in a slash.
-    pub(crate) directory: bool,
+    pub(crate) has_trailing_slash: bool,
 }
 
-impl Target {
+impl SitePath {
     /// Parses a path that starts with the address label. Returns `None` if no site can have such a path.
     fn by_path(path: &str) -> Option<Self> {
         let inside = path.strip_prefix('/')?;
         let (label, inside) = match inside.split_once('/') {
-            Some((label, inside)) => (decoded(label)?, Some(inside)),
-            None => (decoded(inside)?, None),
+            Some((label, inside)) => (decode_part(label)?, Some(inside)),
+            None => (decode_part(inside)?, None),
         };
         let prefix = format!("/{label}/");
         match inside {
@@ -110,7 +110,7 @@ impl Target {
                 label,
                 prefix,
                 path: String::new(),
-                directory: false,
+                has_trailing_slash: false,
             }),
         }
     }
@@ -128,7 +128,7 @@ impl Target {
         } else {
             parts
                 .split('/')
-                .map(decoded)
+                .map(decode_part)
                 .collect::<Option<Vec<_>>>()?
                 .join("/")
         };
@@ -136,14 +136,14 @@ impl Target {
             label,
             prefix,
             path,
-            directory,
+            has_trailing_slash: directory,
         })
     }
 }
 
 /// Decodes one part of a path and normalizes it to form C, like the paths of sites. Returns `None` if the result is not
 /// a plain name.
-fn decoded(part: &str) -> Option<String> {
+fn decode_part(part: &str) -> Option<String> {
     let text: String = percent_decode_str(part).decode_utf8().ok()?.nfc().collect();
     is_safe_part(&text).then_some(text)
 }
@@ -164,17 +164,17 @@ fn bare_host(host: &str) -> String {
 mod tests {
     use super::*;
 
-    fn target(label: &str, prefix: &str, path: &str, directory: bool) -> Option<Target> {
-        Some(Target {
+    fn target(label: &str, prefix: &str, path: &str, directory: bool) -> Option<SitePath> {
+        Some(SitePath {
             label: label.to_owned(),
             prefix: prefix.to_owned(),
             path: path.to_owned(),
-            directory,
+            has_trailing_slash: directory,
         })
     }
 
-    fn of_site(path: &str) -> Option<Target> {
-        Target::of_site("site".to_owned(), path)
+    fn of_site(path: &str) -> Option<SitePath> {
+        SitePath::of_site("site".to_owned(), path)
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         );
         assert_eq!(of_site("/docs/"), target("site", "/", "docs", true));
 
-        let by_path = Target::by_path;
+        let by_path = SitePath::by_path;
         assert_eq!(by_path("/site"), target("site", "/site/", "", false));
         assert_eq!(by_path("/site/"), target("site", "/site/", "", true));
         assert_eq!(by_path("/site/x/"), target("site", "/site/", "x", true));
@@ -229,10 +229,10 @@ mod tests {
         ] {
             assert_eq!(of_site(path), None, "{path}");
             let by_path = format!("/site{path}");
-            assert_eq!(Target::by_path(&by_path), None, "{by_path}");
+            assert_eq!(SitePath::by_path(&by_path), None, "{by_path}");
         }
         for path in ["/../site/", "/%2e%2e/", "/%2fsite/"] {
-            assert_eq!(Target::by_path(path), None, "{path}");
+            assert_eq!(SitePath::by_path(path), None, "{path}");
         }
     }
 

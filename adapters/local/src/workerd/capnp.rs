@@ -37,7 +37,11 @@ pub(super) struct Network<'a> {
 
 /// Returns the configuration of a process that runs this worker. Bindings are requested at the socket
 /// `bindings_address`.
-pub(super) fn settings(launch: &Launch, bindings_address: &str, network: Network<'_>) -> String {
+pub(super) fn worker_config(
+    launch: &Launch,
+    bindings_address: &str,
+    network: Network<'_>,
+) -> String {
     let allow = if network.private {
         r#"["public", "private"]"#
     } else {
@@ -50,10 +54,10 @@ pub(super) fn settings(launch: &Launch, bindings_address: &str, network: Network
         .map(|binding| {
             format!(
                 "    (name = {}, external = (address = {}, http = (injectRequestHeaders = [(name = {}, value = {})]))),\n",
-                quoted(&service_of(binding)),
-                quoted(bindings_address),
-                quoted(BINDING_HEADER),
-                quoted(&binding.name),
+                quote(&service_of(binding)),
+                quote(bindings_address),
+                quote(BINDING_HEADER),
+                quote(&binding.name),
             )
         })
         .collect();
@@ -64,16 +68,16 @@ pub(super) fn settings(launch: &Launch, bindings_address: &str, network: Network
          {services}{reachable}    (name = {worker}, worker = (\n      compatibilityDate = {date},\n      \
          modules = [\n{modules}      ],\n      bindings = [\n{bindings}      ],\n      globalOutbound = {outbound},\n    )),\n  ],\n  \
          sockets = [(name = {socket}, http = (), service = {worker})],\n);\n",
-        internet = quoted(INTERNET),
+        internet = quote(INTERNET),
         reachable = outbound(network.reachable),
-        outbound = quoted(if network.reachable.is_empty() {
+        outbound = quote(if network.reachable.is_empty() {
             INTERNET
         } else {
             OUTBOUND
         }),
-        worker = quoted(SERVICE),
-        date = quoted(COMPATIBILITY_DATE),
-        socket = quoted(SOCKET),
+        worker = quote(SERVICE),
+        date = quote(COMPATIBILITY_DATE),
+        socket = quote(SOCKET),
         modules = modules(launch),
         bindings = bindings(launch),
     )
@@ -85,17 +89,14 @@ fn outbound(reachable: &[Authority]) -> String {
     for authority in reachable {
         let name = format!("reachable:{authority}");
         let port = authority.port_u16().unwrap_or(HTTP_PORT);
-        let (name, address) = (
-            quoted(&name),
-            quoted(&format!("{}:{port}", authority.host())),
-        );
+        let (name, address) = (quote(&name), quote(&format!("{}:{port}", authority.host())));
         // The host as scripts see it: the default port is omitted.
         let host = if port == HTTP_PORT {
             authority.host()
         } else {
             authority.as_str()
         };
-        let host = quoted(&host.to_ascii_lowercase());
+        let host = quote(&host.to_ascii_lowercase());
         // Writing to a `String` never fails.
         let _ = writeln!(
             services,
@@ -106,12 +107,8 @@ fn outbound(reachable: &[Authority]) -> String {
     if reachable.is_empty() {
         return services;
     }
-    let (outbound, internet, date) = (
-        quoted(OUTBOUND),
-        quoted(INTERNET),
-        quoted(COMPATIBILITY_DATE),
-    );
-    let script = quoted(include_str!("outbound.js"));
+    let (outbound, internet, date) = (quote(OUTBOUND), quote(INTERNET), quote(COMPATIBILITY_DATE));
+    let script = quote(include_str!("outbound.js"));
     format!(
         "{services}    (name = {outbound}, worker = (\n      compatibilityDate = {date},\n      \
          modules = [(name = \"outbound.js\", esModule = {script})],\n      \
@@ -134,7 +131,7 @@ fn modules(launch: &Launch) -> String {
         } else {
             module_kind(path)
         };
-        let (path, content) = (quoted(path), quoted(content));
+        let (path, content) = (quote(path), quote(content));
         // Writing to a `String` never fails.
         let _ = writeln!(text, "        (name = {path}, {kind} = {content}),");
     }
@@ -159,11 +156,11 @@ fn bindings(launch: &Launch) -> String {
     let is_bound = |name: &str| script.bindings.iter().any(|binding| binding.name == name);
     let mut text = String::new();
     for binding in &script.bindings {
-        let _ = writeln!(text, "        {},", bound(binding));
+        let _ = writeln!(text, "        {},", binding_entry(binding));
     }
     for (name, secret) in &launch.secrets {
         if !is_bound(name) {
-            let (name, value) = (quoted(name), quoted(secret.expose()));
+            let (name, value) = (quote(name), quote(secret.expose()));
             let _ = writeln!(text, "        (name = {name}, text = {value}),");
         }
     }
@@ -172,17 +169,17 @@ fn bindings(launch: &Launch) -> String {
             continue;
         }
         let (kind, value) = match value {
-            Value::String(text) => ("text", quoted(text)),
-            value => ("json", quoted(&value.to_string())),
+            Value::String(text) => ("text", quote(text)),
+            value => ("json", quote(&value.to_string())),
         };
-        let name = quoted(name);
+        let name = quote(name);
         let _ = writeln!(text, "        (name = {name}, {kind} = {value}),");
     }
     text
 }
 
-fn bound(binding: &WorkerBinding) -> String {
-    let (name, service) = (quoted(&binding.name), quoted(&service_of(binding)));
+fn binding_entry(binding: &WorkerBinding) -> String {
+    let (name, service) = (quote(&binding.name), quote(&service_of(binding)));
     match binding.resource_type {
         ResourceType::Kv => format!("(name = {name}, kvNamespace = {service})"),
         ResourceType::R2 => format!("(name = {name}, r2Bucket = {service})"),
@@ -202,7 +199,7 @@ fn service_of(binding: &WorkerBinding) -> String {
 }
 
 /// Returns a quoted and escaped text.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {
@@ -225,7 +222,7 @@ mod tests {
 
     #[test]
     fn quoted_text_is_escaped() {
-        assert_eq!(quoted("a\"b\\\n\0ü"), "\"a\\\"b\\\\\\n\\x00ü\"");
+        assert_eq!(quote("a\"b\\\n\0ü"), "\"a\\\"b\\\\\\n\\x00ü\"");
     }
 
     #[test]

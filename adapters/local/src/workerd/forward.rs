@@ -27,13 +27,13 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 ];
 
 /// Prepares a request for forwarding: keeps host and path, and removes hop-by-hop headers and the cookies of IAM.
-pub(crate) fn request<B>(request: Request<B>) -> Request<WorkerBody>
+pub(crate) fn prepare_request<B>(request: Request<B>) -> Request<WorkerBody>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let (mut head, body) = request.into_parts();
-    strip(&mut head.headers);
+    remove_hop_by_hop(&mut head.headers);
     remove_iam_cookies(&mut head.headers);
     if !head.headers.contains_key(header::HOST)
         && let Some(host) = head.uri.authority()
@@ -49,7 +49,7 @@ where
 
 /// Prepares a response for forwarding. Cookies with names of IAM are removed.
 pub(super) fn answer<B>(mut answer: Response<B>) -> Response<B> {
-    strip(answer.headers_mut());
+    remove_hop_by_hop(answer.headers_mut());
     remove_set_iam_cookies(answer.headers_mut());
     answer
 }
@@ -99,7 +99,7 @@ fn is_of_iam(cookie: &[u8]) -> bool {
     name.is_some_and(|name| is_iam_cookie(&String::from_utf8_lossy(name)))
 }
 
-fn strip(headers: &mut HeaderMap) {
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -127,7 +127,7 @@ mod tests {
             .header("accept", "*/*")
             .body(Empty::new())
             .unwrap();
-        let handed = request(asked);
+        let handed = prepare_request(asked);
         assert_eq!(handed.uri(), "/x?y");
         let names: Vec<_> = handed.headers().keys().map(HeaderName::as_str).collect();
         assert_eq!(names, ["accept", "host"]);
@@ -144,7 +144,7 @@ mod tests {
             .header("cookie", "__Secure-core.device=x")
             .body(Empty::new())
             .unwrap();
-        let handed = request(asked);
+        let handed = prepare_request(asked);
         let cookies: Vec<_> = handed.headers().get_all("cookie").iter().collect();
         assert_eq!(cookies, ["theme=dark; lang=de"]);
 

@@ -34,11 +34,11 @@ use crate::error::{LocalError, Result};
 use crate::host::SiteBody;
 
 /// Time that the process may take to respond in addition to the timeout of the worker.
-const MARGIN: Duration = Duration::from_secs(10);
+const RESPONSE_MARGIN: Duration = Duration::from_secs(10);
 /// Maximum time to wait for the process when it is stopped. The process itself waits two seconds for its workers.
 const STOP_TIME: Duration = Duration::from_secs(4);
 /// If a process ran at least this long, its end does not count as a repeated failure.
-const STEADY: Duration = Duration::from_secs(60);
+const MIN_STABLE_RUNTIME: Duration = Duration::from_secs(60);
 /// Maximum pause before the process is started again.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
@@ -100,9 +100,9 @@ impl WorkerHost {
         mut request: Request<WorkerBody>,
     ) -> Result<Response<SiteBody>, Refusal> {
         let process = self.running().await?;
-        address(request.headers_mut(), name);
+        set_worker_header(request.headers_mut(), name);
         let (request, progress) = with_progress(request);
-        let timeout = self.config.workers.answer_timeout + MARGIN;
+        let timeout = self.config.workers.answer_timeout + RESPONSE_MARGIN;
         let sent = tokio::select! {
             () = no_progress(progress, timeout) => return Err(Refusal::Silent),
             sent = exchange(&process.socket, request) => sent,
@@ -119,17 +119,17 @@ impl WorkerHost {
     }
 
     /// Stops a worker that was deleted.
-    pub(super) async fn forget(&self, name: &str) {
+    pub(super) async fn stop_worker(&self, name: &str) {
         let Some(process) = self.state.lock().await.process.clone() else {
             return;
         };
         let body = Empty::new().map_err(|never| match never {});
         let mut request = Request::new(body.boxed_unsync());
-        address(request.headers_mut(), name);
+        set_worker_header(request.headers_mut(), name);
         let mark = HeaderValue::from_static("1");
         request.headers_mut().insert(FORGET, mark);
         // An ended process hosts no workers.
-        let _ = tokio::time::timeout(MARGIN, exchange(&process.socket, request)).await;
+        let _ = tokio::time::timeout(RESPONSE_MARGIN, exchange(&process.socket, request)).await;
     }
 
     /// Stops the process. It is never started again.
@@ -154,9 +154,9 @@ impl WorkerHost {
             if !*process.has_ended.borrow() {
                 return Ok(Arc::clone(process));
             }
-            let is_steady = process.started_at.elapsed() >= STEADY;
+            let is_steady = process.started_at.elapsed() >= MIN_STABLE_RUNTIME;
             state.failures = if is_steady { 0 } else { state.failures + 1 };
-            state.not_before = Some(Instant::now() + pause(state.failures));
+            state.not_before = Some(Instant::now() + restart_delay(state.failures));
             state.process = None;
         }
         if state.not_before.is_some_and(|until| Instant::now() < until) {
@@ -217,7 +217,7 @@ impl WorkerHost {
         lifeline.write_all(&line).await?;
         tracing::info!(pid = child.id(), "started the worker host process");
         let (ended, has_ended) = watch::channel(false);
-        tokio::spawn(follow(child, ended));
+        tokio::spawn(watch_exit(child, ended));
         Ok(HostProcess {
             socket,
             started_at: Instant::now(),
@@ -230,7 +230,7 @@ impl WorkerHost {
 }
 
 /// Sets the header that names the worker, and removes the values that a visitor sent.
-fn address(headers: &mut http::HeaderMap, name: &str) {
+fn set_worker_header(headers: &mut http::HeaderMap, name: &str) {
     headers.remove(FORGET);
     match HeaderValue::from_str(name) {
         Ok(name) => drop(headers.insert(WORKER, name)),
@@ -250,7 +250,7 @@ async fn exchange(
     Ok(sender.send_request(request).await?)
 }
 
-async fn follow(mut child: Child, ended: watch::Sender<bool>) {
+async fn watch_exit(mut child: Child, ended: watch::Sender<bool>) {
     match child.wait().await {
         Ok(status) => tracing::warn!(%status, "the worker host process has ended"),
         Err(error) => tracing::warn!(%error, "failed to wait for the worker host process"),
@@ -259,7 +259,7 @@ async fn follow(mut child: Child, ended: watch::Sender<bool>) {
 }
 
 /// Returns the pause before the next start after this number of consecutive failures. The first restart is immediate.
-fn pause(failures: u32) -> Duration {
+fn restart_delay(failures: u32) -> Duration {
     if failures <= 1 {
         return Duration::ZERO;
     }
@@ -273,9 +273,12 @@ mod tests {
 
     #[test]
     fn restart_pause_grows_with_failures() {
-        assert_eq!((pause(0), pause(1)), (Duration::ZERO, Duration::ZERO));
-        assert!(pause(2) < pause(3));
-        assert_eq!(pause(40), MAX_PAUSE);
+        assert_eq!(
+            (restart_delay(0), restart_delay(1)),
+            (Duration::ZERO, Duration::ZERO)
+        );
+        assert!(restart_delay(2) < restart_delay(3));
+        assert_eq!(restart_delay(40), MAX_PAUSE);
     }
 
     #[test]
@@ -284,7 +287,7 @@ mod tests {
         headers.insert(FORGET, HeaderValue::from_static("1"));
         headers.append(WORKER, HeaderValue::from_static("other"));
         headers.append(WORKER, HeaderValue::from_static("another"));
-        address(&mut headers, "acme-api");
+        set_worker_header(&mut headers, "acme-api");
         let workers: Vec<_> = headers.get_all(WORKER).iter().collect();
         assert_eq!(workers, ["acme-api"]);
         assert!(!headers.contains_key(FORGET));

@@ -29,7 +29,7 @@ use super::host_wire::{FORGET, HostStart, REFUSAL, WORKER, write_refusal};
 use super::pool::Workers;
 use crate::config::LocalConfig;
 use crate::data_dir::DataDir;
-use crate::error::{LocalError, Result, blocking};
+use crate::error::{LocalError, Result, run_blocking};
 use crate::host::SiteBody;
 use crate::stores::Stores;
 
@@ -43,7 +43,7 @@ const MAX_START: u64 = 64 * 1024;
 /// [`LocalError::Invalid`] if a server did not start this process. [`LocalError::Io`] if the memory cannot be limited
 /// or the folder cannot be opened.
 pub async fn run_worker_host(clock: Arc<dyn Clock>) -> Result<()> {
-    let start = blocking(|| read_start(&mut io::stdin().lock())).await?;
+    let start = run_blocking(|| read_start(&mut io::stdin().lock())).await?;
     let listener = inherited_listener()?;
     limit_process(start.options.memory)?;
     let workers = workers_of(start, clock).await?;
@@ -111,7 +111,7 @@ async fn workers_of(start: HostStart, clock: Arc<dyn Clock>) -> Result<Workers> 
         .collect();
     config.suspensions = Some(Arc::new(RemoteSuspensions::at(start.suspensions)));
     let root = config.root.clone();
-    let data = blocking(move || DataDir::open(&root)).await?;
+    let data = run_blocking(move || DataDir::open(&root)).await?;
     let stores = Stores::new(data, Arc::clone(&config.clock), config.workers.bindings);
     Workers::new(stores, Arc::new(config))
 }
@@ -143,7 +143,7 @@ async fn respond(workers: &Workers, mut request: Request<Incoming>) -> Response<
         workers.forget(name).await;
         return Response::new(Empty::new().map_err(|never| match never {}).boxed());
     }
-    match workers.send(name, forward::request(request)).await {
+    match workers.send(name, forward::prepare_request(request)).await {
         Ok(mut response) => {
             // A response of a worker is never a refusal of the host.
             response.headers_mut().remove(REFUSAL);

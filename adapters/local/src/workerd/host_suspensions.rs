@@ -76,7 +76,7 @@ impl RemoteSuspensions {
         Self { socket }
     }
 
-    async fn ask(&self, platform: &PlatformId) -> Result<bool, Error> {
+    async fn query(&self, platform: &PlatformId) -> Result<bool, Error> {
         let stream = UnixStream::connect(&self.socket).await?;
         let (mut sender, connection) = client::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
@@ -94,7 +94,7 @@ impl RemoteSuspensions {
 #[async_trait]
 impl PlatformSuspensions for RemoteSuspensions {
     async fn is_suspended(&self, platform: &PlatformId) -> Result<bool, SuspensionUnknown> {
-        let answer = tokio::time::timeout(TIMEOUT, self.ask(platform)).await;
+        let answer = tokio::time::timeout(TIMEOUT, self.query(platform)).await;
         answer
             .map_err(|_| SuspensionUnknown)?
             .map_err(|_| SuspensionUnknown)

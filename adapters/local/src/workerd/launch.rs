@@ -24,7 +24,7 @@ pub(super) struct Launch {
 
 /// Returns the identity with which the worker would be started now; `None` if the worker does not exist.
 pub(super) fn identity(data: &DataDir, name: &str) -> Result<Option<String>> {
-    let resource = worker::worker(name);
+    let resource = worker::worker_ref(name);
     let Some(manifest) = Manifest::read(data, &resource)? else {
         return Ok(None);
     };
@@ -38,7 +38,7 @@ pub(super) fn identity(data: &DataDir, name: &str) -> Result<Option<String>> {
 
 /// Reads a worker to start it. Returns `None` if the worker does not exist.
 pub(super) fn read(data: &DataDir, name: &str) -> Result<Option<Launch>> {
-    let resource = worker::worker(name);
+    let resource = worker::worker_ref(name);
     // The identity is read first. If anything changes afterwards, the next request sees another identity.
     let Some(identity) = identity(data, name)? else {
         return Ok(None);

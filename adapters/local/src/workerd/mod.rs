@@ -47,7 +47,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::BindingLimits;
 
-pub(crate) use forward::request as forwarded;
+pub(crate) use forward::prepare_request as forwarded;
 #[cfg(unix)]
 pub use host_server::run_worker_host;
 pub(crate) use pool::Workers;

@@ -29,9 +29,9 @@ use crate::stores::Stores;
 use crate::suspension_gate::SuspensionGate;
 
 /// Maximum number of concurrent requests to one worker. It also stops workers that call each other in a circle.
-const MOST_AT_ONCE: usize = 256;
+const MAX_CONCURRENT_REQUESTS: usize = 256;
 /// Maximum pause before a worker that has ended is started again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// If a worker ran at least this long, its end does not count as a repeated failure.
 const STEADY: Duration = Duration::from_secs(60);
 /// Maximum time to wait for the processes when all are stopped.
@@ -61,7 +61,7 @@ struct Inner {
 struct Slots {
     by_name: HashMap<String, Slot>,
     /// Whether the task that stops idle workers is running.
-    is_watched: bool,
+    has_idle_task: bool,
     is_closed: bool,
 }
 
@@ -126,7 +126,9 @@ impl Workers {
         let timeout = self.options().answer_timeout;
         match process.send(request, timeout).await {
             Ok(answer) => Ok(answer),
-            Err(SendError::Ended(reason)) => Err(self.slots().await.ended(name, &process, reason)),
+            Err(SendError::Ended(reason)) => {
+                Err(self.slots().await.record_end(name, &process, reason))
+            }
             Err(SendError::Silent) => {
                 // The process may hang, so the next request starts another one.
                 self.slots().await.dismiss(name, &process);
@@ -144,7 +146,7 @@ impl Workers {
     pub(crate) async fn forget(&self, name: &str) {
         #[cfg(unix)]
         if let Some(host) = &self.0.host {
-            return host.forget(name).await;
+            return host.stop_worker(name).await;
         }
         self.slots().await.by_name.remove(name);
     }
@@ -191,7 +193,7 @@ impl Workers {
             .0
             .stores
             .run(move |data| launch::identity(data, &owned));
-        let Some(identity) = identity.await.map_err(|error| failed(name, error))? else {
+        let Some(identity) = identity.await.map_err(|error| start_failed(name, error))? else {
             self.forget(name).await;
             return Err(Refusal::Missing);
         };
@@ -201,9 +203,9 @@ impl Workers {
         }
         slots.evict_idle(self.options().processes)?;
         let process = self.start(workerd, name).await?;
-        slots.put(name, &process);
-        if !slots.is_watched {
-            slots.is_watched = true;
+        slots.insert(name, &process);
+        if !slots.has_idle_task {
+            slots.has_idle_task = true;
             tokio::spawn(stop_idle(self.downgrade(), self.options().idle));
         }
         Ok(process)
@@ -227,7 +229,7 @@ impl Workers {
         match started.await {
             Ok(Some(process)) => Ok(Arc::new(process)),
             Ok(None) => Err(Refusal::Missing),
-            Err(error) => Err(failed(name, error)),
+            Err(error) => Err(start_failed(name, error)),
         }
     }
 }
@@ -250,7 +252,7 @@ fn bindings_of(
     Bindings::new(launch.owner.clone(), table, stores, Arc::new(workers), gate)
 }
 
-fn failed(worker: &str, error: LocalError) -> Refusal {
+fn start_failed(worker: &str, error: LocalError) -> Refusal {
     let cause = Cause::new(error);
     tracing::error!(%cause, worker, "failed to start a worker");
     Refusal::Failed
@@ -307,14 +309,14 @@ impl Slots {
         }
         let slot = self.by_name.entry(name.to_owned()).or_default();
         if let Some(process) = slot.process.take() {
-            if let Some(reason) = process.end() {
+            if let Some(reason) = process.end_reason() {
                 slot.fail(&process, reason);
             } else if process.identity == identity {
                 slot.process = Some(Arc::clone(&process));
-                if Arc::strong_count(&process) > MOST_AT_ONCE {
+                if Arc::strong_count(&process) > MAX_CONCURRENT_REQUESTS {
                     return Err(Refusal::Busy);
                 }
-                process.touch();
+                process.record_use();
                 return Ok(Some(process));
             }
         }
@@ -347,13 +349,13 @@ impl Slots {
         Ok(())
     }
 
-    fn put(&mut self, name: &str, process: &Arc<Process>) {
+    fn insert(&mut self, name: &str, process: &Arc<Process>) {
         let slot = self.by_name.entry(name.to_owned()).or_default();
         slot.process = Some(Arc::clone(process));
     }
 
     /// Records that a process has ended.
-    fn ended(&mut self, name: &str, process: &Arc<Process>, reason: String) -> Refusal {
+    fn record_end(&mut self, name: &str, process: &Arc<Process>, reason: String) -> Refusal {
         let refusal = refusal_of(process, reason.clone());
         if let Some(slot) = self.slot_of(name, process) {
             slot.process = None;
@@ -402,7 +404,7 @@ fn pause(count: u32, has_answered: bool) -> Duration {
         return Duration::ZERO;
     }
     let doubled = Duration::from_millis(100).saturating_mul(1 << count.min(16));
-    doubled.min(LONGEST_PAUSE)
+    doubled.min(MAX_RESTART_DELAY)
 }
 
 fn refusal_of(process: &Process, reason: String) -> Refusal {
@@ -422,6 +424,6 @@ mod tests {
         let millis = |count, has_answered| pause(count, has_answered).as_millis();
         assert_eq!((millis(1, true), millis(1, false)), (0, 200));
         assert_eq!((millis(2, true), millis(3, true)), (400, 800));
-        assert_eq!(pause(40, true), LONGEST_PAUSE);
+        assert_eq!(pause(40, true), MAX_RESTART_DELAY);
     }
 }

@@ -120,7 +120,7 @@ impl Process {
 
         let settings = data.stage_dir()?;
         let address = format!("unix:{}", asked.display());
-        let text = capnp::settings(launch, &address, network);
+        let text = capnp::worker_config(launch, &address, network);
         settings.write(SETTINGS, text.as_bytes())?;
 
         let mut child = Command::new("/bin/sh")
@@ -142,7 +142,7 @@ impl Process {
         };
         let (ended, end) = watch::channel(None);
         let tail = tail_of(launch, workerd, &[sockets.path(), settings.path()]);
-        tokio::spawn(follow(launch.name.clone(), child, output, tail, ended));
+        tokio::spawn(watch_exit(launch.name.clone(), child, output, tail, ended));
         tracing::info!(worker = launch.name, "started a worker");
         Ok(Self {
             identity: launch.identity.clone(),
@@ -159,7 +159,7 @@ impl Process {
     }
 
     /// Returns the reason for the end of the process; `None` while it runs.
-    pub(super) fn end(&self) -> Option<String> {
+    pub(super) fn end_reason(&self) -> Option<String> {
         self.end.borrow().clone()
     }
 
@@ -174,7 +174,7 @@ impl Process {
     }
 
     /// Records that the process is used now.
-    pub(super) fn touch(&self) {
+    pub(super) fn record_use(&self) {
         *self
             .last_used
             .lock()
@@ -205,7 +205,7 @@ impl Process {
         let error = match sent {
             Ok(answer) => {
                 self.has_answered.store(true, Ordering::Relaxed);
-                return Ok(forward::answer(answer).map(|body| self.held(body)));
+                return Ok(forward::answer(answer).map(|body| self.keep_running_body(body)));
             }
             Err(error) => error,
         };
@@ -236,9 +236,9 @@ impl Process {
         )
     }
 
-    fn held(self: &Arc<Self>, body: Incoming) -> SiteBody {
+    fn keep_running_body(self: &Arc<Self>, body: Incoming) -> SiteBody {
         let process = Arc::clone(self);
-        Held { body, process }.boxed()
+        ProcessBody { body, process }.boxed()
     }
 }
 
@@ -282,18 +282,18 @@ fn tail_of(launch: &Launch, workerd: &Workerd, folders: &[&Path]) -> Tail {
         .map(core_domain::kernel::Secret::expose);
     let paths = folders.iter().copied().chain([workerd.program()]);
     let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
-    Tail::hiding(secrets.chain(paths.iter().map(String::as_str)))
+    Tail::with_hidden(secrets.chain(paths.iter().map(String::as_str)))
 }
 
 /// Reads the output of a process until it ends, and reports its end.
-async fn follow(
+async fn watch_exit(
     worker: String,
     mut child: Child,
     output: ChildStderr,
     mut tail: Tail,
     ended: watch::Sender<Option<String>>,
 ) {
-    tail.follow(&worker, output).await;
+    tail.read_from(&worker, output).await;
     let status = match child.wait().await {
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
@@ -333,12 +333,12 @@ async fn answer_bindings(listener: UnixListener, bindings: Arc<Bindings>) {
 
 /// A response body that keeps its process running until it has been read.
 #[derive(Debug)]
-struct Held {
+struct ProcessBody {
     body: Incoming,
     process: Arc<Process>,
 }
 
-impl Body for Held {
+impl Body for ProcessBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -348,7 +348,7 @@ impl Body for Held {
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if polled.is_ready() {
-            self.process.touch();
+            self.process.record_use();
         }
         polled.map(|frame| frame.map(|frame| frame.map_err(io::Error::other)))
     }

@@ -18,7 +18,7 @@ impl Workerd {
     pub fn at(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok().filter(|path| is_program(path))?;
         let program = if is_script(&path) {
-            beside_script(&path)?
+            program_of_script(&path)?
         } else {
             path
         };
@@ -65,7 +65,7 @@ fn is_script(path: &Path) -> bool {
 
 /// Returns the program that the script of the npm package would start with Node.js. `workerd/bin/workerd` is next to
 /// `@cloudflare/workerd-{system}/bin/workerd`.
-fn beside_script(script: &Path) -> Option<PathBuf> {
+fn program_of_script(script: &Path) -> Option<PathBuf> {
     let modules = script.ancestors().nth(3)?;
     let system = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => "linux-64",
@@ -122,7 +122,7 @@ mod tests {
         symlink("../workerd/bin/workerd", modules.join(".bin/workerd")).unwrap();
         assert_eq!(Workerd::at(&modules.join(".bin/workerd")), None);
 
-        let system = beside_script(&modules.join("workerd/bin/workerd"));
+        let system = program_of_script(&modules.join("workerd/bin/workerd"));
         assert_eq!(system, None, "no program is there yet");
         for system in ["linux-64", "linux-arm64", "darwin-64", "darwin-arm64"] {
             program(

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use core_domain::port::{Infrastructure, ProviderError};
-use core_local::{Faults, LocalInfrastructure, Moment};
+use core_local::{FaultMoment, Faults, LocalInfrastructure};
 use tokio::runtime::Handle;
 
 use crate::host::{body, get};
@@ -125,7 +125,8 @@ async fn clean_up_keeps_the_files_of_a_deployment_in_progress() {
     let faults = {
         let cleaner = Arc::clone(&cleaner);
         Faults::new(move |point| {
-            if point.call == "deploy" && matches!(point.moment, Moment::Staged | Moment::Published)
+            if point.call == "deploy"
+                && matches!(point.moment, FaultMoment::Staged | FaultMoment::Published)
             {
                 let (handle, infra) = cleaner.get().unwrap();
                 handle.block_on(infra.clean_up()).unwrap();
@@ -153,7 +154,7 @@ async fn clean_up_keeps_the_files_of_a_deployment_in_progress() {
 #[tokio::test]
 async fn clean_up_deletes_files_of_an_interrupted_deployment() {
     let faults = Faults::new(|point| {
-        let fails = point.call == "deploy" && point.moment == Moment::Staged;
+        let fails = point.call == "deploy" && point.moment == FaultMoment::Staged;
         fails.then(|| ProviderError::OutcomeUnknown("the process died".into()))
     });
     let world = world_with(faults).await;

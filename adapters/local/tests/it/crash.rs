@@ -8,7 +8,7 @@ use core_domain::kernel::{Secret, Timestamp};
 use core_domain::port::{Infrastructure, ProviderError, SetSecrets};
 use core_domain::registry::ResourceType;
 use core_domain::testing::ManualClock;
-use core_local::{Faults, LocalConfig, LocalInfrastructure, Moment};
+use core_local::{FaultMoment, Faults, LocalConfig, LocalInfrastructure};
 
 use crate::hostnames::to;
 #[cfg(target_os = "linux")]
@@ -75,7 +75,7 @@ async fn child() {
     }
 }
 
-fn run_child(root: &Path, call: &str, moment: Moment) {
+fn run_child(root: &Path, call: &str, moment: FaultMoment) {
     let ended = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::child", "--nocapture"])
         .env(ROOT, root)
@@ -100,14 +100,14 @@ async fn crash_at_any_moment_leaves_complete_objects_or_none() {
     ];
     for call in calls {
         for moment in [
-            Moment::Staged,
-            Moment::Published,
-            Moment::Live,
-            Moment::Done,
+            FaultMoment::Staged,
+            FaultMoment::Published,
+            FaultMoment::Live,
+            FaultMoment::Done,
         ] {
             let passes = match moment {
-                Moment::Published | Moment::Live => call == "deploy-pages",
-                Moment::Staged => call.starts_with("create") || call == "deploy-pages",
+                FaultMoment::Published | FaultMoment::Live => call == "deploy-pages",
+                FaultMoment::Staged => call.starts_with("create") || call == "deploy-pages",
                 _ => true,
             };
             if !passes {
@@ -130,7 +130,7 @@ async fn crash_at_any_moment_leaves_complete_objects_or_none() {
                     .unwrap()
                     .is_some()
             );
-            let route = infra.route("shop.example.org").await.unwrap();
+            let route = infra.get_route("shop.example.org").await.unwrap();
             assert_eq!(route.unwrap().target, "acme-thing");
             let pages = resource(ResourceType::Pages, "acme-thing");
             assert_eq!(infra.secret_names(&pages).await.unwrap(), ["TOKEN"]);
@@ -147,11 +147,11 @@ async fn crash_at_any_moment_leaves_complete_objects_or_none() {
 
 #[tokio::test]
 async fn interrupted_removal_leaves_no_hostname_and_can_be_repeated() {
-    for moment in [Moment::Unrouted, Moment::Done] {
+    for moment in [FaultMoment::Unrouted, FaultMoment::Done] {
         let folder = tempfile::tempdir().unwrap();
         run_child(folder.path(), REMOVE, moment);
         let infra = open(folder.path(), Faults::default()).await;
-        assert_eq!(infra.route("shop.example.org").await.unwrap(), None);
+        assert_eq!(infra.get_route("shop.example.org").await.unwrap(), None);
         let pages = resource(ResourceType::Pages, "acme-thing");
         infra.remove(&pages, OWNER).await.unwrap();
         assert_eq!(infra.observe(&pages).await.unwrap(), None);

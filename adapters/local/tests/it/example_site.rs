@@ -139,9 +139,5 @@ async fn missing_path_shows_the_custom_404_page() {
     let (world, _) = deployed().await;
     let answer = get(&world, "http://acme-site.localhost/no/such/page").await;
     assert_eq!(answer.status(), 404);
-    assert!(
-        body(answer)
-            .await
-            .contains("There is nothing at this address")
-    );
+    assert!(body(answer).await.contains("This page does not exist"));
 }

@@ -57,7 +57,7 @@ async fn platform_hostname_serves_its_site_after_a_restart() {
     assert_eq!(world.infra.route_hostname(&wanted).await.unwrap(), route);
 
     let world = world.reopened().await;
-    assert_eq!(world.infra.route(OURS).await.unwrap(), Some(route));
+    assert_eq!(world.infra.get_route(OURS).await.unwrap(), Some(route));
     for host in [OURS, "SHOP.example.org:8090", "acme-site.localhost:8090"] {
         let answer = get(&world, &format!("http://{host}/")).await;
         assert_eq!(body(answer).await, "front", "{host}");
@@ -83,7 +83,7 @@ async fn route_of_another_object_is_neither_replaced_nor_removed() {
     let target = resource(pages, "acme-site");
     world.infra.remove_route(OURS, &target).await.unwrap();
     world.infra.remove_route(OURS, &target).await.unwrap();
-    assert_eq!(world.infra.route(OURS).await.unwrap(), None);
+    assert_eq!(world.infra.get_route(OURS).await.unwrap(), None);
     assert_eq!(get(&world, &format!("http://{OURS}/")).await.status(), 404);
 }
 
@@ -130,7 +130,10 @@ async fn customer_hostname_serves_its_object_and_can_be_moved() {
     let world = world.reopened().await;
     let url = format!("http://{THEIRS}/");
     assert_eq!(body(get(&world, &url).await).await, "front");
-    let known = world.infra.served_hostname(THEIRS, OWNER, &target).await;
+    let known = world
+        .infra
+        .get_served_hostname(THEIRS, OWNER, &target)
+        .await;
     assert_eq!(known.unwrap(), Some(served.clone()));
 
     world.project("acme-other").await;
@@ -168,7 +171,9 @@ async fn customer_hostname_belongs_to_one_owner() {
     assert!(is_taken(world.infra.serve_hostname(&foreign).await));
     let stopped = world.infra.stop_serving(THEIRS, "platform-2", &target);
     assert!(is_taken(stopped.await));
-    let unseen = world.infra.served_hostname(THEIRS, "platform-2", &target);
+    let unseen = world
+        .infra
+        .get_served_hostname(THEIRS, "platform-2", &target);
     assert_eq!(unseen.await.unwrap(), None);
     let route = RouteHostname {
         target: theirs.resource.clone(),
@@ -194,8 +199,11 @@ async fn hostnames_and_secrets_are_deleted_with_their_object() {
     let target = wanted.target.clone();
     world.infra.set_secrets(&secrets(&["TOKEN"])).await.unwrap();
     world.infra.remove(&target, OWNER).await.unwrap();
-    assert_eq!(world.infra.route(OURS).await.unwrap(), None);
-    let served = world.infra.served_hostname(THEIRS, OWNER, &target).await;
+    assert_eq!(world.infra.get_route(OURS).await.unwrap(), None);
+    let served = world
+        .infra
+        .get_served_hostname(THEIRS, OWNER, &target)
+        .await;
     assert_eq!(served.unwrap(), None);
     world.project("acme-site").await;
     let names = world.infra.secret_names(&target).await.unwrap();
@@ -264,7 +272,7 @@ async fn owned_objects_are_listed_in_pages_without_those_of_others() {
     loop {
         let page = world
             .infra
-            .owned(OWNER, ResourceType::R2, cursor)
+            .list_owned(OWNER, ResourceType::R2, cursor)
             .await
             .unwrap();
         names.extend(page.objects.into_iter().map(|object| object.name));
@@ -280,7 +288,7 @@ async fn owned_objects_are_listed_in_pages_without_those_of_others() {
     assert_eq!(names, expected);
     let none = world
         .infra
-        .owned(OWNER, ResourceType::Kv, None)
+        .list_owned(OWNER, ResourceType::Kv, None)
         .await
         .unwrap();
     assert!(none.objects.is_empty() && none.next.is_none());

@@ -1,12 +1,16 @@
 //! Captures the log of a test.
 
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
+
+/// While a process has only one subscriber, tracing asks the subscriber of the thread that reaches a log statement first. In
+/// another test this thread has none, and the statement would stay off. With a second subscriber, all of them are asked.
+static SECOND_SUBSCRIBER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
 
 /// The warnings and errors of this thread, one per line.
 #[derive(Clone, Default)]
@@ -15,6 +19,7 @@ pub(crate) struct Log(Arc<Mutex<String>>);
 impl Log {
     /// Starts the capture, which lasts until the guard is dropped.
     pub(crate) fn collect() -> (Self, DefaultGuard) {
+        LazyLock::force(&SECOND_SUBSCRIBER);
         let log = Self::default();
         let guard = tracing::subscriber::set_default(log.clone());
         (log, guard)

@@ -2,7 +2,7 @@
 
 use core_domain::port::{Infrastructure, ProviderError};
 use core_domain::registry::ResourceType;
-use core_local::{Faults, LocalConfig, LocalInfrastructure, Moment};
+use core_local::{FaultMoment, Faults, LocalConfig, LocalInfrastructure};
 use serde_json::json;
 
 use crate::support::{OWNER, request, resource, world, world_with};
@@ -58,7 +58,10 @@ async fn object_of_another_owner_is_neither_returned_nor_removed() {
         let taken = Err(ProviderError::NameTaken("shared-name".to_owned()));
         assert_eq!(world.infra.create(&foreign).await, taken, "{kind}");
         let removal = world.infra.remove(&mine.resource, "platform-2").await;
-        assert_eq!(removal, taken.map(|_: core_domain::port::Provisioned| ()));
+        assert_eq!(
+            removal,
+            taken.map(|_: core_domain::port::ProviderObject| ())
+        );
         let found = world.infra.observe(&mine.resource).await.unwrap().unwrap();
         assert_eq!(found.owner.as_deref(), Some(OWNER));
     }
@@ -250,7 +253,7 @@ async fn database_is_a_valid_sqlite_file() {
 async fn failure_before_publishing_leaves_no_object() {
     for &kind in ResourceType::ALL {
         let faults = Faults::new(|point| {
-            let fails = point.call == "create" && point.moment == Moment::Staged;
+            let fails = point.call == "create" && point.moment == FaultMoment::Staged;
             fails.then(|| ProviderError::Transient("asked for".into()))
         });
         let world = world_with(faults).await;
@@ -271,7 +274,7 @@ async fn failure_before_publishing_leaves_no_object() {
 #[tokio::test]
 async fn observe_resolves_an_unknown_outcome() {
     let faults = Faults::new(|point| {
-        let fails = point.call == "create" && point.moment == Moment::Done;
+        let fails = point.call == "create" && point.moment == FaultMoment::Done;
         fails.then(|| ProviderError::OutcomeUnknown("no answer".into()))
     });
     let world = world_with(faults).await;

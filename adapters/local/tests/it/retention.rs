@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use core_domain::port::{Infrastructure, ProviderError};
-use core_local::{Faults, Moment};
+use core_local::{FaultMoment, Faults};
 
 use crate::host::{body, get};
 use crate::support::{World, upload, world, world_with};
@@ -101,7 +101,7 @@ async fn many_previews_do_not_displace_production() {
 
 #[tokio::test]
 async fn interrupted_pruning_is_finished_by_the_next_deployment() {
-    for moment in [Moment::Live, Moment::Pruning] {
+    for moment in [FaultMoment::Live, FaultMoment::Pruning] {
         let armed = Arc::new(AtomicBool::new(false));
         let faults = {
             let armed = armed.clone();

@@ -6,7 +6,7 @@ use core_domain::cli::SiteFile;
 use core_domain::port::{FileVisitor, Infrastructure, ProviderError, Site, SiteState};
 use core_domain::registry::ResourceType;
 use core_domain::testing::MemorySite;
-use core_local::{Faults, Moment};
+use core_local::{FaultMoment, Faults};
 
 use crate::host::{body, get};
 use crate::support::{OWNER, request, resource, upload, world, world_with};
@@ -157,7 +157,11 @@ async fn unsafe_and_conflicting_paths_are_refused_permanently() {
 
 #[tokio::test]
 async fn interrupted_deployment_is_hidden_until_a_retry_finishes_it() {
-    for moment in [Moment::Before, Moment::Staged, Moment::Published] {
+    for moment in [
+        FaultMoment::Before,
+        FaultMoment::Staged,
+        FaultMoment::Published,
+    ] {
         let faults = Faults::new(move |point| {
             let fails = point.call == "deploy" && point.moment == moment;
             fails.then(|| ProviderError::OutcomeUnknown("asked for".into()))

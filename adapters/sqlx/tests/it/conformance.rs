@@ -98,7 +98,7 @@ async fn a_lost_connection_leaves_the_outcome_unknown_only_in_commit() {
             true => matches!(error, StoreError::CommitUnknown(_)),
         };
         assert!(expected, "{error}");
-        assert_eq!(error.certainly_not_applied(), !committing);
+        assert_eq!(error.is_certainly_not_applied(), !committing);
         let source = error.source();
         assert!(source.is_some_and(|cause| cause.is::<PostgresError>()));
     }

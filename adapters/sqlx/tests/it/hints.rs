@@ -7,7 +7,7 @@ use core_storage::testing;
 use crate::world::{TIMEOUT, lose_connections, pool};
 
 async fn hinted(hints: &Hints) {
-    let hinted = tokio::time::timeout(TIMEOUT, hints.hinted()).await;
+    let hinted = tokio::time::timeout(TIMEOUT, hints.wait_for_hint()).await;
     hinted.expect("a hint arrives");
 }
 
@@ -33,7 +33,7 @@ async fn hints_pass_between_the_engines() {
     let other = core_storage::postgres::Hints::open(&config, "core_test").unwrap();
     let hints = Hints::open(&pool(&database.url, 1), "core_test");
     hinted(&hints).await;
-    let heard = || tokio::time::timeout(TIMEOUT, other.hinted());
+    let heard = || tokio::time::timeout(TIMEOUT, other.wait_for_hint());
     heard().await.expect("it listens");
     hints.notify().await;
     heard().await.expect("the hint arrives");

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use core_domain::cli::{Limits, SiteError};
+use core_domain::cli::{SiteError, SiteLimits};
 
 /// Maximum number of archive entries for each file that a site may have. The surplus leaves room for folders and for
 /// entries that a format needs in addition.
@@ -43,11 +43,11 @@ impl From<SiteError> for WalkError {
 pub(super) type Visit<'a> = dyn FnMut(Entry<'_>) -> Result<(), WalkError> + 'a;
 
 /// The maximum number of entries of an archive.
-pub(super) const fn max_entries(limits: Limits) -> usize {
+pub(super) const fn max_entries(limits: SiteLimits) -> usize {
     limits.files.saturating_mul(ENTRIES_PER_FILE)
 }
 
-pub(super) fn too_many_entries(limits: Limits) -> SiteError {
+pub(super) fn too_many_entries(limits: SiteLimits) -> SiteError {
     let max = max_entries(limits);
     SiteError::TooLarge(format!("the archive has more than {max} entries"))
 }

@@ -18,7 +18,7 @@ mod zip_files;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use core_domain::cli::Limits;
+use core_domain::cli::SiteLimits;
 use core_domain::port::{ArchiveError, BlobReader, Site, SiteArchives};
 use core_http::cli::UploadLimits;
 use tokio::sync::Semaphore;
@@ -30,14 +30,14 @@ use self::site::ArchivedSite;
 /// many are opened at the same time; the others wait.
 #[derive(Clone, Debug)]
 pub struct UnpackArchives {
-    limits: Limits,
+    limits: SiteLimits,
     permits: Arc<Semaphore>,
 }
 
 impl UnpackArchives {
     /// Creates a reader that accepts archives within these limits.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: SiteLimits) -> Self {
         Self {
             limits,
             permits: Arc::new(Semaphore::new(UploadLimits::default().permits)),
@@ -54,7 +54,7 @@ impl UnpackArchives {
 
 impl Default for UnpackArchives {
     fn default() -> Self {
-        Self::new(Limits::default())
+        Self::new(SiteLimits::default())
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Read, SeekFrom};
 use std::sync::{Mutex, PoisonError};
 
-use core_domain::cli::{Limits, SiteBuilder, SiteError, SiteFile};
+use core_domain::cli::{SiteBuilder, SiteError, SiteFile, SiteLimits};
 use core_domain::port::{ArchiveError, BlobReader, Cause, FileVisitor, Site};
 use sha2::{Digest, Sha256};
 
@@ -15,7 +15,7 @@ use super::walk::walk;
 /// A site whose file contents stay in the archive.
 pub(super) struct ArchivedSite {
     upload: Mutex<Box<dyn BlobReader>>,
-    limits: Limits,
+    limits: SiteLimits,
     /// The files in the order of the archive.
     files: Vec<SiteFile>,
 }
@@ -24,7 +24,7 @@ impl ArchivedSite {
     /// Reads the whole archive and checks every entry.
     pub(super) fn open(
         mut upload: Box<dyn BlobReader>,
-        limits: Limits,
+        limits: SiteLimits,
     ) -> Result<Self, ArchiveError> {
         let files = list(upload.as_mut(), limits)?;
         Ok(Self {
@@ -68,7 +68,7 @@ impl fmt::Debug for ArchivedSite {
     }
 }
 
-fn list(upload: &mut dyn BlobReader, limits: Limits) -> Result<Vec<SiteFile>, ArchiveError> {
+fn list(upload: &mut dyn BlobReader, limits: SiteLimits) -> Result<Vec<SiteFile>, ArchiveError> {
     let unreadable = |error| ArchiveError::Unreadable(Cause::new(error));
     let bytes = upload.seek(SeekFrom::End(0)).map_err(unreadable)?;
     let mut site = SiteBuilder::new(limits, bytes);
@@ -95,12 +95,12 @@ fn add(entry: Entry<'_>, site: &mut SiteBuilder, buffer: &mut [u8]) -> Result<()
     };
     site.check(path, size)?;
     // One byte above the limit is enough to detect that the file is too large.
-    let mut content = content.take(site.room() + 1);
+    let mut content = content.take(site.remaining_file_bytes() + 1);
     let (found, digest) = measure(&mut content, buffer).map_err(|_| broken())?;
-    if found != size && found <= site.room() {
+    if found != size && found <= site.remaining_file_bytes() {
         return Err(broken());
     }
-    site.file(path, found, digest)
+    site.add_file(path, found, digest)
 }
 
 /// Returns the length in bytes and the SHA-256 of the content.

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use core_domain::cli::{Limits, SiteError};
+use core_domain::cli::{SiteError, SiteLimits};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::entry::{
@@ -23,7 +23,11 @@ const BYTES_AROUND: u64 = 2 * 1024 * 1024;
 const MAX_ATTRIBUTES: u64 = 1024 * 1024;
 
 /// Visits the entries of a tar.
-pub(super) fn walk(tar: impl Read, limits: Limits, visit: &mut Visit<'_>) -> Result<(), WalkError> {
+pub(super) fn walk(
+    tar: impl Read,
+    limits: SiteLimits,
+    visit: &mut Visit<'_>,
+) -> Result<(), WalkError> {
     let entries = (limits.files as u64).saturating_mul(BYTES_PER_ENTRY);
     let max = limits.unpacked_bytes.saturating_add(entries) + BYTES_AROUND;
     let mut stream = Stream {
@@ -43,7 +47,7 @@ pub(super) fn walk(tar: impl Read, limits: Limits, visit: &mut Visit<'_>) -> Res
 
 fn walk_entries<R: Read>(
     stream: &mut Stream<R>,
-    limits: Limits,
+    limits: SiteLimits,
     visit: &mut Visit<'_>,
 ) -> Result<(), WalkError> {
     let mut archive = Archive::new(stream);

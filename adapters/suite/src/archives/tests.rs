@@ -70,7 +70,7 @@ fn zip_of(entries: Entries<'_>) -> Vec<u8> {
 /// The files of a site with their contents, sorted by path.
 type Unpacked = Vec<(String, Vec<u8>)>;
 
-fn opened(upload: &[u8], limits: Limits) -> Result<ArchivedSite, SiteError> {
+fn opened(upload: &[u8], limits: SiteLimits) -> Result<ArchivedSite, SiteError> {
     let upload = Cursor::new(upload.to_vec());
     ArchivedSite::open(Box::new(upload), limits).map_err(|error| match error {
         ArchiveError::Refused(why) => why,
@@ -93,12 +93,12 @@ fn contents(site: &dyn Site) -> io::Result<Unpacked> {
     Ok(found)
 }
 
-fn unpacked(upload: &[u8], limits: Limits) -> Result<Unpacked, SiteError> {
+fn unpacked(upload: &[u8], limits: SiteLimits) -> Result<Unpacked, SiteError> {
     opened(upload, limits).map(|site| contents(&site).unwrap())
 }
 
 fn read(upload: &[u8]) -> Result<Unpacked, SiteError> {
-    unpacked(upload, Limits::default())
+    unpacked(upload, SiteLimits::default())
 }
 
 fn paths(upload: &[u8]) -> Vec<String> {
@@ -136,7 +136,7 @@ async fn the_three_formats_give_the_same_site() {
 #[test]
 fn a_visitor_may_skip_content_and_may_stop_the_walk() {
     for upload in [tar_of(SITE), gz(&tar_of(SITE)), zip_of(SITE)] {
-        let site = opened(&upload, Limits::default()).unwrap();
+        let site = opened(&upload, SiteLimits::default()).unwrap();
         let mut first_bytes = Vec::new();
         site.read(&mut |_, content| content.take(1).read_to_end(&mut first_bytes).map(drop))
             .unwrap();
@@ -173,7 +173,7 @@ fn a_disk_that_cannot_be_read_is_not_taken_for_a_damaged_archive() {
     let stored = zip_with(entries, CompressionMethod::Stored, |_| {});
     for upload in [tar_of(entries), stored] {
         let failing = Failing(Cursor::new(upload), 100_000);
-        let error = ArchivedSite::open(Box::new(failing), Limits::default()).unwrap_err();
+        let error = ArchivedSite::open(Box::new(failing), SiteLimits::default()).unwrap_err();
         assert!(matches!(error, ArchiveError::Unreadable(_)), "{error:?}");
         assert!(!error.to_string().contains("bad sector"));
     }
@@ -412,9 +412,9 @@ fn archive_bombs_are_refused_before_they_are_unpacked() {
     let page = |n: usize| (format!("p{n}"), n);
     let many: Vec<(String, usize)> = (0..5).map(page).collect();
     let many: Vec<(&str, &[u8])> = many.iter().map(|(p, _)| (p.as_str(), &b""[..])).collect();
-    let limits = Limits {
+    let limits = SiteLimits {
         files: 4,
-        ..Limits::default()
+        ..SiteLimits::default()
     };
     for upload in [tar_of(&many), zip_of(&many)] {
         assert!(is_too_large(&unpacked(&upload, limits)));
@@ -428,18 +428,18 @@ fn a_file_with_an_understated_size_is_not_read_past_the_limit() {
     // Both headers declare ten bytes.
     let zip = replaced(&zip, &5_000_u32.to_le_bytes(), &10_u32.to_le_bytes());
     assert_eq!(code(&zip), "broken_archive");
-    let limits = Limits {
+    let limits = SiteLimits {
         file_bytes: 1_000,
-        ..Limits::default()
+        ..SiteLimits::default()
     };
     assert!(unpacked(&zip, limits).is_err());
 }
 
 #[test]
 fn an_archive_of_nothing_but_folders_is_refused() {
-    let limits = Limits {
+    let limits = SiteLimits {
         files: 10,
-        ..Limits::default()
+        ..SiteLimits::default()
     };
     let mut tar = tar::Builder::new(Vec::new());
     for n in 0..21 {
@@ -484,10 +484,10 @@ fn descriptions_of_entries_are_bounded_and_may_not_contradict_their_entry() {
 
 #[test]
 fn padding_after_the_end_is_bounded() {
-    let limits = Limits {
+    let limits = SiteLimits {
         unpacked_bytes: 1_000,
         files: 3,
-        ..Limits::default()
+        ..SiteLimits::default()
     };
     let mut tar = tar_of(SITE);
     tar.extend(vec![0; 4 * 1024 * 1024]);

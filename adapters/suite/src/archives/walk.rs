@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-use core_domain::cli::{Limits, SiteError};
+use core_domain::cli::{SiteError, SiteLimits};
 use flate2::bufread::MultiGzDecoder;
 
 use super::entry::{BUFFER, TAR_BLOCK, Visit, WalkError, broken};
@@ -11,7 +11,7 @@ use super::{tar_files, zip_files};
 /// Detects the format of an archive and passes every entry to `visit`.
 pub(super) fn walk(
     upload: &mut (impl Read + Seek),
-    limits: Limits,
+    limits: SiteLimits,
     visit: &mut Visit<'_>,
 ) -> Result<(), WalkError> {
     let bytes = upload.seek(SeekFrom::End(0)).map_err(|_| broken())?;

@@ -5,7 +5,7 @@
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-use core_domain::cli::{Limits, SiteError};
+use core_domain::cli::{SiteError, SiteLimits};
 use zip::read::{ArchiveOffset, Config, ZipFileEntry};
 use zip::unstable::read::ZipIterable;
 use zip::{CompressionMethod, ZipReadOptions};
@@ -28,7 +28,7 @@ const SYMLINK: u32 = 0o120_000;
 pub(super) fn walk(
     upload: &mut (impl Read + Seek),
     bytes: u64,
-    limits: Limits,
+    limits: SiteLimits,
     visit: &mut Visit<'_>,
 ) -> Result<(), WalkError> {
     let tail = tail(upload, bytes).map_err(|_| broken())?;

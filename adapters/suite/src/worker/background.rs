@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::port::JobHints;
-use core_domain::use_case::provisioning::{Claimed, TimerStats, Worker};
+use core_domain::use_case::provisioning::{Claim, TimerStats, Worker};
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -25,7 +25,7 @@ pub(super) async fn send_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
 
 pub(super) async fn receive_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
     loop {
-        hints.hinted().await;
+        hints.wait_for_hint().await;
         wake.0.here.notify_one();
     }
 }
@@ -36,7 +36,7 @@ pub(super) async fn heartbeats(worker: Worker, held: Arc<Held>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let jobs: Vec<Claimed> = held.lock().keys().cloned().collect();
+        let jobs: Vec<Claim> = held.lock().keys().cloned().collect();
         if jobs.is_empty() {
             continue;
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use core_domain::kernel::Error;
 use core_domain::use_case::provisioning::{
-    Claimed, Committed, Finished, HeldJob, LeaseState, Supervisor, Worker,
+    AttemptReport, Claim, CommitResult, HeldJob, LeaseState, Supervisor, Worker,
 };
 use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
@@ -30,21 +30,21 @@ const TOGETHER: Duration = Duration::from_millis(1);
 /// How the task of a job has ended.
 enum Ended {
     /// An attempt has ended. Its outcome is committed together with others.
-    Finished(Finished),
+    Finished(AttemptReport),
     /// The task has nothing more to do for the job. The duration is the time after which the job can continue, if
     /// known.
-    Done(Claimed, Option<Duration>),
+    Done(Claim, Option<Duration>),
 }
 
 /// A unit of work that has ended.
 struct Unit {
-    reported: Vec<Claimed>,
+    reported: Vec<Claim>,
     /// Maximum number of jobs that the unit could claim.
     limit: usize,
     /// The number of reported jobs that the unit releases.
     leaving: usize,
     began: Instant,
-    committed: Committed,
+    committed: CommitResult,
 }
 
 /// The loop of a worker.
@@ -64,7 +64,7 @@ pub(super) struct Driver {
     leaving: usize,
     /// The number of attempts started by the last unit that have not ended yet.
     fresh: usize,
-    finished: Vec<Finished>,
+    finished: Vec<AttemptReport>,
     /// When the first outcome must be committed at the latest.
     write_by: Option<Instant>,
     /// True if there may be a job to claim.
@@ -205,7 +205,7 @@ impl Driver {
         self.promised = self.promised.saturating_sub(unit.limit);
         self.leaving = self.leaving.saturating_sub(unit.leaving);
         self.fresh = 0;
-        for (claimed, settled) in unit.reported.into_iter().zip(unit.committed.settled) {
+        for (claimed, settled) in unit.reported.into_iter().zip(unit.committed.results) {
             match go_on(claimed, settled) {
                 Ok(next) => self.begin(next),
                 Err(ended) => self.take(ended),
@@ -214,7 +214,7 @@ impl Driver {
         if let Err(error) = unit.committed.overdue {
             tracing::warn!(?error, "a job could not be failed at its deadline");
         }
-        match unit.committed.taken {
+        match unit.committed.claimed {
             Ok(taken) => {
                 // If the limit was reached, there may be more jobs.
                 self.may_claim |= taken.len() == unit.limit;
@@ -342,14 +342,14 @@ impl Driver {
 }
 
 /// Commits outcomes and claims jobs. A panic costs each job of the unit an attempt, but does not stop the worker.
-async fn commit(worker: &Worker, finished: &[Finished], limit: usize) -> Committed {
+async fn commit(worker: &Worker, finished: &[AttemptReport], limit: usize) -> CommitResult {
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let committed = AssertUnwindSafe(worker.commit(finished, limit)).catch_unwind();
     committed.await.unwrap_or_else(|_| {
         let panicked = || Error::Internal("the engine panicked".to_owned());
-        Committed {
-            settled: finished.iter().map(|_| Err(panicked())).collect(),
-            taken: Err(panicked()),
+        CommitResult {
+            results: finished.iter().map(|_| Err(panicked())).collect(),
+            claimed: Err(panicked()),
             overdue: Ok(()),
         }
     })
@@ -366,7 +366,7 @@ async fn attempts(worker: &Worker, mut job: HeldJob, supervisor: &dyn Supervisor
         if finished.in_batch() {
             return Ended::Finished(finished);
         }
-        match go_on(claimed, worker.settle(&finished).await) {
+        match go_on(claimed, worker.report_attempt(&finished).await) {
             Ok(next) => job = next,
             Err(ended) => return ended,
         }
@@ -374,7 +374,7 @@ async fn attempts(worker: &Worker, mut job: HeldJob, supervisor: &dyn Supervisor
 }
 
 /// Returns the job to continue with, or how the work on it has ended.
-fn go_on(claimed: Claimed, settled: Result<LeaseState, Error>) -> Result<HeldJob, Ended> {
+fn go_on(claimed: Claim, settled: Result<LeaseState, Error>) -> Result<HeldJob, Ended> {
     let state = match settled {
         Ok(state) => state,
         Err(error) => {
@@ -382,8 +382,8 @@ fn go_on(claimed: Claimed, settled: Result<LeaseState, Error>) -> Result<HeldJob
             return Err(Ended::Done(claimed, None));
         }
     };
-    let due = state.goes_on_after();
-    state.still_held().map_err(|outcome| {
+    let due = state.resume_delay();
+    state.into_held().map_err(|outcome| {
         tracing::debug!(job = %claimed.job_id, ?outcome, "the work on a job has ended");
         Ended::Done(claimed, due)
     })

@@ -1,7 +1,7 @@
 //! Batches the lease checks of steps: checks that are requested at the same time share one read of the store.
 
 use core_domain::kernel::{Result, StoreError};
-use core_domain::use_case::provisioning::{Claimed, Worker};
+use core_domain::use_case::provisioning::{Claim, Worker};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 
@@ -11,18 +11,18 @@ const MOST: usize = 256;
 /// The source of fences.
 pub(super) trait Fences: Send {
     /// Returns for each of these jobs whether it is held, with one read that begins after the call.
-    fn are_held(&self, jobs: &[Claimed]) -> impl Future<Output = Result<Vec<bool>>> + Send;
+    fn are_held(&self, jobs: &[Claim]) -> impl Future<Output = Result<Vec<bool>>> + Send;
 }
 
 impl Fences for Worker {
-    async fn are_held(&self, jobs: &[Claimed]) -> Result<Vec<bool>> {
+    async fn are_held(&self, jobs: &[Claim]) -> Result<Vec<bool>> {
         Self::are_held(self, jobs).await
     }
 }
 
 /// A job, and the channel for the answer whether it is still held.
 struct Question {
-    job: Claimed,
+    job: Claim,
     answer: oneshot::Sender<Result<bool>>,
 }
 
@@ -46,7 +46,7 @@ fn nobody_answers() -> StoreError {
 
 impl Guards {
     /// Returns whether the job is still held, based on a read that begins after the call.
-    pub(super) async fn is_held(&self, job: &Claimed) -> Result<bool> {
+    pub(super) async fn is_held(&self, job: &Claim) -> Result<bool> {
         let (answer, answered) = oneshot::channel();
         let job = job.clone();
         let sent = self.0.send(Question { job, answer });
@@ -100,14 +100,14 @@ mod tests {
     /// A store of fences whose reads wait for a permit.
     #[derive(Clone)]
     struct Store {
-        held: Arc<Mutex<HashSet<Claimed>>>,
+        held: Arc<Mutex<HashSet<Claim>>>,
         reads: Arc<Mutex<Vec<usize>>>,
         permits: Arc<Semaphore>,
         works: bool,
     }
 
     impl Store {
-        fn with(jobs: impl IntoIterator<Item = Claimed>) -> Self {
+        fn with(jobs: impl IntoIterator<Item = Claim>) -> Self {
             Self {
                 held: Arc::new(Mutex::new(jobs.into_iter().collect())),
                 reads: Arc::default(),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     impl Fences for Store {
-        async fn are_held(&self, jobs: &[Claimed]) -> Result<Vec<bool>> {
+        async fn are_held(&self, jobs: &[Claim]) -> Result<Vec<bool>> {
             self.reads.lock().unwrap().push(jobs.len());
             self.permits.acquire().await.unwrap().forget();
             if !self.works {
@@ -135,8 +135,8 @@ mod tests {
         }
     }
 
-    fn job(number: i64) -> Claimed {
-        Claimed {
+    fn job(number: i64) -> Claim {
+        Claim {
             job_id: JobId::parse(&format!("j{number}")).unwrap(),
             fence: number,
         }

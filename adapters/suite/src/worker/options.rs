@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use core_domain::kernel::duration_text;
-use core_domain::provisioning::LEASE;
+use core_domain::provisioning::DEFAULT_LEASE;
 use core_http::gateway::ConfigError;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ impl Default for WorkerOptions {
             // jobs can share one commit.
             slots: 128,
             drain: Duration::from_secs(25),
-            lease: LEASE,
+            lease: DEFAULT_LEASE,
             sole_user: true,
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::kernel::Result;
 use core_domain::use_case::provisioning::{
-    Claimed, StepEnd, StepError, StepFuture, Supervisor, Worker,
+    Claim, StepEnd, StepError, StepFuture, Supervisor, Worker,
 };
 use futures_util::FutureExt;
 use serde_json::Value;
@@ -34,10 +34,10 @@ pub(super) enum Phase {
 
 /// The jobs that this process holds, and the time until which it can rely on each lease.
 #[derive(Debug, Default)]
-pub(super) struct Held(Mutex<HashMap<Claimed, watch::Sender<Instant>>>);
+pub(super) struct Held(Mutex<HashMap<Claim, watch::Sender<Instant>>>);
 
 impl Held {
-    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Claimed, watch::Sender<Instant>>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Claim, watch::Sender<Instant>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -52,7 +52,7 @@ pub(super) struct TokioSupervisor {
 
 #[async_trait]
 impl Supervisor for TokioSupervisor {
-    async fn attempt(&self, job: &Claimed, limit: Duration, work: StepFuture<'_>) -> StepEnd {
+    async fn attempt(&self, job: &Claim, limit: Duration, work: StepFuture<'_>) -> StepEnd {
         let Some(until) = self.held.lock().get(job).map(watch::Sender::subscribe) else {
             return StepEnd::LeaseLost;
         };
@@ -72,7 +72,7 @@ impl Supervisor for TokioSupervisor {
         }
     }
 
-    async fn is_held(&self, worker: &Worker, job: &Claimed) -> Result<bool> {
+    async fn is_held(&self, worker: &Worker, job: &Claim) -> Result<bool> {
         match &self.guards {
             Some(guards) => guards.is_held(job).await,
             None => worker.is_held(job).await,
@@ -85,7 +85,7 @@ impl Supervisor for TokioSupervisor {
 }
 
 /// Logs the cause of a failed step, which is not shown in the job.
-fn log_cause(job: &Claimed, result: &Result<Value, StepError>) {
+fn log_cause(job: &Claim, result: &Result<Value, StepError>) {
     let Err(error) = result else { return };
     if let Some(cause) = error.cause() {
         tracing::warn!(job = %job.job_id, %cause, "a step failed");

@@ -62,7 +62,7 @@ mod tests {
     impl JobHints for Others {
         async fn notify(&self) {}
 
-        async fn hinted(&self) {
+        async fn wait_for_hint(&self) {
             std::future::pending().await
         }
     }

@@ -85,12 +85,12 @@ async fn an_ended_session_is_refused_at_once_even_if_the_outcome_of_the_commit_i
 struct Listener(Mutex<Vec<Effects>>, Mutex<Vec<Effects>>);
 
 impl CommitListener for Listener {
-    fn committed(&self, effects: &Effects) {
+    fn on_committed(&self, effects: &Effects) {
         assert_eq!(self.1.lock().unwrap().last(), Some(effects));
         self.0.lock().unwrap().push(effects.clone());
     }
 
-    fn committing(&self, effects: &Effects) {
+    fn on_committing(&self, effects: &Effects) {
         assert!(
             self.0.lock().unwrap().is_empty(),
             "announced before the commit"

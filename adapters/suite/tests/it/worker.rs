@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::port::{
-    CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
+    CreateResource, Infrastructure, ProviderError, ProviderObject, ResourceRef, SiteDeployment,
     SiteUpload,
 };
 use core_domain::testing::MemoryInfrastructure;
@@ -25,11 +25,11 @@ enum Creation {
 
 #[async_trait]
 impl Infrastructure for Creation {
-    async fn observe(&self, _: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+    async fn observe(&self, _: &ResourceRef) -> Result<Option<ProviderObject>, ProviderError> {
         Ok(None)
     }
 
-    async fn create(&self, _: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn create(&self, _: &CreateResource) -> Result<ProviderObject, ProviderError> {
         assert_eq!(*self, Self::Hangs, "this creation panics");
         std::future::pending().await
     }

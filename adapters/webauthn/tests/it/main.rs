@@ -4,7 +4,7 @@
 
 use core_domain::kernel::{JsonText, UserId};
 use core_domain::port::{
-    NewPasskey, PasskeyError, PasskeyUser, Passkeys, ShownPasskey, UsedPasskey,
+    NewPasskey, PasskeyError, PasskeyUser, Passkeys, PresentedPasskey, UsedPasskey,
 };
 use core_webauthn::Webauthn;
 use core_webauthn::testing::SoftAuthenticator;
@@ -47,7 +47,7 @@ fn show(
     user: &UserId,
 ) -> Result<UsedPasskey, PasskeyError> {
     let begun = passkeys.begin_authentication().unwrap();
-    let shown = ShownPasskey {
+    let shown = PresentedPasskey {
         user_id: user,
         credential,
     };
@@ -128,7 +128,7 @@ fn a_counter_that_goes_back_has_a_separate_error() {
     let mut copy = authenticator.clone();
     let used = show(&passkeys, &mut authenticator, &made.credential, &ada()).unwrap();
     let refused = show(&passkeys, &mut copy, &used.credential, &ada());
-    assert!(matches!(refused, Err(PasskeyError::CounterWentBack)));
+    assert!(matches!(refused, Err(PasskeyError::CounterNotIncreased)));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn another_key_another_user_and_another_challenge_are_refused() {
     }
     let [first, second] = [(); 2].map(|()| passkeys.begin_authentication().unwrap());
     let id = ada();
-    let shown = ShownPasskey {
+    let shown = PresentedPasskey {
         user_id: &id,
         credential: &made.credential,
     };

@@ -94,7 +94,7 @@ async fn silence_refused_connections_and_malformed_responses_are_errors() {
         let url = format!("http://127.0.0.1:{port}/");
         let refused = sender(ANYWHERE).send(&request(&url)).await;
         assert!(
-            matches!(refused, Err(WebhookSendError::NoAnswer(_))),
+            matches!(refused, Err(WebhookSendError::NoResponse(_))),
             "{refused:?}"
         );
     }

@@ -1,4 +1,4 @@
-//! The keys of rate limits.
+//! The keys under which requests are counted for rate limits.
 
 use std::net::IpAddr;
 
@@ -6,35 +6,35 @@ use sha2::{Digest, Sha256};
 
 use super::RatePolicy;
 use crate::gateway::address::client_network;
-use crate::gateway::path::normal_path;
+use crate::gateway::path::normalize_path;
 
-/// What a client's requests are counted for.
+/// The subject for which the requests of a client are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateSubject<'s> {
-    /// Everything the client asks for.
+    /// All requests of the client.
     Everything,
-    /// A path; its spellings are one subject.
+    /// A path. All spellings of a path are one subject.
     Path(&'s str),
     /// An endpoint of a service, whatever the parameters in its path.
     Endpoint {
-        /// The service.
+        /// The name of the service.
         service: &'s str,
-        /// What names the endpoint among those of the service.
+        /// The id of the endpoint, which is unique in the service.
         endpoint: &'s str,
     },
-    /// All routes that do not exist: otherwise each random path would get a window of its own.
+    /// All routes that do not exist. Otherwise each random path would have its own window.
     UnknownRoutes,
-    /// Any text, taken as it is: an e-mail address, a credential.
+    /// Any text, such as an e-mail address or a credential.
     Text(&'s str),
 }
 
-/// A client and a subject under a policy: a digest, so that keys have one size and no subject can be made to collide with
-/// another.
+/// The key of a client and a subject under a policy. It is a digest: all keys have the same size, and callers cannot
+/// create collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateKey([u8; 16]);
 
 impl RateKey {
-    /// The key of a client and a subject under a policy. The addresses of one IPv6 /64 are one client.
+    /// Returns the key of a client and a subject under a policy. All addresses of an IPv6 /64 network are one client.
     #[must_use]
     pub fn new(policy: &RatePolicy, client: IpAddr, subject: RateSubject<'_>) -> Self {
         let mut digest = Sha256::new();
@@ -53,7 +53,7 @@ impl RateKey {
             RateSubject::Everything => digest.update([0]),
             RateSubject::Path(path) => {
                 digest.update([1]);
-                digest.update(normal_path(path));
+                digest.update(normalize_path(path));
             }
             RateSubject::Endpoint { service, endpoint } => {
                 digest.update([2]);
@@ -72,7 +72,7 @@ impl RateKey {
         Self(key)
     }
 
-    /// The digest; its first byte is evenly distributed and can select a shard.
+    /// Returns the digest. Its first byte is evenly distributed and can select a shard.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_path_are_one_key() {
+    fn spellings_of_one_path_have_the_same_key() {
         let path = |path| key("a", "1.2.3.4", RateSubject::Path(path));
         assert_eq!(path("/a/b"), path("/a/%62/"));
         assert_ne!(path("/a/b"), path("/a/c"));
     }
 
     #[test]
-    fn policies_clients_and_kinds_of_subject_are_counted_apart() {
+    fn keys_differ_by_policy_client_and_kind_of_subject() {
         let subjects = [
             RateSubject::Everything,
             RateSubject::Path("x"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_addresses_of_a_64_are_one_client() {
+    fn the_addresses_of_a_64_bit_network_are_one_client() {
         let at = |client| key("a", client, RateSubject::Everything);
         assert_eq!(at("2001:db8::1"), at("2001:db8::ffff"));
         assert_eq!(at("::ffff:1.2.3.4"), at("1.2.3.4"));

@@ -1,5 +1,4 @@
-//! How many requests a client may make: policies, the keys that are counted, and a counter per key and window in a table
-//! of bounded size.
+//! Rate limits: policies, the keys that are counted, and counters per key and window in a table of limited size.
 
 mod key;
 mod policy;

@@ -1,4 +1,4 @@
-//! What is allowed: how many requests in how much time.
+//! Rate limit policies: the maximum number of requests per window.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::{duration_text, text_enum};
 
-/// A policy that is not valid.
+/// The refusal of an invalid policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a rate limit needs a lower-case name, a quota above zero and a window of whole seconds, a day at the most"
+    "a rate limit needs a lower-case name, a quota above zero and a window of whole seconds of at most one day"
 )]
 pub struct PolicyError;
 
-/// How many requests in how much time.
+/// The maximum number of requests in a window of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RatePolicy {
     name: String,
@@ -23,11 +23,12 @@ pub struct RatePolicy {
 }
 
 impl RatePolicy {
-    /// A policy. The name appears in the `RateLimit` headers, and keys of different names are counted apart.
+    /// Creates a policy. The name appears in the `RateLimit` headers. Policies with different names have separate
+    /// counters.
     ///
     /// # Errors
-    /// [`PolicyError`] unless the name is of `[a-z-]`, the quota above zero and the window a whole number of seconds
-    /// between one second and one day.
+    /// [`PolicyError`] unless the name matches `[a-z-]+`, the quota is above zero, and the window has 1 to 86,400 whole
+    /// seconds.
     pub fn new(name: impl Into<String>, quota: u32, window: Duration) -> Result<Self, PolicyError> {
         let name = name.into();
         let named = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
@@ -43,7 +44,7 @@ impl RatePolicy {
         }
     }
 
-    /// A policy of one request in the same window, with another name.
+    /// Returns a policy of one request in the same window, with another name.
     #[must_use]
     pub fn once_per_window(&self, name: &str) -> Self {
         Self {
@@ -53,25 +54,25 @@ impl RatePolicy {
         }
     }
 
-    /// The name in the headers.
+    /// Returns the name, which appears in the `RateLimit` headers.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Requests a window.
+    /// Returns the maximum number of requests per window.
     #[must_use]
     pub fn quota(&self) -> u32 {
         self.quota
     }
 
-    /// The length of a window.
+    /// Returns the length of a window.
     #[must_use]
     pub fn window(&self) -> Duration {
         self.window
     }
 
-    /// The value of the `RateLimit-Policy` header, `"default";q=100;w=60`.
+    /// Returns the value of the `RateLimit-Policy` header, such as `"default";q=100;w=60`.
     #[must_use]
     pub fn to_header(&self) -> String {
         let Self {
@@ -86,38 +87,38 @@ impl RatePolicy {
 text_enum! {
     /// The rate class of an endpoint.
     pub enum RateClass {
-        /// Every other endpoint.
+        /// The class of all other endpoints.
         Default = "default",
-        /// Endpoints that take secrets or send mail.
+        /// The class of endpoints that receive secrets or send mail.
         Strict = "strict",
     }
 }
 
 text_enum! {
-    /// What is limited. The word is the name of its policy in the `RateLimit` headers.
+    /// The kinds of limits. The text form is the name of the policy in the `RateLimit` headers.
     pub enum RateKind {
         /// The requests of a client to one path of class [`RateClass::Default`].
         Default = "default",
         /// The requests of a client to one endpoint of class [`RateClass::Strict`].
         Strict = "strict",
-        /// All requests of a client, whatever their path.
+        /// All requests of a client.
         Client = "client",
         /// The different credentials of a client that were rejected.
         FailedAuthentications = "authentication",
         /// The failed sign-ins of a client with one e-mail address.
         FailedSignIns = "failed-sign-ins",
-        /// All failed sign-ins of a client, whatever the e-mail address.
+        /// All failed sign-ins of a client, with any e-mail address.
         FailedSignInsOfClient = "failed-sign-ins-of-client",
-        /// The different e-mail addresses that a client failed to sign in with.
+        /// The different e-mail addresses with which a client failed to sign in.
         FailedAccountsOfClient = "failed-accounts-of-client",
-        /// The codes of devices that a session, or a client, entered and that are none.
+        /// The invalid device codes that a session, or a client, entered.
         WrongUserCodes = "wrong-user-codes",
     }
 }
 
 impl RateKind {
-    /// The policy unless another one is set. Many people may share an address, so it is the pair with an e-mail address
-    /// that must be too slow to find a password.
+    /// Returns the default policy. Many people may share an address. The limit per address and e-mail address is
+    /// therefore the one that must be too low for guessing a password.
     fn default_policy(self) -> RatePolicy {
         let (quota, seconds) = match self {
             Self::Default => (100, 60),
@@ -145,18 +146,22 @@ impl From<RateClass> for RateKind {
     }
 }
 
-/// A policy for everything that is limited. Unless set: 100 requests in 60 seconds to a path, 10 to a strict endpoint,
-/// 1,000 over all paths, and 10 rejected credentials; 30 failed sign-ins in 60 seconds with an e-mail address, 100 in an
-/// hour over all addresses, and with 30 different ones; 5 wrong codes of devices in 10 minutes.
+/// The policies of all kinds of limits. Per client, the defaults are:
 ///
-/// In a configuration file it is a table by [`RateKind`]: `strict = { requests = 20, window = "1m" }`.
+/// - 100 requests in 60 seconds to a path, 10 to a strict endpoint, and 1,000 in total;
+/// - 10 rejected credentials in 60 seconds;
+/// - 30 failed sign-ins in 60 seconds with one e-mail address, and 100 in an hour with all addresses;
+/// - 30 different e-mail addresses with failed sign-ins in an hour;
+/// - 5 invalid device codes in 10 minutes.
+///
+/// A configuration file contains the plan as a table by [`RateKind`]: `strict = { requests = 20, window = "1m" }`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     try_from = "BTreeMap<RateKind, Quota>",
     into = "BTreeMap<RateKind, Quota>"
 )]
 pub struct RatePlan {
-    /// By kind.
+    /// The policies, indexed by kind.
     policies: [RatePolicy; RateKind::ALL.len()],
 }
 
@@ -168,23 +173,23 @@ impl Default for RatePlan {
 }
 
 impl RatePlan {
-    /// The policy of what is limited.
+    /// Returns the policy of a kind.
     #[must_use]
     pub fn policy(&self, kind: RateKind) -> &RatePolicy {
         &self.policies[kind as usize]
     }
 
-    /// Allows another number of requests, in windows of another length.
+    /// Sets the number of requests and the length of the window for a kind.
     ///
     /// # Errors
-    /// [`PolicyError`], see [`RatePolicy::new`]; the plan stays as it was.
+    /// [`PolicyError`] if the policy is invalid, see [`RatePolicy::new`]. The plan is then unchanged.
     pub fn set(&mut self, kind: RateKind, quota: u32, window: Duration) -> Result<(), PolicyError> {
         self.policies[kind as usize] = RatePolicy::new(kind.as_str(), quota, window)?;
         Ok(())
     }
 }
 
-/// A policy as a configuration file writes it.
+/// A policy in the form of the configuration file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Quota {
@@ -233,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_plan_has_the_documented_numbers_and_the_kinds_as_names() {
+    fn the_default_plan_has_the_documented_limits_and_names() {
         let plan = RatePlan::default();
         let headers: Vec<String> = RateKind::ALL
             .iter()
@@ -255,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_a_kind_changes_it_alone_and_an_invalid_policy_changes_nothing() {
+    fn setting_a_kind_changes_only_that_kind_and_invalid_policies_change_nothing() {
         let mut plan = RatePlan::default();
         plan.set(RateKind::Client, 5, Duration::from_secs(10))
             .unwrap();
@@ -269,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_written_as_a_table_and_read_from_a_part_of_one() {
+    fn a_plan_is_serialized_as_a_table_and_parsed_from_a_partial_table() {
         let written = serde_json::to_value(RatePlan::default()).unwrap();
         assert_eq!(
             written["strict"],

@@ -1,8 +1,8 @@
-//! A counter per key and window, in a table of bounded size.
+//! Counters per key and window, in a table of limited size.
 //!
-//! A window begins with the key's first request and lasts its whole length, whatever is refused meanwhile. A client that
-//! spends one window's quota at its end and the next one's at its beginning gets twice the quota in a short time, and
-//! never more; that is the price of one counter a key.
+//! A window starts with the first request of a key and has a fixed length. Refused requests do not extend it. A client
+//! can use the quota of one window at its end and that of the next one at its start. It then gets at most twice the
+//! quota in a short time, which is the cost of storing only one counter per key.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::kernel::Timestamp;
 /// The state of a window after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Whether the request may go on.
-    pub allowed: bool,
-    /// How many more requests the window has.
+    /// Whether the request is allowed.
+    pub is_allowed: bool,
+    /// Number of further requests that the window allows.
     pub remaining: u32,
-    /// Whole seconds until the window ends, rounded up, at least 1.
+    /// The time until the window ends in whole seconds, rounded up. At least 1.
     pub reset_after: u64,
 }
 
 impl Usage {
-    /// The value of the `RateLimit` header, `"default";r=99;t=60`.
+    /// Returns the value of the `RateLimit` header, such as `"default";r=99;t=60`.
     #[must_use]
     pub fn to_header(&self, policy: &RatePolicy) -> String {
         format!(
@@ -40,10 +40,11 @@ struct Window {
     used: u32,
 }
 
-/// The windows of many keys, never more than the table's capacity.
+/// The windows of many keys. Their number never exceeds the capacity of the table.
 ///
-/// Two generations: a key that is used moves to the young one; when that is full it becomes the old one, and the former old
-/// one is dropped. So the cost of a request does not depend on the size, and idle keys are evicted first.
+/// The table has two generations. A key that is used moves to the young one. When the young one is full, it becomes the
+/// old one, and the former old one is dropped. The cost of a request therefore does not depend on the size of the
+/// table, and idle keys are evicted first.
 #[derive(Debug)]
 pub struct Windows {
     young: HashMap<RateKey, Window>,
@@ -52,7 +53,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// An empty table of at most `capacity` keys (at least 2).
+    /// Creates an empty table for at most `capacity` keys. The minimum is 2.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -62,23 +63,23 @@ impl Windows {
         }
     }
 
-    /// How many keys are held.
+    /// Returns the number of stored keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.young.len() + self.old.len()
     }
 
-    /// Tells whether no key is held.
+    /// Returns whether the table has no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Counts a request. A refused one is not counted and does not prolong the window.
-    pub fn take(&mut self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
+    /// Counts a request. A refused request is not counted and does not extend the window.
+    pub fn count(&mut self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
         let known = self.young.get(&key).copied();
         let known = known.or_else(|| self.old.remove(&key));
-        let mut window = current(known, policy, now);
+        let mut window = current_window(known, policy, now);
         let allowed = window.used < policy.quota();
         if allowed {
             window.used += 1;
@@ -87,15 +88,16 @@ impl Windows {
         usage(&window, allowed, policy, now)
     }
 
-    /// The usage of a key without counting a request: whether its next one would be allowed.
+    /// Returns the usage of a key without counting a request. `allowed` states whether the next request would be
+    /// allowed.
     #[must_use]
     pub fn peek(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
         let known = self.young.get(key).or_else(|| self.old.get(key)).copied();
-        let window = current(known, policy, now);
+        let window = current_window(known, policy, now);
         usage(&window, window.used < policy.quota(), policy, now)
     }
 
-    /// Marks the quota of a key as exhausted until its window ends after this time, as another counter reported.
+    /// Marks the quota of a key as used up for the time `left`, as another counter reported it.
     pub fn exhaust(&mut self, key: RateKey, policy: &RatePolicy, left: Duration, now: Timestamp) {
         self.old.remove(&key);
         let window = Window {
@@ -105,8 +107,8 @@ impl Windows {
         self.put(key, window);
     }
 
-    /// Takes a counted request back. Returns whether the key's window is open and had one.
-    pub fn give_back(&mut self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
+    /// Takes back a counted request. Returns whether the window of the key has not ended and had a counted request.
+    pub fn uncount(&mut self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
         let window = self.young.get_mut(key).or_else(|| self.old.get_mut(key));
         let open = |window: &&mut Window| now.since(window.began) < policy.window();
         let Some(window) = window.filter(open) else {
@@ -129,7 +131,7 @@ impl Windows {
 fn usage(window: &Window, allowed: bool, policy: &RatePolicy, now: Timestamp) -> Usage {
     let left = policy.window().saturating_sub(now.since(window.began));
     Usage {
-        allowed,
+        is_allowed: allowed,
         remaining: policy.quota().saturating_sub(window.used),
         reset_after: u64::try_from(left.as_millis().div_ceil(1_000))
             .unwrap_or(u64::MAX)
@@ -137,8 +139,8 @@ fn usage(window: &Window, allowed: bool, policy: &RatePolicy, now: Timestamp) ->
     }
 }
 
-/// The window a request falls into. A clock that was set back moves the window's beginning, never its count.
-fn current(known: Option<Window>, policy: &RatePolicy, now: Timestamp) -> Window {
+/// Returns the window that a request belongs to. If the clock was set back, the window starts now but keeps its count.
+fn current_window(known: Option<Window>, policy: &RatePolicy, now: Timestamp) -> Window {
     match known {
         Some(window) if window.began > now => Window {
             began: now,
@@ -173,67 +175,67 @@ mod tests {
     }
 
     #[test]
-    fn the_quota_is_allowed_and_no_more_until_the_window_ends() {
+    fn no_more_than_the_quota_is_allowed_until_the_window_ends() {
         let mut windows = Windows::new(10);
         let policy = policy(2);
-        let first = windows.take(key("/a"), &policy, at(0));
+        let first = windows.count(key("/a"), &policy, at(0));
         assert_eq!(
             first,
             Usage {
-                allowed: true,
+                is_allowed: true,
                 remaining: 1,
                 reset_after: 60
             }
         );
-        assert!(windows.take(key("/a"), &policy, at(59_000)).allowed);
-        let third = windows.take(key("/a"), &policy, at(59_001));
+        assert!(windows.count(key("/a"), &policy, at(59_000)).is_allowed);
+        let third = windows.count(key("/a"), &policy, at(59_001));
         assert_eq!(
             third,
             Usage {
-                allowed: false,
+                is_allowed: false,
                 remaining: 0,
                 reset_after: 1
             }
         );
-        assert!(windows.take(key("/a"), &policy, at(60_000)).allowed);
+        assert!(windows.count(key("/a"), &policy, at(60_000)).is_allowed);
     }
 
     #[test]
-    fn requests_that_are_given_back_do_not_count() {
+    fn requests_that_are_taken_back_do_not_count() {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         for _ in 0..5 {
-            assert!(windows.take(key("/a"), &policy, at(0)).allowed);
-            assert!(windows.give_back(&key("/a"), &policy, at(0)));
-            assert!(!windows.give_back(&key("/a"), &policy, at(0)));
+            assert!(windows.count(key("/a"), &policy, at(0)).is_allowed);
+            assert!(windows.uncount(&key("/a"), &policy, at(0)));
+            assert!(!windows.uncount(&key("/a"), &policy, at(0)));
         }
-        assert!(windows.take(key("/a"), &policy, at(0)).allowed);
-        assert!(!windows.give_back(&key("/b"), &policy, at(0)));
-        assert!(!windows.take(key("/a"), &policy, at(0)).allowed);
-        assert!(!windows.give_back(&key("/a"), &policy, at(60_000)));
+        assert!(windows.count(key("/a"), &policy, at(0)).is_allowed);
+        assert!(!windows.uncount(&key("/b"), &policy, at(0)));
+        assert!(!windows.count(key("/a"), &policy, at(0)).is_allowed);
+        assert!(!windows.uncount(&key("/a"), &policy, at(60_000)));
     }
 
     #[test]
-    fn refused_requests_do_not_prolong_the_penalty() {
+    fn refused_requests_do_not_extend_the_window() {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         for millis in 0..60_000 / 500 {
-            windows.take(key("/a"), &policy, at(millis * 500));
+            windows.count(key("/a"), &policy, at(millis * 500));
         }
-        assert!(windows.take(key("/a"), &policy, at(60_000)).allowed);
+        assert!(windows.count(key("/a"), &policy, at(60_000)).is_allowed);
     }
 
     #[test]
-    fn a_window_that_a_set_back_clock_has_not_reached_begins_now() {
+    fn a_window_in_the_future_starts_now_after_the_clock_was_set_back() {
         let mut windows = Windows::new(10);
         let policy = policy(1);
-        windows.take(key("/a"), &policy, at(3_600_000));
-        assert!(!windows.take(key("/a"), &policy, at(0)).allowed);
-        assert!(windows.take(key("/a"), &policy, at(60_000)).allowed);
+        windows.count(key("/a"), &policy, at(3_600_000));
+        assert!(!windows.count(key("/a"), &policy, at(0)).is_allowed);
+        assert!(windows.count(key("/a"), &policy, at(60_000)).is_allowed);
     }
 
     #[test]
-    fn a_million_keys_stay_within_the_capacity_and_a_busy_key_stays_counted() {
+    fn a_million_keys_stay_within_the_capacity_and_busy_keys_are_not_evicted() {
         let mut windows = Windows::new(1_000);
         let policy = policy(5);
         let mut allowed = 0;
@@ -241,9 +243,9 @@ mod tests {
             let mut bytes = [0_u8; 16];
             bytes[..8].copy_from_slice(&n.to_le_bytes());
             bytes[15] = 1;
-            windows.take(RateKey::from_bytes(bytes), &policy, at(0));
+            windows.count(RateKey::from_bytes(bytes), &policy, at(0));
             if n % 100 == 0 {
-                allowed += u32::from(windows.take(key("/busy"), &policy, at(0)).allowed);
+                allowed += u32::from(windows.count(key("/busy"), &policy, at(0)).is_allowed);
             }
         }
         assert!(windows.len() <= 1_000);
@@ -254,38 +256,38 @@ mod tests {
     fn the_headers_are_structured_fields() {
         let plan = RatePlan::default();
         let policy = plan.policy(RateKind::Default);
-        let usage = Windows::new(10).take(key("/a"), policy, at(0));
+        let usage = Windows::new(10).count(key("/a"), policy, at(0));
         assert_eq!(policy.to_header(), "\"default\";q=100;w=60");
         assert_eq!(usage.to_header(policy), "\"default\";r=99;t=60");
     }
 
     #[test]
-    fn peeking_shows_the_usage_and_counts_nothing() {
+    fn peek_returns_the_usage_without_counting() {
         let mut windows = Windows::new(10);
         let policy = policy(1);
         for _ in 0..3 {
-            assert!(windows.peek(&key("/a"), &policy, at(0)).allowed);
+            assert!(windows.peek(&key("/a"), &policy, at(0)).is_allowed);
         }
         assert!(windows.is_empty());
-        windows.take(key("/a"), &policy, at(0));
+        windows.count(key("/a"), &policy, at(0));
         let usage = windows.peek(&key("/a"), &policy, at(10_000));
-        assert_eq!((usage.allowed, usage.reset_after), (false, 50));
-        assert!(windows.peek(&key("/a"), &policy, at(60_000)).allowed);
+        assert_eq!((usage.is_allowed, usage.reset_after), (false, 50));
+        assert!(windows.peek(&key("/a"), &policy, at(60_000)).is_allowed);
     }
 
     #[test]
-    fn a_key_that_another_counter_exhausted_is_refused_until_that_counters_window_ends() {
+    fn an_exhausted_key_is_refused_until_the_reported_time_has_passed() {
         let mut windows = Windows::new(10);
         let policy = policy(3);
-        windows.take(key("/a"), &policy, at(0));
+        windows.count(key("/a"), &policy, at(0));
         windows.exhaust(key("/a"), &policy, Duration::from_secs(5), at(30_000));
-        assert!(!windows.peek(&key("/a"), &policy, at(34_999)).allowed);
-        assert!(windows.peek(&key("/a"), &policy, at(35_000)).allowed);
+        assert!(!windows.peek(&key("/a"), &policy, at(34_999)).is_allowed);
+        assert!(windows.peek(&key("/a"), &policy, at(35_000)).is_allowed);
     }
 
     proptest! {
         #[test]
-        fn no_window_lets_more_through_than_its_quota_however_the_clock_jumps(
+        fn no_window_allows_more_than_its_quota_even_if_the_clock_jumps(
             quota in 1_u32..5,
             steps in proptest::collection::vec(-90_000_i64..90_000, 1..60),
         ) {
@@ -295,12 +297,12 @@ mod tests {
             let mut allowed_since_reset = 0_u32;
             for step in steps {
                 now = (now + step).max(0);
-                let usage = windows.take(key("/a"), &policy, at(now));
+                let usage = windows.count(key("/a"), &policy, at(now));
                 prop_assert!((1..=60).contains(&usage.reset_after));
-                if usage.allowed && usage.remaining + 1 == quota {
+                if usage.is_allowed && usage.remaining + 1 == quota {
                     allowed_since_reset = 0;
                 }
-                allowed_since_reset += u32::from(usage.allowed);
+                allowed_since_reset += u32::from(usage.is_allowed);
                 prop_assert!(allowed_since_reset <= quota);
                 prop_assert_eq!(usage.remaining, quota - allowed_since_reset.min(quota));
             }
@@ -311,11 +313,11 @@ mod tests {
             let policy = policy(3);
             let mut windows = Windows::new(10);
             for _ in 0..spent {
-                windows.take(key("/a"), &policy, at(0));
+                windows.count(key("/a"), &policy, at(0));
             }
-            let usage = windows.take(key("/a"), &policy, at(wait_ms));
+            let usage = windows.count(key("/a"), &policy, at(wait_ms));
             let retry_at = wait_ms + i64::try_from(usage.reset_after).unwrap() * 1_000;
-            prop_assert!(windows.take(key("/a"), &policy, at(retry_at)).allowed);
+            prop_assert!(windows.count(key("/a"), &policy, at(retry_at)).is_allowed);
         }
     }
 }

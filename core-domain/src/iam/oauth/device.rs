@@ -1,4 +1,5 @@
-//! Device authorizations: a program shows a code, a person enters it elsewhere, the program polls until it is approved.
+//! Device authorizations (RFC 8628). A program shows a user code, a person enters it in a browser, and the program
+//! polls for the decision.
 
 use std::time::Duration;
 
@@ -13,52 +14,52 @@ use crate::kernel::{
     record, state_machine, text_enum,
 };
 
-/// How long a code can be entered and exchanged.
-const LIFETIME: Duration = Duration::from_secs(600);
+/// Time for which the codes are valid.
+const DEVICE_CODE_LIFETIME: Duration = Duration::from_secs(600);
 
-/// How long a client waits between polls, in seconds.
-const INTERVAL: i64 = 5;
+/// Initial minimum time between two polls, in seconds.
+const DEFAULT_POLL_INTERVAL_SECONDS: i64 = 5;
 
-/// How much longer it waits after each poll that came too early, in seconds.
-const SLOW_DOWN: i64 = 5;
+/// Increase of the interval after each poll that comes too early, in seconds.
+const SLOW_DOWN_SECONDS: i64 = 5;
 
-/// How much of an interval the way of two requests may take from it.
-const JITTER: Duration = Duration::from_millis(500);
+/// Tolerance for polls that arrive slightly early because of the network.
+const POLL_TOLERANCE: Duration = Duration::from_millis(500);
 
 text_enum! {
-    /// Where a device authorization stands.
+    /// The status of a device authorization.
     pub enum DeviceStatus {
-        /// Nobody has decided yet.
+        /// No person has decided yet.
         Pending = "pending",
-        /// A person lets the device sign in.
+        /// A person has allowed the device to sign in.
         Approved = "approved",
-        /// A person refuses it, or took the approval back.
+        /// A person has refused the device, or has revoked the approval.
         Denied = "denied",
-        /// The device has its tokens. Never left.
+        /// The device has received its tokens. Final.
         Redeemed = "redeemed",
     }
 }
 
 state_machine! {
-    /// What happens to a device authorization. It is created `pending`.
+    /// The lifecycle events of a device authorization. A new authorization is `pending`.
     pub enum DeviceEvent moves DeviceStatus {
-        /// A person lets the device sign in.
+        /// A person allows the device to sign in.
         Approve = "approve": [Pending] => Approved, "device_authorization.approved";
-        /// A person refuses it.
+        /// A person refuses the device.
         Deny = "deny": [Pending] => Denied, "device_authorization.denied";
-        /// The person ends all their sessions before the device has its own.
+        /// The person ends all their sessions before the device has exchanged its code.
         Revoke = "revoke": [Approved] => Denied, "device_authorization.revoked";
-        /// The device takes its tokens.
+        /// The device exchanges its code for tokens.
         Redeem = "redeem": [Approved] => Redeemed, "device_authorization.redeemed";
     }
 }
 
 text_enum! {
-    /// What a person decides about a device.
+    /// The decision of a person about a device.
     pub enum DeviceDecision {
-        /// It may sign in.
+        /// The device is allowed to sign in.
         Approve = "approve",
-        /// It may not.
+        /// The device is refused.
         Deny = "deny",
     }
 }
@@ -72,43 +73,43 @@ impl From<DeviceDecision> for DeviceEvent {
     }
 }
 
-/// A device that wants to sign in.
+/// A request of a device to sign in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct DeviceAuthorization {
-    /// Its id.
+    /// The id of the authorization.
     pub id: DeviceAuthorizationId,
-    /// What the device code is recognised by.
+    /// The hash of the device code.
     #[serde(skip)]
     pub device_code_hash: TokenHash,
-    /// The code a person enters.
+    /// The code that the person enters.
     #[serde(skip)]
     pub user_code: UserCode,
-    /// The program that asks.
+    /// The program that wants to sign in.
     pub client_id: OAuthClient,
-    /// Where it stands.
+    /// The status of the authorization.
     pub status: DeviceStatus,
-    /// Who decided.
+    /// The user who decided; `null` before the decision.
     pub user_id: Option<UserId>,
-    /// The organization the person acted for when they decided: the device will act for it.
+    /// The organization that the device will act for: the active one of the user at the time of the decision.
     pub organization_id: Option<OrganizationId>,
-    /// How long the device must wait between polls, in seconds.
+    /// Minimum time between two polls, in seconds.
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub interval: i64,
-    /// When the device asked last.
+    /// The time of the last poll; `None` before the first.
     #[serde(skip)]
     pub polled_at: Option<Timestamp>,
-    /// The device's address.
+    /// The IP address of the device; `null` if unknown.
     pub ip_address: Option<String>,
-    /// The device's `User-Agent`.
+    /// The `User-Agent` header of the device; `null` if unknown.
     pub user_agent: Option<String>,
-    /// When the device asked for the codes.
+    /// The time at which the device requested the codes.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
-    /// From when on the codes are over.
+    /// The time at which the codes expire.
     pub expires_at: Timestamp,
 }
 
@@ -117,56 +118,56 @@ record! {
     audited, touched updated_at;
 }
 
-/// Questions about device authorizations.
+/// Queries on device authorizations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceAuthorizationQuery {
-    /// The one with this device code.
+    /// The authorization with this device code.
     WithDeviceCode(TokenHash),
-    /// The one with this user code.
+    /// The authorization with this user code.
     WithUserCode(UserCode),
-    /// Those that this user has approved and that have no tokens yet.
+    /// The authorizations that this user has approved and whose code has not been exchanged.
     ApprovedBy(UserId),
-    /// Those that have expired at this instant.
+    /// The authorizations whose codes have expired at this time.
     ExpiredAt(Timestamp),
 }
 
-/// What a device that asks is told.
+/// The outcome of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DevicePoll {
-    /// Nobody has decided yet.
+    /// No person has decided yet.
     Pending,
-    /// It asks too often, and shall wait longer from now on.
+    /// The device polls too often. Its interval grows by 5 seconds.
     TooFast,
-    /// The code is over.
+    /// The codes have expired.
     Expired,
-    /// A person refused.
+    /// A person has refused the device.
     Denied,
-    /// It gets its tokens.
+    /// The device receives its tokens.
     Approved,
-    /// It has had its tokens.
+    /// The device has already received its tokens.
     Redeemed,
 }
 
 impl DeviceAuthorization {
-    /// When the codes of an authorization that begins now are over.
+    /// Returns the time at which the codes of an authorization that starts now expire.
     #[must_use]
-    pub fn end(now: Timestamp) -> Timestamp {
-        now.plus(LIFETIME)
+    pub fn expiry(now: Timestamp) -> Timestamp {
+        now.plus(DEVICE_CODE_LIFETIME)
     }
 
-    /// How long a device waits between polls at first, in seconds.
+    /// Returns the initial minimum time between two polls, in seconds.
     #[must_use]
     pub const fn first_interval() -> i64 {
-        INTERVAL
+        DEFAULT_POLL_INTERVAL_SECONDS
     }
 
-    /// Whether the codes are over.
+    /// Returns whether the codes have expired at the given time.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
     }
 
-    /// What the device is told when it asks now.
+    /// Returns the outcome of a poll at the given time.
     #[must_use]
     pub fn poll(&self, now: Timestamp) -> DevicePoll {
         match self.status {
@@ -181,16 +182,16 @@ impl DeviceAuthorization {
 
     fn is_too_early(&self, now: Timestamp) -> bool {
         let interval = Duration::from_secs(u64::try_from(self.interval).unwrap_or(0));
-        // A clock that was set back says nothing.
+        // If the clock was set back, the time of the last poll is unusable.
         let last = self.polled_at.filter(|last| *last <= now);
-        last.is_some_and(|last| now.since(last) + JITTER < interval)
+        last.is_some_and(|last| now.since(last) + POLL_TOLERANCE < interval)
     }
 
-    /// The authorization after a poll that changed nothing else.
+    /// Returns the authorization after a poll that did not change its status.
     #[must_use]
-    pub fn polled(&self, now: Timestamp) -> Self {
+    pub fn after_poll(&self, now: Timestamp) -> Self {
         let more = if self.poll(now) == DevicePoll::TooFast {
-            SLOW_DOWN
+            SLOW_DOWN_SECONDS
         } else {
             0
         };
@@ -202,18 +203,18 @@ impl DeviceAuthorization {
     }
 }
 
-/// Consonants alone, so that no code is a word (RFC 8628, section 6.1); 8 of them are 34 bits.
+/// Only consonants, so that no code is a word (RFC 8628, section 6.1). Eight letters have 34 bits.
 const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 
-/// How many letters stand before and behind the dash.
-const HALF: usize = 4;
+/// Number of letters on each side of the dash.
+const HALF_LENGTH: usize = 4;
 
-/// A user code, `XXXX-XXXX`.
+/// A user code of the form `XXXX-XXXX`.
 #[derive(Clone, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(transparent)]
 pub struct UserCode(String);
 
-// The code stays out of logs.
+// The `Debug` output hides the code, so that it does not appear in logs.
 impl std::fmt::Debug for UserCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("UserCode(..)")
@@ -221,32 +222,32 @@ impl std::fmt::Debug for UserCode {
 }
 
 impl UserCode {
-    /// A new code, each letter uniformly random.
+    /// Generates a new code with uniformly random letters.
     #[must_use]
     pub fn generate(entropy: &dyn Entropy) -> Self {
-        let mut letters = Vec::with_capacity(2 * HALF);
+        let mut letters = Vec::with_capacity(2 * HALF_LENGTH);
         let mut buffer = [0_u8; 16];
-        while letters.len() < 2 * HALF {
+        while letters.len() < 2 * HALF_LENGTH {
             entropy.fill(&mut buffer);
-            // 240 = 12 * 20: larger bytes would favour the first letters.
+            // Only bytes below 240 (12 times 20) are used. Larger bytes would make the first letters more likely.
             let fair = buffer.iter().filter(|b| **b < 240);
             letters.extend(fair.map(|b| char::from(LETTERS[usize::from(b % 20)])));
         }
-        letters.truncate(2 * HALF);
+        letters.truncate(2 * HALF_LENGTH);
         Self::of(&letters)
     }
 
-    /// Reads a code as people write it: case, spaces and dashes do not matter.
+    /// Parses a code as a person types it. Ignores case, white space and dashes.
     #[must_use]
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let written = text.chars().filter(|c| !c.is_whitespace() && *c != '-');
         let letters: Vec<char> = written.map(|c| c.to_ascii_uppercase()).take(9).collect();
         let known = |c: &char| u8::try_from(*c).is_ok_and(|byte| LETTERS.contains(&byte));
-        (letters.len() == 2 * HALF && letters.iter().all(known)).then(|| Self::of(&letters))
+        (letters.len() == 2 * HALF_LENGTH && letters.iter().all(known)).then(|| Self::of(&letters))
     }
 
     fn of(letters: &[char]) -> Self {
-        let (first, second) = letters.split_at(HALF.min(letters.len()));
+        let (first, second) = letters.split_at(HALF_LENGTH.min(letters.len()));
         let halves = [first, second].map(|half| half.iter().collect::<String>());
         Self(halves.join("-"))
     }
@@ -258,7 +259,7 @@ impl TextValue for UserCode {
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        Self::read(text).filter(|code| code.0 == text)
+        Self::parse(text).filter(|code| code.0 == text)
     }
 }
 
@@ -273,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    fn begun(now: Timestamp) -> DeviceAuthorization {
+    fn new_authorization(now: Timestamp) -> DeviceAuthorization {
         let entropy = SeededEntropy::new(1);
         DeviceAuthorization {
             id: DeviceAuthorizationId::generate(now, &entropy),
@@ -289,30 +290,30 @@ mod tests {
             user_agent: None,
             created_at: now,
             updated_at: now,
-            expires_at: DeviceAuthorization::end(now),
+            expires_at: DeviceAuthorization::expiry(now),
         }
     }
 
     proptest! {
         #[test]
-        fn an_authorization_makes_the_moves_of_the_table_and_no_other(
+        fn events_make_only_the_moves_of_the_table(
             events in prop::collection::vec(any::<DeviceEvent>(), 0..8)
         ) {
             assert_only_table_moves(DeviceStatus::Pending, &events);
         }
 
         #[test]
-        fn the_interval_grows_by_five_with_each_early_poll_and_never_shrinks(
+        fn interval_grows_by_five_seconds_with_each_early_poll(
             pauses in prop::collection::vec(0_u64..40_000, 1..40)
         ) {
             let mut now = Timestamp::from_seconds(1_800_000_000);
-            let mut device = begun(now);
+            let mut device = new_authorization(now);
             let end = device.expires_at;
             let mut early = 0;
             for (n, millis) in pauses.into_iter().enumerate() {
                 let pause = Duration::from_millis(millis);
                 now = now.plus(pause);
-                let wait = Duration::from_secs(5 + 5 * early) - JITTER;
+                let wait = Duration::from_secs(5 + 5 * early) - POLL_TOLERANCE;
                 let told = device.poll(now);
                 let expected = if now >= end {
                     DevicePoll::Expired
@@ -323,19 +324,19 @@ mod tests {
                 };
                 prop_assert_eq!(told, expected);
                 early += u64::from(told == DevicePoll::TooFast);
-                device = device.polled(now);
+                device = device.after_poll(now);
                 prop_assert_eq!(device.interval, i64::try_from(5 + 5 * early).unwrap());
             }
         }
     }
 
     #[test]
-    fn an_approval_is_over_with_its_code_and_tokens_are_had_once() {
+    fn approval_expires_with_its_code_and_is_redeemed_once() {
         let now = Timestamp::from_seconds(1_800_000_000);
         let in_status = |status| DeviceAuthorization {
             status,
             polled_at: Some(now),
-            ..begun(now)
+            ..new_authorization(now)
         };
         for (status, early, late) in [
             (
@@ -360,7 +361,7 @@ mod tests {
             ),
         ] {
             assert_eq!(in_status(status).poll(now), early);
-            assert_eq!(in_status(status).poll(now.plus(LIFETIME)), late);
+            assert_eq!(in_status(status).poll(now.plus(DEVICE_CODE_LIFETIME)), late);
         }
         let back = now.minus(Duration::from_secs(3_600));
         assert_eq!(
@@ -371,22 +372,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_code_is_read_however_it_is_written(seed: u64, spaces in "[ \t-]{0,3}", lower: bool) {
+        fn user_code_is_parsed_in_any_case_and_spacing(seed: u64, spaces in "[ \t-]{0,3}", lower: bool) {
             let code = UserCode::generate(&SeededEntropy::new(seed));
             prop_assert_eq!(UserCode::from_text(code.as_text()), Some(code.clone()));
             let spread: String = code.as_text().chars().map(|c| format!("{c}{spaces}")).collect();
             let written = if lower { spread.to_lowercase() } else { spread };
-            prop_assert_eq!(UserCode::read(&written), Some(code));
+            prop_assert_eq!(UserCode::parse(&written), Some(code));
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in ".{0,20}") {
-            let _ = UserCode::read(&text);
+        fn parsing_a_user_code_never_panics(text in ".{0,20}") {
+            let _ = UserCode::parse(&text);
         }
     }
 
     #[test]
-    fn vowels_digits_and_other_lengths_are_no_code() {
+    fn user_code_rejects_vowels_digits_and_other_lengths() {
         for text in [
             "",
             "BCDF-GHJ",
@@ -395,7 +396,7 @@ mod tests {
             "BCDF-GHJ0",
             "BCDFĞGHJK",
         ] {
-            assert_eq!(UserCode::read(text), None, "{text}");
+            assert_eq!(UserCode::parse(text), None, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Signing in from a program: device authorizations (RFC 8628), access tokens, and refresh tokens that rotate.
+//! Sign-in of programs: device authorizations (RFC 8628), access tokens, and rotating refresh tokens.
 
 mod device;
 mod token;
@@ -8,7 +8,6 @@ pub use device::{
     DeviceStatus, UserCode,
 };
 pub use token::{
-    ACCESS_TOKEN_LIFETIME, ACCESS_TOKEN_PREFIX, AccessToken, AccessTokenQuery, FAMILY_LIFETIME,
-    GrantType, OAuthClient, REFRESH_TOKEN_LIFETIME, REFRESH_TOKEN_PREFIX, RefreshDecision,
-    RefreshToken, RefreshTokenQuery, is_access_token,
+    ACCESS_TOKEN_LIFETIME, AccessToken, AccessTokenQuery, MAX_FAMILY_LIFETIME, OAuthClient,
+    OAuthGrantType, REFRESH_TOKEN_LIFETIME, RefreshDecision, RefreshToken, RefreshTokenQuery,
 };

@@ -1,4 +1,5 @@
-//! Access tokens, and how long tokens last.
+//! Access tokens, refresh tokens, and their lifetimes. Refresh tokens rotate: each use replaces the token by its
+//! successor, and reuse of an old token ends the family.
 
 use std::time::Duration;
 
@@ -6,46 +7,45 @@ use crate::iam::TokenHash;
 use crate::kernel::{SessionId, Timestamp, record, text_enum};
 
 text_enum! {
-    /// A program that people sign in with; the word is its `client_id`. All of them are public clients: they have no secret.
+    /// A program that people sign in with, by its `client_id`. All clients are public clients without a secret.
     pub enum OAuthClient {
-        /// The command-line client.
+        /// The command-line client of the suite.
         CoreCli = "core-cli",
     }
 }
 
 text_enum! {
-    /// What a client shows in exchange for tokens.
-    pub enum GrantType {
+    /// The kind of credential that a client exchanges for tokens.
+    pub enum OAuthGrantType {
         /// The device code of an authorization that a person has approved.
         DeviceCode = "urn:ietf:params:oauth:grant-type:device_code",
-        /// The refresh token of the last exchange.
+        /// The refresh token from the last exchange.
         RefreshToken = "refresh_token",
     }
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long an access token lasts, unless its session ends before.
+/// Lifetime of an access token: 15 minutes. It ends earlier with its session.
 pub const ACCESS_TOKEN_LIFETIME: Duration = Duration::from_secs(900);
 
-/// How long a refresh token lasts, and with it the session of its family.
+/// Lifetime of a refresh token and of its session after the last use: 30 days.
 pub const REFRESH_TOKEN_LIFETIME: Duration = DAY.saturating_mul(30);
 
-/// How long after the login a family of refresh tokens ends, however much it is used.
-pub const FAMILY_LIFETIME: Duration = DAY.saturating_mul(90);
+/// Maximum lifetime of a family of refresh tokens after the sign-in: 90 days, independent of its use.
+pub const MAX_FAMILY_LIFETIME: Duration = DAY.saturating_mul(90);
 
-/// A token with which a program acts as the person of a session. It is worth nothing without its session, so ending the
-/// session ends it.
+/// A token with which a program acts for the user of a session. It is valid only as long as the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct AccessToken {
-    /// What the token is recognised by.
+    /// The hash of the access token.
     pub token_hash: TokenHash,
-    /// The session it acts for.
+    /// The session that the token acts for.
     pub session_id: SessionId,
-    /// When it was issued.
+    /// The time at which the token was issued.
     pub created_at: Timestamp,
-    /// From when on it is over.
+    /// The time at which the token expires.
     pub expires_at: Timestamp,
 }
 
@@ -53,51 +53,38 @@ record! {
     AccessToken as "access token" by token_hash, asked AccessTokenQuery;
 }
 
-/// Questions about access tokens.
+/// Queries on access tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessTokenQuery {
-    /// Those of a session.
+    /// The access tokens of a session.
     OfSession(SessionId),
-    /// Those that have expired at this instant.
+    /// The access tokens that have expired at this time.
     ExpiredAt(Timestamp),
 }
 
-/// What access tokens begin with. Session tokens are of letters and digits alone.
-pub const ACCESS_TOKEN_PREFIX: &str = "cat_";
-
-/// What refresh tokens begin with.
-pub const REFRESH_TOKEN_PREFIX: &str = "crt_";
-
-/// Tells whether a text has the form of an access token.
-#[must_use]
-pub fn is_access_token(text: &str) -> bool {
-    let secret = text.strip_prefix(ACCESS_TOKEN_PREFIX);
-    secret.is_some_and(|s| !s.is_empty() && s.bytes().all(|b| b.is_ascii_alphanumeric()))
-}
-
-/// How long after its first use a token that is shown again gets the same successor: the answer to the first use may have
-/// been lost, or the client used it from several threads.
+/// Time after the first use during which the same token gets the same successor again. The response to the first use
+/// may have been lost, or several threads of the client may have used the token.
 const REPEAT_WINDOW: Duration = Duration::from_secs(10);
 
-/// A refresh token. The tokens of a session are a family: each but the last names its successor.
+/// A refresh token. The refresh tokens of a session form a family: each token except the last names its successor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct RefreshToken {
-    /// What the token is recognised by.
+    /// The hash of the refresh token.
     pub token_hash: TokenHash,
-    /// The session of its family.
+    /// The session that the family belongs to.
     pub session_id: SessionId,
-    /// The token that was exchanged for it; none for the first of the family.
+    /// The hash of the token that was exchanged for this one; `None` for the first of the family.
     pub predecessor_hash: Option<TokenHash>,
-    /// When it was first used. Never changes then.
+    /// The time of the first use. Never changes afterwards.
     pub rotated_at: Option<Timestamp>,
-    /// The token it was exchanged for.
+    /// The hash of the token that replaced this one.
     pub successor_hash: Option<TokenHash>,
-    /// The tokens it was exchanged for, encrypted, until the successor is used.
+    /// The tokens that replaced this one, encrypted. Cleared when the successor is used.
     pub sealed_successor: Option<String>,
-    /// When it was issued.
+    /// The time at which the token was issued.
     pub created_at: Timestamp,
-    /// From when on it is over.
+    /// The time at which the token expires.
     pub expires_at: Timestamp,
 }
 
@@ -105,32 +92,32 @@ record! {
     RefreshToken as "refresh token" by token_hash, asked RefreshTokenQuery;
 }
 
-/// Questions about refresh tokens.
+/// Queries on refresh tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefreshTokenQuery {
-    /// Those of a session.
+    /// The refresh tokens of a session.
     OfSession(SessionId),
-    /// Those that have expired at this instant.
+    /// The refresh tokens that have expired at this time.
     ExpiredAt(Timestamp),
 }
 
-/// What is done with a refresh token that was shown.
+/// The action for a refresh token that a client presents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshDecision {
-    /// It is exchanged for a new one.
+    /// Exchange the token for a new one.
     Rotate,
-    /// It was exchanged a moment ago: the answer is given again.
+    /// Return the tokens of the recent first exchange again.
     Repeat,
-    /// Somebody uses it who should not have it: the family ends.
+    /// End the family, because the token was reused and may be stolen.
     Reuse,
-    /// It is over.
+    /// Refuse the token, because it has expired.
     Expired,
 }
 
 impl RefreshToken {
-    /// Decides what is done with the token, given the one it was exchanged for.
+    /// Decides the action for this token. `successor` is the token that replaced it, if any.
     #[must_use]
-    pub fn shown(&self, successor: Option<&Self>, now: Timestamp) -> RefreshDecision {
+    pub fn decide_refresh(&self, successor: Option<&Self>, now: Timestamp) -> RefreshDecision {
         if now >= self.expires_at {
             return RefreshDecision::Expired;
         }
@@ -145,9 +132,9 @@ impl RefreshToken {
         }
     }
 
-    /// The token once it was exchanged.
+    /// Returns the token after its exchange.
     #[must_use]
-    pub fn rotated(&self, now: Timestamp, successor: TokenHash, sealed: String) -> Self {
+    pub fn with_successor(&self, now: Timestamp, successor: TokenHash, sealed: String) -> Self {
         Self {
             rotated_at: Some(now),
             successor_hash: Some(successor),
@@ -159,14 +146,15 @@ impl RefreshToken {
 
 #[cfg(test)]
 mod tests {
+    use crate::iam::is_access_token;
     use proptest::prelude::*;
 
-    use crate::iam::{FAMILY_LIFETIME, REFRESH_TOKEN_LIFETIME};
+    use crate::iam::{MAX_FAMILY_LIFETIME, REFRESH_TOKEN_LIFETIME};
 
     use super::*;
 
     #[test]
-    fn no_session_token_and_no_refresh_token_has_the_form_of_an_access_token() {
+    fn other_tokens_do_not_have_the_form_of_an_access_token() {
         assert!(is_access_token("cat_abcXYZ019"));
         for other in [
             "", "cat_", "catabc", "cat_a.b", "cat_a b", "crt_abc", "CAT_abc",
@@ -190,27 +178,28 @@ mod tests {
             created_at: now,
             expires_at: now
                 .plus(REFRESH_TOKEN_LIFETIME)
-                .min(start().plus(FAMILY_LIFETIME)),
+                .min(start().plus(MAX_FAMILY_LIFETIME)),
         }
     }
 
-    /// A family as the records have it.
+    /// A family as the stored records describe it.
     struct Family {
         tokens: Vec<RefreshToken>,
         revoked: bool,
     }
 
     impl Family {
-        /// The number of the token that is answered, if any.
+        /// Returns the number of the token that the client gets, if any.
         fn show(&mut self, number: usize, now: Timestamp) -> Option<usize> {
             let token = self.tokens.get(number).filter(|_| !self.revoked)?.clone();
             let find = |hash| self.tokens.iter().position(|t| Some(&t.token_hash) == hash);
             let successor = find(token.successor_hash.as_ref());
-            match token.shown(successor.map(|at| &self.tokens[at]), now) {
+            match token.decide_refresh(successor.map(|at| &self.tokens[at]), now) {
                 RefreshDecision::Rotate => {
                     let next = super::tests::token(self.tokens.len(), now);
                     let sealed = String::new();
-                    self.tokens[number] = token.rotated(now, next.token_hash.clone(), sealed);
+                    self.tokens[number] =
+                        token.with_successor(now, next.token_hash.clone(), sealed);
                     self.tokens.push(next);
                     Some(self.tokens.len() - 1)
                 }
@@ -224,13 +213,13 @@ mod tests {
         }
     }
 
-    /// The rules in other words: a family is when each of its tokens was issued and how many there are, nothing else.
-    struct Naive {
+    /// A simple model of the rules. The state of a family is only its number of tokens and when each was issued.
+    struct FamilyModel {
         issued: Vec<u64>,
         ended: bool,
     }
 
-    impl Naive {
+    impl FamilyModel {
         fn show(&mut self, number: usize, seconds: u64) -> Option<usize> {
             let last = self.issued.len() - 1;
             let over = |issued: u64| seconds >= issued + 30 * 86_400 || seconds >= 90 * 86_400;
@@ -241,7 +230,7 @@ mod tests {
                 self.issued.push(seconds);
                 return Some(last + 1);
             }
-            // A token's first use is when its successor was issued.
+            // The first use of a token is the time at which its successor was issued.
             if number + 1 == last && seconds - self.issued[last] <= 10 {
                 return Some(last);
             }
@@ -252,12 +241,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_shown_when_a_family_goes_on_as_the_naive_model_says(
+        fn token_family_behaves_like_the_simple_model(
             shown in prop::collection::vec(
                 (0_usize..3, prop_oneof![0_u64..30, 0_u64..3_000_000]), 1..60),
         ) {
             let mut family = Family { tokens: vec![token(0, start())], revoked: false };
-            let mut naive = Naive { issued: vec![0], ended: false };
+            let mut naive = FamilyModel { issued: vec![0], ended: false };
             let mut seconds = 0;
             for (back, pause) in shown {
                 seconds += pause;
@@ -270,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_begins_with_the_first_use_and_ends_when_the_successor_is_used() {
+    fn repeat_window_starts_with_the_first_use_and_ends_with_the_use_of_the_successor() {
         let at = |seconds| start().plus(Duration::from_secs(seconds));
         let mut family = Family {
             tokens: vec![token(0, start())],

@@ -1,4 +1,4 @@
-//! Messages to webhooks: what is told to one, and how that went.
+//! Messages to webhooks: their content, status and delivery attempts.
 
 use std::time::Duration;
 
@@ -14,121 +14,122 @@ use crate::kernel::strategy::few;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json_text;
 use crate::kernel::{
-    Entropy, IllegalMove, JsonText, Machine, PlatformId, Timestamp, WebhookDeliveryId, WebhookId,
-    random_up_to, record, retry_after, state_machine, text_enum,
+    Entropy, IllegalTransition, JsonText, Machine, PlatformId, Timestamp, WebhookDeliveryId,
+    WebhookId, random_up_to, record, retry_after, state_machine, text_enum,
 };
 use crate::shared::ChangeEvent;
 
-/// How many attempts of a message are remembered: the last.
-const REMEMBERED: usize = 20;
+/// Maximum number of stored attempts of a message. Older ones are removed.
+const MAX_LOGGED_ATTEMPTS: usize = 20;
 
 text_enum! {
-    /// Where a message stands.
+    /// The status of a message to a webhook.
     pub enum WebhookDeliveryStatus {
-        /// Not taken yet; tried when it is due.
+        /// The message was not delivered yet. It is sent when it is due.
         Pending = "pending",
-        /// Taken: the receiver answered with a status of success.
+        /// The message was delivered: the receiver responded with a status from 200 to 299.
         Succeeded = "succeeded",
-        /// Given up.
+        /// The message was not delivered, and no further attempt follows.
         Failed = "failed",
     }
 }
 
 impl WebhookDeliveryStatus {
-    /// Those in which nothing happens by itself any more.
+    /// The final statuses. Only a replay changes them.
     pub const ENDED: [Self; 2] = [Self::Succeeded, Self::Failed];
 }
 
 state_machine! {
-    /// What happens to a message. It is queued `pending`.
+    /// An event in the life of a message. A new message is `pending`.
     pub enum WebhookDeliveryEvent moves WebhookDeliveryStatus {
-        /// The receiver took it.
+        /// The receiver accepted the message.
         Succeed = "succeed": [Pending] => Succeeded, "webhook.delivered";
-        /// It is given up.
+        /// No further attempt follows.
         Fail = "fail": [Pending] => Failed, "webhook.delivery_failed";
-        /// It is sent once more.
+        /// The message is sent again.
         Replay = "replay": [Succeeded, Failed] => Pending, "webhook.delivery_replayed";
     }
 }
 
-/// An attempt to hand a message over.
+/// An attempt to deliver a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct WebhookAttempt {
-    /// When it began.
+    /// The time at which the attempt started.
     pub at: Timestamp,
-    /// The status of the receiver's answer; `null` when there was none.
+    /// The HTTP status of the receiver's response. `null` if there was none.
     pub status: Option<u16>,
-    /// How long it took, in milliseconds.
+    /// Duration of the attempt in milliseconds.
     pub duration_ms: u32,
-    /// Why it failed, if it did.
+    /// Why the attempt failed. `null` if it succeeded.
     pub error: Option<String>,
-    /// The first 1,024 bytes of the receiver's answer, as text.
+    /// The first 1,024 bytes of the response body, as text. `null` if there was no response.
     pub body: Option<String>,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookOutcome {
-    /// The attempt.
+    /// The attempt to add to the log.
     pub attempt: WebhookAttempt,
-    /// The header `Retry-After` of the receiver's answer, if it had one.
+    /// The `Retry-After` header of the response, if it had one.
     pub retry_after: Option<String>,
 }
 
 impl WebhookOutcome {
-    /// Whether the receiver took the message: it answered with a status of success.
+    /// Returns whether the receiver accepted the message: the status is from 200 to 299.
     #[must_use]
     pub fn is_success(&self) -> bool {
         matches!(self.attempt.status, Some(200..=299))
     }
 
-    /// Whether the receiver said that it never takes one again.
+    /// Returns whether the receiver refuses all further messages: the status is 410.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.attempt.status == Some(410)
     }
 }
 
-/// A message to a webhook. It is sent at least once, in no promised order; its id, the header `webhook-id`, tells a
-/// repetition.
+/// A message to a webhook. It is delivered at least once and in no particular order. Receivers can detect duplicates by
+/// its id, which is sent in the header `webhook-id`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct WebhookDelivery {
-    /// The message's id; the same at every attempt.
+    /// Unique id of the message; the same for every attempt.
     pub id: WebhookDeliveryId,
-    /// To which webhook.
+    /// The id of the webhook that receives the message.
     pub webhook_id: WebhookId,
-    /// The platform of the webhook.
+    /// The platform of the webhook. `null` for a webhook of the installation.
     pub platform_id: Option<PlatformId>,
-    /// The event it tells of; `null` for a test.
+    /// The id of the change event in the message. `null` for a test message.
     pub event_id: Option<String>,
-    /// The event's type.
+    /// The type of the event, for example `platform.suspended`; `webhook.test` for a test message.
     pub event_type: String,
-    /// What it says; the same bytes at every attempt.
+    /// The request body; the same bytes for every attempt.
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
     pub payload: JsonText,
-    /// Where it stands.
+    /// The current status of the message.
     pub status: WebhookDeliveryStatus,
-    /// How often it was tried since it was queued, or last replayed.
+    /// Number of attempts since the message was queued or last replayed, including one in progress.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub attempts: i64,
-    /// When it is tried next; `null` when it is not.
+    /// The earliest time of the next attempt. `null` if no attempt follows.
     pub next_attempt_at: Option<Timestamp>,
-    /// The status of the receiver's last answer.
+    /// The HTTP status of the latest attempt. `null` if there was no attempt or no response.
     pub last_status: Option<u16>,
-    /// Why it was not taken the last time, or was given up.
+    /// Why the latest attempt failed, or why the message was not sent. `null` if the latest attempt succeeded or there
+    /// was none.
     pub last_error: Option<String>,
-    /// The last attempts, oldest first.
+    /// The latest attempts, oldest first, at most 20.
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub attempt_log: Vec<WebhookAttempt>,
-    /// When it was queued.
+    /// The time at which the message was queued.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// The time of the message's latest change.
     pub updated_at: Timestamp,
 }
 
@@ -136,52 +137,52 @@ record! {
     WebhookDelivery as "webhook delivery" by id, asked WebhookDeliveryQuery;
 }
 
-/// Which messages of a webhook.
+/// Filters for the messages of a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct WebhookDeliveryFilter {
-    /// With this status.
+    /// Returns only messages in this status.
     pub status: Option<WebhookDeliveryStatus>,
 }
 
-/// Questions about messages.
+/// Queries for messages to webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookDeliveryQuery {
-    /// Those to a webhook, newest first.
+    /// The messages to a webhook, newest first.
     To {
-        /// The webhook.
+        /// The id of the webhook.
         webhook_id: WebhookId,
-        /// With this status alone.
+        /// If given, matches only messages in this status.
         status: Option<WebhookDeliveryStatus>,
     },
-    /// One of these.
+    /// One message to a webhook.
     One {
-        /// The webhook.
+        /// The id of the webhook.
         webhook_id: WebhookId,
-        /// Which.
+        /// The id of the message.
         id: WebhookDeliveryId,
     },
-    /// Those to a webhook that were given up and were queued at an instant or later; oldest first.
+    /// The failed messages to a webhook that were queued at or after a time, oldest first.
     FailedSince {
-        /// The webhook.
+        /// The id of the webhook.
         webhook_id: WebhookId,
-        /// The instant.
+        /// The earliest time of queueing.
         since: Timestamp,
     },
-    /// Those that may be tried at an instant, the longest due first.
+    /// The messages that are due, longest due first.
     DueAt {
-        /// The instant.
+        /// The current time.
         now: Timestamp,
-        /// To other webhooks than these.
+        /// Webhooks whose messages are left out.
         except: Vec<WebhookId>,
     },
-    /// Those that ended before an instant.
+    /// The messages that ended before this time, earliest first.
     EndedBefore(Timestamp),
-    /// Those to the webhooks of a platform.
+    /// The messages to all webhooks of a platform.
     OfPlatform(PlatformId),
 }
 
 impl WebhookDelivery {
-    /// A message to a webhook, due at once.
+    /// Creates a pending message that is due immediately.
     #[must_use]
     pub fn queue(
         id: WebhookDeliveryId,
@@ -208,9 +209,9 @@ impl WebhookDelivery {
         }
     }
 
-    /// The message put off until an instant.
+    /// Returns the message with another time for its next attempt.
     #[must_use]
-    pub fn put_off(self, until: Timestamp, now: Timestamp) -> Self {
+    pub fn postponed(self, until: Timestamp, now: Timestamp) -> Self {
         Self {
             next_attempt_at: Some(until),
             updated_at: now,
@@ -218,11 +219,11 @@ impl WebhookDelivery {
         }
     }
 
-    /// The message given up without an attempt.
+    /// Returns the message as failed without an attempt, with this reason.
     ///
     /// # Errors
-    /// [`IllegalMove`] for one that has ended.
-    pub fn given_up(self, why: &str, now: Timestamp) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the message has already ended.
+    pub fn into_failed(self, why: &str, now: Timestamp) -> Result<Self, IllegalTransition> {
         Ok(Self {
             status: WebhookDeliveryEvent::Fail.next(self.status)?,
             next_attempt_at: None,
@@ -232,24 +233,24 @@ impl WebhookDelivery {
         })
     }
 
-    /// The message after an attempt, which has been counted already: taken, to be tried again, or given up after the tenth or
-    /// when the receiver is gone.
+    /// Returns the message after an attempt, which is already counted. The message succeeds, waits for the next
+    /// attempt, or fails: after the tenth attempt, or if the receiver responded with 410.
     ///
     /// # Errors
-    /// [`IllegalMove`] for one that has ended.
-    pub fn after(
+    /// [`IllegalMove`] if the message has already ended.
+    pub fn after_attempt(
         mut self,
         outcome: &WebhookOutcome,
         now: Timestamp,
         entropy: &dyn Entropy,
-    ) -> Result<Self, IllegalMove> {
+    ) -> Result<Self, IllegalTransition> {
         let taken = WebhookDeliveryEvent::Succeed.next(self.status)?;
         let attempt = &outcome.attempt;
         self.last_status = attempt.status;
         self.last_error.clone_from(&attempt.error);
         self.attempt_log.push(attempt.clone());
         self.attempt_log
-            .drain(..self.attempt_log.len().saturating_sub(REMEMBERED));
+            .drain(..self.attempt_log.len().saturating_sub(MAX_LOGGED_ATTEMPTS));
         self.updated_at = now;
         self.next_attempt_at = None;
         if outcome.is_success() {
@@ -267,11 +268,11 @@ impl WebhookDelivery {
         Ok(self)
     }
 
-    /// The message to be sent once more, at once; it is tried as often as a new one.
+    /// Returns the message as pending and due immediately, with all its attempts available again.
     ///
     /// # Errors
-    /// [`IllegalMove`] for one that has not ended.
-    pub fn replayed(self, now: Timestamp) -> Result<Self, IllegalMove> {
+    /// [`IllegalMove`] if the message has not ended.
+    pub fn into_replayed(self, now: Timestamp) -> Result<Self, IllegalTransition> {
         Ok(Self {
             status: WebhookDeliveryEvent::Replay.next(self.status)?,
             attempts: 0,
@@ -282,25 +283,25 @@ impl WebhookDelivery {
     }
 }
 
-/// The most bytes of a message.
-pub const LONGEST_MESSAGE: usize = 256 * 1024;
+/// Maximum size of a message, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 
 #[derive(Serialize)]
 struct Message<'e, D> {
     r#type: &'e str,
     timestamp: Timestamp,
     data: D,
-    /// Said only when it is so.
+    /// `true` if parts of `data` were left out; omitted otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
 
-/// The message that tells of a change: `{type, timestamp, data}`, with the event as `data`. Where that would be more than
-/// [`LONGEST_MESSAGE`], `before` and `after` are null and `truncated` is true beside them.
+/// Returns the message for a change: `{type, timestamp, data}` with the event as `data`. If it would be larger than
+/// [`LONGEST_MESSAGE`], `before` and `after` are `null` and `truncated` is `true`.
 #[must_use]
 pub fn change_message(event: &ChangeEvent) -> JsonText {
     let whole = message(&event.event_type, event.created_at, event, false);
-    if whole.as_str().len() <= LONGEST_MESSAGE {
+    if whole.as_str().len() <= MAX_MESSAGE_BYTES {
         return whole;
     }
     let bare = ChangeEvent {
@@ -311,7 +312,7 @@ pub fn change_message(event: &ChangeEvent) -> JsonText {
     message(&event.event_type, event.created_at, &bare, true)
 }
 
-/// The type and the message with which somebody tries a webhook out.
+/// Returns the type and content of a test message.
 #[must_use]
 pub fn test_message(webhook: &Webhook, now: Timestamp) -> (&'static str, JsonText) {
     const TYPE: &str = "webhook.test";
@@ -331,8 +332,8 @@ fn message(r#type: &str, timestamp: Timestamp, data: impl Serialize, truncated: 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
-/// The pauses after the first, the second, .. attempt, in seconds; after the last of them comes the last attempt.
-const PAUSES: [u64; 9] = [
+/// Delays in seconds after the first, second and further attempts. The last attempt follows the last delay.
+const RETRY_DELAYS: [u64; 9] = [
     5,
     5 * MINUTE,
     30 * MINUTE,
@@ -344,21 +345,22 @@ const PAUSES: [u64; 9] = [
     24 * HOUR,
 ];
 
-/// The longest pause a receiver can ask for.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(HOUR);
+/// Maximum delay that a receiver can request.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(HOUR);
 
-/// The instant of the attempt after this many; `None` when there is none. A tenth of the pause may be added, so that
-/// messages that failed together do not come back together; and it is not before the receiver allows.
+/// Returns the time of the attempt that follows this many; `None` if no attempt follows. Up to a tenth of the delay is
+/// added as jitter, so that messages that failed together are not retried together. `retry_after` of the receiver is a
+/// lower bound, up to one hour.
 pub(super) fn next_attempt(
     attempts: i64,
     now: Timestamp,
     retry_after: Duration,
     entropy: &dyn Entropy,
 ) -> Option<Timestamp> {
-    let pause = PAUSES.get(usize::try_from(attempts).ok()?.checked_sub(1)?)?;
+    let pause = RETRY_DELAYS.get(usize::try_from(attempts).ok()?.checked_sub(1)?)?;
     let jitter = random_up_to(entropy, pause * 100);
     let ours = now.plus(Duration::from_millis(pause * 1_000 + jitter));
-    Some(ours.max(now.plus(retry_after.min(LONGEST_RETRY_AFTER))))
+    Some(ours.max(now.plus(retry_after.min(MAX_RETRY_AFTER))))
 }
 
 #[cfg(test)]
@@ -366,7 +368,7 @@ mod tests {
     use WebhookDeliveryStatus::{Failed, Pending, Succeeded};
     use proptest::prelude::*;
 
-    use crate::kernel::strategy::some;
+    use crate::kernel::strategy::fixed_sample;
     use crate::kernel::{assert_only_table_moves, retry_after};
     use crate::shared::AuditEntry;
     use crate::testing::SeededEntropy;
@@ -388,27 +390,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_sequence_of_events_makes_only_the_moves_of_the_table(
+        fn any_sequence_of_events_makes_only_the_declared_transitions(
             events in prop::collection::vec(prop::sample::select(WebhookDeliveryEvent::ALL), 1..30),
         ) {
             assert_only_table_moves(Pending, &events);
         }
 
         #[test]
-        fn a_message_is_due_exactly_while_it_is_pending_and_twenty_attempts_are_remembered(
+        fn message_is_due_exactly_while_pending_and_keeps_the_last_twenty_attempts(
             statuses in prop::collection::vec(prop::option::of(100_u16..600), 1..60),
         ) {
-            let (webhook, entropy) = (some::<Webhook>(1).remove(0), SeededEntropy::new(1));
+            let (webhook, entropy) = (fixed_sample::<Webhook>(1).remove(0), SeededEntropy::new(1));
             let id = WebhookDeliveryId::parse("d1").unwrap();
             let message = ("a.b", JsonText::of("x"));
             let mut delivery = WebhookDelivery::queue(id, &webhook, None, message, Timestamp::EPOCH);
             for status in statuses {
                 if delivery.status != Pending {
-                    prop_assert!(delivery.clone().after(&outcome(status), Timestamp::EPOCH, &entropy).is_err());
-                    delivery = delivery.replayed(Timestamp::EPOCH).unwrap();
+                    prop_assert!(delivery.clone().after_attempt(&outcome(status), Timestamp::EPOCH, &entropy).is_err());
+                    delivery = delivery.into_replayed(Timestamp::EPOCH).unwrap();
                 }
                 delivery.attempts += 1;
-                delivery = delivery.after(&outcome(status), Timestamp::EPOCH, &entropy).unwrap();
+                delivery = delivery.after_attempt(&outcome(status), Timestamp::EPOCH, &entropy).unwrap();
                 let wanted = match status {
                     Some(200..=299) => Succeeded,
                     Some(410) => Failed,
@@ -418,49 +420,49 @@ mod tests {
                 prop_assert_eq!(delivery.status, wanted);
                 prop_assert_eq!(delivery.next_attempt_at.is_some(), wanted == Pending);
                 prop_assert_eq!(delivery.last_status, status);
-                prop_assert!(delivery.attempt_log.len() <= REMEMBERED);
+                prop_assert!(delivery.attempt_log.len() <= MAX_LOGGED_ATTEMPTS);
             }
         }
     }
 
     fn event(after: usize) -> ChangeEvent {
-        let mut entry = some::<AuditEntry>(1).remove(0);
+        let mut entry = fixed_sample::<AuditEntry>(1).remove(0);
         entry.before = Some(JsonText::of("old"));
         entry.after = Some(JsonText::of(&"x".repeat(after)));
         ChangeEvent::of(7, &entry)
     }
 
     #[test]
-    fn a_message_holds_the_whole_event_unless_it_would_be_too_long_and_says_so() {
+    fn message_contains_the_whole_event_or_is_marked_as_truncated() {
         let small = event(10);
-        let told = change_message(&small).value();
-        assert_eq!(told["data"], serde_json::to_value(&small).unwrap());
+        let message = change_message(&small).value();
+        assert_eq!(message["data"], serde_json::to_value(&small).unwrap());
         assert_eq!(
-            (&told["type"], &told["timestamp"]),
-            (&told["data"]["type"], &told["data"]["createdAt"])
+            (&message["type"], &message["timestamp"]),
+            (&message["data"]["type"], &message["data"]["createdAt"])
         );
-        assert!(told.get("truncated").is_none());
-        let large = event(LONGEST_MESSAGE);
-        let told = change_message(&large);
-        assert!(told.as_str().len() < 4_096);
-        let told = told.value();
-        assert_eq!(told["truncated"], true);
-        assert!(told["data"]["before"].is_null() && told["data"]["after"].is_null());
-        assert_eq!(told["data"]["id"], "7");
+        assert!(message.get("truncated").is_none());
+        let large = event(MAX_MESSAGE_BYTES);
+        let message = change_message(&large);
+        assert!(message.as_str().len() < 4_096);
+        let message = message.value();
+        assert_eq!(message["truncated"], true);
+        assert!(message["data"]["before"].is_null() && message["data"]["after"].is_null());
+        assert_eq!(message["data"]["id"], "7");
     }
 
     proptest! {
         #[test]
-        fn a_pause_is_that_of_the_list_and_at_most_a_tenth_more(seed: u64, attempts in 1_usize..10) {
+        fn delay_is_the_listed_one_plus_at_most_a_tenth(seed: u64, attempts in 1_usize..10) {
             let (now, entropy) = (Timestamp::from_seconds(1_000), SeededEntropy::new(seed));
             let at = next_attempt(attempts.try_into().unwrap(), now, Duration::ZERO, &entropy).unwrap();
-            let pause = Duration::from_secs(PAUSES[attempts - 1]);
+            let pause = Duration::from_secs(RETRY_DELAYS[attempts - 1]);
             prop_assert!(at >= now.plus(pause) && at <= now.plus(pause * 11 / 10));
         }
     }
 
     #[test]
-    fn after_ten_attempts_there_is_no_other() {
+    fn no_attempt_follows_the_tenth() {
         let next = |attempts| {
             next_attempt(
                 attempts,
@@ -472,11 +474,14 @@ mod tests {
         for attempts in [0, 10, 11, -1, i64::MAX] {
             assert_eq!(next(attempts), None, "{attempts}");
         }
-        assert_eq!(PAUSES.iter().sum::<u64>(), 75 * HOUR + 35 * MINUTE + 5);
+        assert_eq!(
+            RETRY_DELAYS.iter().sum::<u64>(),
+            75 * HOUR + 35 * MINUTE + 5
+        );
     }
 
     #[test]
-    fn a_receiver_may_ask_for_a_longer_pause_of_up_to_an_hour() {
+    fn receiver_can_request_a_longer_delay_up_to_one_hour() {
         let now = Timestamp::from_seconds(1_800_000_000);
         let next = |attempts, header| {
             let wanted = retry_after(header, now);

@@ -1,12 +1,14 @@
-//! Webhooks: who is told of changes by signed requests, and the messages that tell. After Standard Webhooks.
+//! Webhooks, which receive change events as signed HTTP requests, and the messages to them. Format and signatures
+//! follow the Standard Webhooks specification.
 
 mod delivery;
 mod record;
 mod url;
 
 pub use delivery::{
-    LONGEST_MESSAGE, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent, WebhookDeliveryFilter,
-    WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookOutcome, change_message, test_message,
+    MAX_MESSAGE_BYTES, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent,
+    WebhookDeliveryFilter, WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookOutcome,
+    change_message, test_message,
 };
 pub use record::{
     CreateWebhook, MAX_SECRETS, SealedWebhookSecret, UpdateWebhook, Webhook, WebhookEvent,

@@ -1,4 +1,4 @@
-//! Webhooks: where changes are told, and whether they are.
+//! The webhook record, its commands, its status and its secrets.
 
 use std::time::Duration;
 
@@ -21,17 +21,18 @@ use crate::kernel::{
 };
 use crate::shared::ChangeEvent;
 
-/// How many secrets of a webhook sign at once at most.
+/// Maximum number of secrets of a webhook that are in use at the same time.
 pub const MAX_SECRETS: usize = 5;
 
-/// How long a secret goes on signing once there is a newer one.
-const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
+/// Time for which a secret remains in use after it was replaced.
+const SECRET_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long nothing may be taken before the webhook is disabled.
+/// Time without a successful attempt after which a webhook is disabled.
 const DISABLED_AFTER: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 
 text! {
-    /// Which events a webhook is for: an action (`platform.suspended`), the first segment of actions (`platform`), or `*` for all.
+    /// The type of events that a webhook receives: an action (`platform.suspended`), the first segment of actions
+    /// (`platform`), or `*` for all.
     WebhookEventType, event_type, {
         "type": "string", "minLength": 1, "maxLength": 100, "pattern": "^(\\*|[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)*)$",
         "examples": ["platform"],
@@ -52,67 +53,68 @@ fn event_type(text: &str) -> Result<String, TextError> {
 }
 
 text_enum! {
-    /// Whether a webhook is told of changes.
+    /// The status of a webhook.
     pub enum WebhookStatus {
-        /// It is.
+        /// The webhook receives events.
         Enabled = "enabled",
-        /// It is not, and what waits for it is given up.
+        /// The webhook receives no events, and pending messages to it fail.
         Disabled = "disabled",
     }
 }
 
 state_machine! {
-    /// What happens to a webhook. It is created `enabled`.
+    /// A change of the status of a webhook. A new webhook is `enabled`.
     pub enum WebhookEvent moves WebhookStatus {
-        /// It is told of changes again.
+        /// The webhook receives events again.
         Enable = "enable": [Disabled] => Enabled, "webhook.enabled";
-        /// It is not told any more.
+        /// The webhook stops receiving events.
         Disable = "disable": [Enabled] => Disabled, "webhook.disabled";
     }
 }
 
-/// A secret as it is stored: encrypted, bound to the webhook's id.
+/// A stored secret of a webhook. It is encrypted and bound to the id of the webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct SealedWebhookSecret {
-    /// The secret, encrypted.
+    /// The encrypted secret.
     pub sealed: String,
-    /// Until when it signs; the newest has no end.
+    /// The time until which the secret is used for signing; `None` for the newest secret.
     pub until: Option<Timestamp>,
 }
 
-/// Somebody who is told of changes by signed requests.
+/// A receiver of change events. Events are sent to it as signed HTTP requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Webhook {
-    /// The webhook's id.
+    /// Unique id of the webhook.
     pub id: WebhookId,
-    /// The platform whose changes it is told; `null` for one of the installation, which is told everything.
+    /// The platform whose events the webhook receives. `null` for a webhook of the installation, which receives the
+    /// events of all platforms.
     pub platform_id: Option<PlatformId>,
-    /// Where it is told.
+    /// The URL that messages are sent to.
     pub url: WebhookUrl,
-    /// What it is for, in its owner's words.
+    /// A description of the purpose of the webhook. `null` if none was given.
     pub description: Option<Line<0, 255>>,
-    /// What it is told of.
+    /// The types of events that the webhook receives: actions, first segments of actions, or `*`.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub event_types: Vec<WebhookEventType>,
-    /// Whether it is told of changes.
+    /// Whether the webhook receives events.
     pub status: WebhookStatus,
-    /// Why it was disabled, when nobody asked for that.
+    /// Why the webhook was disabled automatically. `null` if it is enabled or was disabled by a caller.
     pub disabled_reason: Option<String>,
-    /// Attempts that failed since the last one that did not.
+    /// Number of failed attempts since the latest successful one. Enabling the webhook resets it to 0.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub consecutive_failures: i64,
-    /// When the first of these was.
+    /// The time of the first of these failed attempts. `null` if there are none.
     pub failing_since: Option<Timestamp>,
-    /// What it is signed with, the newest first.
+    /// The secrets that sign the messages, newest first.
     #[serde(skip)]
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub secrets: Vec<SealedWebhookSecret>,
-    /// When it was created.
+    /// The time at which the webhook was created.
     pub created_at: Timestamp,
-    /// When its owner last changed it.
+    /// The time of the latest change of the webhook's settings, status or secrets.
     pub updated_at: Timestamp,
 }
 
@@ -120,7 +122,7 @@ record! {
     Webhook as "webhook" by id, asked WebhookQuery;
 }
 
-// Path and query of the address may hold a secret, and more people read the audit than webhooks.
+// The path and query of the URL may contain a secret, and more people can read the audit log than webhooks.
 impl Audited for Webhook {
     fn audit_snapshot(&self) -> JsonText {
         let mut shown = snapshot(self, &[]);
@@ -137,36 +139,37 @@ impl Audited for Webhook {
     }
 }
 
-/// Questions about webhooks.
+/// Queries for webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookQuery {
-    /// Those of a platform, or of the installation; newest first.
+    /// The webhooks of a platform, or of the installation for `None`; newest first.
     Of(Option<PlatformId>),
-    /// One of these.
+    /// One webhook of a platform or of the installation.
     One {
-        /// Whose.
+        /// The platform; `None` for the installation.
         platform_id: Option<PlatformId>,
-        /// Which.
+        /// The id of the webhook.
         id: WebhookId,
     },
-    /// Those of the installation and of some platforms that are enabled.
+    /// The enabled webhooks of the installation and of these platforms.
     EnabledFor {
-        /// The platforms.
+        /// The ids of the platforms.
         platforms: Vec<PlatformId>,
-        /// But for those with these ids.
+        /// The ids of webhooks to leave out.
         except: Vec<String>,
     },
 }
 
-/// Asks for changes to be told.
+/// Creates a webhook.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateWebhook {
-    /// Where they are told.
+    /// The URL that messages are sent to. It must be an `https` URL of a public address, unless the installation allows
+    /// others.
     pub url: WebhookUrl,
-    /// What it is for.
+    /// A description of the purpose of the webhook. Optional.
     pub description: Option<Line<0, 255>>,
-    /// What is told: actions, first segments of actions, or `*`.
+    /// The types of events to receive: actions, first segments of actions, or `*`.
     #[schemars(length(min = 1, max = 100))]
     pub event_types: Vec<WebhookEventType>,
 }
@@ -175,25 +178,25 @@ update_command! {
     /// Changes a webhook.
     pub struct UpdateWebhook for Webhook {
         set {
-            /// Where changes are told.
+            /// The URL that messages are sent to.
             url: WebhookUrl,
-            /// What is told.
+            /// The types of events to receive: actions, first segments of actions, or `*`.
             #[schemars(length(min = 1, max = 100))]
             event_types: Vec<WebhookEventType>,
         }
         also {
-            /// Whether changes are told. Enabling forgets what has failed.
+            /// Whether the webhook receives events. Enabling it resets the count of failures.
             status: Option<WebhookStatus>,
         }
         optional {
-            /// What it is for; `null` takes it away.
+            /// A description of the purpose of the webhook; `null` removes it.
             description: Line<0, 255>,
         }
     }
 }
 
 impl Webhook {
-    /// A new webhook, with its first secret encrypted.
+    /// Creates an enabled webhook with its first secret, which is encrypted.
     #[must_use]
     pub fn create(
         id: WebhookId,
@@ -221,16 +224,16 @@ impl Webhook {
         }
     }
 
-    /// Tells whether the webhook is told of an event.
+    /// Returns whether the webhook receives this event.
     #[must_use]
-    pub fn wants(&self, event: &ChangeEvent) -> bool {
+    pub fn receives(&self, event: &ChangeEvent) -> bool {
         let reaches = self.platform_id.is_none() || self.platform_id == event.platform_id;
         let wants =
             |wanted: &WebhookEventType| wanted.as_str() == "*" || event.is_of_type(wanted.as_str());
         self.status == WebhookStatus::Enabled && reaches && self.event_types.iter().any(wants)
     }
 
-    /// The secrets that sign at an instant, encrypted, the newest first.
+    /// Returns the encrypted secrets that sign messages at this time, newest first.
     pub fn secrets_at(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         let signs =
             move |secret: &&SealedWebhookSecret| secret.until.is_none_or(|until| now < until);
@@ -240,10 +243,10 @@ impl Webhook {
             .map(|secret| secret.sealed.as_str())
     }
 
-    /// The webhook with a new secret, encrypted; the one it replaces goes on signing for 24 hours. `None` when too many
-    /// still do.
+    /// Returns the webhook with a new encrypted secret. The replaced one remains in use for 24 hours. `None` if
+    /// [`MAX_SECRETS`] secrets are in use.
     #[must_use]
-    pub fn rotated(mut self, sealed: String, now: Timestamp) -> Option<Self> {
+    pub fn with_new_secret(mut self, sealed: String, now: Timestamp) -> Option<Self> {
         self.secrets
             .retain(|secret| secret.until.is_none_or(|until| now < until));
         if self.secrets.len() >= MAX_SECRETS {
@@ -254,7 +257,7 @@ impl Webhook {
             .iter_mut()
             .filter(|secret| secret.until.is_none())
         {
-            replaced.until = Some(now.plus(OVERLAP));
+            replaced.until = Some(now.plus(SECRET_OVERLAP));
         }
         self.secrets.insert(
             0,
@@ -266,22 +269,22 @@ impl Webhook {
         Some(self)
     }
 
-    /// The webhook with another status; what has failed is forgotten when it is enabled.
+    /// Returns the webhook with another status. Enabling it resets the failures.
     #[must_use]
     pub fn with_status(self, status: WebhookStatus) -> Self {
         let moved = Self { status, ..self };
         match status {
             WebhookStatus::Enabled => Self {
                 disabled_reason: None,
-                ..moved.delivered()
+                ..moved.after_success()
             },
             WebhookStatus::Disabled => moved,
         }
     }
 
-    /// The webhook once a message was taken.
+    /// Returns the webhook after a successful attempt.
     #[must_use]
-    pub fn delivered(self) -> Self {
+    pub fn after_success(self) -> Self {
         Self {
             consecutive_failures: 0,
             failing_since: None,
@@ -289,10 +292,10 @@ impl Webhook {
         }
     }
 
-    /// The webhook once an attempt has failed: disabled when nothing was taken for five days, or when the receiver said
-    /// that it is gone.
+    /// Returns the webhook after a failed attempt. It is disabled if no attempt succeeded for five days, or if the
+    /// receiver responded with 410.
     #[must_use]
-    pub fn failed(self, now: Timestamp, gone: bool) -> Self {
+    pub fn after_failure(self, now: Timestamp, gone: bool) -> Self {
         let since = self.failing_since.unwrap_or(now);
         let failed = Self {
             consecutive_failures: self.consecutive_failures.saturating_add(1),
@@ -315,17 +318,17 @@ impl Webhook {
     }
 }
 
-/// What every secret begins with.
+/// Prefix of every secret.
 const PREFIX: &str = "whsec_";
 
-/// The bytes of a secret of ours; others have 24 to 64.
-const BYTES: usize = 32;
+/// Number of bytes of a generated secret. Other secrets may have 24 to 64.
+const SECRET_BYTES: usize = 32;
 
-/// A secret that receivers check signatures with: `whsec_` and the base64 of its bytes.
+/// A secret for signing messages, which receivers use to verify them: `whsec_` and the base64 of its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(String);
 
-// The secret stays out of logs.
+// Keeps the secret out of logs.
 impl std::fmt::Debug for WebhookSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("WebhookSecret(..)")
@@ -333,35 +336,35 @@ impl std::fmt::Debug for WebhookSecret {
 }
 
 impl WebhookSecret {
-    /// A new secret.
+    /// Generates a random secret.
     #[must_use]
     pub fn generate(entropy: &dyn Entropy) -> Self {
-        let mut bytes = [0; BYTES];
+        let mut bytes = [0; SECRET_BYTES];
         entropy.fill(&mut bytes);
         Self(format!("{PREFIX}{}", STANDARD.encode(bytes)))
     }
 
-    /// Reads the text form; `None` when it is none.
+    /// Parses the text form. `None` if it is not `whsec_` and the base64 of 24 to 64 bytes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let bytes = bytes(text)?;
+        let bytes = decode_secret(text)?;
         (24..=64)
             .contains(&bytes.len())
             .then(|| Self(text.to_owned()))
     }
 
-    /// The text, for whoever receives what is signed with it.
+    /// Returns the secret in its text form.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The signature of a message, `v1,` in front: HMAC-SHA256 of its id, the instant of the attempt in seconds, and its
-    /// body, joined with dots.
+    /// Returns the signature of a message: `v1,` and the base64 of an HMAC-SHA256. It covers the id, the time of the
+    /// attempt in Unix seconds and the body, joined with dots.
     #[must_use]
     pub fn sign(&self, id: &str, at: Timestamp, body: &str) -> String {
-        let key = bytes(&self.0).unwrap_or_default();
-        // HMAC takes keys of every length.
+        let key = decode_secret(&self.0).unwrap_or_default();
+        // HMAC accepts keys of any length.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&key) else {
             return String::new();
         };
@@ -372,7 +375,7 @@ impl WebhookSecret {
     }
 }
 
-fn bytes(text: &str) -> Option<Vec<u8>> {
+fn decode_secret(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text.strip_prefix(PREFIX)?).ok()
 }
 
@@ -381,7 +384,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::kernel::assert_only_table_moves;
-    use crate::kernel::strategy::some;
+    use crate::kernel::strategy::fixed_sample;
     use crate::shared::AuditEntry;
     use crate::testing::SeededEntropy;
 
@@ -407,8 +410,8 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_is_told_what_it_asked_for_of_its_platform_alone_while_it_is_enabled() {
-        let mut event = ChangeEvent::of(1, &some::<AuditEntry>(1)[0]);
+    fn enabled_webhook_receives_only_the_requested_events_of_its_platform() {
+        let mut event = ChangeEvent::of(1, &fixed_sample::<AuditEntry>(1)[0]);
         event.event_type = "platform.suspended".to_owned();
         event.platform_id = PlatformId::parse("p1");
         for (types, wants) in [
@@ -420,47 +423,59 @@ mod tests {
             (&["suspended"], false),
         ] {
             let mut webhook = webhook(types);
-            assert_eq!(webhook.wants(&event), wants, "{types:?}");
+            assert_eq!(webhook.receives(&event), wants, "{types:?}");
             webhook.platform_id = PlatformId::parse("p2");
-            assert!(!webhook.wants(&event));
+            assert!(!webhook.receives(&event));
             webhook.platform_id = None;
-            assert_eq!(webhook.wants(&event), wants);
-            assert!(!webhook.with_status(WebhookStatus::Disabled).wants(&event));
+            assert_eq!(webhook.receives(&event), wants);
+            assert!(
+                !webhook
+                    .with_status(WebhookStatus::Disabled)
+                    .receives(&event)
+            );
         }
     }
 
     #[test]
-    fn replaced_secrets_sign_for_a_day_and_never_more_than_five_do() {
+    fn replaced_secrets_sign_for_one_day_and_at_most_five_are_in_use() {
         let at = |hours: u64| Timestamp::EPOCH.plus(Duration::from_secs(hours * 3_600));
-        let rotated = webhook(&["*"]).rotated("second".to_owned(), at(1)).unwrap();
+        let rotated = webhook(&["*"])
+            .with_new_secret("second".to_owned(), at(1))
+            .unwrap();
         assert_eq!(
             rotated.secrets_at(at(24)).collect::<Vec<_>>(),
             ["second", "first"]
         );
         assert_eq!(rotated.secrets_at(at(25)).collect::<Vec<_>>(), ["second"]);
-        let again = |webhook: Webhook, hours| webhook.rotated(format!("at {hours}"), at(hours));
+        let again =
+            |webhook: Webhook, hours| webhook.with_new_secret(format!("at {hours}"), at(hours));
         let full = (2..5).fold(rotated, |webhook, hours| again(webhook, hours).unwrap());
         assert_eq!(again(full.clone(), 24), None);
         assert_eq!(again(full, 25).unwrap().secrets.len(), 5);
     }
 
     #[test]
-    fn five_days_without_a_message_taken_disable_it_and_gone_does_at_once() {
+    fn webhook_is_disabled_after_five_days_of_failures_or_at_once_on_410() {
         let day = |days: u64| Timestamp::EPOCH.plus(Duration::from_secs(days * 24 * 3_600));
-        let failing = webhook(&["*"]).failed(day(1), false).failed(day(5), false);
+        let failing = webhook(&["*"])
+            .after_failure(day(1), false)
+            .after_failure(day(5), false);
         assert_eq!(
             (failing.status, failing.consecutive_failures),
             (WebhookStatus::Enabled, 2)
         );
-        let taken = failing.clone().delivered().failed(day(6), false);
+        let taken = failing.clone().after_success().after_failure(day(6), false);
         assert_eq!(
             (taken.status, taken.failing_since),
             (WebhookStatus::Enabled, Some(day(6)))
         );
-        let disabled = failing.clone().failed(day(6), false);
+        let disabled = failing.clone().after_failure(day(6), false);
         assert_eq!(disabled.status, WebhookStatus::Disabled);
         assert!(disabled.disabled_reason.is_some());
-        assert_eq!(failing.failed(day(5), true).status, WebhookStatus::Disabled);
+        assert_eq!(
+            failing.after_failure(day(5), true).status,
+            WebhookStatus::Disabled
+        );
         let enabled = disabled.with_status(WebhookStatus::Enabled);
         assert_eq!(
             (enabled.disabled_reason, enabled.consecutive_failures),
@@ -469,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_keeps_neither_secrets_nor_the_path_of_the_address() {
+    fn audit_snapshot_contains_neither_secrets_nor_the_url_path() {
         let kept = webhook(&["*"]).audit_snapshot();
         assert!(
             !kept.as_str().contains("hidden") && !kept.as_str().contains("first"),
@@ -480,7 +495,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_sequence_of_events_makes_only_the_moves_of_the_table(
+        fn any_sequence_of_events_makes_only_the_declared_transitions(
             events in prop::collection::vec(prop::sample::select(WebhookEvent::ALL), 1..30),
         ) {
             assert_only_table_moves(WebhookStatus::Enabled, &events);
@@ -488,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_signed_as_the_standard_signs_its_example() {
+    fn signature_equals_the_example_of_the_standard() {
         let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let at = Timestamp::from_seconds(1_614_265_330);
         let signature = secret.sign(
@@ -500,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_has_32_random_bytes_reads_back_and_its_debug_form_hides_it() {
+    fn secret_has_32_random_bytes_parses_again_and_is_hidden_in_debug_output() {
         let entropy = SeededEntropy::new(1);
         let secret = WebhookSecret::generate(&entropy);
         assert_eq!(WebhookSecret::parse(secret.expose()), Some(secret.clone()));

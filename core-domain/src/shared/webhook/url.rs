@@ -1,19 +1,22 @@
-//! Where webhooks are sent.
+//! URLs of webhooks, and the check that they lead to the public internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::{Ipv4Net, Ipv6Net};
+
 use crate::kernel::{Error, Result, TextError, text};
 
-/// The most characters of an address.
-const LONGEST: usize = 2048;
+/// Maximum length of a URL in characters.
+const MAX_URL_CHARS: usize = 2048;
 
-/// A host by its name, whose last label begins with a letter, or by its address; no user, no fragment, no port 0.
+/// The pattern of a URL. The host is a name whose last label starts with a letter, or an IP address. There is no user,
+/// no fragment and no port 0.
 const PATTERN: &str = r#"^https?://(([A-Za-z0-9_-]{1,63}\.)*[A-Za-z][A-Za-z0-9-]{0,62}|[0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]{2,45}\])(:[1-9][0-9]{0,4})?(/[!"$-\[\]-~]*)?$"#;
 
 text! {
-    /// Where a webhook is sent: an `http` or `https` address without user and fragment, 2,048 characters at most.
+    /// The URL of a webhook: `http` or `https`, without user and fragment, at most 2,048 characters.
     WebhookUrl, url, {
-        "type": "string", "minLength": 8, "maxLength": LONGEST, "format": "uri", "pattern": PATTERN,
+        "type": "string", "minLength": 8, "maxLength": MAX_URL_CHARS, "format": "uri", "pattern": PATTERN,
         "examples": ["https://hooks.example.org/core"],
     }
 }
@@ -21,7 +24,7 @@ text! {
 fn url(text: &str) -> Result<String, TextError> {
     match text.len() {
         ..8 => Err(TextError::TooShort),
-        length if length > LONGEST => Err(TextError::TooLong),
+        length if length > MAX_URL_CHARS => Err(TextError::TooLong),
         _ => {
             let known = parts(text).map(|_| text.to_owned());
             known.ok_or(TextError::Malformed)
@@ -32,29 +35,30 @@ fn url(text: &str) -> Result<String, TextError> {
 /// The parts of a [`WebhookUrl`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UrlTarget<'u> {
-    /// Whether it is `https`.
+    /// Whether the scheme is `https`.
     pub is_https: bool,
-    /// Host and port as they are written: the header `Host`.
+    /// Host and port as written, for the header `Host`.
     pub authority: &'u str,
-    /// The host, an address of IPv6 without its brackets.
+    /// The host. An IPv6 address has no brackets.
     pub host: &'u str,
-    /// The address, when the host is one.
+    /// The IP address, if the host is one.
     pub address: Option<IpAddr>,
-    /// The port; that of the scheme when none is written.
+    /// The port. Default: that of the scheme.
     pub port: u16,
-    /// Path and query; at least a slash.
+    /// Path and query, at least `/`.
     pub path: &'u str,
 }
 
 impl WebhookUrl {
-    /// Its parts.
+    /// Returns the parts of the URL.
     #[must_use]
     pub fn target(&self) -> UrlTarget<'_> {
-        // It has them: it was checked when it was made.
+        // The URL was validated when it was created, so it has these parts.
         parts(&self.0).unwrap_or_default()
     }
 
-    /// Scheme, host and port: what may be told to those who may not see the rest, which can hold a secret.
+    /// Returns scheme, host and port. Unlike the rest of the URL, which may contain a secret, these may be shown to
+    /// everyone.
     #[must_use]
     pub fn origin(&self) -> &str {
         let target = self.target();
@@ -106,8 +110,9 @@ fn parts(text: &str) -> Option<UrlTarget<'_>> {
     })
 }
 
-/// The address, when the host is one; `None` for what is neither a name nor an address. What ends like a number is an
-/// address to resolvers, in forms (`0x7f.1`) that nobody means well with.
+/// Parses a host. The result is `Some(Some(..))` for an IP address, `Some(None)` for a name and `None` for anything
+/// else. Hosts whose last label starts with a digit must be IPv4 addresses in decimal notation, because resolvers also
+/// accept forms such as `0x7f.1`, which attackers use.
 fn name_or_address(host: &str) -> Option<Option<IpAddr>> {
     let last = host.rsplit('.').next()?;
     if last.starts_with(|c: char| c.is_ascii_digit()) {
@@ -122,20 +127,21 @@ fn name_or_address(host: &str) -> Option<Option<IpAddr>> {
     is_name.then_some(None)
 }
 
-/// Which receivers an installation sends webhooks to.
+/// The receivers that an installation allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WebhookTargets {
-    /// Those without TLS too.
+    /// `true` if receivers without TLS are allowed.
     pub allow_http: bool,
-    /// Those whose address is not public too, see [`is_public`].
+    /// `true` if receivers at non-public addresses are allowed, see [`is_public`].
     pub allow_private_addresses: bool,
 }
 
 impl WebhookTargets {
-    /// Tells whether a webhook may go to an address of this form. What the host's name means is checked when it is sent.
+    /// Checks whether the URL is allowed. The addresses that a host name resolves to are checked when a message is
+    /// sent.
     ///
     /// # Errors
-    /// `VALIDATION_ERROR`.
+    /// `VALIDATION_ERROR` if the URL has no TLS or a non-public host and the installation does not allow this.
     pub fn check(self, url: &WebhookUrl) -> Result<()> {
         let target = url.target();
         if !target.is_https && !self.allow_http {
@@ -159,96 +165,84 @@ impl WebhookTargets {
         ))
     }
 
-    /// Tells whether a webhook may be sent to this very address.
+    /// Returns whether a message may be sent to this IP address.
     #[must_use]
     pub fn allows(self, address: IpAddr) -> bool {
         self.allow_private_addresses || is_public(address)
     }
 }
 
-/// Names that always mean this machine.
+/// Returns whether the name always refers to the local machine.
 fn is_local_name(host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Ranges of IPv4 that are not public, by their first address and the length of their prefix.
-const NOT_PUBLIC_V4: [([u8; 4], u32); 15] = [
-    ([0, 0, 0, 0], 8),       // this network; unspecified
-    ([10, 0, 0, 0], 8),      // private
-    ([100, 64, 0, 0], 10),   // behind a carrier's NAT
-    ([127, 0, 0, 0], 8),     // loopback
-    ([169, 254, 0, 0], 16),  // link-local, where clouds keep credentials
-    ([172, 16, 0, 0], 12),   // private
-    ([192, 0, 0, 0], 24),    // protocol assignments
-    ([192, 0, 2, 0], 24),    // documentation
-    ([192, 88, 99, 0], 24),  // 6to4 relays
-    ([192, 168, 0, 0], 16),  // private
-    ([198, 18, 0, 0], 15),   // benchmarks
-    ([198, 51, 100, 0], 24), // documentation
-    ([203, 0, 113, 0], 24),  // documentation
-    ([224, 0, 0, 0], 4),     // multicast
-    ([240, 0, 0, 0], 4),     // reserved; broadcast
+/// Non-public IPv4 ranges.
+const NOT_PUBLIC_V4: [Ipv4Net; 15] = [
+    v4([0, 0, 0, 0], 8),       // this network; unspecified
+    v4([10, 0, 0, 0], 8),      // private
+    v4([100, 64, 0, 0], 10),   // behind a carrier's NAT
+    v4([127, 0, 0, 0], 8),     // loopback
+    v4([169, 254, 0, 0], 16),  // link-local, where clouds keep credentials
+    v4([172, 16, 0, 0], 12),   // private
+    v4([192, 0, 0, 0], 24),    // protocol assignments
+    v4([192, 0, 2, 0], 24),    // documentation
+    v4([192, 88, 99, 0], 24),  // 6to4 relays
+    v4([192, 168, 0, 0], 16),  // private
+    v4([198, 18, 0, 0], 15),   // benchmarks
+    v4([198, 51, 100, 0], 24), // documentation
+    v4([203, 0, 113, 0], 24),  // documentation
+    v4([224, 0, 0, 0], 4),     // multicast
+    v4([240, 0, 0, 0], 4),     // reserved; broadcast
 ];
 
-/// Public addresses of IPv6 are in this range.
-const GLOBAL_UNICAST: ([u16; 2], u32) = ([0x2000, 0], 3);
+/// The range that contains all public IPv6 addresses.
+const GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0], 3);
 
-/// Ranges within [`GLOBAL_UNICAST`] that are not public, by the first two groups and the length of their prefix.
-const NOT_PUBLIC_V6: [([u16; 2], u32); 4] = [
-    ([0x2001, 0], 23),     // protocol assignments, Teredo among them
-    ([0x2001, 0xdb8], 32), // documentation
-    ([0x2002, 0], 16),     // 6to4
-    ([0x3fff, 0], 20),     // documentation
+/// Non-public ranges within [`GLOBAL_UNICAST`].
+const NOT_PUBLIC_V6: [Ipv6Net; 4] = [
+    v6([0x2001, 0], 23),     // protocol assignments, Teredo among them
+    v6([0x2001, 0xdb8], 32), // documentation
+    v6([0x2002, 0], 16),     // 6to4
+    v6([0x3fff, 0], 20),     // documentation
 ];
 
-/// The well-known prefix of NAT64; the IPv4 address is the last 32 bits.
-const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
+/// The well-known prefix of NAT64. The last 32 bits of such an address are an IPv4 address.
+const NAT64: Ipv6Net = v6([0x64, 0xff9b], 96);
 
-/// Tells whether an address is one of the public internet: neither this machine, nor its network, nor several machines,
-/// nor one that leads to an IPv4 address which is one of these.
+const fn v4([a, b, c, d]: [u8; 4], prefix: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix)
+}
+
+const fn v6([first, second]: [u16; 2], prefix: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0), prefix)
+}
+
+/// Returns whether an address belongs to the public internet. Addresses of this machine, of private networks and of
+/// multicast groups do not. An IPv6 address that embeds an IPv4 address is judged by the latter.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
+    let is_public_v4 = |address| !NOT_PUBLIC_V4.iter().any(|range| range.contains(&address));
     match address {
         IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => {
-            embedded_v4(address).map_or_else(|| is_public_v6(address), is_public_v4)
-        }
+        IpAddr::V6(address) => match embedded_v4(address) {
+            Some(embedded) => is_public_v4(embedded),
+            None => {
+                GLOBAL_UNICAST.contains(&address)
+                    && !NOT_PUBLIC_V6.iter().any(|range| range.contains(&address))
+            }
+        },
     }
 }
 
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let within = |(first, length): &([u8; 4], u32)| {
-        shares_prefix(address.to_bits(), u32::from_be_bytes(*first), *length)
-    };
-    !NOT_PUBLIC_V4.iter().any(within)
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    // The first 32 bits tell: no prefix is longer.
-    let [first, second, ..] = address.segments();
-    let within = |(range, length): &([u16; 2], u32)| {
-        shares_prefix(joined(first, second), joined(range[0], range[1]), *length)
-    };
-    within(&GLOBAL_UNICAST) && !NOT_PUBLIC_V6.iter().any(within)
-}
-
-/// The IPv4 address that packets to this one reach: of one that is mapped, or behind NAT64.
+/// Returns the IPv4 address that is embedded in a mapped or NAT64 address.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, high, low] = address.segments();
-    if [a, b, c, d, e, f] == NAT64 {
-        return Some(Ipv4Addr::from_bits(joined(high, low)));
+    if NAT64.contains(&address) {
+        let [.., a, b, c, d] = address.octets();
+        return Some(Ipv4Addr::new(a, b, c, d));
     }
     address.to_ipv4_mapped()
-}
-
-fn joined(high: u16, low: u16) -> u32 {
-    u32::from(high) << 16 | u32::from(low)
-}
-
-/// Whether the first `length` bits are the same; 1 to 32.
-fn shares_prefix(one: u32, other: u32, length: u32) -> bool {
-    (one ^ other) >> (32 - length) == 0
 }
 
 #[cfg(test)]
@@ -258,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_taken_apart_as_it_is_written() {
+    fn url_is_split_into_its_parts_as_written() {
         let url = WebhookUrl::parse("https://Hooks.example.org:8443/a/b?c=d@e:f").unwrap();
         let wanted = UrlTarget {
             is_https: true,
@@ -287,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_its_host_or_has_none_is_no_address() {
+    fn urls_with_a_hidden_or_missing_host_are_invalid() {
         for text in [
             "https://user@example.org/",
             "https://user:pw@example.org/",
@@ -324,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn only_public_receivers_with_tls_are_allowed_unless_the_installation_says_otherwise() {
+    fn only_public_receivers_with_tls_are_allowed_by_default() {
         let everything = WebhookTargets {
             allow_http: true,
             allow_private_addresses: true,
@@ -352,12 +346,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_without_harm(text in "https?://\\PC{0,40}") {
+        fn parsing_any_text_does_not_panic(text in "https?://\\PC{0,40}") {
             let _ = WebhookUrl::parse(&text);
         }
 
         #[test]
-        fn what_is_told_of_an_address_is_its_scheme_host_and_port(
+        fn origin_is_scheme_host_and_port(
             origin in "https?://([a-z0-9_-]{1,9}\\.){0,3}[a-z]{2,9}(:[1-9][0-9]{0,3})?", path in "(/[!-\\[\\]-~&&[^#]]{0,20})?",
         ) {
             let url = WebhookUrl::parse(&format!("{origin}{path}")).unwrap();
@@ -366,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_every_range_that_is_not_public_are_refused_and_their_neighbours_are_not() {
+    fn bounds_of_non_public_ranges_are_not_public_and_their_neighbours_are() {
         for (refused, public) in [
             ("0.0.0.0 0.255.255.255", "1.0.0.0"),
             ("10.0.0.0 10.255.255.255", "9.255.255.255 11.0.0.0"),

@@ -1,4 +1,4 @@
-//! Asking for a deployment, and looking at one.
+//! Requests for deployments of built sites.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::uploads::ensure_room;
 use crate::access::{PlatformAccess, PlatformScope, PlatformWriter};
 use crate::kernel::{
-    Code, Context, DeploymentId, Environment, Error, IllegalMove, PlatformId, PlatformOwned,
+    Code, Context, DeploymentId, Environment, Error, IllegalTransition, PlatformId, PlatformOwned,
     Result, Stored, grant,
 };
 use crate::port::{SiteArchives, SiteStorage, UnitOfWork};
@@ -21,59 +21,59 @@ use crate::registry::{
 use crate::use_case::provisioning::{JobInput, enqueue};
 use crate::use_case::registry::{HasTarget, Target, build, deployment};
 
-/// How long the same content for the same branch, without a key, is the same deployment.
-const REPEATED_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// The time within which a request without a key, with the same content and branch, repeats the earlier deployment.
+const REPLAY_WINDOW: Duration = Duration::from_secs(10 * 60);
 
-/// A site to be deployed. The upload is stored already, see [`blob_key`](super::blob_key).
+/// A request to deploy a site. The upload is already stored, see [`blob_key`](super::blob_key).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deploy {
-    /// The branch.
+    /// The branch that the site is deployed to.
     pub branch: Branch,
-    /// The idempotency key: a second request of the same person or program is the same deployment. The content decides
-    /// if there is none.
+    /// The idempotency key. A second request of the same caller with the same key returns the same deployment. Without
+    /// a key, requests are compared by their content.
     pub key: Option<String>,
-    /// Who deploys.
+    /// The caller that deploys: the id of a user or the name of a service.
     pub user_id: String,
-    /// The id the deployment will have.
+    /// The id that the deployment will have.
     pub deployment_id: DeploymentId,
-    /// SHA-256 of what was uploaded, in hex.
+    /// SHA-256 digest of the upload, in hexadecimal.
     pub content_hash: String,
-    /// How many files the site has.
+    /// Number of files of the site.
     pub file_count: i64,
-    /// How large they are in all.
+    /// Total size of the files in bytes.
     pub total_bytes: i64,
-    /// The bytes of the platform's sites at the provider, and those that this site would add.
+    /// The stored bytes of the platform's sites at the provider, and the bytes that this site would add.
     pub storage: SiteStorage,
 }
 
-/// What came of it.
+/// The result of a request to deploy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Deployed {
     /// A new deployment is queued.
     New(Stored<Deployment>),
-    /// It was asked for before; this is where it stands.
+    /// The request repeats an earlier one. The value is the current state of the earlier deployment.
     Replayed(Stored<Deployment>),
 }
 
-/// Refuses deployments to a platform that is cancelled; ask before an upload is read.
+/// Refuses deployments to a platform that is cancelled or deleted. Call it before the upload is read.
 ///
 /// # Errors
-/// `INVALID_STATE`.
+/// `INVALID_STATE` if the platform is neither active nor suspended.
 pub fn ensure_ready_to_deploy(scope: &PlatformScope<grant::DeploymentCreate>) -> Result<()> {
-    // A suspended platform's callers are refused before; what an operator sends waits in the held lane.
+    // Callers of a suspended platform are refused earlier. A deployment by an operator waits in the held lane.
     let open = [PlatformStatus::Active, PlatformStatus::Suspended];
     let status = scope.platform().status;
     if open.contains(&status) {
         return Ok(());
     }
-    Err(IllegalMove::new(status, open).into())
+    Err(IllegalTransition::new(status, open).into())
 }
 
-/// Refuses a site that would exceed the platform's bytes. Call it before the upload is stored. Repetitions of earlier
-/// deployments pass, and so do those that [`deploy`] refuses for another reason.
+/// Refuses a site that would exceed the platform's storage limit. Call it before the upload is stored. Repetitions of
+/// earlier deployments are accepted. Requests that [`deploy`] refuses for another reason are accepted too.
 ///
 /// # Errors
-/// `LIMIT_REACHED`.
+/// `LIMIT_REACHED` if the platform's sites would exceed the limit.
 pub async fn ensure_room_for_site(
     cx: &Context,
     scope: &PlatformScope<grant::DeploymentCreate>,
@@ -87,11 +87,14 @@ pub async fn ensure_room_for_site(
     }
 }
 
-/// Queues a deployment, unless it was asked for before. When nothing new was queued, the upload is the caller's to remove.
+/// Queues a deployment, unless the request repeats an earlier one. If nothing is queued, the caller has to remove the
+/// upload.
 ///
 /// # Errors
-/// As [`ensure_ready_to_deploy`]; `IDEMPOTENCY_KEY_REUSED` for the same key with another branch or content; `CONFLICT`
-/// while another deployment of the branch has not ended; `LIMIT_REACHED`.
+/// - `INVALID_STATE` if the platform is neither active nor suspended.
+/// - `IDEMPOTENCY_KEY_REUSED` if the key was used with another branch or content.
+/// - `CONFLICT` while another deployment of the branch has not ended.
+/// - `LIMIT_REACHED` if the platform's sites would exceed the storage limit, or too many deployments or jobs are open.
 pub async fn deploy(
     cx: &Context,
     scope: &PlatformScope<grant::DeploymentCreate>,
@@ -131,7 +134,7 @@ pub async fn deploy(
     Ok(Deployed::New(stored))
 }
 
-/// The name of the pages project that deployments of a platform go to.
+/// Returns the name of the pages project that the platform's sites are deployed to.
 #[must_use]
 pub fn site_project(scope: &PlatformScope<grant::DeploymentCreate>) -> String {
     resource_name(
@@ -142,7 +145,11 @@ pub fn site_project(scope: &PlatformScope<grant::DeploymentCreate>) -> String {
     )
 }
 
-/// The deployment this is a repetition of.
+/// Returns the earlier deployment that the request repeats, if any.
+///
+/// # Errors
+/// `IDEMPOTENCY_KEY_REUSED` if the key was used with another branch or content; `CONFLICT` while another deployment of
+/// the branch has not ended.
 async fn replay_or_conflict(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -152,13 +159,13 @@ async fn replay_or_conflict(
         idempotency_key: key,
         user_id: wanted.user_id.clone(),
     });
-    let earlier = deployment::earlier(
+    let earlier = deployment::find_earlier(
         scope,
         uow,
         &wanted.branch,
         key,
         &wanted.content_hash,
-        REPEATED_WITHIN,
+        REPLAY_WINDOW,
     )
     .await?;
     if let Some(known) = earlier.with_key {
@@ -169,7 +176,7 @@ async fn replay_or_conflict(
         }
         return Err(deployment::key_reused());
     }
-    // One that did not work is no reason not to try again.
+    // A deployment that failed or was canceled does not prevent another attempt.
     let works = |d: &Stored<Deployment>| {
         !matches!(
             d.status,
@@ -190,7 +197,7 @@ async fn replay_or_conflict(
     }
 }
 
-/// Queues the job, and enters the build that is.
+/// Queues the job of the deployment and records its build.
 async fn queue(
     cx: &Context,
     scope: &PlatformWriter,
@@ -218,10 +225,10 @@ async fn queue(
     Ok(job)
 }
 
-/// The deployment of this id, if its creation was committed after all: for when the answer of the commit was lost.
+/// Returns the deployment with this id, if its creation was committed. Use it if the response of the commit was lost.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn find_created(
     scope: &PlatformScope<grant::DeploymentCreate>,
     uow: &mut dyn UnitOfWork,
@@ -230,10 +237,10 @@ pub async fn find_created(
     deployment::find(scope, uow, id).await
 }
 
-/// A deployment of a platform.
+/// Returns a deployment of the platform.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the platform has no such deployment.
 pub async fn get(
     scope: &PlatformScope<grant::DeploymentRead>,
     uow: &mut dyn UnitOfWork,
@@ -242,30 +249,19 @@ pub async fn get(
     deployment::get(scope, uow, deployment).await
 }
 
-/// What the keys of uploads begin with.
-pub(super) const BLOB_PREFIX: &str = "deploy-";
-
-/// Where the upload of a deployment waits for its job.
-#[must_use]
-pub fn blob_key(deployment: &DeploymentId) -> String {
-    let text = deployment.as_str().to_ascii_lowercase();
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let text: String = text.chars().filter(|c| fits(*c)).take(100).collect();
-    format!("{BLOB_PREFIX}{text}")
-}
-
-/// The kind of job that deploys a site, and what it unpacks uploads with.
+/// The job kind that deploys a site.
 #[derive(Clone, Debug)]
 pub(super) struct DeploySite {
+    /// Reads the files of uploaded archives.
     pub(super) archives: Arc<dyn SiteArchives>,
 }
 
-/// What is to be deployed. An operator's retry of the job makes a new deployment record; the upload stays the one of the
-/// first.
+/// The input of a deployment job. If an operator retries the job, a new deployment record is created; the upload
+/// remains that of the first deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DeployInput {
-    /// The deployment that was asked for; names the upload.
+    /// The requested deployment. Its id names the upload.
     pub(super) deployment_id: DeploymentId,
     pub(super) project: String,
     pub(super) branch: Branch,

@@ -1,5 +1,5 @@
-//! `deploy`: puts an uploaded site up, and lets the deployment's record follow; `deploy.cleanup`: removes the upload of
-//! one that was called off.
+//! The jobs of the CLI service. `deploy` deploys an uploaded site and updates the deployment record. `deploy.cleanup`
+//! removes the upload of a deployment that was canceled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,24 +7,25 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::deploy::{DeployInput, DeploySite, blob_key};
+use super::deploy::{DeployInput, DeploySite};
+use super::uploads::blob_key;
 use crate::access::PlatformWriter;
 use crate::kernel::{DeploymentId, Patch, Result, Stored};
 use crate::port::{
     ArchiveError, BlobError, Mode, SiteArchives, SiteDeployment, SiteState, SiteUpload, UnitOfWork,
 };
 use crate::provisioning::FailureKind;
-use crate::registry::{BuildEnd, Deployment, DeploymentChange, DeploymentStatus, ResourceType};
+use crate::registry::{BuildOutcome, Deployment, DeploymentChange, DeploymentStatus, ResourceType};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, KindError, Kinds, Observation, StepContext, StepError, Steps,
     enqueue_child,
 };
 use crate::use_case::registry::{MadeResource, MakeResource, build, deployment};
 
-/// Adds the kinds of jobs of the command line's service.
+/// Adds the job kinds of the CLI service.
 ///
 /// # Errors
-/// [`KindError`] when one of their names is taken.
+/// [`KindError`] if one of their names is already registered.
 pub fn register_kinds(kinds: Kinds, archives: Arc<dyn SiteArchives>) -> Result<Kinds, KindError> {
     kinds.with(DeploySite { archives })?.with(CleanUpUpload)
 }
@@ -34,17 +35,22 @@ impl JobKind for DeploySite {
     const NAME: &'static str = "deploy";
     type Input = DeployInput;
 
-    /// The pages project is there, the site is with the provider, it is served, the upload is removed.
+    /// Creates the pages project, uploads the site, waits until it is served, and removes the upload.
     fn steps() -> Steps<Self> {
         Steps::new()
-            .then(Project(MakeResource(ResourceType::Pages)))
-            .then(Upload)
-            .then(Activate)
-            .then(Cleanup)
+            .step(Project(MakeResource(ResourceType::Pages)))
+            .step(Upload)
+            .step(Activate)
+            .step(Cleanup)
     }
 
-    /// Only a job that an operator declared done leaves anything to do.
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    /// Ends the deployment and removes the upload if an operator declared the job complete. Otherwise the steps have
+    /// done so.
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         if !cx.job.forced {
             return Ok(());
         }
@@ -56,8 +62,9 @@ impl JobKind for DeploySite {
         clean_up(cx, uow).await
     }
 
-    /// Keeps the upload for an operator's retry, unless the job was cancelled or the deployment had ended before.
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    /// Ends the deployment. Keeps the upload for a retry by an operator, unless the job was cancelled or the deployment
+    /// had already ended.
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let called_off = cx.job.failure_kind == Some(FailureKind::Cancelled);
         let status = if called_off {
             DeploymentStatus::Canceled
@@ -79,9 +86,9 @@ impl JobKind for DeploySite {
         Ok(())
     }
 
-    /// A deployment that did not work stays as it is, so the job goes on with a new one of the same site. One that is served
-    /// wants nothing but its upload removed.
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    /// Creates a new deployment of the same site if the current one failed or was canceled, because ended deployments
+    /// never change. If the current one is served, the job only has to remove the upload.
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Err(deployment::missing());
         };
@@ -94,14 +101,14 @@ impl JobKind for DeploySite {
             return Ok(());
         }
         build::resume(cx, &platform, uow, &cx.job.id).await?;
-        let again = repeated(cx, uow, &ended).await?;
+        let again = new_attempt(cx, uow, &ended).await?;
         deployment::create(cx, &platform, uow, again).await?;
         Ok(())
     }
 }
 
-/// A new deployment of what an earlier one deployed.
-async fn repeated(
+/// Returns a new deployment with the content of an earlier one.
+async fn new_attempt(
     cx: &JobContext<'_, DeploySite>,
     uow: &mut dyn UnitOfWork,
     ended: &Stored<Deployment>,
@@ -123,7 +130,8 @@ async fn repeated(
     })
 }
 
-/// Ends the deployment unless it has ended, and its build as the deployment ended. Tells whether it had ended before.
+/// Ends the deployment unless it has ended, and ends its build with the same outcome. Returns whether the deployment
+/// had already ended.
 async fn end(
     cx: &JobContext<'_, DeploySite>,
     uow: &mut dyn UnitOfWork,
@@ -141,11 +149,11 @@ async fn end(
     } else {
         deployment::apply_change(cx, &platform, uow, &found.id, change).await?
     };
-    build::end(cx, &platform, uow, &cx.job.id, BuildEnd::of(&ended)).await?;
+    build::end(cx, &platform, uow, &cx.job.id, BuildOutcome::of(&ended)).await?;
     Ok(ended_before)
 }
 
-/// Queues what removes the upload.
+/// Queues the job that removes the upload.
 async fn clean_up(cx: &JobContext<'_, DeploySite>, uow: &mut dyn UnitOfWork) -> Result<()> {
     let platform: Option<PlatformWriter> = cx.platform(uow).await?;
     if let Some(platform) = platform {
@@ -155,24 +163,25 @@ async fn clean_up(cx: &JobContext<'_, DeploySite>, uow: &mut dyn UnitOfWork) -> 
     Ok(())
 }
 
-/// The kind that removes the upload of a deployment that was called off.
+/// The job kind that removes the upload of a deployment that was canceled.
 #[derive(Clone, Copy, Debug)]
 struct CleanUpUpload;
 
 impl JobKind for CleanUpUpload {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "deploy.cleanup";
     type Input = DeployInput;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(Cleanup)
+        Steps::new().step(Cleanup)
     }
 }
 
-/// How often the provider is asked whether a deployment is served.
+/// The pause between two queries of the provider about whether a site is served.
 const POLL: Duration = Duration::from_secs(2);
 
-/// Makes sure that the pages project is there: platforms have one from the start, but a deprovisioned one gets it back.
+/// Ensures that the pages project exists. Platforms have one from their creation, but a deprovisioned platform has to
+/// get it back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Project(pub(super) MakeResource);
 
@@ -190,7 +199,7 @@ impl JobStep<DeploySite> for Project {
     ) -> Result<Observation<MadeResource>, StepError> {
         let deployment = current(cx).await?;
         if deployment.status.is_terminal() {
-            return Err(called_off());
+            return Err(deployment_canceled());
         }
         self.0.observe(cx).await
     }
@@ -214,15 +223,15 @@ impl JobStep<DeploySite> for Project {
     }
 }
 
-/// What a deployment is at the provider.
+/// The deployment at the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AtProvider {
+pub(super) struct ProviderDeployment {
     cf_deployment_id: String,
     url: String,
 }
 
-impl From<SiteDeployment> for AtProvider {
+impl From<SiteDeployment> for ProviderDeployment {
     fn from(found: SiteDeployment) -> Self {
         Self {
             cf_deployment_id: found.id,
@@ -231,13 +240,13 @@ impl From<SiteDeployment> for AtProvider {
     }
 }
 
-/// Hands the site to the provider.
+/// Uploads the site to the provider.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Upload;
 
 #[async_trait]
 impl JobStep<DeploySite> for Upload {
-    type Output = AtProvider;
+    type Output = ProviderDeployment;
 
     fn name(&self) -> &'static str {
         "upload"
@@ -246,7 +255,7 @@ impl JobStep<DeploySite> for Upload {
     async fn observe(
         &self,
         cx: &StepContext<'_, DeploySite>,
-    ) -> Result<Observation<AtProvider>, StepError> {
+    ) -> Result<Observation<ProviderDeployment>, StepError> {
         let deployment = current(cx).await?;
         let found = at_provider(cx, &deployment).await?;
         Ok(found.map_or(Observation::Absent, |found| {
@@ -254,7 +263,10 @@ impl JobStep<DeploySite> for Upload {
         }))
     }
 
-    async fn apply(&self, cx: &StepContext<'_, DeploySite>) -> Result<AtProvider, StepError> {
+    async fn apply(
+        &self,
+        cx: &StepContext<'_, DeploySite>,
+    ) -> Result<ProviderDeployment, StepError> {
         let deployment = current(cx).await?;
         let upload = cx.blobs.open(&blob_key(&cx.input.deployment_id)).await?;
         let site = cx.kind.archives.open(upload).await.map_err(not_a_site)?;
@@ -272,7 +284,7 @@ impl JobStep<DeploySite> for Upload {
         &self,
         cx: &JobContext<'_, DeploySite>,
         uow: &mut dyn UnitOfWork,
-        output: &AtProvider,
+        output: &ProviderDeployment,
     ) -> Result<()> {
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Deploying),
@@ -287,7 +299,8 @@ impl JobStep<DeploySite> for Upload {
     }
 }
 
-/// The upload was checked when it came in, so this is a damaged one.
+/// Converts the error of an archive. The upload was checked when it was received, so an archive that is refused now is
+/// damaged.
 fn not_a_site(error: ArchiveError) -> StepError {
     match error {
         ArchiveError::Refused(why) => StepError::permanent("INVALID_UPLOAD", why.to_string()),
@@ -301,7 +314,7 @@ pub(super) struct Activate;
 
 #[async_trait]
 impl JobStep<DeploySite> for Activate {
-    type Output = AtProvider;
+    type Output = ProviderDeployment;
 
     fn name(&self) -> &'static str {
         "activate"
@@ -310,7 +323,7 @@ impl JobStep<DeploySite> for Activate {
     async fn observe(
         &self,
         cx: &StepContext<'_, DeploySite>,
-    ) -> Result<Observation<AtProvider>, StepError> {
+    ) -> Result<Observation<ProviderDeployment>, StepError> {
         let deployment = current(cx).await?;
         let Some(found) = at_provider(cx, &deployment).await? else {
             return Ok(Observation::Absent);
@@ -318,14 +331,17 @@ impl JobStep<DeploySite> for Activate {
         match &found.state {
             SiteState::Active => Ok(Observation::Present(found.into())),
             SiteState::Failed(why) => Err(StepError::permanent("DEPLOYMENT_FAILED", why)),
-            SiteState::Deploying => Err(look_again(cx, &deployment).await?),
+            SiteState::Deploying => Err(retry_or_time_out(cx, &deployment).await?),
         }
     }
 
-    async fn apply(&self, _cx: &StepContext<'_, DeploySite>) -> Result<AtProvider, StepError> {
+    async fn apply(
+        &self,
+        _cx: &StepContext<'_, DeploySite>,
+    ) -> Result<ProviderDeployment, StepError> {
         Err(StepError::permanent(
             "DEPLOYMENT_LOST",
-            "the provider does not know the deployment any more",
+            "the provider no longer has the deployment",
         ))
     }
 
@@ -333,7 +349,7 @@ impl JobStep<DeploySite> for Activate {
         &self,
         cx: &JobContext<'_, DeploySite>,
         uow: &mut dyn UnitOfWork,
-        output: &AtProvider,
+        output: &ProviderDeployment,
     ) -> Result<()> {
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Active),
@@ -345,8 +361,9 @@ impl JobStep<DeploySite> for Activate {
     }
 }
 
-/// To look again soon, unless the provider has had its time.
-async fn look_again(
+/// Returns the error that repeats the step after a short pause, or a permanent one if the provider took more than 15
+/// minutes.
+async fn retry_or_time_out(
     cx: &StepContext<'_, DeploySite>,
     deployment: &Deployment,
 ) -> Result<StepError, StepError> {
@@ -359,7 +376,7 @@ async fn look_again(
     Ok(StepError::Wait {
         until: now.plus(POLL),
         reason: "the provider to serve the site".to_owned(),
-        found: None,
+        output: None,
     })
 }
 
@@ -369,7 +386,7 @@ pub(super) struct Cleanup;
 
 #[async_trait]
 impl<K: JobKind<Input = DeployInput>> JobStep<K> for Cleanup {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {
@@ -385,17 +402,17 @@ impl<K: JobKind<Input = DeployInput>> JobStep<K> for Cleanup {
     }
 }
 
-/// The deployment the job works on at the moment.
+/// Returns the deployment that the job currently works on.
 async fn current(cx: &StepContext<'_, DeploySite>) -> Result<Stored<Deployment>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = cx.platform(uow.as_mut()).await?;
-    let platform = platform.ok_or_else(called_off)?;
+    let platform = platform.ok_or_else(deployment_canceled)?;
     let found = deployment::of_job(&platform, uow.as_mut(), &cx.job.id).await?;
-    found.ok_or_else(called_off)
+    found.ok_or_else(deployment_canceled)
 }
 
-fn called_off() -> StepError {
-    StepError::Precondition("the deployment was called off".to_owned())
+fn deployment_canceled() -> StepError {
+    StepError::Precondition("the deployment was canceled".to_owned())
 }
 
 async fn at_provider(
@@ -421,6 +438,6 @@ async fn change_current(
     if !changed.status.is_terminal() {
         return Ok(());
     }
-    let end = BuildEnd::of(&changed);
+    let end = BuildOutcome::of(&changed);
     build::end(cx, &platform, uow, &cx.job.id, end).await
 }

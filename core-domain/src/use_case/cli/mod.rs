@@ -1,12 +1,12 @@
-//! The command line's service: deploying a built site.
+//! The use cases of the CLI service: deploying a built site.
 
 mod deploy;
 mod deploy_job;
 mod uploads;
 
 pub use deploy::{
-    Deploy, Deployed, blob_key, deploy, ensure_ready_to_deploy, ensure_room_for_site, find_created,
-    get, site_project,
+    Deploy, Deployed, deploy, ensure_ready_to_deploy, ensure_room_for_site, find_created, get,
+    site_project,
 };
 pub use deploy_job::register_kinds;
-pub use uploads::orphaned_uploads;
+pub use uploads::{blob_key, orphaned_uploads};

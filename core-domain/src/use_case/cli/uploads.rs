@@ -1,23 +1,22 @@
-//! Uploads that no job needs any more.
+//! The storage of uploads: uploads that no job needs any more, and the storage limit of a platform.
 
 use std::time::Duration;
 
-use super::deploy::BLOB_PREFIX;
 use crate::access::{Batches, PlatformAccess, SystemScope};
 use crate::kernel::{Context, DeploymentId, Error, Result};
 use crate::port::{SiteStorage, UnitOfWork};
 use crate::registry::{Deployment, DeploymentQuery, DeploymentStatus};
 use crate::use_case::registry::deployment;
 
-/// How long the upload of a failed deployment is kept for an operator's retry.
-pub(super) const KEPT_AFTER_FAILURE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The time for which the upload of a failed deployment is stored, so that an operator can retry it.
+pub(super) const FAILED_UPLOAD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Of these blobs, those that are uploads no job will ask for: of deployments that have ended, or that were never made
-/// because a process died between keeping the upload and the commit. Ask only about blobs so old that no commit is
-/// under way.
+/// Returns the keys of uploads that no job needs, from a list of blob keys. Their deployments have ended, or were never
+/// created because a process died between storing the upload and the commit. Pass only blobs that are so old that no
+/// commit can be in progress.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn orphaned_uploads(uow: &mut dyn UnitOfWork, blobs: Vec<String>) -> Result<Vec<String>> {
     let mut orphaned = Vec::new();
     for key in blobs {
@@ -31,6 +30,7 @@ pub async fn orphaned_uploads(uow: &mut dyn UnitOfWork, blobs: Vec<String>) -> R
     Ok(orphaned)
 }
 
+/// Returns whether an upload is still needed: its deployment has not ended, or failed within [`KEPT_AFTER_FAILURE`].
 async fn is_needed(uow: &mut dyn UnitOfWork, deployment: &DeploymentId) -> Result<bool> {
     let found = deployment::find_anywhere(SystemScope::new(), uow, deployment).await?;
     let Some(found) = found else {
@@ -40,13 +40,13 @@ async fn is_needed(uow: &mut dyn UnitOfWork, deployment: &DeploymentId) -> Resul
         return Ok(!found.status.is_terminal());
     }
     let age = uow.now().await?.since(found.updated_at);
-    Ok(age < KEPT_AFTER_FAILURE)
+    Ok(age < FAILED_UPLOAD_RETENTION)
 }
 
-/// Refuses a site that would exceed the platform's bytes, together with stored sites and pending uploads.
+/// Refuses a site that would exceed the platform's storage limit, together with stored sites and pending uploads.
 ///
 /// # Errors
-/// `LIMIT_REACHED`.
+/// `LIMIT_REACHED` if the sites would take more than the limit.
 pub(super) async fn ensure_room(
     cx: &Context,
     scope: &PlatformAccess,
@@ -58,8 +58,8 @@ pub(super) async fn ensure_room(
         return Ok(());
     }
     let mut bytes = storage.stored_bytes.saturating_add(storage.new_bytes);
-    let failed_since = uow.now().await?.minus(KEPT_AFTER_FAILURE);
-    let mut waiting = Batches::<Deployment>::of(DeploymentQuery::HoldingUploads { failed_since });
+    let failed_since = uow.now().await?.minus(FAILED_UPLOAD_RETENTION);
+    let mut waiting = Batches::<Deployment>::of(DeploymentQuery::WithStoredUpload { failed_since });
     while let Some(batch) = waiting.next(scope.records(uow)).await? {
         let sizes = batch.iter().filter_map(|deployment| deployment.total_bytes);
         for size in sizes {
@@ -69,6 +69,18 @@ pub(super) async fn ensure_room(
     if bytes <= limit {
         return Ok(());
     }
-    let message = "The sites of the platform would take more bytes than they may. Deploy a smaller site, or try again when previews have expired.";
+    let message = "The platform's sites would exceed the storage limit. Deploy a smaller site, or try again after previews have expired.";
     Err(Error::limit_reached(limit, message))
+}
+
+/// The prefix of the blob keys of uploads.
+pub(super) const BLOB_PREFIX: &str = "deploy-";
+
+/// Returns the key of the blob that contains the upload of a deployment.
+#[must_use]
+pub fn blob_key(deployment: &DeploymentId) -> String {
+    let text = deployment.as_str().to_ascii_lowercase();
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let text: String = text.chars().filter(|c| fits(*c)).take(100).collect();
+    format!("{BLOB_PREFIX}{text}")
 }

@@ -1,16 +1,16 @@
-//! API keys: made, changed, rotated and deleted by people, and looked up by their secret.
+//! Creates, changes, rotates and deletes API keys, and looks them up by their secret.
 
 use std::time::Duration;
 
-use super::session::grants_end;
+use super::session::first_grant_expiry;
 use crate::access::{
     ApiKeyScope, Batches, Covers, MembershipScope, NewApiKeyScope, PersonScope, all_unowned,
     api_key_context, audited, ensure_fresh, ensure_room, unaudited, unowned,
 };
 use crate::iam::{
     ApiKey, ApiKeyEvent, ApiKeyOwner, ApiKeyQuery, ApiKeyRefusal, ApiKeySecret, ApiKeyStatus,
-    DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix, LONGEST_LIFETIME, MAX_REQUESTS_PER_MINUTE,
-    Organization, SHORTEST_LIFETIME, key_membership, organization_key_patterns,
+    DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix, MAX_API_KEY_LIFETIME, MAX_REQUESTS_PER_MINUTE,
+    MIN_API_KEY_LIFETIME, Organization, key_membership, organization_key_patterns,
 };
 use crate::kernel::{
     ApiKeyId, Caller, Code, Context, Effect, Error, Line, Machine, Membership, OrganizationId,
@@ -19,7 +19,7 @@ use crate::kernel::{
 use crate::port::{ApiKeyContext, ApiKeySecretKey, UnitOfWork};
 use crate::use_case::shared::remove_first;
 
-/// Removes every key that acts for a platform that is gone.
+/// Removes all API keys that act for a deleted platform.
 pub(in crate::use_case::iam) async fn remove_of_platform(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
@@ -29,7 +29,8 @@ pub(in crate::use_case::iam) async fn remove_of_platform(
     Ok(())
 }
 
-/// Removes the keys that somebody has made for themselves in an organization they leave: whoever comes back gets none of them back.
+/// Removes the keys that a user created for themselves in an organization that they leave. The keys do not come back if
+/// the user joins again.
 pub(in crate::use_case::iam) async fn remove_of_member(
     uow: &mut dyn UnitOfWork,
     organization: &OrganizationId,
@@ -40,7 +41,7 @@ pub(in crate::use_case::iam) async fn remove_of_member(
     Ok(())
 }
 
-/// Removes the keys that somebody has made for themselves; tells how many.
+/// Removes the keys that a user created for themselves, and returns their number.
 pub(in crate::use_case::iam) async fn remove_of_user(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
@@ -49,13 +50,14 @@ pub(in crate::use_case::iam) async fn remove_of_user(
     unowned::<ApiKey>(uow).remove_all(&of_user).await
 }
 
-/// Removes at most `limit` of the keys that were revoked or expired long ago. Returns their number; 0 means that none is left.
+/// Removes at most `limit` keys that were revoked or expired more than 30 days ago. Returns their number; 0 means that
+/// none is left.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn remove_forgotten(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
+/// Only those of the store.
+pub async fn remove_ended(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let (mut removed, mut rest) = (0, limit);
-    for forgotten in ApiKeyQuery::all_forgotten(uow.now().await?) {
+    for forgotten in ApiKeyQuery::all_ended(uow.now().await?) {
         if rest > 0 {
             let slice = remove_first::<ApiKey>(uow, &forgotten, rest).await?;
             rest = rest.saturating_sub(u32::try_from(slice).unwrap_or(rest));
@@ -65,7 +67,7 @@ pub async fn remove_forgotten(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u6
     Ok(removed)
 }
 
-/// The name of a key, of 1 to 32 characters.
+/// Checks that the name of a key has 1 to 32 characters.
 fn key_name(name: &Line<0, 255>) -> Result<Line<1, 32>> {
     Line::parse(name.as_str()).map_err(|_| {
         let message = "The name length is either too large or too small.";
@@ -73,7 +75,7 @@ fn key_name(name: &Line<0, 255>) -> Result<Line<1, 32>> {
     })
 }
 
-/// The limit of a key, which is for the owners of its organization to set, and for operators.
+/// Checks the requested limit of a key. Only owners of the organization and operators may set it.
 fn requests_per_minute(wanted: u32, is_owner: bool) -> Result<u32> {
     if !is_owner {
         return Err(Error::Forbidden);
@@ -85,21 +87,24 @@ fn requests_per_minute(wanted: u32, is_owner: bool) -> Result<u32> {
     Err(Error::invalid("requestsPerMinute", "out_of_range", message))
 }
 
-/// What somebody wants to change of a key.
+/// Changes to an API key. Fields with `None` stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpdateApiKey {
-    /// What they call it from now on.
+    /// The new name, of 1 to 32 characters.
     pub name: Option<Line<0, 255>>,
-    /// Whether it is accepted from now on.
+    /// Whether the key is enabled, so that requests with it are accepted.
     pub enabled: Option<bool>,
-    /// How often it may be used in a minute from now on.
+    /// Maximum number of requests per minute, from 1 to 10,000. Only owners and operators may set it.
     pub requests_per_minute: Option<u32>,
 }
 
-/// Changes a key.
+/// Changes an API key.
 ///
 /// # Errors
-/// `NO_VALUES_TO_UPDATE`; `INVALID_NAME_LENGTH`; `FORBIDDEN` when the caller may not set its limit.
+/// - `NO_VALUES_TO_UPDATE` if no field is set.
+/// - `INVALID_NAME_LENGTH` if the name does not have 1 to 32 characters.
+/// - `VALIDATION_ERROR` if the limit is out of range.
+/// - `FORBIDDEN` if the caller may not set the limit.
 pub async fn update(
     cx: &Context,
     scope: &ApiKeyScope<grant::ApiKeyWrite>,
@@ -125,18 +130,20 @@ pub async fn update(
             ApiKeyStatus::Disabled
         };
         if let Some(event) = ApiKeyEvent::between(next.status, wanted)? {
-            action = event.of_event().action;
+            action = event.transition().action;
             next.status = wanted;
         }
     }
     replace(cx, scope, uow, next, action).await
 }
 
-/// Gives a key a new secret; the one it has goes on working for the overlap, of [`crate::iam::LONGEST_OVERLAP`] at most.
+/// Gives a key a new secret. The old secret stays valid for `overlap`, which is at most
+/// [`crate::iam::LONGEST_OVERLAP`].
 ///
 /// # Errors
-/// `FORBIDDEN` when the caller lacks some of what the key may, for they would have it then; `INVALID_STATE` and `CONFLICT`
-/// as [`ApiKey::rotate`].
+/// - `FORBIDDEN` if the caller lacks a permission of the key, because they would gain it with the secret.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the caller's identity.
+/// - `INVALID_STATE` and `CONFLICT` from [`ApiKey::rotate`].
 pub async fn rotate(
     cx: &Context,
     scope: &ApiKeyScope<grant::ApiKeyWrite>,
@@ -154,10 +161,10 @@ pub async fn rotate(
     Ok(IssuedApiKey { key, secret })
 }
 
-/// Deletes a key: it is never accepted again. What presents it is told so for a while.
+/// Deletes a key. Requests with it are refused from the commit on. For 30 days they get the code `REVOKED`.
 ///
 /// # Errors
-/// When the store failed.
+/// `VERSION_CONFLICT` if the `If-Match` condition of the request does not hold.
 pub async fn delete(
     cx: &Context,
     scope: &ApiKeyScope<grant::ApiKeyWrite>,
@@ -166,7 +173,7 @@ pub async fn delete(
     revoke(cx, scope, uow, scope.key()).await
 }
 
-/// Deletes every key that somebody has made for themselves.
+/// Deletes all keys that a user created for themselves.
 pub(in crate::use_case::iam) async fn delete_all_of_user(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -191,7 +198,7 @@ async fn revoke(
 ) -> Result<()> {
     let mut next = key.edit();
     next.status = ApiKeyEvent::Revoke.next(next.status)?;
-    let action = ApiKeyEvent::Revoke.of_event().action;
+    let action = ApiKeyEvent::Revoke.transition().action;
     let stored = audited::replace(cx, scope, uow, key, next, action).await?;
     uow.effects().add(Effect::ApiKeyChanged(stored.id.clone()));
     Ok(())
@@ -209,36 +216,39 @@ async fn replace(
     Ok(stored)
 }
 
-/// What somebody wants of a new key.
+/// The properties of a new API key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewApiKey {
-    /// What they call it.
+    /// The display name, of 1 to 32 characters.
     pub name: Option<Line<0, 255>>,
-    /// What it shall begin with, after `core_`.
+    /// The text that the secret starts with after `core_`.
     pub prefix: Option<KeyPrefix>,
-    /// For how many seconds it shall live; until it is deleted when not said.
+    /// Lifetime in seconds; `None` for a key that does not expire.
     pub expires_in: Option<i64>,
-    /// What it is narrowed to; everything its owner may when not said.
+    /// The permission patterns that restrict the key; `None` for all permissions of its owner.
     pub scopes: Option<Vec<PermissionPattern>>,
-    /// How often it may be used in a minute.
+    /// Maximum number of requests per minute. Default: 600.
     pub requests_per_minute: Option<u32>,
 }
 
-/// A key with a secret that nobody has seen yet.
+/// An API key with its new secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IssuedApiKey {
-    /// The key.
+    /// The stored record of the key.
     pub key: Stored<ApiKey>,
-    /// Its secret. Shown now and never again.
+    /// The secret, which is returned only once.
     pub secret: ApiKeySecret,
 }
 
-/// Makes a key.
+/// Creates an API key.
 ///
 /// # Errors
-/// `INVALID_NAME_LENGTH`, `EXPIRES_IN_IS_TOO_SMALL`, `EXPIRES_IN_IS_TOO_LARGE`; `FORBIDDEN` when the maker lacks some of
-/// what it shall be allowed, or may not set its limit; `CONFLICT` when the organization has no platform to act for;
-/// `LIMIT_REACHED` for an owner with as many keys as one may have.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the caller's identity.
+/// - `INVALID_NAME_LENGTH`, `EXPIRES_IN_IS_TOO_SMALL` or `EXPIRES_IN_IS_TOO_LARGE` if a property is out of range.
+/// - `VALIDATION_ERROR` if the limit of requests is out of range.
+/// - `FORBIDDEN` if the creator lacks a permission of the key, or may not set its limit of requests.
+/// - `CONFLICT` if the organization has no platform that the key could act for.
+/// - `LIMIT_REACHED` if the owner has the maximum number of keys.
 pub async fn create(
     cx: &Context,
     scope: &NewApiKeyScope,
@@ -277,16 +287,16 @@ pub async fn create(
         created_at: now,
         updated_at: now,
     };
-    ensure_held(scope, &key)?;
+    ensure_creator_has_scopes(scope, &key)?;
     ensure_room_for_key(cx, uow, &owner, now).await?;
     let key = audited::insert(cx, scope, uow, key, "api_key.created").await?;
     Ok(IssuedApiKey { key, secret })
 }
 
-/// Returns the platform of the organization that a key is to act for.
+/// Returns the platform of the organization that a key will act for.
 fn platform_of(organization: &Organization) -> Result<PlatformId> {
     organization.platform_id.clone().ok_or_else(|| {
-        let message = "The organization has no platform for a key to act for.";
+        let message = "The organization has no platform. An API key needs one to act for.";
         Error::refused(Code::Conflict, message)
     })
 }
@@ -299,59 +309,63 @@ fn sorted(mut scopes: Vec<PermissionPattern>) -> Vec<PermissionPattern> {
 
 fn end_of(life: i64, now: Timestamp) -> Result<Timestamp> {
     let life = Duration::from_secs(u64::try_from(life).unwrap_or(0));
-    if life < SHORTEST_LIFETIME {
+    if life < MIN_API_KEY_LIFETIME {
         let message = "The expiresIn is smaller than the predefined minimum value.";
         return Err(Error::refused(Code::ExpiresInTooSmall, message));
     }
-    if life > LONGEST_LIFETIME {
+    if life > MAX_API_KEY_LIFETIME {
         let message = "The expiresIn is larger than the predefined maximum value.";
         return Err(Error::refused(Code::ExpiresInTooLarge, message));
     }
     Ok(now.plus(life))
 }
 
-/// Nobody gives what they lack. A key of one's own may never more than oneself, whatever it says.
-fn ensure_held(scope: &NewApiKeyScope, key: &ApiKey) -> Result<()> {
+/// Checks that the creator has every permission of the key. A key of a user never exceeds the user's permissions at the
+/// time of a request, so only its explicit scopes are checked.
+fn ensure_creator_has_scopes(scope: &NewApiKeyScope, key: &ApiKey) -> Result<()> {
     let given = match &key.user_id {
         Some(_) => key.scopes.clone().unwrap_or_default(),
         None => organization_key_patterns(key),
     };
-    if given.iter().all(|pattern| scope.holds(pattern)) {
+    if given.iter().all(|pattern| scope.has_permissions(pattern)) {
         Ok(())
     } else {
         Err(Error::Forbidden)
     }
 }
 
-/// Removes the owner's keys that ended long ago, and refuses one more than the limit.
+/// Removes the owner's keys that ended more than 30 days ago, and checks the limit of keys per owner.
 async fn ensure_room_for_key(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     owner: &ApiKeyOwner,
     now: Timestamp,
 ) -> Result<()> {
-    let forgotten = ApiKeyQuery::forgotten(owner, now);
+    let forgotten = ApiKeyQuery::ended_of_owner(owner, now);
     unowned::<ApiKey>(uow).remove_all(&forgotten).await?;
     let of_owner = ApiKeyQuery::of_owner(owner);
     let limit = cx.limits.api_keys_per_owner;
-    let message = "There are as many API keys as one owner may have. Delete one first.";
+    let message = "The owner already has the maximum number of API keys. Delete one first.";
     ensure_room::<ApiKey>(unowned(uow), &of_owner, limit, message).await
 }
 
-/// The person's keys, newest first, whatever organizations they act for; a limit keeps them few.
+/// Returns all keys of the person, newest first, for any organization. A limit keeps the list short.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn own(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<ApiKey>>> {
+/// Only those of the store.
+pub async fn list_own(
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Vec<Stored<ApiKey>>> {
     let own = ApiKeyQuery::OfUser(scope.user_id().clone());
     all_unowned::<ApiKey>(uow, own).await
 }
 
-/// The organization's own keys, newest first; a limit keeps them few.
+/// Returns the keys that the organization owns, newest first. A limit keeps the list short.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn of_organization(
+/// Only those of the store.
+pub async fn list_of_organization(
     scope: &MembershipScope<grant::ApiKeyRead>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<ApiKey>>> {
@@ -359,23 +373,24 @@ pub async fn of_organization(
     all_unowned::<ApiKey>(uow, of_organization).await
 }
 
-/// A key that is accepted, and what it lets its holder do.
+/// An accepted API key, with the permissions of its holder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiKeyDetails {
-    /// The key.
+    /// The stored record of the key.
     pub key: Stored<ApiKey>,
-    /// What it acts as in its organization, at the instant of the look-up; `None` for a personal key.
+    /// The roles and permissions of the key in its organization at the time of the look-up; `None` for a personal key.
     pub membership: Option<Membership>,
-    /// Whether its platform is suspended.
-    pub suspended: bool,
-    /// Until when this is true if nobody changes anything: the secret ends then, or a grant of the owner does.
+    /// Whether the key's platform is suspended.
+    pub is_suspended: bool,
+    /// The time until which these details stay valid if no record changes: the end of the secret, or of a grant of the
+    /// owner. `None` if they have no such end.
     pub valid_until: Option<Timestamp>,
-    /// Whether its use should be noted now, with [`note_use`] in a write unit.
+    /// Whether the use of the key must be stored now, by [`note_use`] in a write unit.
     pub use_is_due: bool,
 }
 
 impl ApiKeyDetails {
-    /// The caller the key stands for.
+    /// Returns the caller that the key authenticates.
     #[must_use]
     pub fn caller(&self) -> Caller {
         Caller::ApiKey {
@@ -386,10 +401,10 @@ impl ApiKeyDetails {
     }
 }
 
-/// Finds the key of a secret, or why it is not accepted. Reads only.
+/// Finds the key with this secret, or returns the reason why it is not accepted. Only reads.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn details_by_secret(
     uow: &mut dyn UnitOfWork,
     secret: &ApiKeySecret,
@@ -404,13 +419,14 @@ pub async fn details_by_secret(
     };
     let now = uow.now().await?;
     let ends = context.key.check(&hash, now);
-    Ok(ends.and_then(|ends| accepted(context, ends, now)))
+    Ok(ends.and_then(|ends| details_of_context(context, ends, now)))
 }
 
-/// As [`details_by_secret`], of a key that was accepted before; `None` when it would not be accepted now.
+/// Like [`details_by_secret`], by the id of a key that was accepted before. Returns `None` if it would not be accepted
+/// now.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn details_by_id(
     uow: &mut dyn UnitOfWork,
     id: &ApiKeyId,
@@ -424,10 +440,12 @@ pub async fn details_by_id(
     };
     let now = uow.now().await?;
     let ends = context.key.check(hash, now);
-    Ok(ends.and_then(|ends| accepted(context, ends, now)).ok())
+    Ok(ends
+        .and_then(|ends| details_of_context(context, ends, now))
+        .ok())
 }
 
-fn accepted(
+fn details_of_context(
     context: ApiKeyContext,
     ends: Option<Timestamp>,
     now: Timestamp,
@@ -445,30 +463,30 @@ fn accepted(
             let acting = key_membership(&context.key, organization, member, now);
             Some(acting.ok_or(ApiKeyRefusal::Revoked)?)
         }
-        // A personal key has an owner, who was looked at above.
+        // A personal key needs an owner who is not banned, which is checked above.
         (None, _) if owner.is_some() => None,
         _ => return Err(ApiKeyRefusal::Revoked),
     };
-    let ends = ends.into_iter().chain(grants_end(member, now));
+    let ends = ends.into_iter().chain(first_grant_expiry(member, now));
     Ok(ApiKeyDetails {
         membership,
-        suspended: context.suspension.is_some(),
+        is_suspended: context.suspension.is_some(),
         valid_until: ends.min(),
-        use_is_due: context.key.use_is_due(now),
+        use_is_due: context.key.is_use_update_due(now),
         key: context.key,
     })
 }
 
-/// Notes that a key was used, unless that was noted less than a minute ago.
+/// Stores that a key was used, unless a use was stored less than a minute ago.
 ///
 /// # Errors
-/// When the store failed, or somebody changed the key meanwhile.
-pub async fn note_use(uow: &mut dyn UnitOfWork, id: &ApiKeyId) -> Result<()> {
+/// `CONFLICT` if a concurrent request changed the key.
+pub async fn record_use(uow: &mut dyn UnitOfWork, id: &ApiKeyId) -> Result<()> {
     let Some(key) = unowned::<ApiKey>(uow).find(id).await? else {
         return Ok(());
     };
     let now = uow.now().await?;
-    if key.use_is_due(now) {
+    if key.is_use_update_due(now) {
         let mut next = key.edit();
         next.last_used_at = Some(now);
         unaudited::replace(uow, &key, next).await?;

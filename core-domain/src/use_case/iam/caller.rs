@@ -1,4 +1,5 @@
-//! Returns the callers whom a trusted service names. This is authentication itself, so no permission is checked.
+//! Builds the callers that a trusted service names in a request. This is a part of authentication, so no permission is
+//! checked.
 
 use std::sync::Arc;
 
@@ -16,17 +17,17 @@ use crate::port::UnitOfWork;
 pub enum NamedOrganization {
     /// The organization with this id.
     Id(OrganizationId),
-    /// The organization of this platform.
+    /// The organization that owns this platform.
     OfPlatform(PlatformId),
 }
 
-/// Returns a person whom a service names, with the role and permissions of the store. The person has no session. Without an
-/// organization of the person they have no membership.
+/// Returns a person that a service names, with the roles and permissions from the store. The caller has no session. If
+/// the person does not belong to the organization, the caller has no membership.
 ///
 /// Returns [`Caller::Anonymous`] for a user who is unknown or banned.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn named_person(
     uow: &mut dyn UnitOfWork,
     service: &str,
@@ -71,12 +72,12 @@ async fn membership_in(
     Ok(member.map(|member| membership(&organization, &member, now)))
 }
 
-/// Returns the person of a session, as if they had presented the token of the session.
+/// Returns the person of a session, as if they had presented the session token.
 ///
-/// Returns [`Caller::Anonymous`] for a session that is unknown, expired or another user's, and for a banned user.
+/// Returns [`Caller::Anonymous`] if the session is unknown, expired or another user's, and if the user is banned.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn named_session(
     uow: &mut dyn UnitOfWork,
     session: &SessionId,
@@ -87,12 +88,12 @@ pub async fn named_session(
     Ok(found.map_or(Caller::Anonymous, |found| found.caller()))
 }
 
-/// Returns the program of an API key, with the permissions of the store.
+/// Returns the program that uses an API key, with the permissions from the store.
 ///
-/// Returns [`Caller::Anonymous`] for a key that would not be accepted now, and if it is not the key of the named owner.
+/// Returns [`Caller::Anonymous`] if the key would not be accepted now, and if it does not belong to the named owner.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn named_api_key(
     uow: &mut dyn UnitOfWork,
     key: &ApiKeyId,
@@ -103,12 +104,11 @@ pub async fn named_api_key(
     Ok(found.map_or(Caller::Anonymous, |found| found.caller()))
 }
 
-/// The caller as their credential would make them known now: for requests that last so long that a session may end or a
-/// role be taken away meanwhile. A person whom a service vouches for without a session is read from the store as well; services
-/// are who they were.
+/// Authenticates the caller again from the store. Long requests use it, because a session may end or a role may change
+/// while they run. A person for whom a service calls without a session is read again too. Services stay as they are.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session or key is over.
+/// `UNAUTHORIZED` if the session or API key is no longer valid, or the person was banned.
 pub async fn current_caller(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<Arc<Caller>> {
     let current = match &*cx.caller {
         Caller::User {

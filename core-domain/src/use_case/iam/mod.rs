@@ -1,4 +1,5 @@
-//! Identity and access. Passwords are hashed and checked before the unit of work is opened, so these take the outcome.
+//! Use cases of identity and access management. Passwords are hashed and verified before a unit of work is opened, so
+//! these functions take the result.
 
 pub mod api_key;
 mod caller;

@@ -1,4 +1,5 @@
-//! Everything that can act for a person: listed for them, and ended by them. Each thing is ended by its own use case.
+//! Lists and ends everything that can act for a person: sessions, devices, API keys and factors. Each item is ended by
+//! its own use case.
 
 use super::two_factor;
 use super::verification::Notices;
@@ -13,69 +14,70 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 
-/// Everything that can act for a person.
+/// The sessions, devices, keys and factors that can act for a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnAccess {
     /// The valid sessions of browsers and programs, newest first.
     pub sessions: Vec<Stored<Session>>,
-    /// The devices that the person approved and that have no tokens yet.
+    /// The devices that the person has approved and that have no tokens yet.
     pub approved_devices: Vec<Stored<DeviceAuthorization>>,
-    /// The devices on which the password signs in without a second factor, newest first.
+    /// The devices on which a password sign-in needs no second factor, newest first.
     pub trusted_devices: Vec<Stored<TrustedDevice>>,
     /// The person's API keys, newest first.
     pub api_keys: Vec<Stored<ApiKey>>,
     /// The person's passkeys, oldest first.
     pub passkeys: Vec<Stored<Passkey>>,
-    /// Whether sign-ins ask for a code of an authenticator.
+    /// Whether the person has a confirmed authenticator app, whose codes sign-ins require.
     pub has_authenticator: bool,
 }
 
 /// Returns everything that can act for the person.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<OwnAccess> {
     Ok(OwnAccess {
         sessions: session::list(scope, uow).await?,
         approved_devices: oauth::list_approved(scope, uow).await?,
         trusted_devices: session::list_trusted_devices(scope, uow).await?,
-        api_keys: api_key::own(scope, uow).await?,
+        api_keys: api_key::list_own(scope, uow).await?,
         passkeys: passkey::list(scope, uow).await?,
         has_authenticator: EnrolledFactors::of(uow, scope.user_id()).await?.totp,
     })
 }
 
-/// A thing that can act for a person, or help to.
+/// An item that can act for a person, or can help to sign in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessItem {
-    /// A session.
+    /// A session of a browser or program.
     Session(SessionId),
-    /// A device that the person approved and that has no tokens yet.
+    /// A device that the person has approved and that has no tokens yet.
     ApprovedDevice(DeviceAuthorizationId),
-    /// The device that became trusted at this time: its token changes with every sign-in.
+    /// The device that became trusted at this time. Its token changes with each sign-in, so the time identifies it.
     TrustedDevice(Timestamp),
-    /// An API key.
+    /// An API key of the person.
     ApiKey(ApiKeyId),
-    /// A passkey.
+    /// A passkey of the person.
     Passkey(PasskeyId),
-    /// The authenticator, with its recovery codes.
+    /// The authenticator app, with its recovery codes.
     Authenticator,
 }
 
-/// The things that a person ends.
+/// The items that a person wants to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessSelection {
-    /// These.
+    /// The listed items.
     Items(Vec<AccessItem>),
-    /// Everything but the session of the caller and the authenticator, which does not sign in by itself.
+    /// All items except the session of the caller and the authenticator app, which cannot sign in alone.
     Everything,
 }
 
-/// Ends things that can act for the person. Those that have ended already are left out.
+/// Ends items that can act for the person. Skips items that have already ended.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session of the caller has ended; `STEP_UP_REQUIRED` without a fresh proof of who calls.
-pub async fn end(
+/// - `UNAUTHORIZED` if the session of the caller has ended.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the caller's identity.
+pub async fn end_access(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -83,7 +85,7 @@ pub async fn end(
     notices: Notices<'_>,
 ) -> Result<()> {
     ensure_fresh(cx, uow).await?;
-    let cx = &cx.consequence();
+    let cx = &cx.without_conditions();
     let person = &authorize_person(cx)?;
     let items = match selection {
         AccessSelection::Items(items) => items.clone(),
@@ -105,7 +107,7 @@ async fn keys_and_passkeys(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<AccessItem>> {
-    let keys = api_key::own(scope, uow).await?;
+    let keys = api_key::list_own(scope, uow).await?;
     let keys = keys.iter().map(|key| AccessItem::ApiKey(key.id.clone()));
     let passkeys = passkey::list(scope, uow).await?;
     let passkeys = passkeys.iter();
@@ -124,7 +126,9 @@ async fn end_item(
     match item {
         AccessItem::Session(id) => session::revoke(cx, person, uow, id).await,
         AccessItem::ApprovedDevice(id) => oauth::revoke_approval(cx, person, uow, id).await,
-        AccessItem::TrustedDevice(since) => session::distrust_device(cx, person, uow, *since).await,
+        AccessItem::TrustedDevice(since) => {
+            session::remove_trusted_device(cx, person, uow, *since).await
+        }
         AccessItem::ApiKey(id) => {
             let key = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, id).await?;
             api_key::delete(cx, &key, uow).await

@@ -1,11 +1,11 @@
-//! Passkeys: registered by whoever has just proved who they are, shown to sign in or as a fresh proof, named and removed.
+//! Registers, renames and removes passkeys, and uses them to sign in or as a fresh proof of identity.
 
 use serde_json::{Value, json};
 
 use super::eviction::evict;
 use super::session;
 use super::session::SignedIn;
-use super::two_factor::Verified;
+use super::two_factor::Verification;
 use super::user::{ensure_confirmed, person_of_session};
 use super::verification::Notice;
 use super::verification::Notices;
@@ -15,29 +15,29 @@ use crate::access::{
 };
 use crate::iam::{
     MAX_PASSKEY_REGISTRATIONS, PASSKEY_CHALLENGE_LIFETIME, Passkey, PasskeyChallenge,
-    PasskeyChallengeQuery, PasskeyDevice, PasskeyQuery, ProofMethod, Session, TokenHash, User,
+    PasskeyChallengeQuery, PasskeyDeviceType, PasskeyQuery, ProofMethod, Session, TokenHash, User,
 };
 use crate::kernel::{
     Code, Context, Error, JsonText, Line, PasskeyId, Result, StoreError, Stored, TOKEN_LENGTH,
     UserId, secret_token,
 };
 use crate::port::{
-    NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, ShownPasskey, UnitOfWork,
+    NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, PresentedPasskey, UnitOfWork,
     UsedPasskey,
 };
 use crate::use_case::shared::remove_first;
 
-/// A ceremony that has begun.
+/// A started WebAuthn ceremony.
 #[derive(Clone, PartialEq)]
-pub struct Begun {
-    /// For the browser.
+pub struct StartedCeremony {
+    /// The options for the browser's WebAuthn call.
     pub options: Value,
-    /// What the challenge is recognised by. Shown now and never again.
+    /// The token of the challenge, which is returned only once.
     pub token: String,
 }
 
-// The token stays out of logs.
-impl std::fmt::Debug for Begun {
+// The `Debug` output hides the token, so that it does not appear in logs.
+impl std::fmt::Debug for StartedCeremony {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Begun")
             .field("options", &self.options)
@@ -45,13 +45,14 @@ impl std::fmt::Debug for Begun {
     }
 }
 
-/// Stores what the answer will be checked against; for a registration, whose it is.
+/// Stores the state that the response is verified against. `user_id` is the user who registers a passkey; `None` for a
+/// sign-in.
 async fn store_challenge(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     user_id: Option<UserId>,
     ceremony: PasskeyCeremony,
-) -> Result<Begun> {
+) -> Result<StartedCeremony> {
     if let Some(user) = &user_id {
         evict_registrations(uow, user).await?;
     }
@@ -65,13 +66,13 @@ async fn store_challenge(
         expires_at: now.plus(PASSKEY_CHALLENGE_LIFETIME),
     };
     unaudited::insert(uow, challenge).await?;
-    Ok(Begun {
+    Ok(StartedCeremony {
         options: ceremony.options,
         token,
     })
 }
 
-/// Keeps the registrations that a user has begun bounded.
+/// Limits the number of pending registrations of a user; the oldest ones are removed.
 async fn evict_registrations(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
     let of_user = PasskeyChallengeQuery::OfUser(user.clone());
     let waiting = unowned::<PasskeyChallenge>(uow);
@@ -85,7 +86,8 @@ async fn evict_registrations(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<
     .await
 }
 
-/// Consumes the challenge of a token, which is gone with that: one that was made for this user, or for anybody.
+/// Finds and removes the challenge with this token. `user` must be the user of the challenge; `None` for a sign-in
+/// challenge.
 async fn consume_challenge(
     uow: &mut dyn UnitOfWork,
     token: &str,
@@ -101,8 +103,8 @@ async fn consume_challenge(
     Ok(found.into_inner().state)
 }
 
-/// What failed on our side.
-fn internal(error: &PasskeyError) -> Error {
+/// Converts a failure of the passkey library to an internal error.
+fn internal_error(error: &PasskeyError) -> Error {
     let mut text = error.to_string();
     if let Some(cause) = std::error::Error::source(error) {
         text = format!("{text}: {cause}");
@@ -110,11 +112,11 @@ fn internal(error: &PasskeyError) -> Error {
     Error::Internal(text)
 }
 
-/// Removes at most `limit` of the challenges that have expired, the first to expire first. Returns
-/// their number; 0 means that none is left.
+/// Removes at most `limit` expired challenges, in the order of their expiry. Returns their number; 0 means that none is
+/// left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired_passkey_challenges(
     uow: &mut dyn UnitOfWork,
     limit: u32,
@@ -123,21 +125,21 @@ pub async fn remove_expired_passkey_challenges(
     remove_first::<PasskeyChallenge>(uow, &PasskeyChallengeQuery::ExpiredAt(now), limit).await
 }
 
-/// The passkeys of a user, oldest first.
+/// Returns the passkeys of a user, oldest first.
 async fn of_user(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Vec<Stored<Passkey>>> {
     let of_user = PasskeyQuery::OfUser(user.clone());
     all_unowned::<Passkey>(uow, of_user).await
 }
 
-/// The person's passkeys, oldest first; a limit keeps them few.
+/// Returns the person's passkeys, oldest first. A limit keeps the list short.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<Passkey>>> {
     of_user(uow, scope.user_id()).await
 }
 
-/// One of the person's passkeys; one that is somebody else's does not exist.
+/// Returns a passkey of the person. A passkey of another user is reported as missing.
 async fn find_own(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
@@ -148,10 +150,10 @@ async fn find_own(
     found.ok_or_else(|| Error::refused(Code::PasskeyNotFound, "Passkey not found"))
 }
 
-/// Calls one of the person's passkeys otherwise.
+/// Renames a passkey of the person.
 ///
 /// # Errors
-/// `PASSKEY_NOT_FOUND`.
+/// `PASSKEY_NOT_FOUND` if the person has no passkey with this id.
 pub async fn rename(
     cx: &Context,
     scope: &PersonScope,
@@ -165,10 +167,11 @@ pub async fn rename(
     audited::replace(cx, scope, uow, &seen, next, "passkey.renamed").await
 }
 
-/// Removes one of the person's passkeys: it does not sign in any more.
+/// Removes a passkey of the person and notifies them by mail. The passkey can no longer sign in.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `PASSKEY_NOT_FOUND`.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the caller's identity.
+/// - `PASSKEY_NOT_FOUND` if the person has no passkey with this id.
 pub async fn remove(
     cx: &Context,
     scope: &PersonScope,
@@ -180,21 +183,21 @@ pub async fn remove(
     let seen = find_own(scope, uow, id).await?;
     audited::remove(cx, scope, uow, &seen, "passkey.removed").await?;
     let owner = unowned::<User>(uow).get(scope.user_id()).await?;
-    notices.tell(cx, uow, &owner, Notice::PasskeyRemoved).await
+    notices.send(cx, uow, &owner, Notice::PasskeyRemoved).await
 }
 
-/// The answer of an authenticator that was to make a passkey.
+/// The response of an authenticator to a registration.
 #[derive(Clone)]
 pub struct Registration<'a> {
-    /// What the challenge is recognised by.
+    /// The token of the challenge.
     pub token: &'a str,
-    /// The answer, as the browser wrote it.
+    /// The response, as the browser sent it.
     pub response: &'a Value,
-    /// How the person calls the passkey.
+    /// The display name for the passkey.
     pub name: Option<Line<1, 255>>,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for Registration<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Registration")
@@ -203,16 +206,18 @@ impl std::fmt::Debug for Registration<'_> {
     }
 }
 
-/// Begins to register a passkey for the person of the session.
+/// Starts the registration of a passkey for the person of the session.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `LIMIT_REACHED`.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the caller's identity.
+/// - `EMAIL_NOT_VERIFIED` if the person's address is not verified.
+/// - `LIMIT_REACHED` if the person has the maximum number of passkeys.
 pub async fn begin_registration(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     passkeys: &dyn Passkeys,
-) -> Result<Begun> {
+) -> Result<StartedCeremony> {
     ensure_fresh(cx, uow).await?;
     let user = person_of_session(scope, uow).await?;
     ensure_confirmed(&user)?;
@@ -227,23 +232,26 @@ pub async fn begin_registration(
         display_name: name.unwrap_or(email),
     };
     let ceremony = passkeys.begin_registration(&shown, &known);
-    let ceremony = ceremony.map_err(|error| internal(&error))?;
+    let ceremony = ceremony.map_err(|error| internal_error(&error))?;
     store_challenge(cx, uow, Some(user.id.clone()), ceremony).await
 }
 
 fn ensure_room_for_passkey(cx: &Context, known: &[Stored<Passkey>]) -> Result<()> {
     let count = u64::try_from(known.len()).unwrap_or(u64::MAX);
     let limit = cx.limits.passkeys_per_user;
-    let message = "You have as many passkeys as one person may have. Remove one first.";
+    let message = "You already have the maximum number of passkeys. Remove one first.";
     ensure_below(count, limit, message)
 }
 
-/// Keeps the passkey that an authenticator has made. A refusal is written down as well: commit the unit of work whichever it
-/// is.
+/// Stores the passkey that an authenticator has created, and notifies the person by mail. A refusal is audited, so the
+/// unit of work must be committed in both cases.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `CHALLENGE_NOT_FOUND`; `LIMIT_REACHED`;
-/// `PREVIOUSLY_REGISTERED` when the passkey is known, whosoever it is.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the caller's identity.
+/// - `EMAIL_NOT_VERIFIED` if the person's address is not verified.
+/// - `CHALLENGE_NOT_FOUND` if no registration of the person is pending under this token.
+/// - `LIMIT_REACHED` if the person has the maximum number of passkeys.
+/// - `PREVIOUSLY_REGISTERED` if any user has registered this passkey.
 pub async fn complete_registration(
     cx: &Context,
     scope: &SessionScope,
@@ -251,16 +259,18 @@ pub async fn complete_registration(
     passkeys: &dyn Passkeys,
     notices: Notices<'_>,
     input: &Registration<'_>,
-) -> Result<Verified<Stored<Passkey>>> {
+) -> Result<Verification<Stored<Passkey>>> {
     ensure_fresh(cx, uow).await?;
     let user = person_of_session(scope, uow).await?;
     ensure_confirmed(&user)?;
     let state = consume_challenge(uow, input.token, Some(&user.id)).await?;
     let made = match passkeys.complete_registration(&state, input.response) {
         Ok(made) => made,
-        Err(error @ PasskeyError::Failed(_)) => return Err(internal(&error)),
+        Err(error @ PasskeyError::Failed(_)) => return Err(internal_error(&error)),
         Err(_) => {
-            return Ok(Verified::Refused(refused(cx, uow, &user).await?));
+            return Ok(Verification::Refused(
+                record_failed_registration(cx, uow, &user).await?,
+            ));
         }
     };
     ensure_room_for_passkey(cx, &of_user(uow, &user.id).await?)?;
@@ -270,33 +280,44 @@ pub async fn complete_registration(
         .await?
         .is_some()
     {
-        return Ok(Verified::Refused(previously_registered()));
+        return Ok(Verification::Refused(previously_registered()));
     }
     let passkey = passkey(cx, uow, &user, made, input.name.clone()).await?;
-    let kept = audited::insert(&cx.consequence(), scope, uow, passkey, "passkey.added").await;
+    let kept = audited::insert(
+        &cx.without_conditions(),
+        scope,
+        uow,
+        passkey,
+        "passkey.added",
+    )
+    .await;
     let kept = kept.map_err(|error| match error {
-        // Somebody was faster.
+        // A concurrent request registered the same passkey.
         Error::Store(StoreError::Conflict { .. }) => previously_registered(),
         error => error,
     })?;
     // The authenticator has just verified the person.
-    session::note_proof(scope, uow, ProofMethod::Passkey).await?;
-    notices.tell(cx, uow, &user, Notice::PasskeyAdded).await?;
-    Ok(Verified::Accepted(kept))
+    session::record_proof(scope, uow, ProofMethod::Passkey).await?;
+    notices.send(cx, uow, &user, Notice::PasskeyAdded).await?;
+    Ok(Verification::Accepted(kept))
 }
 
 fn previously_registered() -> Error {
     Error::refused(Code::PreviouslyRegistered, "Previously registered")
 }
 
-async fn refused(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> Result<Error> {
+async fn record_failed_registration(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: &User,
+) -> Result<Error> {
     let event = AuditEvent {
         action: "passkey.registration_failed",
         entity_id: user.id.to_string(),
         details: Some(json!({ "reason": "refused" })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     let message = "Failed to verify registration";
     Ok(Error::refused(Code::FailedToVerifyRegistration, message))
 }
@@ -317,9 +338,9 @@ async fn passkey(
         credential: made.credential,
         counter: i64::from(made.counter),
         device_type: if made.backup_eligible {
-            PasskeyDevice::MultiDevice
+            PasskeyDeviceType::MultiDevice
         } else {
-            PasskeyDevice::SingleDevice
+            PasskeyDeviceType::SingleDevice
         },
         backed_up: made.backed_up,
         transports: made.transports.join(","),
@@ -329,22 +350,22 @@ async fn passkey(
     })
 }
 
-/// What sign-ins and proofs by a passkey are written down as.
+/// The method that audit entries of passkey sign-ins and proofs name.
 const METHOD: ProofMethod = ProofMethod::Passkey;
 
-/// The answer of an authenticator that was to show a passkey.
+/// The response of an authenticator to an authentication.
 #[derive(Clone, Copy)]
-pub struct Showing<'a> {
-    /// What the challenge is recognised by.
+pub struct PasskeyAssertion<'a> {
+    /// The token of the challenge.
     pub token: &'a str,
-    /// The answer, as the browser wrote it.
+    /// The response, as the browser sent it.
     pub response: &'a Value,
-    /// The session of the request, if it has one.
+    /// The session of the request, if there is one.
     pub session: Option<&'a SessionScope>,
 }
 
-// The token stays out of logs.
-impl std::fmt::Debug for Showing<'_> {
+// The `Debug` output hides the token, so that it does not appear in logs.
+impl std::fmt::Debug for PasskeyAssertion<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Showing")
             .field("session", &self.session)
@@ -352,65 +373,66 @@ impl std::fmt::Debug for Showing<'_> {
     }
 }
 
-/// What a passkey that was right led to.
+/// The outcome of a successful passkey authentication.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shown {
-    /// A new session.
+pub enum PasskeyOutcome {
+    /// A new session was created.
     SignedIn(SignedIn),
-    /// The session of the request goes on; its user has proved who they are.
+    /// The session of the request continues, with a fresh proof of its user's identity.
     Reauthenticated {
-        /// Who.
+        /// The user of the session.
         user: Stored<User>,
-        /// The session.
+        /// The session of the request.
         session: Stored<Session>,
     },
 }
 
-/// Begins to ask for a passkey, whosoever it is.
+/// Starts an authentication that any passkey can complete.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn begin_authentication(
     cx: &Context,
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
     passkeys: &dyn Passkeys,
-) -> Result<Begun> {
+) -> Result<StartedCeremony> {
     let ceremony = passkeys.begin_authentication();
-    let ceremony = ceremony.map_err(|error| internal(&error))?;
+    let ceremony = ceremony.map_err(|error| internal_error(&error))?;
     store_challenge(cx, uow, None, ceremony).await
 }
 
-/// Signs in whoever shows a passkey; whoever is signed in already as its owner has given a fresh proof. A refusal is written
-/// down as well: commit the unit of work whichever it is.
+/// Completes an authentication. If the session of the request belongs to the passkey's owner, the passkey is a fresh
+/// proof of identity. Otherwise a new session is created. A refusal is audited, so the unit of work must be committed
+/// in both cases.
 ///
 /// # Errors
-/// `CHALLENGE_NOT_FOUND`.
+/// `CHALLENGE_NOT_FOUND` if no authentication is pending under this token.
 pub async fn complete_authentication(
     cx: &Context,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
     passkeys: &dyn Passkeys,
-    input: Showing<'_>,
-) -> Result<Verified<Shown>> {
+    input: PasskeyAssertion<'_>,
+) -> Result<Verification<PasskeyOutcome>> {
     let state = consume_challenge(uow, input.token, None).await?;
     let Some(seen) = find(uow, passkeys, input.response).await? else {
-        failed(cx, uow, None, "passkey.failed", "unknown").await?;
+        record_failed_authentication(cx, uow, None, "passkey.failed", "unknown").await?;
         let unknown = Error::refused(Code::PasskeyNotFound, "Passkey not found");
-        return Ok(Verified::Refused(unknown));
+        return Ok(Verification::Refused(unknown));
     };
-    let shown = ShownPasskey {
+    let shown = PresentedPasskey {
         user_id: &seen.user_id,
         credential: &seen.credential,
     };
     let (action, reason) = match passkeys.complete_authentication(&state, input.response, &shown) {
         Ok(used) => return accept(cx, scope, uow, &seen, used, input.session).await,
-        Err(error @ PasskeyError::Failed(_)) => return Err(internal(&error)),
-        Err(PasskeyError::CounterWentBack) => ("passkey.counter_went_back", "counter"),
+        Err(error @ PasskeyError::Failed(_)) => return Err(internal_error(&error)),
+        Err(PasskeyError::CounterNotIncreased) => ("passkey.counter_went_back", "counter"),
         Err(_) => ("passkey.failed", "refused"),
     };
-    let refused = failed(cx, uow, Some(&seen), action, reason).await?;
-    Ok(Verified::Refused(refused))
+    let refused = record_failed_authentication(cx, uow, Some(&seen), action, reason).await?;
+    Ok(Verification::Refused(refused))
 }
 
 async fn find(
@@ -432,24 +454,28 @@ async fn accept(
     seen: &Stored<Passkey>,
     used: UsedPasskey,
     session: Option<&SessionScope>,
-) -> Result<Verified<Shown>> {
+) -> Result<Verification<PasskeyOutcome>> {
     let user = unowned::<User>(uow).find(&seen.user_id).await?;
     let Some(user) = user else {
-        let refused = failed(cx, uow, Some(seen), "passkey.failed", "no user").await?;
-        return Ok(Verified::Refused(refused));
+        let refused =
+            record_failed_authentication(cx, uow, Some(seen), "passkey.failed", "no user").await?;
+        return Ok(Verification::Refused(refused));
     };
     if let Err(banned) = session::ensure_not_banned(&user) {
-        failed(cx, uow, Some(seen), "passkey.failed", "banned").await?;
-        return Ok(Verified::Refused(banned));
+        record_failed_authentication(cx, uow, Some(seen), "passkey.failed", "banned").await?;
+        return Ok(Verification::Refused(banned));
     }
-    keep_use(&session::as_user(cx, &user), scope, uow, seen, used).await?;
+    update_after_use(&session::as_user(cx, &user), scope, uow, seen, used).await?;
     if let Some(own) = own_session(uow, &user, session).await? {
         session::reauthenticate(cx, own, uow, METHOD).await?;
         let session = unowned::<Session>(uow).get(own.session_id()).await?;
-        return Ok(Verified::Accepted(Shown::Reauthenticated { user, session }));
+        return Ok(Verification::Accepted(PasskeyOutcome::Reauthenticated {
+            user,
+            session,
+        }));
     }
     let now = uow.now().await?;
-    let signed_in = session::begin(cx, uow, user, true, Some(now)).await?;
+    let signed_in = session::create(cx, uow, user, true, Some(now)).await?;
     let event = AuditEvent {
         action: "user.signed_in",
         entity_id: signed_in.user.id.to_string(),
@@ -460,11 +486,11 @@ async fn accept(
         })),
         ..AuditEvent::default()
     };
-    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
-    Ok(Verified::Accepted(Shown::SignedIn(signed_in)))
+    audited::record_event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    Ok(Verification::Accepted(PasskeyOutcome::SignedIn(signed_in)))
 }
 
-/// The session of the request, if it is one of this user.
+/// Returns the session of the request if it belongs to this user.
 async fn own_session<'s>(
     uow: &mut dyn UnitOfWork,
     user: &User,
@@ -478,7 +504,7 @@ async fn own_session<'s>(
     Ok(Some(scope).filter(|_| is_own))
 }
 
-async fn keep_use(
+async fn update_after_use(
     cx: &Context,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -490,13 +516,21 @@ async fn keep_use(
     next.counter = i64::from(used.counter);
     next.backed_up = used.backed_up;
     next.last_used_at = Some(uow.now().await?);
-    audited::replace(&cx.consequence(), scope, uow, seen, next, "passkey.used").await?;
+    audited::replace(
+        &cx.without_conditions(),
+        scope,
+        uow,
+        seen,
+        next,
+        "passkey.used",
+    )
+    .await?;
     Ok(())
 }
 
-/// Writes a refusal down, and gives the one that all have in common. Who shows a passkey that is refused is not known to be
-/// its owner.
-async fn failed(
+/// Records a failed authentication and returns the same error for every reason. The audit entry does not name the owner
+/// as actor, because a refused passkey does not authenticate them.
+async fn record_failed_authentication(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     seen: Option<&Stored<Passkey>>,
@@ -510,7 +544,7 @@ async fn failed(
         details: Some(details),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     let message = "Authentication failed";
     Ok(Error::refused(Code::AuthenticationFailed, message))
 }

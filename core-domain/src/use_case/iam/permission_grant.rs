@@ -9,28 +9,28 @@ use crate::iam::{
     Decision, GrantPermission, Member, MemberQuery, PermissionGrant, decide, membership,
 };
 use crate::kernel::{
-    Caller, Code, Context, Effect, Error, GrantId, Page, PageRequest, PermissionPattern, Record,
+    Caller, Code, Context, Effect, Error, GrantId, Page, PageQuery, PermissionPattern, Record,
     Result, Role, Stored, UserId, grant,
 };
 use crate::port::UnitOfWork;
 
-/// A grant or denial and the membership it belongs to.
+/// A grant or denial, with the member who has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberGrant {
-    /// The membership.
+    /// The membership of the member.
     pub member: Stored<Member>,
-    /// The grant.
+    /// The grant or denial.
     pub grant: PermissionGrant,
 }
 
-/// The grants and denials of an organization, page by page of the members who have any, newest member first.
+/// Returns the grants and denials of an organization, newest member first. A page consists of the members who have any.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor was not issued for this list.
 pub async fn list(
     scope: &MembershipScope<grant::GrantRead>,
     uow: &mut dyn UnitOfWork,
-    page: &PageRequest,
+    page: &PageQuery,
 ) -> Result<Page<Vec<MemberGrant>>> {
     let with_grants = MemberQuery::WithGrants(scope.organization().id.clone());
     let members = unowned::<Member>(uow).page(&with_grants, page).await?;
@@ -43,10 +43,10 @@ pub async fn list(
     }))
 }
 
-/// Whether a member may at this instant, and which rule decides.
+/// Decides whether a member has a permission now, and returns the rule that decided.
 ///
 /// # Errors
-/// `NOT_FOUND` when the user is no member.
+/// `NOT_FOUND` if the user is not a member.
 pub async fn explain(
     scope: &MembershipScope<grant::GrantRead>,
     uow: &mut dyn UnitOfWork,
@@ -66,12 +66,14 @@ pub async fn explain(
     Ok(decision)
 }
 
-/// Grants or denies a member a permission, from the next request on. One that says the same of the same pattern is
-/// replaced once it has expired.
+/// Grants or denies a permission to a member, with effect from the next request on. An expired grant of the same kind
+/// and pattern is replaced.
 ///
 /// # Errors
-/// `NOT_FOUND` when the user is no member; `FORBIDDEN` when the grantor lacks the permission, or an owner is concerned and
-/// the caller is none; `CONFLICT` when the member has such a grant already; `LIMIT_REACHED`.
+/// - `NOT_FOUND` if the user is not a member.
+/// - `FORBIDDEN` if the caller or the grantor lacks the permission, or if the member is an owner and the caller is not.
+/// - `CONFLICT` if the member already has the same grant.
+/// - `LIMIT_REACHED` if the member has the maximum number of grants.
 pub async fn create(
     cx: &Context,
     scope: &MembershipScope<grant::GrantWrite>,
@@ -87,15 +89,15 @@ pub async fn create(
         grant.permission == command.permission && grant.granted == command.granted
     };
     next.grants
-        .retain(|grant| grant.counts(now) || !same(grant));
+        .retain(|grant| grant.is_active(now) || !same(grant));
     if next.grants.iter().any(same) {
-        let message = "The member has this grant already.";
+        let message = "The member already has this grant.";
         return Err(Error::refused(Code::Conflict, message));
     }
     let count = u64::try_from(next.grants.len()).unwrap_or(u64::MAX);
-    let message = "The member has as many grants as one member may have. Remove one first.";
+    let message = "The member already has the maximum number of grants. Remove one first.";
     ensure_below(count, cx.limits.grants_per_member, message)?;
-    let id = GrantId::of_member(&seen.id, now, cx.entropy.as_ref());
+    let id = GrantId::generate_for_member(&seen.id, now, cx.entropy.as_ref());
     let grant = PermissionGrant {
         id: id.ok_or_else(|| Error::Internal("the id of a grant is too long".to_owned()))?,
         permission: command.permission,
@@ -109,10 +111,11 @@ pub async fn create(
     Ok(MemberGrant { member, grant })
 }
 
-/// Takes a grant or denial back, from the next request on.
+/// Removes a grant or denial, with effect from the next request on.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown or foreign one; `FORBIDDEN` as for [`create`].
+/// - `NOT_FOUND` if no member has a grant with this id.
+/// - `FORBIDDEN` if the caller lacks the permission, or if the member is an owner and the caller is not.
 pub async fn remove(
     cx: &Context,
     scope: &MembershipScope<grant::GrantWrite>,
@@ -139,7 +142,8 @@ async fn member_of<G>(
     member.ok_or(Error::NotFound(Member::KIND))
 }
 
-/// Nobody gives or takes what they lack, and what an owner may is for owners to say.
+/// Checks that the caller has the permission that they grant, deny or take away. Only owners may change the permissions
+/// of an owner.
 fn ensure_may_change(
     scope: &MembershipScope<grant::GrantWrite>,
     member: &Member,
@@ -152,7 +156,8 @@ fn ensure_may_change(
     Ok(())
 }
 
-/// A person speaks for themselves. A service may name the person for whom it grants, who then must hold the permission.
+/// Checks the grantor. A person may grant permissions in their own name only. A service names the user for whom it grants; if this
+/// user is a member, they must have the permission.
 async fn ensure_grantor_holds(
     cx: &Context,
     scope: &MembershipScope<grant::GrantWrite>,
@@ -195,7 +200,7 @@ async fn store(
             "grant": grant,
         })),
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     let changed = Effect::UserAccessChanged(seen.user_id.clone());
     uow.effects().add(changed);
     Ok(stored)

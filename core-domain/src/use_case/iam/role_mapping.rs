@@ -1,4 +1,4 @@
-//! What the roles of an organization allow.
+//! Lists and changes the permissions of an organization's roles.
 
 use serde_json::json;
 
@@ -7,28 +7,28 @@ use crate::iam::{MapRole, Organization, RoleMappings};
 use crate::kernel::{Context, Effect, Error, PermissionPattern, Result, Role, Stored, grant};
 use crate::port::UnitOfWork;
 
-/// A role and what it allows.
+/// A role with its permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedRole {
-    /// The role.
+    /// The name of the role.
     pub role: Role,
-    /// What it allows, as patterns.
+    /// The permission patterns of the role.
     pub permissions: Vec<String>,
-    /// Whether the organization has said so; a built-in role allows what it allows by itself otherwise.
-    pub mapped: bool,
+    /// Whether the organization maps the role. Otherwise the built-in permissions apply.
+    pub is_mapped: bool,
 }
 
 impl MappedRole {
     fn of(role: Role, mappings: &RoleMappings) -> Self {
         Self {
             permissions: mappings.patterns_of(&role),
-            mapped: mappings.get(&role).is_some(),
+            is_mapped: mappings.get(&role).is_some(),
             role,
         }
     }
 }
 
-/// Every role of the organization: the built-in ones, and those of its own by name.
+/// Returns all roles of the organization: first the built-in ones, then its own roles by name.
 #[must_use]
 pub fn list(scope: &MembershipScope<grant::RoleRead>) -> Vec<MappedRole> {
     let mappings = &scope.organization().roles;
@@ -38,11 +38,11 @@ pub fn list(scope: &MembershipScope<grant::RoleRead>) -> Vec<MappedRole> {
     roles.map(|role| MappedRole::of(role, mappings)).collect()
 }
 
-/// Maps a role, in place of what it was mapped to; from the next request on.
+/// Maps a role to permissions, with effect from the next request on. Replaces the previous mapping.
 ///
 /// # Errors
-/// `FORBIDDEN` when the caller lacks some of it, or is no owner and maps that role; `LIMIT_REACHED` when the organization
-/// maps as many roles as it may map.
+/// - `FORBIDDEN` if the caller lacks one of the permissions, or maps `owner` without being an owner.
+/// - `LIMIT_REACHED` if the organization has the maximum number of mapped roles.
 pub async fn map(
     cx: &Context,
     scope: &MembershipScope<grant::RoleWrite>,
@@ -53,7 +53,8 @@ pub async fn map(
     ensure_may_map(scope, &command.role, &command.permissions)?;
     if seen.roles.get(&command.role).is_none() {
         let count = u64::try_from(seen.roles.len()).unwrap_or(u64::MAX);
-        let message = "The organization maps as many roles as it may map. Remove one first.";
+        let message =
+            "The organization already maps the maximum number of roles. Remove one first.";
         ensure_below(count, cx.limits.role_mappings_per_organization, message)?;
     }
     let mut next = seen.edit();
@@ -67,10 +68,12 @@ pub async fn map(
     Ok(mapped)
 }
 
-/// Takes the mapping of a role away: a built-in one allows what it allows by itself again, another one nothing.
+/// Removes the mapping of a role. A built-in role gets its built-in permissions again; another role has none
+/// afterwards.
 ///
 /// # Errors
-/// `NOT_FOUND` for a role that is not mapped; `FORBIDDEN` as for [`map`].
+/// - `NOT_FOUND` if the role is not mapped.
+/// - `FORBIDDEN` if the caller lacks a permission that the role gets again, or unmaps `owner` without being an owner.
 pub async fn unmap(
     cx: &Context,
     scope: &MembershipScope<grant::RoleWrite>,
@@ -92,7 +95,7 @@ pub async fn unmap(
     store(cx, uow, seen, next, "role.unmapped", role, change).await
 }
 
-/// Nobody gives what they lack, and what owners may is theirs to say.
+/// Checks that the caller has all of the permissions. Only owners may change the role `owner`.
 fn ensure_may_map<G>(
     scope: &MembershipScope<G>,
     role: &Role,
@@ -121,7 +124,7 @@ async fn store(
         entity_id: format!("{}/{role}", seen.id),
         details: Some(change),
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     let changed = Effect::OrganizationAccessChanged(seen.id.clone());
     uow.effects().add(changed);
     Ok(())

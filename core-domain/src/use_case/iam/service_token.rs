@@ -1,4 +1,4 @@
-//! Service tokens: issued for services, checked by services, and the keys behind them.
+//! Issues and verifies service tokens, and rotates the keys that sign them.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use serde_json::json;
 use crate::access::{AuditEvent, ServiceScope, SystemScope, audited, unaudited, unowned};
 use crate::iam::{
     Ed25519Private, SERVICE_TOKEN_LIFETIME, ServiceClaims, SigningKey, SigningKeyQuery,
-    SuiteService, UnverifiedToken, keys_to_sign_with, next_key_begins, published_keys,
-    retired_keys, sign_service_token,
+    SuiteService, UnverifiedToken, next_key_activation, published_keys, retired_keys,
+    sign_service_token, signing_candidates,
 };
 use crate::kernel::{
     Caller, Cipher, Context, Error, Result, SessionId, StoreError, Stored, Timestamp, new_uuid,
 };
 use crate::port::UnitOfWork;
 
-/// A service token.
+/// A service token that was issued now.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IssuedServiceToken {
-    /// The token. Shown now and never again.
+    /// The token, which is returned only once.
     pub token: String,
-    /// From when on it is over.
+    /// The time at which the token expires.
     pub expires_at: Timestamp,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for IssuedServiceToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("IssuedServiceToken")
@@ -33,22 +33,22 @@ impl std::fmt::Debug for IssuedServiceToken {
     }
 }
 
-/// The parties of a service token.
+/// The parties of a new service token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewServiceToken {
-    /// The service that calls.
+    /// The calling service.
     pub service: SuiteService,
-    /// The service that is called.
+    /// The called service.
     pub target: SuiteService,
-    /// The session of the person for whom it calls; `None` for calls without a session. Whoever verifies the token looks the
-    /// session up, so it is not looked up here.
+    /// The session of the person that the service calls for; `None` for calls without a session. The called service
+    /// checks the session, so it is not checked here.
     pub session_id: Option<SessionId>,
 }
 
-/// Issues a token with which one service calls another, in the name of the issuer.
+/// Issues a service token with this issuer.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` for a pair of services of which one does not call the other.
+/// `VALIDATION_ERROR` if the service never calls the target.
 pub async fn issue(
     cx: &Context,
     _: &ServiceScope,
@@ -64,7 +64,7 @@ pub async fn issue(
     }
     let key = signing_key(cx, uow, cipher).await?;
     let now = uow.now().await?;
-    // Whole seconds are all that the token can say.
+    // The times in the token are whole seconds.
     let issued_at = Timestamp::from_seconds(now.seconds());
     let expires_at = issued_at.plus(SERVICE_TOKEN_LIFETIME);
     let claims = ServiceClaims {
@@ -87,30 +87,30 @@ pub async fn issue(
         details: Some(details),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     Ok(IssuedServiceToken {
         token: sign_service_token(&key, &claims),
         expires_at,
     })
 }
 
-/// More keys than there ever are: retired ones are removed daily, and one is made in 30 days.
-const MOST_KEYS: u32 = 100;
+/// Upper bound for the number of keys. Retired keys are removed daily, and a new key is created every 30 days.
+const MAX_KEYS: u32 = 100;
 
-/// Every key, oldest first.
-async fn all(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
+/// Returns all keys, oldest first.
+async fn list_keys(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
     let all = unowned::<SigningKey>(uow)
-        .list(&SigningKeyQuery::All, MOST_KEYS)
+        .list(&SigningKeyQuery::All, MAX_KEYS)
         .await?;
     Ok(all)
 }
 
-/// The keys that signatures are checked with now, oldest first.
+/// Returns the keys that verify signatures now, oldest first.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn published(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
-    let (keys, now) = (all(uow).await?, uow.now().await?);
+/// Only those of the store.
+pub async fn list_published_keys(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<SigningKey>>> {
+    let (keys, now) = (list_keys(uow).await?, uow.now().await?);
     Ok(published_stored(&keys, now))
 }
 
@@ -124,29 +124,34 @@ fn plain(keys: &[Stored<SigningKey>]) -> Vec<&SigningKey> {
     keys.iter().map(|key| &**key).collect()
 }
 
-/// Tells whether the next key has to be made. Reads only: a unit that writes is too dear for whoever looks.
+/// Returns whether the next key must be created. Only reads, because a write unit would be too expensive for each
+/// check.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn next_key_is_due(uow: &mut dyn UnitOfWork) -> Result<bool> {
-    let (keys, now) = (all(uow).await?, uow.now().await?);
-    Ok(next_key_begins(&plain(&keys), now).is_some())
+    let (keys, now) = (list_keys(uow).await?, uow.now().await?);
+    Ok(next_key_activation(&plain(&keys), now).is_some())
 }
 
-/// Makes the next key, if it has to be made.
+/// Creates the next key if it is due.
 ///
 /// # Errors
-/// [`StoreError::Retry`] when another node made it at the same time: run again, it is there.
-pub async fn make_next_key(cx: &Context, uow: &mut dyn UnitOfWork, cipher: &Cipher) -> Result<()> {
-    let (keys, now) = (all(uow).await?, uow.now().await?);
-    let Some(active_from) = next_key_begins(&plain(&keys), now) else {
+/// [`StoreError::Retry`] if another node created it at the same time. A repeated call finds that key.
+pub async fn create_next_key(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+) -> Result<()> {
+    let (keys, now) = (list_keys(uow).await?, uow.now().await?);
+    let Some(active_from) = next_key_activation(&plain(&keys), now) else {
         return Ok(());
     };
     insert(cx, uow, cipher, &keys, active_from).await?;
     Ok(())
 }
 
-/// Makes the key that follows these.
+/// Creates the key that follows the given keys.
 async fn insert(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -165,7 +170,7 @@ async fn insert(
         active_from,
         created_at: uow.now().await?,
     };
-    let (cx, scope) = (&by_the_suite(cx), &SystemScope::new());
+    let (cx, scope) = (&system_context(cx), &SystemScope::new());
     match audited::insert(cx, scope, uow, key, "signing_key.created").await {
         Ok(_) => Ok(private),
         Err(Error::Store(StoreError::Conflict { .. })) => Err(Error::Store(StoreError::Retry(
@@ -175,28 +180,28 @@ async fn insert(
     }
 }
 
-/// Whoever happens to look does not make keys.
-fn by_the_suite(cx: &Context) -> Context {
+/// Returns a context with the system as its caller, for the audit log: the keys belong to no request.
+fn system_context(cx: &Context) -> Context {
     Context {
         caller: Arc::new(Caller::System),
-        ..cx.consequence()
+        ..cx.without_conditions()
     }
 }
 
-/// The private key that tokens are signed with now; made when there is none, and when none can be decrypted because the
-/// installation was given another key to encrypt with: what was signed before is still believed.
+/// Returns the private key that signs tokens now. Creates one if there is none, or if none can be decrypted because the
+/// encryption key of the installation changed. Tokens with older signatures stay valid.
 async fn signing_key(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     cipher: &Cipher,
 ) -> Result<Ed25519Private> {
-    make_next_key(cx, uow, cipher).await?;
-    let (keys, now) = (all(uow).await?, uow.now().await?);
+    create_next_key(cx, uow, cipher).await?;
+    let (keys, now) = (list_keys(uow).await?, uow.now().await?);
     let readable = |key: &SigningKey| {
         let text = cipher.open(&key.kid, &key.sealed_private_key).ok()?;
-        Ed25519Private::read(&text)
+        Ed25519Private::from_base64url(&text)
     };
-    let readable = keys_to_sign_with(&plain(&keys), now)
+    let readable = signing_candidates(&plain(&keys), now)
         .into_iter()
         .find_map(|key| readable(key));
     match readable {
@@ -205,21 +210,17 @@ async fn signing_key(
     }
 }
 
-/// Makes the next key in time and removes those nobody needs any more; tells how many. Where nobody has ever asked for a token
-/// there are no keys, and none is made.
+/// Creates the next key if it is due, and removes retired keys. Returns the number of removed keys. Does nothing if no
+/// key exists, because then no service token was ever requested.
 ///
 /// # Errors
-/// As [`make_next_key`].
-pub async fn look_after_keys(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    cipher: &Cipher,
-) -> Result<u64> {
-    if all(uow).await?.is_empty() {
+/// Those of [`make_next_key`].
+pub async fn rotate_keys(cx: &Context, uow: &mut dyn UnitOfWork, cipher: &Cipher) -> Result<u64> {
+    if list_keys(uow).await?.is_empty() {
         return Ok(0);
     }
-    make_next_key(cx, uow, cipher).await?;
-    let (keys, now) = (all(uow).await?, uow.now().await?);
+    create_next_key(cx, uow, cipher).await?;
+    let (keys, now) = (list_keys(uow).await?, uow.now().await?);
     let retired = retired_keys(&plain(&keys), now).len();
     for key in &keys[..retired] {
         unaudited::remove(uow, key).await?;
@@ -227,10 +228,11 @@ pub async fn look_after_keys(
     Ok(retired as u64)
 }
 
-/// Returns the claims of a token of this issuer for this service that is valid now; `None` for any other text.
+/// Verifies a service token and returns its claims. Returns `None` if the token is not valid now for this issuer and
+/// audience.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn verify(
     uow: &mut dyn UnitOfWork,
     token: &str,
@@ -240,13 +242,13 @@ pub async fn verify(
     let Ok(token) = UnverifiedToken::parse(token) else {
         return Ok(None);
     };
-    let keys = published(uow).await?;
+    let keys = list_published_keys(uow).await?;
     let named = keys
         .iter()
         .find(|key| Some(key.kid.as_str()) == token.kid());
     let Some(public) = named.and_then(|key| key.public()) else {
         return Ok(None);
     };
-    let claims = token.verified(&public, issuer, audience, uow.now().await?);
+    let claims = token.verify(&public, issuer, audience, uow.now().await?);
     Ok(claims.ok())
 }

@@ -7,10 +7,10 @@ use crate::iam::PlatformSuspension;
 use crate::kernel::{Context, Effect, PlatformId, Reason, Result};
 use crate::port::UnitOfWork;
 
-/// Tells whether a platform is suspended. A platform that does not exist is not suspended.
+/// Returns whether a platform is suspended. A platform that does not exist is not suspended.
 ///
 /// # Errors
-/// The store failed.
+/// Only those of the store.
 pub async fn is_suspended(
     _: &ServiceScope,
     uow: &mut dyn UnitOfWork,
@@ -20,8 +20,8 @@ pub async fn is_suspended(
     Ok(flag.is_some())
 }
 
-/// Sets or lifts the flag of a platform as a part of something that has an audit entry of its own; it counts from the
-/// commit on. What an operator set is an operator's from then on. Tells whether anything changed.
+/// Sets or clears the suspension flag as a part of an audited change, with effect from the commit on. If an operator
+/// sets the flag, only an operator can clear it. Returns whether anything changed.
 pub(in crate::use_case) async fn set_flag(
     cx: &Context,
     scope: &PlatformWriter,
@@ -46,7 +46,7 @@ pub(in crate::use_case) async fn set_flag(
             let mut next = flag.edit();
             next.by_operator = true;
             unaudited::replace(uow, &flag, next).await?;
-            // Its callers are refused already.
+            // The callers of the platform are already refused, so no effect is needed.
             return Ok(true);
         }
         (Some(flag), false) => unaudited::remove(uow, &flag).await?,
@@ -57,8 +57,8 @@ pub(in crate::use_case) async fn set_flag(
     Ok(true)
 }
 
-/// As [`set_flag`], by itself, with its entry.
-pub(in crate::use_case) async fn set(
+/// Like [`set_flag`], with an audit entry of its own.
+pub(in crate::use_case) async fn set_suspended(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -79,5 +79,5 @@ pub(in crate::use_case) async fn set(
         entity_id: scope.id().to_string(),
         details: Some(json!({ "suspended": suspended, "reason": reason })),
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

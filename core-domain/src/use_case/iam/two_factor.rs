@@ -1,4 +1,5 @@
-//! The second factor: set up, confirmed by its first code, shown at sign-in and when a fresh proof is asked for, taken away.
+//! The second factor: set-up, confirmation by the first code, verification at sign-in and for fresh proofs, and
+//! removal.
 
 use serde_json::json;
 
@@ -17,31 +18,33 @@ use crate::iam::{
 use crate::kernel::{Cipher, Code, Context, Error, Result, Stored, secret_token};
 use crate::port::UnitOfWork;
 
-/// Letters of a secret: 32 of 62 hold 190 bits.
+/// Length of the secret of an authenticator app. 32 base-62 characters have 190 bits.
 const SECRET_LENGTH: usize = 32;
 
-/// A second factor that was set up. Shown now; the recovery codes never again.
+/// A second factor that was set up. The recovery codes are returned only once.
 #[derive(Clone)]
 pub struct Enrolment {
-    /// What an authenticator reads: it holds the secret.
+    /// The URI for the QR code that an authenticator app scans. It contains the secret.
     pub uri: String,
-    /// Each is good for one sign-in without the authenticator.
+    /// The recovery codes. Each can replace the authenticator app once.
     pub recovery_codes: Vec<String>,
 }
 
-// Secrets stay out of logs.
+// The `Debug` output hides all secrets, so that they do not appear in logs.
 impl std::fmt::Debug for Enrolment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Enrolment(..)")
     }
 }
 
-/// Sets up a second factor. Nobody is asked for it before its first code was right; until then it may be set up anew.
-/// `checked` is the password that the person has just shown, if they did.
+/// Sets up a second factor. Sign-ins do not require it before the first correct code; until then it can be set up
+/// again. `checked` is the password that the person has just entered, if any.
 ///
 /// # Errors
-/// `INVALID_PASSWORD` when the password was changed in between; `STEP_UP_REQUIRED` without a fresh proof, unless the person
-/// has no second factor and showed their password; `EMAIL_NOT_VERIFIED`; `TWO_FACTOR_ALREADY_ENABLED`.
+/// - `INVALID_PASSWORD` if the password was changed since it was checked.
+/// - `STEP_UP_REQUIRED` without a fresh proof of identity. For a person without a second factor, the password suffices.
+/// - `EMAIL_NOT_VERIFIED` if the person's address is not verified.
+/// - `TWO_FACTOR_ALREADY_ENABLED` if a confirmed second factor exists.
 pub async fn set_up(
     cx: &Context,
     scope: &SessionScope,
@@ -68,14 +71,14 @@ pub async fn set_up(
         confirmed_at: None,
         last_step: None,
         recovery_codes: recovery_hashes(&user.id, &recovery_codes),
-        // What was tried before counts on: setting up anew is no way to try more codes.
+        // Earlier failures stay, so that a new set-up does not allow more attempts.
         failures: seen
             .as_ref()
             .map_or_else(Vec::new, |seen| seen.failures.clone()),
         created_at: now,
         updated_at: now,
     };
-    let cx = &cx.consequence();
+    let cx = &cx.without_conditions();
     match &seen {
         Some(seen) => audited::replace(cx, scope, uow, seen, next, "two_factor.set_up").await?,
         None => audited::insert(cx, scope, uow, next, "two_factor.set_up").await?,
@@ -86,8 +89,8 @@ pub async fn set_up(
     })
 }
 
-/// Returns the person of the session after they gave a fresh proof. The password that they have just shown is one, if they have
-/// no second factor.
+/// Returns the person of the session after a fresh proof of identity. For a person without a second factor, the
+/// password that they have just entered is such a proof.
 async fn person_with_proof(
     cx: &Context,
     scope: &SessionScope,
@@ -117,11 +120,13 @@ async fn find_own(
     Ok((user, found))
 }
 
-/// Returns what an authenticator reads, once more: for another device, or when the first look was missed.
+/// Returns the URI for the QR code again, for example for another device. A confirmed factor's owner is notified by
+/// mail.
 ///
 /// # Errors
-/// `INVALID_PASSWORD`, `STEP_UP_REQUIRED` as [`set_up`]; `TWO_FACTOR_NOT_ENABLED`.
-pub async fn show_uri(
+/// - `INVALID_PASSWORD` and `STEP_UP_REQUIRED` for the reasons in [`set_up`].
+/// - `TWO_FACTOR_NOT_ENABLED` if the person has no second factor.
+pub async fn get_uri(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -139,19 +144,20 @@ pub async fn show_uri(
         entity_id: user.id.to_string(),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     if found.is_confirmed() {
         notices
-            .tell(cx, uow, &user, Notice::TwoFactorSecretShown)
+            .send(cx, uow, &user, Notice::TwoFactorSecretShown)
             .await?;
     }
     Ok(secret.uri(issuer, user.email.as_str()))
 }
 
-/// Creates new recovery codes; the old ones become invalid.
+/// Creates new recovery codes; the old ones become invalid. A confirmed factor's owner is notified by mail.
 ///
 /// # Errors
-/// `INVALID_PASSWORD`, `STEP_UP_REQUIRED` as [`set_up`]; `TWO_FACTOR_NOT_ENABLED`.
+/// - `INVALID_PASSWORD` and `STEP_UP_REQUIRED` for the reasons in [`set_up`].
+/// - `TWO_FACTOR_NOT_ENABLED` if the person has no second factor.
 pub async fn renew_recovery_codes(
     cx: &Context,
     scope: &SessionScope,
@@ -163,20 +169,24 @@ pub async fn renew_recovery_codes(
     let codes = new_recovery_codes(cx.entropy.as_ref());
     let mut next = seen.edit();
     next.recovery_codes = recovery_hashes(&user.id, &codes);
-    let (cx, action) = (&cx.consequence(), "two_factor.recovery_codes_renewed");
+    let (cx, action) = (
+        &cx.without_conditions(),
+        "two_factor.recovery_codes_renewed",
+    );
     audited::replace(cx, scope, uow, &seen, next, action).await?;
     if seen.is_confirmed() {
         notices
-            .tell(cx, uow, &user, Notice::RecoveryCodesRenewed)
+            .send(cx, uow, &user, Notice::RecoveryCodesRenewed)
             .await?;
     }
     Ok(codes)
 }
 
-/// Removes the second factor; no device is trusted any more.
+/// Removes the second factor and all trusted devices. A confirmed factor's owner is notified by mail.
 ///
 /// # Errors
-/// `INVALID_PASSWORD`, `STEP_UP_REQUIRED` as [`set_up`]; `TWO_FACTOR_NOT_ENABLED`.
+/// - `INVALID_PASSWORD` and `STEP_UP_REQUIRED` for the reasons in [`set_up`].
+/// - `TWO_FACTOR_NOT_ENABLED` if the person has no second factor.
 pub async fn disable(
     cx: &Context,
     scope: &SessionScope,
@@ -185,32 +195,39 @@ pub async fn disable(
     notices: Notices<'_>,
 ) -> Result<()> {
     let (user, seen) = find_own(cx, scope, uow, checked).await?;
-    audited::remove(&cx.consequence(), scope, uow, &seen, "two_factor.disabled").await?;
-    session::trust_no_device(uow, &user.id).await?;
+    audited::remove(
+        &cx.without_conditions(),
+        scope,
+        uow,
+        &seen,
+        "two_factor.disabled",
+    )
+    .await?;
+    session::remove_trusted_devices(uow, &user.id).await?;
     if !seen.is_confirmed() {
         return Ok(());
     }
     let disabled = Notice::TwoFactorDisabled;
-    notices.tell(cx, uow, &user, disabled).await
+    notices.send(cx, uow, &user, disabled).await
 }
 
-/// What somebody shows.
+/// A code that a person presents as a second factor.
 #[derive(Clone, Copy)]
-pub enum Proof<'a> {
-    /// A code of their authenticator.
+pub enum SecondFactorCode<'a> {
+    /// A code of their authenticator app.
     Totp(&'a str),
-    /// One of their recovery codes.
+    /// A recovery code, which can be used once.
     RecoveryCode(&'a str),
 }
 
-// Codes stay out of logs.
-impl std::fmt::Debug for Proof<'_> {
+// The `Debug` output hides the codes, so that they do not appear in logs.
+impl std::fmt::Debug for SecondFactorCode<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Proof({})", self.method().as_str())
     }
 }
 
-impl Proof<'_> {
+impl SecondFactorCode<'_> {
     const fn method(self) -> ProofMethod {
         match self {
             Self::Totp(_) => ProofMethod::Totp,
@@ -218,14 +235,14 @@ impl Proof<'_> {
         }
     }
 
-    fn wrong(self) -> Error {
+    fn wrong_code_error(self) -> Error {
         match self {
             Self::Totp(_) => Error::refused(Code::InvalidCode, "Invalid code"),
             Self::RecoveryCode(_) => Error::refused(Code::InvalidBackupCode, "Invalid backup code"),
         }
     }
 
-    fn not_enabled(self) -> Error {
+    fn not_enabled_error(self) -> Error {
         match self {
             Self::Totp(_) => Error::refused(Code::TotpNotEnabled, "TOTP not enabled"),
             Self::RecoveryCode(_) => {
@@ -235,20 +252,20 @@ impl Proof<'_> {
     }
 }
 
-/// What became of a proof. A refusal is written down as well: commit the unit of work whichever it is.
+/// The outcome of a verification. A refusal is audited, so the unit of work must be committed in both cases.
 #[derive(Debug)]
-pub enum Verified<T> {
-    /// It was right.
+pub enum Verification<T> {
+    /// The proof was correct.
     Accepted(T),
-    /// It was wrong.
+    /// The proof was wrong; contains the error for the caller.
     Refused(Error),
 }
 
-impl<T> Verified<T> {
-    /// The outcome for the caller, once the unit of work is committed.
+impl<T> Verification<T> {
+    /// Returns the outcome for the caller. Call it after the unit of work is committed.
     ///
     /// # Errors
-    /// The refusal.
+    /// Returns the refusal.
     pub fn into_result(self) -> Result<T> {
         match self {
             Self::Accepted(value) => Ok(value),
@@ -257,16 +274,16 @@ impl<T> Verified<T> {
     }
 }
 
-/// A sign-in that is complete.
+/// A completed sign-in.
 #[derive(Clone)]
 pub struct CompletedSignIn {
-    /// The session that began.
+    /// The new session with its user.
     pub signed_in: SignedIn,
-    /// The token of the device, if it is trusted from now on. Shown now and never again.
+    /// The token of the device, if it is trusted now. It is returned only once.
     pub device: Option<String>,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for CompletedSignIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CompletedSignIn")
@@ -275,28 +292,30 @@ impl std::fmt::Debug for CompletedSignIn {
     }
 }
 
-/// Completes a sign-in that waits: its session begins, and its device is trusted from now on, if wanted.
+/// Completes a pending sign-in: creates its session, and marks the device as trusted if `trust` is set.
 ///
 /// # Errors
-/// `INVALID_TWO_FACTOR_COOKIE` when it does not wait; `TOTP_NOT_ENABLED` and `BACKUP_CODES_NOT_ENABLED` when the second
-/// factor was taken away meanwhile; `RATE_LIMITED` when too many codes were wrong.
+/// - `INVALID_TWO_FACTOR_COOKIE` if no sign-in is pending under this token.
+/// - `TOTP_NOT_ENABLED` or `BACKUP_CODES_NOT_ENABLED` if the second factor was removed since the sign-in started.
+/// - `RATE_LIMITED` after too many wrong codes; `details.retryAfter` is the number of seconds to wait.
 pub async fn verify_for_sign_in(
     cx: &Context,
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
     notices: Notices<'_>,
     token: &str,
-    proof: Proof<'_>,
+    proof: SecondFactorCode<'_>,
     trust: bool,
-) -> Result<Verified<CompletedSignIn>> {
+) -> Result<Verification<CompletedSignIn>> {
     let challenge = session::find_challenge(uow, token).await?;
     let user = unowned::<User>(uow).find(&challenge.user_id).await?;
-    let user = user.ok_or_else(|| proof.not_enabled())?;
+    let user = user.ok_or_else(|| proof.not_enabled_error())?;
     let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
     let seen = seen.filter(|seen| seen.is_confirmed());
-    let seen = seen.ok_or_else(|| proof.not_enabled())?;
-    if let Verified::Refused(error) = show(cx, uow, notices, &user, &seen, proof).await? {
-        return Ok(Verified::Refused(error));
+    let seen = seen.ok_or_else(|| proof.not_enabled_error())?;
+    if let Verification::Refused(error) = verify_code(cx, uow, notices, &user, &seen, proof).await?
+    {
+        return Ok(Verification::Refused(error));
     }
     let done = session::complete_challenge(cx, uow, &challenge, user, proof.method());
     let signed_in = done.await?;
@@ -304,40 +323,47 @@ pub async fn verify_for_sign_in(
         true => Some(session::trust_device(cx, uow, &signed_in.user).await?),
         false => None,
     };
-    Ok(Verified::Accepted(CompletedSignIn { signed_in, device }))
+    Ok(Verification::Accepted(CompletedSignIn {
+        signed_in,
+        device,
+    }))
 }
 
-/// Takes a code as a fresh proof of who the person of the session is. The first correct code confirms a second factor that was
-/// set up.
+/// Verifies a code as a fresh proof of identity of the session's user. The first correct code confirms a second factor
+/// that was set up.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session has ended; `TOTP_NOT_ENABLED` and `BACKUP_CODES_NOT_ENABLED`; `STEP_UP_REQUIRED` when the
-/// code would confirm a second factor of somebody who has another one and gave no fresh proof by it; `EMAIL_NOT_VERIFIED` when
-/// it would confirm one of somebody whose address is not confirmed; `RATE_LIMITED` when too many codes were wrong.
+/// - `UNAUTHORIZED` if the session has ended.
+/// - `TOTP_NOT_ENABLED` or `BACKUP_CODES_NOT_ENABLED` if the user has no such factor.
+/// - `STEP_UP_REQUIRED` if the code would confirm a factor, and the user gave no fresh proof by another factor that
+///   they have.
+/// - `EMAIL_NOT_VERIFIED` if the code would confirm a factor, and the user's address is not verified.
+/// - `RATE_LIMITED` after too many wrong codes; `details.retryAfter` is the number of seconds to wait.
 pub async fn verify_in_session(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     notices: Notices<'_>,
-    proof: Proof<'_>,
-) -> Result<Verified<Stored<User>>> {
+    proof: SecondFactorCode<'_>,
+) -> Result<Verification<Stored<User>>> {
     let user = person_of_session(scope, uow).await?;
     let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
-    let confirms = matches!(proof, Proof::Totp(_));
+    let confirms = matches!(proof, SecondFactorCode::Totp(_));
     let seen = seen.filter(|seen| confirms || seen.is_confirmed());
-    let seen = seen.ok_or_else(|| proof.not_enabled())?;
+    let seen = seen.ok_or_else(|| proof.not_enabled_error())?;
     if !seen.is_confirmed() {
         ensure_may_confirm(cx, uow, &user).await?;
     }
-    if let Verified::Refused(error) = show(cx, uow, notices, &user, &seen, proof).await? {
-        return Ok(Verified::Refused(error));
+    if let Verification::Refused(error) = verify_code(cx, uow, notices, &user, &seen, proof).await?
+    {
+        return Ok(Verification::Refused(error));
     }
     session::reauthenticate(cx, scope, uow, proof.method()).await?;
-    Ok(Verified::Accepted(user))
+    Ok(Verification::Accepted(user))
 }
 
-/// Refuses to confirm a second factor of somebody whose address is not confirmed, or who has another second factor and gave no
-/// fresh proof by it.
+/// Checks that the user may confirm a second factor. Their address must be verified. If they have another second
+/// factor, they must have given a fresh proof with it.
 async fn ensure_may_confirm(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     ensure_confirmed(user)?;
     if EnrolledFactors::of(uow, &user.id).await?.has_any() {
@@ -346,15 +372,15 @@ async fn ensure_may_confirm(cx: &Context, uow: &mut dyn UnitOfWork, user: &User)
     Ok(())
 }
 
-/// Uses a code up, or counts it as wrong.
-async fn show(
+/// Verifies a code. Marks a correct code as used, and counts a wrong one.
+async fn verify_code(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     notices: Notices<'_>,
     user: &User,
     seen: &Stored<TwoFactor>,
-    proof: Proof<'_>,
-) -> Result<Verified<()>> {
+    proof: SecondFactorCode<'_>,
+) -> Result<Verification<()>> {
     let now = uow.now().await?;
     if let Some(wait) = seen.locked_for(now) {
         return Err(Error::Refused {
@@ -364,23 +390,23 @@ async fn show(
         });
     }
     let used = match proof {
-        Proof::Totp(code) => {
+        SecondFactorCode::Totp(code) => {
             let secret =
                 TotpSecret::new(notices.cipher.open(user.id.as_str(), &seen.sealed_secret)?);
             let step =
                 TotpCode::parse(code).and_then(|code| secret.step_of(code, now, seen.last_step));
-            step.map(|step| seen.code_used(now, step))
+            step.map(|step| seen.with_used_step(now, step))
         }
-        Proof::RecoveryCode(code) => seen.recovery_code_used(now, code),
+        SecondFactorCode::RecoveryCode(code) => seen.without_recovery_code(now, code),
     };
     let Some(next) = used else {
-        unaudited::replace(uow, seen, seen.failed(now)).await?;
+        unaudited::replace(uow, seen, seen.with_failure(now)).await?;
         let details = json!({ "method": proof.method() });
         record(cx, uow, "two_factor.failed", user, details).await?;
-        return Ok(Verified::Refused(proof.wrong()));
+        return Ok(Verification::Refused(proof.wrong_code_error()));
     };
     let stored = unaudited::replace(uow, seen, next).await?;
-    // Somebody who signs in is known from now on.
+    // A user who signs in is authenticated now, and is named as actor in the audit entries.
     let known = cx.caller.user_id() == Some(&user.id);
     let cx = if known {
         cx
@@ -390,17 +416,17 @@ async fn show(
     if !seen.is_confirmed() {
         record(cx, uow, "two_factor.enabled", user, json!({})).await?;
         let enabled = Notice::TwoFactorEnabled;
-        notices.tell(cx, uow, user, enabled).await?;
+        notices.send(cx, uow, user, enabled).await?;
     }
-    if matches!(proof, Proof::RecoveryCode(_)) {
+    if matches!(proof, SecondFactorCode::RecoveryCode(_)) {
         let left = stored.recovery_codes.len();
         let details = json!({ "left": left });
         record(cx, uow, "two_factor.recovery_code_used", user, details).await?;
         notices
-            .tell(cx, uow, user, Notice::RecoveryCodeUsed(left))
+            .send(cx, uow, user, Notice::RecoveryCodeUsed(left))
             .await?;
     }
-    Ok(Verified::Accepted(()))
+    Ok(Verification::Accepted(()))
 }
 
 async fn record(
@@ -416,5 +442,5 @@ async fn record(
         details: Some(details),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

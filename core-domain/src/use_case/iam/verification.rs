@@ -1,4 +1,4 @@
-//! Tokens that are sent by mail: made, and used up.
+//! Creates and consumes mailed tokens, and composes the mails of IAM.
 
 use crate::access::{unaudited, unowned};
 use crate::iam::{TokenHash, User, Verification, VerificationPurpose, VerificationQuery};
@@ -9,13 +9,13 @@ use crate::kernel::{
 use crate::port::{Mail, UnitOfWork};
 use crate::shared::MailRate;
 use crate::use_case::shared::{
-    MailPermit, MailSubject, queue_decoy, queue_mail, remove_first, take_mail,
+    MailPermit, MailSubject, check_mail_quotas, queue_decoy, queue_mail, remove_first,
 };
 
-/// What a link is made of, and how its mail is kept until it is sent.
+/// The settings for mails with links: how links are built, and how mails are encrypted in the outbox.
 #[derive(Clone, Copy)]
 pub struct Links<'a> {
-    /// Makes the link of a token.
+    /// Builds the link for a token.
     pub link: &'a (dyn Fn(&str) -> String + Send + Sync),
     /// Encrypts the mail in the outbox.
     pub cipher: &'a Cipher,
@@ -27,17 +27,17 @@ impl std::fmt::Debug for Links<'_> {
     }
 }
 
-/// Who gets a mail with a link.
+/// The recipient of a mail with a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::use_case::iam) enum Recipient {
-    /// The address.
+    /// The mail is sent to the address.
     Address,
-    /// Nobody: there is nothing to send to the address.
+    /// No mail is sent, because the address has no user whom it concerns.
     Nobody,
 }
 
 impl Recipient {
-    /// The address, if it has the user whom the mail is for.
+    /// Returns `Self::Address` if the address has the user whom the mail is for, otherwise `Self::Nobody`.
     pub(in crate::use_case::iam) const fn of<T>(user: Option<&T>) -> Self {
         match user {
             Some(_) => Self::Address,
@@ -46,11 +46,12 @@ impl Recipient {
     }
 }
 
-/// Creates a token and queues its mail, unless the address already got as many mails of the purpose as the limit allows:
-/// then nothing is stored. Returns whether the limit allowed the mail. Tokens that were sent before stay valid, so that
-/// nobody can take them from their owner by asking for more.
+/// Creates a token and queues its mail. If the address has reached the hourly limit of mails for this purpose, nothing
+/// is stored. Returns whether the limit allowed the mail. Earlier tokens stay valid, so that other people cannot
+/// invalidate them by requesting more.
 ///
-/// For [`Recipient::Nobody`] the same work is done and the mail is dropped, so that nobody can tell addresses apart by it.
+/// For [`Recipient::Nobody`] the same work is done and the mail is dropped. Thus the response time does not reveal
+/// whether the address has a user.
 pub(in crate::use_case::iam) async fn send(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -63,7 +64,7 @@ pub(in crate::use_case::iam) async fn send(
     let kind = purpose.as_str();
     let rates = [MailRate::per_hour(cx.limits.mail.links_per_hour)];
     let quota = (MailSubject::Address { kind, email }, &rates[..]);
-    if take_mail(uow, &[quota]).await? != MailPermit::Granted {
+    if check_mail_quotas(uow, &[quota]).await? != MailPermit::Granted {
         return Ok(false);
     }
     let now = uow.now().await?;
@@ -78,7 +79,7 @@ pub(in crate::use_case::iam) async fn send(
         expires_at: now.plus(purpose.lifetime()),
     };
     unaudited::insert(uow, verification).await?;
-    let mail = &with_link(purpose, email, &(links.link)(&token));
+    let mail = &link_mail(purpose, email, &(links.link)(&token));
     match recipient {
         Recipient::Address => queue_mail(cx, uow, links.cipher, mail).await?,
         Recipient::Nobody => queue_decoy(cx, uow, links.cipher, mail).await?,
@@ -86,7 +87,7 @@ pub(in crate::use_case::iam) async fn send(
     Ok(true)
 }
 
-/// The verification of a token, if it is good for the purpose now.
+/// Returns the record of a token; `None` if it has another purpose or has expired.
 pub(in crate::use_case::iam) async fn find(
     uow: &mut dyn UnitOfWork,
     purpose: VerificationPurpose,
@@ -98,10 +99,10 @@ pub(in crate::use_case::iam) async fn find(
     Ok(found.filter(|found| found.purpose == purpose && now < found.expires_at))
 }
 
-/// Uses a token up; of two at once one finds it used.
+/// Consumes a token. Of two concurrent requests, one fails.
 ///
 /// # Errors
-/// `INVALID_TOKEN`.
+/// `INVALID_TOKEN` if the token is unknown, used, expired, or has another purpose.
 pub(in crate::use_case::iam) async fn consume(
     uow: &mut dyn UnitOfWork,
     purpose: VerificationPurpose,
@@ -112,67 +113,67 @@ pub(in crate::use_case::iam) async fn consume(
     Ok(found)
 }
 
-/// The refusal of a token that is unknown, used or too old.
+/// Returns the error for a token that is unknown, used or expired.
 pub(in crate::use_case::iam) fn invalid_token() -> Error {
     Error::refused(Code::InvalidToken, "Invalid token")
 }
 
-/// Removes at most `limit` of the tokens of links that have expired, the first to expire first. Returns
-/// their number; 0 means that none is left.
+/// Removes at most `limit` expired tokens, in the order of their expiry. Returns their number; 0 means that none is
+/// left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
     remove_first::<Verification>(uow, &VerificationQuery::ExpiredAt(now), limit).await
 }
 
-/// A mail with one link in it.
-struct Letter<'a> {
+/// A mail that contains one link.
+struct LinkMail<'a> {
     subject: &'a str,
-    /// Before the link.
-    why: &'a str,
-    /// On the link.
+    /// The text before the link.
+    intro: &'a str,
+    /// The label of the link.
     button: &'a str,
-    /// After the link.
+    /// The text after the link.
     note: &'a str,
 }
 
-/// The mail with the link of a token.
-fn with_link(purpose: VerificationPurpose, to: &Email, link: &str) -> Mail {
-    const IGNORE: &str = "If you did not ask for this, nothing happens when you ignore this mail.";
+/// Composes the mail with the link of a token.
+fn link_mail(purpose: VerificationPurpose, to: &Email, link: &str) -> Mail {
+    const IGNORE: &str = "If you did not request this, you can ignore this mail.";
     let letter = match purpose {
-        VerificationPurpose::MagicLink => Letter {
+        VerificationPurpose::MagicLink => LinkMail {
             subject: "Your sign-in link",
-            why: "Open this link within 5 minutes to sign in. It works once.",
+            intro: "Open this link within 5 minutes to sign in. It works once.",
             button: "Sign in",
             note: IGNORE,
         },
-        VerificationPurpose::PasswordReset => Letter {
+        VerificationPurpose::PasswordReset => LinkMail {
             subject: "Set a new password",
-            why: "Open this link within an hour to set a new password. It works once.",
+            intro: "Open this link within an hour to set a new password. It works once.",
             button: "Set a new password",
             note: IGNORE,
         },
-        VerificationPurpose::EmailVerification => Letter {
+        VerificationPurpose::EmailVerification => LinkMail {
             subject: "Confirm your e-mail address",
-            why: "Open this link within an hour to confirm that this is your address.",
+            intro: "Open this link within an hour to confirm that this is your address.",
             button: "Confirm the address",
-            note: "If you did not sign up, somebody else did with your address. The page behind the link lets you take the \
+            note: "If you did not sign up, another person used your address. On the page of the link you can take the \
                    account over or delete it.",
         },
-        VerificationPurpose::AlreadyRegistered => Letter {
+        VerificationPurpose::AlreadyRegistered => LinkMail {
             subject: "You already have an account",
-            why: "Somebody signed up with this address, which has an account already. If that was you, sign in with it; if \
-                  you do not know its password, ask for a new one there.",
+            intro: "Someone tried to sign up with this address, which already has an account. If that was you, sign in. If you \
+                  do not know the password, request a new one on the sign-in page.",
             button: "Sign in",
-            note: "If it was not you, nothing has happened: ignore this mail.",
+            note: "If that was not you, you can ignore this mail. Your account was not changed.",
         },
     };
     letter.to(to, link)
 }
 
-/// The names in the mail to somebody who is invited.
+/// The names in an invitation mail.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::iam) struct InvitationNames<'a> {
     /// The name of the organization.
@@ -181,9 +182,8 @@ pub(in crate::use_case::iam) struct InvitationNames<'a> {
     pub(in crate::use_case::iam) inviter: Option<&'a str>,
 }
 
-/// The mail to somebody who is invited to an organization. Names that are not plain are left out: they may have been stored
-/// before there was the rule.
-pub(in crate::use_case::iam) fn invitation(
+/// Composes an invitation mail. Omits names that are not plain text; older records may contain such names.
+pub(in crate::use_case::iam) fn invitation_mail(
     to: &Email,
     names: InvitationNames<'_>,
     link: &str,
@@ -191,93 +191,95 @@ pub(in crate::use_case::iam) fn invitation(
     let is_plain = |name: &&str| is_plain_name(name);
     let organization = Some(names.organization).filter(is_plain);
     let organization = organization.unwrap_or("an organization");
-    let inviter = names.inviter.filter(is_plain).unwrap_or("Somebody");
+    let inviter = names.inviter.filter(is_plain).unwrap_or("Someone");
     let subject = format!("Invitation to {organization}");
     let why = format!(
-        "{inviter} invites you to join {organization}. The invitation is good for 48 hours."
+        "{inviter} invites you to join {organization}. The invitation is valid for 48 hours."
     );
-    Letter {
+    LinkMail {
         subject: &subject,
-        why: &why,
-        button: "See the invitation",
-        note: "If you do not know why you were invited, you may ignore this mail.",
+        intro: &why,
+        button: "View the invitation",
+        note: "If you did not expect this invitation, you can ignore this mail.",
     }
     .to(to, link)
 }
 
-/// What has happened to an account, for its owner to know.
+/// An account event that its owner is notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::use_case::iam) enum Notice {
-    /// A second factor is asked for from now on.
+    /// Sign-ins require a second factor from now on.
     TwoFactorEnabled,
     /// The second factor was removed.
     TwoFactorDisabled,
-    /// The secret of the authenticator was shown once more.
+    /// The secret of the authenticator app was displayed again.
     TwoFactorSecretShown,
     /// New recovery codes were created.
     RecoveryCodesRenewed,
-    /// A recovery code was used; so many are left.
+    /// A recovery code was used. Contains the number of unused ones.
     RecoveryCodeUsed(usize),
     /// A passkey was added.
     PasskeyAdded,
     /// A passkey was removed.
     PasskeyRemoved,
-    /// An operator removed the authenticator and the passkeys.
+    /// An operator removed the authenticator app and the passkeys.
     FactorsRemoved,
-    /// The password was changed by whoever knew the old one.
+    /// The password was changed with the old password.
     PasswordChanged,
-    /// The password was set by a link.
+    /// The password was set by a mailed link.
     PasswordReset,
-    /// The address was confirmed.
+    /// The email address was verified.
     EmailVerified,
 }
 
-/// The mail to the owner of an account. It leads to the page that shows what can act for the owner, and ends it.
+/// Composes a notice to the owner of an account. It links to the page on which the owner can see and end everything
+/// that can act for them.
 pub(in crate::use_case::iam) fn notice_mail(notice: Notice, to: &Email, link: &str) -> Mail {
     let left;
     let (subject, why) = match notice {
         Notice::TwoFactorEnabled => (
             "A second factor was enabled",
-            "From now on the password alone does not sign in to your account: it asks for a code of your authenticator as well.",
+            "A second factor was enabled for your account. Signing in now requires a code of your authenticator in addition \
+             to the password.",
         ),
         Notice::TwoFactorDisabled => (
             "Your second factor was disabled",
-            "The second factor of your account was disabled. From now on the password alone signs in.",
+            "The second factor of your account was disabled. Signing in now requires only the password.",
         ),
         Notice::TwoFactorSecretShown => (
             "Your authenticator's secret was shown",
-            "The secret of your authenticator was shown once more. Whoever has seen it can set up another authenticator that \
+            "The secret of your authenticator was displayed again. Anyone who has seen it can set up another authenticator that \
              shows the same codes.",
         ),
         Notice::RecoveryCodesRenewed => (
             "Your recovery codes were renewed",
-            "New recovery codes were created for your account. The old ones do not work any more.",
+            "New recovery codes were created for your account. The old ones no longer work.",
         ),
         Notice::RecoveryCodeUsed(count) => {
             left = match count {
-                0 => "A recovery code was used in the place of your authenticator. It was the last one: make new ones."
+                0 => "A recovery code was used instead of your authenticator. It was the last one. Create new ones."
                     .to_owned(),
-                1 => "A recovery code was used in the place of your authenticator. One is left: make new ones soon."
+                1 => "A recovery code was used instead of your authenticator. One is left. Create new ones soon."
                     .to_owned(),
                 count => format!(
-                    "A recovery code was used in the place of your authenticator. {count} are left."
+                    "A recovery code was used instead of your authenticator. {count} are left."
                 ),
             };
             ("A recovery code was used", left.as_str())
         }
         Notice::PasskeyAdded => (
             "A passkey was added",
-            "A passkey was added to your account. From now on it signs in without the password. Your account's page shows it, \
-             and removes it.",
+            "A passkey was added to your account. It can sign in without the password. You can see it \
+             and remove it on the page of your account.",
         ),
         Notice::PasskeyRemoved => (
             "A passkey was removed",
-            "A passkey was removed from your account. It does not sign in any more.",
+            "A passkey was removed from your account. It can no longer sign in.",
         ),
         Notice::FactorsRemoved => (
             "Your second factors were removed",
-            "An operator removed the authenticator and the passkeys of your account and ended all your sessions. From now on the \
-             password alone signs in.",
+            "An operator removed the authenticator and the passkeys of your account and ended all your sessions. Signing in now \
+             requires only the password.",
         ),
         Notice::PasswordChanged => (
             "Your password was changed",
@@ -285,28 +287,29 @@ pub(in crate::use_case::iam) fn notice_mail(notice: Notice, to: &Email, link: &s
         ),
         Notice::PasswordReset => (
             "Your password was changed",
-            "A new password was set for your account, by a link that was sent to this address. All your sessions have ended.",
+            "A new password was set for your account with a link that was sent to this address. All your sessions have ended.",
         ),
         Notice::EmailVerified => (
             "Your e-mail address is confirmed",
-            "This address was confirmed for your account.",
+            "This address is now confirmed for your account.",
         ),
     };
-    Letter {
+    LinkMail {
         subject,
-        why,
+        intro: why,
         button: "Check your account",
-        note: "If that was you, there is nothing to do. If it was not, open the link above: it shows everything that can act for \
-               you. End what is not yours, and set a new password. If you cannot sign in, ask for a new password there.",
+        note: "If that was you, you need not do anything. If it was not, open the link above. The page shows everything \
+               that can act for you. End everything that you do not recognise, and set a new password. If you cannot \
+               sign in, request a new password there.",
     }
     .to(to, link)
 }
 
-impl Letter<'_> {
+impl LinkMail<'_> {
     fn to(&self, to: &Email, link: &str) -> Mail {
         let Self {
             subject,
-            why,
+            intro: why,
             button,
             note,
         } = *self;
@@ -326,7 +329,7 @@ impl Letter<'_> {
     }
 }
 
-/// A text as the content of an element or attribute of HTML.
+/// Escapes a text for use in an HTML element or attribute.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {
@@ -342,10 +345,10 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// How owners are told.
+/// The settings for notices to account owners.
 #[derive(Clone, Copy)]
 pub struct Notices<'a> {
-    /// The address of the page that shows owners what can act for them, and ends it.
+    /// The URL of the page on which owners see and end everything that can act for them.
     pub page: &'a str,
     /// The cipher of the installation, which encrypts the mail in the outbox.
     pub cipher: &'a Cipher,
@@ -358,8 +361,8 @@ impl std::fmt::Debug for Notices<'_> {
 }
 
 impl Notices<'_> {
-    /// Tells the owner.
-    pub(in crate::use_case::iam) async fn tell(
+    /// Queues a notice to the owner of the account.
+    pub(in crate::use_case::iam) async fn send(
         self,
         cx: &Context,
         uow: &mut dyn UnitOfWork,
@@ -377,13 +380,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_write_is_text_in_the_html_of_a_mail() {
+    fn names_are_escaped_in_html_mails() {
         let to = Email::parse("ada@example.org").unwrap();
         let names = InvitationNames {
             organization: "<b>Acme</b>",
             inviter: Some("\"Eve\" & co"),
         };
-        let mail = invitation(&to, names, "https://x.test/?a=1&b=2");
+        let mail = invitation_mail(&to, names, "https://x.test/?a=1&b=2");
         assert!(
             mail.html
                 .contains("&quot;Eve&quot; &amp; co invites you to join &lt;b&gt;Acme")
@@ -394,14 +397,14 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_not_plain_are_left_out_of_mails() {
+    fn names_that_are_not_plain_text_are_omitted_from_mails() {
         let to = Email::parse("ada@example.org").unwrap();
         let names = InvitationNames {
             organization: "Win at evil.example/now",
             inviter: Some("https://evil.example"),
         };
-        let mail = invitation(&to, names, "https://x.test/");
-        let sentence = "Somebody invites you to join an organization.";
+        let mail = invitation_mail(&to, names, "https://x.test/");
+        let sentence = "Someone invites you to join an organization.";
         assert!(mail.text.starts_with(sentence), "{}", mail.text);
         assert_eq!(mail.subject, "Invitation to an organization");
         assert!(!format!("{mail:?}").contains("evil"));
@@ -409,10 +412,10 @@ mod tests {
             organization: "Booking.com",
             inviter: Some("www.evil.example/x@example.org"),
         };
-        let mail = invitation(&to, names, "https://x.test/");
+        let mail = invitation_mail(&to, names, "https://x.test/");
         assert!(
             mail.text
-                .starts_with("Somebody invites you to join Booking.com.")
+                .starts_with("Someone invites you to join Booking.com.")
         );
     }
 }

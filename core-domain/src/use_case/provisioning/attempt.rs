@@ -1,11 +1,11 @@
-//! One attempt of a step of a job that is held, and what is to be written after it.
+//! One attempt of the current step of a held job.
 
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::claim::{Claimed, HeldJob, startable};
+use super::claim::{Claim, HeldJob, startable_step};
 use super::engine::Guard;
 use super::engine::Worker;
 use super::engine::{StepEnd, Supervisor};
@@ -16,32 +16,35 @@ use super::report::{LeaseState, report_of};
 use super::step_error::{Observation, StepError};
 use super::undo;
 use crate::kernel::Stored;
-use crate::provisioning::{Failure, FirstLook, Job, Report, StepStatus, Trigger, effect_key};
+use crate::provisioning::{
+    Failure, FirstObservation, Job, Report, StepStatus, Trigger, effect_key,
+};
 
-/// What the holder of a job reports after an attempt: written as one change of the job.
+/// The reports to write after an attempt. They are written as one change of the job.
 #[derive(Clone, Debug)]
-pub struct Finished {
-    /// The job.
-    pub claimed: Claimed,
-    /// As its holder wrote it last.
+pub struct AttemptReport {
+    /// Identifies the claim of the job.
+    pub claimed: Claim,
+    /// The job as its holder last wrote it.
     pub(super) job: Arc<Stored<Job>>,
     pub(super) reports: Vec<Trigger>,
-    /// What the step found while it waits, or has done so far, to be written with the move.
+    /// The intermediate output of a step that waits or has done a part, to be recorded together with the transition.
     pub(super) found: Option<Value>,
-    /// Whether it can be written together with the reports of others: nothing of the domain is written with it.
-    pub(super) in_batch: bool,
-    /// Whether the job is no longer the holder's when it is written.
-    pub(super) leaves: bool,
+    /// `true` if the reports can be written in one unit of work with other jobs, because no domain records are written
+    /// with them.
+    pub(super) can_batch: bool,
+    /// `true` if the worker no longer holds the job after the write.
+    pub(super) releases_job: bool,
 }
 
-impl Finished {
-    fn new(kinds: &Kinds, held: &HeldJob, ended: Ended) -> Self {
-        let Ended {
+impl AttemptReport {
+    fn new(kinds: &Kinds, held: &HeldJob, ended: AttemptResult) -> Self {
+        let AttemptResult {
             reports,
             found,
-            looked,
+            observed_job: looked,
         } = ended;
-        let in_batch = found.is_none() && is_plain(kinds, &held.job, &reports);
+        let in_batch = found.is_none() && changes_only_job(kinds, &held.job, &reports);
         let leaves = !matches!(reports.last(), Some(Report::Start(_)));
         let fence = held.claimed.fence;
         let triggers = reports
@@ -52,61 +55,61 @@ impl Finished {
             job: looked.unwrap_or_else(|| Arc::clone(&held.job)),
             reports: triggers.collect(),
             found,
-            in_batch,
-            leaves,
+            can_batch: in_batch,
+            releases_job: leaves,
         }
     }
 
-    /// Whether it can be written together with the reports of others, with [`Worker::commit`]; one that cannot is
-    /// written with [`Worker::settle`].
+    /// Returns whether [`Worker::commit`] can write the reports together with those of other jobs. If not, use
+    /// [`Worker::settle`].
     #[must_use]
     pub const fn in_batch(&self) -> bool {
-        self.in_batch
+        self.can_batch
     }
 
-    /// Whether the job is no longer the holder's when it is written, so that its slot is free.
+    /// Returns whether the worker no longer holds the job after the write, so that its slot becomes free.
     #[must_use]
     pub const fn leaves(&self) -> bool {
-        self.leaves
+        self.releases_job
     }
 }
 
-/// How an attempt ended.
-struct Ended {
+/// The result of an attempt.
+struct AttemptResult {
     reports: Vec<Report>,
-    /// What was found by an attempt that waits, or done by one that has not finished.
+    /// The intermediate output of a step that waits or has done a part.
     found: Option<Value>,
     /// The job after this attempt stored its first observation; `None` if it stored none.
-    looked: Option<Arc<Stored<Job>>>,
+    observed_job: Option<Arc<Stored<Job>>>,
 }
 
-impl From<Vec<Report>> for Ended {
+impl From<Vec<Report>> for AttemptResult {
     fn from(reports: Vec<Report>) -> Self {
         Self {
             reports,
             found: None,
-            looked: None,
+            observed_job: None,
         }
     }
 }
 
 /// Stores the first observation of a step that can be undone, under the fence. The step has no effect before that.
-struct FirstLooks<'a> {
+struct FirstObservationWriter<'a> {
     worker: &'a Worker,
-    claimed: &'a Claimed,
+    claimed: &'a Claim,
     step: usize,
     /// `true` if the step can be undone and has no stored observation.
     is_due: bool,
     /// The observation of this attempt; unset if none is due.
-    found: OnceLock<FirstLook>,
+    found: OnceLock<FirstObservation>,
     /// The job after the observation was stored.
     looked: OnceLock<Stored<Job>>,
 }
 
-impl<'a> FirstLooks<'a> {
+impl<'a> FirstObservationWriter<'a> {
     fn of(
         worker: &'a Worker,
-        claimed: &'a Claimed,
+        claimed: &'a Claim,
         (kind, job, step): (&dyn AnyKind, &Job, usize),
     ) -> Self {
         let current = &job.steps[step];
@@ -120,7 +123,7 @@ impl<'a> FirstLooks<'a> {
         }
     }
 
-    fn keep<T>(&self, observed: &Observation<T>) {
+    fn remember<T>(&self, observed: &Observation<T>) {
         if let Some(found) = observed.first_look().filter(|_| self.is_due) {
             self.found.get_or_init(|| found);
         }
@@ -142,15 +145,15 @@ impl<'a> FirstLooks<'a> {
     }
 
     /// Returns the report of an observation that is not stored yet: that of a step without an effect.
-    fn unstored(&self) -> Option<Report> {
+    fn unstored_report(&self) -> Option<Report> {
         let found = self.found.get().filter(|_| self.looked.get().is_none());
         found.map(|found| Report::Look(self.step, *found))
     }
 }
 
-/// Tells whether these reports concern the job, its lease, its lane and its history alone. A job that has a dead letter
-/// or was queued by another one touches more when it ends.
-fn is_plain(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
+/// Returns whether these reports change only the job, its lease, its lane and its history. If the job has a dead letter
+/// or a parent, its end changes more.
+fn changes_only_job(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
     let Some(kind) = kinds.get(&job.kind) else {
         return false;
     };
@@ -173,11 +176,11 @@ fn is_plain(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
     })
 }
 
-/// Asks the runtime around the worker, which may ask for several jobs at once.
+/// Checks the lease through the supervisor, which can combine the checks of several jobs.
 struct LeaseGuard<'a> {
     worker: &'a Worker,
     supervisor: &'a dyn Supervisor,
-    claimed: &'a Claimed,
+    claimed: &'a Claim,
 }
 
 impl std::fmt::Debug for LeaseGuard<'_> {
@@ -198,18 +201,25 @@ impl Guard for LeaseGuard<'_> {
 }
 
 impl Worker {
-    /// Works on the current step of a job it holds, once, and answers what is to be written: with
-    /// [`Worker::commit`] or [`Worker::settle`]. `None` when the job is no longer its own.
-    pub async fn attempt(&self, held: &HeldJob, supervisor: &dyn Supervisor) -> Option<Finished> {
+    /// Makes one attempt of the current step of a held job. Returns the reports, to be written with [`Worker::commit`]
+    /// or [`Worker::settle`]. `None` if the worker has lost the job.
+    pub async fn attempt(
+        &self,
+        held: &HeldJob,
+        supervisor: &dyn Supervisor,
+    ) -> Option<AttemptReport> {
         let ended = if supervisor.is_stopping() {
-            vec![Report::Release { begun: false }].into()
+            vec![Report::Release {
+                is_step_started: false,
+            }]
+            .into()
         } else {
             self.work(held, supervisor).await?
         };
-        Some(Finished::new(&self.kinds, held, ended))
+        Some(AttemptReport::new(&self.kinds, held, ended))
     }
 
-    async fn work(&self, held: &HeldJob, supervisor: &dyn Supervisor) -> Option<Ended> {
+    async fn work(&self, held: &HeldJob, supervisor: &dyn Supervisor) -> Option<AttemptResult> {
         let job: &Job = &held.job;
         let Some(step) = job.current_step() else {
             return Some(vec![Report::Complete].into());
@@ -217,7 +227,7 @@ impl Worker {
         let name = &job.steps[step].name;
         let kind = self.kinds.get(&job.kind);
         let Some(kind) = kind.filter(|kind| kind.has_step(name)) else {
-            let missing = format!("{}: no step {name}", job.kind);
+            let missing = format!("the job kind {} has no step {name}", job.kind);
             let unknown = StepError::permanent("UNKNOWN_STEP", missing);
             return Some(vec![report_of(unknown)?].into());
         };
@@ -246,13 +256,16 @@ impl Worker {
             store: self.store.as_ref(),
             guard: &guard,
         };
-        let looks = FirstLooks::of(self, &held.claimed, (kind, job, step));
+        let looks = FirstObservationWriter::of(self, &held.claimed, (kind, job, step));
         let attempt = Box::pin(perform(opened.as_ref(), name, ports, &looks));
         let limit = opened.timeout(name);
         let end = supervisor.attempt(&held.claimed, limit, attempt).await;
-        let ended = self.end_of(end, (job, step), supervisor, looks.unstored())?;
+        let ended = self.end_of(end, (job, step), supervisor, looks.unstored_report())?;
         let looked = looks.looked.into_inner().map(Arc::new);
-        Some(Ended { looked, ..ended })
+        Some(AttemptResult {
+            observed_job: looked,
+            ..ended
+        })
     }
 
     /// Returns the reports of an attempt; `None` if the lease was lost.
@@ -262,41 +275,51 @@ impl Worker {
         (job, step): (&Job, usize),
         supervisor: &dyn Supervisor,
         unstored: Option<Report>,
-    ) -> Option<Ended> {
+    ) -> Option<AttemptResult> {
         let mut error = match end {
             StepEnd::Finished(Ok(output)) => {
                 let mut reports: Vec<Report> = unstored.into_iter().collect();
                 reports.push(Report::Advance(step, output));
-                reports.extend(self.after(job, step, supervisor));
+                reports.extend(self.next_report(job, step, supervisor));
                 return Some(reports.into());
             }
             StepEnd::Finished(Err(error)) => error,
             StepEnd::TimedOut => {
                 StepError::unknown("STEP_TIMEOUT", "the step took longer than allowed")
             }
-            StepEnd::Panicked => StepError::unknown("STEP_PANICKED", "the step broke down"),
+            StepEnd::Panicked => StepError::unknown("STEP_PANICKED", "the step panicked"),
             StepEnd::LeaseLost => return None,
-            StepEnd::Stopping => return Some(vec![Report::Release { begun: true }].into()),
+            StepEnd::Stopping => {
+                return Some(
+                    vec![Report::Release {
+                        is_step_started: true,
+                    }]
+                    .into(),
+                );
+            }
         };
         let found = match &mut error {
-            StepError::Wait { found, .. } => found.take(),
+            StepError::Wait { output: found, .. } => found.take(),
             StepError::Unfinished { found } => found.take(),
             _ => None,
         };
         let reports = vec![report_of(error)?];
-        Some(Ended {
+        Some(AttemptResult {
             found,
             ..reports.into()
         })
     }
 
-    /// What is reported with the end of the step before: the intent to go on, or that the process stops.
-    fn after(&self, job: &Job, step: usize, supervisor: &dyn Supervisor) -> Option<Report> {
+    /// Returns the report that follows the end of a step: the start of the next step, or the release of the job if the
+    /// process stops. `None` after the last step.
+    fn next_report(&self, job: &Job, step: usize, supervisor: &dyn Supervisor) -> Option<Report> {
         let next = job.step_after(step)?;
         if supervisor.is_stopping() {
-            return Some(Report::Release { begun: false });
+            return Some(Report::Release {
+                is_step_started: false,
+            });
         }
-        startable(&self.kinds, job, Some(next)).map(Report::Start)
+        startable_step(&self.kinds, job, Some(next)).map(Report::Start)
     }
 }
 
@@ -305,10 +328,10 @@ async fn perform(
     job: &dyn OpenJob,
     step: &str,
     ports: StepPorts<'_>,
-    looks: &FirstLooks<'_>,
+    looks: &FirstObservationWriter<'_>,
 ) -> Result<Value, StepError> {
     let observed = job.observe(step, ports).await?;
-    looks.keep(&observed);
+    looks.remember(&observed);
     match observed {
         Observation::Present(output) => Ok(output),
         Observation::Conflict(what) => Err(StepError::permanent("NAME_TAKEN", what)),

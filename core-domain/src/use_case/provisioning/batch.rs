@@ -1,110 +1,110 @@
-//! One unit of work for many jobs: what their holder reports, and the next jobs it takes.
+//! Writes the reports of several jobs and claims the next ones in one unit of work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::attempt::Finished;
+use super::attempt::AttemptReport;
 use super::claim::{HeldJob, wide_scopes};
 use super::engine::Worker;
-use super::lane::{Lanes, announce, holds_on};
-use super::report::{LeaseState, Planned, plan};
+use super::lane::{Lanes, holds_on, notify_ready};
+use super::report::{LeaseState, ReportPlan, plan};
 use super::timers;
-use super::transition::{Change, write_settled};
+use super::transition::{JobChange, write_with_settled_lanes};
 use crate::access::unowned;
 use crate::kernel::{Error, JobId, Result, StoreError, Stored};
 use crate::port::{Mode, UnitOfWork, transact_in};
 use crate::provisioning::{Job, JobHold, JobStatus, LaneKey};
 
-/// How often a unit is tried when the store does not say whether it happened.
-pub(super) const WRITE_TRIES: u32 = 3;
+/// Maximum number of attempts to write if the outcome of a commit is unknown or the store fails.
+pub(super) const MAX_WRITE_ATTEMPTS: u32 = 3;
 
-/// What [`Worker::commit`] did.
+/// The result of [`Worker::commit`].
 #[derive(Debug)]
-pub struct Committed {
-    /// What became of each report, in their order.
-    pub settled: Vec<Result<LeaseState>>,
-    /// The jobs that were taken, or why none could be.
-    pub taken: Result<Vec<HeldJob>>,
-    /// The first error of stopping overdue jobs. Such a job is tried again when its lane is next; the taken jobs are not
-    /// affected.
+pub struct CommitResult {
+    /// The result of each report, in the order of the reports.
+    pub results: Vec<Result<LeaseState>>,
+    /// The claimed jobs, or the error that prevented the claim.
+    pub claimed: Result<Vec<HeldJob>>,
+    /// The first error of stopping overdue jobs. Such a job is tried again when its lane is next; the claimed jobs are
+    /// not affected.
     pub overdue: Result<()>,
 }
 
-/// What became of a report in a unit with others.
+/// The result of a report in a unit of work with others.
 #[derive(Debug)]
 enum Settlement {
     Written(LeaseState),
     Refused(Error),
-    /// More is to be written than the job: in a unit of its own.
+    /// The report changes more than the job, so it needs a unit of work of its own.
     Alone,
 }
 
-/// What a unit has written.
+/// The result of one unit of work.
 #[derive(Debug)]
-struct Unit {
+struct UnitResult {
     settled: Vec<Settlement>,
     held: Vec<HeldJob>,
-    /// Jobs that were found at the head of their lanes after their deadline.
+    /// Jobs at the head of their lanes whose deadline has passed.
     overdue: Vec<JobId>,
 }
 
-/// Where a unit has the jobs from that were worked on.
+/// The source of the jobs that a unit of work reports on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    /// From their holder, who wrote them last. If somebody changed one of them since, its version refuses the unit.
+enum JobSource {
+    /// The copy of the holder, who wrote the job last. If the job has changed since, its version check fails the unit.
     HeldCopy,
-    /// From the store.
+    /// The job is read from the store.
     Store,
 }
 
 impl Worker {
-    /// Writes what was reported of jobs it holds and takes up to `limit` jobs, in as few units of work as can be: one,
-    /// unless it fails. A unit that fails is run again in halves, so that one bad job does not keep back others; one that
-    /// may have been committed is repeated, and the fences make it find the first. Reports that cannot be written
-    /// together with others are written in units of their own.
-    pub async fn commit(&self, finished: &[Finished], limit: u32) -> Committed {
+    /// Writes the reports of held jobs and claims up to `limit` jobs, in one unit of work if possible. If the unit
+    /// fails, it is run again in halves, so that one job cannot block the others. If the outcome of a commit is
+    /// unknown, the unit is repeated; the fences make this safe. Reports that cannot be combined with others get units
+    /// of their own.
+    pub async fn commit(&self, finished: &[AttemptReport], limit: u32) -> CommitResult {
         let unit = match self.try_unit(finished, limit).await {
             Ok(unit) => unit,
             Err(error) if finished.is_empty() => {
-                return Committed {
-                    settled: Vec::new(),
-                    taken: Err(error),
+                return CommitResult {
+                    results: Vec::new(),
+                    claimed: Err(error),
                     overdue: Ok(()),
                 };
             }
-            Err(_) => return Box::pin(self.commit_apart(finished, limit)).await,
+            Err(_) => return Box::pin(self.commit_halves(finished, limit)).await,
         };
         let mut settled = Vec::with_capacity(finished.len());
         for (settlement, finished) in unit.settled.into_iter().zip(finished) {
             settled.push(match settlement {
                 Settlement::Written(state) => Ok(state),
                 Settlement::Refused(error) => Err(error),
-                Settlement::Alone => self.settle(finished).await,
+                Settlement::Alone => self.report_attempt(finished).await,
             });
         }
-        Committed {
-            settled,
-            taken: Ok(unit.held),
+        CommitResult {
+            results: settled,
+            claimed: Ok(unit.held),
             overdue: self.stop_overdue(&unit.overdue).await,
         }
     }
 
-    /// The reports in halves, a single one in a unit of its own.
-    async fn commit_apart(&self, finished: &[Finished], limit: u32) -> Committed {
+    /// Writes the reports in two halves, and a single report in a unit of its own.
+    async fn commit_halves(&self, finished: &[AttemptReport], limit: u32) -> CommitResult {
         if let [one] = finished {
-            let settled = vec![self.settle(one).await];
-            return Committed {
-                settled,
+            let settled = vec![self.report_attempt(one).await];
+            return CommitResult {
+                results: settled,
                 ..self.commit(&[], limit).await
             };
         }
         let (first, second) = finished.split_at(finished.len() / 2);
         let first = self.commit(first, 0).await;
         let mut both = self.commit(second, limit).await;
-        both.settled.splice(..0, first.settled);
+        both.results.splice(..0, first.results);
         both
     }
 
-    /// Stops what was found at the head of a lane after its deadline.
+    /// Stops the overdue jobs that a claim found at the head of their lanes.
     async fn stop_overdue(&self, overdue: &[JobId]) -> Result<()> {
         if !overdue.is_empty() {
             let store = self.store.as_ref();
@@ -113,30 +113,35 @@ impl Worker {
         Ok(())
     }
 
-    async fn try_unit(&self, finished: &[Finished], limit: u32) -> Result<Unit> {
+    async fn try_unit(&self, finished: &[AttemptReport], limit: u32) -> Result<UnitResult> {
         if finished.is_empty() {
             return transact_in(Mode::ReadCommitted, self.store.as_ref(), |uow, _| {
-                Box::pin(self.unit(uow, finished, limit, Source::HeldCopy))
+                Box::pin(self.unit(uow, finished, limit, JobSource::HeldCopy))
             })
             .await;
         }
-        let first = self.run_unit(finished, limit, Source::HeldCopy).await;
+        let first = self.run_unit(finished, limit, JobSource::HeldCopy).await;
         if !matches!(first, Err(Error::Store(_))) {
             return first;
         }
         let mut tries = 1;
         loop {
             tries += 1;
-            match self.run_unit(finished, limit, Source::Store).await {
+            match self.run_unit(finished, limit, JobSource::Store).await {
                 Err(Error::Store(StoreError::Unavailable(_) | StoreError::CommitUnknown(_)))
-                    if tries < WRITE_TRIES => {}
+                    if tries < MAX_WRITE_ATTEMPTS => {}
                 outcome => return outcome,
             }
         }
     }
 
-    /// One run: a conflict is answered with smaller units, not with a repetition.
-    async fn run_unit(&self, finished: &[Finished], limit: u32, source: Source) -> Result<Unit> {
+    /// Runs the unit of work once. The caller answers a conflict with smaller units instead of a repetition.
+    async fn run_unit(
+        &self,
+        finished: &[AttemptReport],
+        limit: u32,
+        source: JobSource,
+    ) -> Result<UnitResult> {
         let mut uow = self.store.begin(Mode::ReadCommitted).await?;
         match self.unit(uow.as_mut(), finished, limit, source).await {
             Ok(unit) => {
@@ -150,14 +155,15 @@ impl Worker {
         }
     }
 
-    /// Reports first: they free lanes and slots. All rows of a table are written at once.
+    /// Writes the reports first, because they free lanes and slots. Then plans the claims, and writes all rows of a
+    /// table together.
     async fn unit(
         &self,
         uow: &mut dyn UnitOfWork,
-        finished: &[Finished],
+        finished: &[AttemptReport],
         limit: u32,
-        source: Source,
-    ) -> Result<Unit> {
+        source: JobSource,
+    ) -> Result<UnitResult> {
         let now = uow.now().await?;
         let planned = self.plan_reports(uow, finished, source).await?;
         let (planned, mut lanes) = lock_lanes(uow, planned).await?;
@@ -178,8 +184,8 @@ impl Worker {
         }
         lanes.settle(now);
         changes.extend(found.changes);
-        let written = write_settled(uow, changes, lanes).await?;
-        announce(uow, &written.ready);
+        let written = write_with_settled_lanes(uow, changes, lanes).await?;
+        notify_ready(uow, &written.ready);
         let mut jobs = written.jobs.into_iter();
         let mut reported = jobs.by_ref().take(reported);
         let mut next = || match reported.next() {
@@ -189,14 +195,14 @@ impl Worker {
         let settled = settled
             .into_iter()
             .map(|known| known.unwrap_or_else(&mut next));
-        Ok(Unit {
+        Ok(UnitResult {
             settled: settled.collect(),
             held: jobs.map(HeldJob::new).collect(),
             overdue: found.overdue,
         })
     }
 
-    /// Reads the holds that keep jobs from being claimed in whatever lane, unless nothing is to be claimed.
+    /// Reads the holds on all jobs and on kinds. Returns none if nothing is to be claimed.
     async fn read_wide_holds(
         &self,
         uow: &mut dyn UnitOfWork,
@@ -208,52 +214,55 @@ impl Worker {
         holds_on(uow, wide_scopes(&self.kinds)).await
     }
 
-    /// What each report changes, or what becomes of it otherwise.
+    /// Returns the change of each report, or its result if no change is to be written here.
     async fn plan_reports(
         &self,
         uow: &mut dyn UnitOfWork,
-        finished: &[Finished],
-        source: Source,
-    ) -> Result<Vec<Result<Change, Settlement>>> {
+        finished: &[AttemptReport],
+        source: JobSource,
+    ) -> Result<Vec<Result<JobChange, Settlement>>> {
         if finished.is_empty() {
             return Ok(Vec::new());
         }
         let now = uow.now().await?;
         let mut jobs = match source {
-            Source::HeldCopy => held_jobs(finished),
-            Source::Store => stored_jobs(uow, finished).await?,
+            JobSource::HeldCopy => held_jobs(finished),
+            JobSource::Store => stored_jobs(uow, finished).await?,
         };
-        let plan_one = |finished: &Finished| {
+        let plan_one = |finished: &AttemptReport| {
             let Some(job) = jobs.remove(&finished.claimed.job_id) else {
                 return Err(Settlement::Written(LeaseState::Lost));
             };
             let (claimed, reports) = (&finished.claimed, &finished.reports);
             match plan(&self.cx, &self.actor, job, claimed, reports, now) {
-                _ if !finished.in_batch => Err(Settlement::Alone),
-                // It opens a dead letter.
-                Planned::Change(change) if change.after.status == JobStatus::Failed => {
+                _ if !finished.can_batch => Err(Settlement::Alone),
+                // The failure of a job opens a dead letter.
+                ReportPlan::Change(change) if change.after.status == JobStatus::Failed => {
                     Err(Settlement::Alone)
                 }
-                Planned::Change(change) => Ok(*change),
-                Planned::Known(state) => Err(Settlement::Written(state)),
-                Planned::Refused(refusal) => Err(Settlement::Refused(refusal.into())),
+                ReportPlan::Change(change) => Ok(*change),
+                ReportPlan::NoChange(state) => Err(Settlement::Written(state)),
+                ReportPlan::Refused(refusal) => Err(Settlement::Refused(refusal.into())),
             }
         };
         Ok(finished.iter().map(plan_one).collect())
     }
 }
 
-/// Locks the lanes of changes of hands or status. A change whose lane another unit has locked is written alone, so that
-/// the others need not wait.
+/// Locks the lanes of all changes of a fence. A change whose lane another unit has locked is written alone, so that the
+/// others need not wait.
 async fn lock_lanes(
     uow: &mut dyn UnitOfWork,
-    planned: Vec<Result<Change, Settlement>>,
-) -> Result<(Vec<Result<Change, Settlement>>, Lanes)> {
-    let fenced = planned.iter().flatten().filter(|change| change.fences());
+    planned: Vec<Result<JobChange, Settlement>>,
+) -> Result<(Vec<Result<JobChange, Settlement>>, Lanes)> {
+    let fenced = planned
+        .iter()
+        .flatten()
+        .filter(|change| change.changes_fence());
     let keys: BTreeSet<LaneKey> = fenced.map(|change| change.after.lane.clone()).collect();
     let lanes = Lanes::lock(uow, keys.into_iter().collect()).await?;
-    let with_lane = |change: Change| {
-        if !change.fences() || lanes.has(&change.after.lane) {
+    let with_lane = |change: JobChange| {
+        if !change.changes_fence() || lanes.has(&change.after.lane) {
             Ok(change)
         } else {
             Err(Settlement::Alone)
@@ -263,14 +272,14 @@ async fn lock_lanes(
     Ok((planned.collect(), lanes))
 }
 
-fn held_jobs(finished: &[Finished]) -> BTreeMap<JobId, Stored<Job>> {
-    let job = |one: &Finished| (one.claimed.job_id.clone(), Stored::clone(&one.job));
+fn held_jobs(finished: &[AttemptReport]) -> BTreeMap<JobId, Stored<Job>> {
+    let job = |one: &AttemptReport| (one.claimed.job_id.clone(), Stored::clone(&one.job));
     finished.iter().map(job).collect()
 }
 
 async fn stored_jobs(
     uow: &mut dyn UnitOfWork,
-    finished: &[Finished],
+    finished: &[AttemptReport],
 ) -> Result<BTreeMap<JobId, Stored<Job>>> {
     let ids = finished.iter().map(|one| one.claimed.job_id.as_str());
     let ids: Vec<&str> = ids.collect();

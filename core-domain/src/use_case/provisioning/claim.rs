@@ -1,4 +1,4 @@
-//! Taking jobs to work on.
+//! Claiming jobs, checking claims, and prolonging leases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::engine::Worker;
 use super::kinds::{AnyKind, Kinds};
-use super::lane::{Lanes, learn};
-use super::transition::Change;
+use super::lane::{Lanes, refill_cache};
+use super::transition::JobChange;
 use crate::access::{unaudited, unowned};
 use crate::kernel::{JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
@@ -16,30 +16,30 @@ use crate::provisioning::{
     Report, Trigger,
 };
 
-/// How many lanes whose time has come are moved into the order of a claim at once.
-const MOST_DUE: u32 = 256;
+/// Maximum number of lanes that one call of [`promote`] makes ready.
+const MAX_PROMOTED_LANES: u32 = 256;
 
-/// A job that a worker holds: every write it makes names both.
+/// Identifies a claim of a job. Every write by the holder contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Claimed {
-    /// The job.
+pub struct Claim {
+    /// The id of the claimed job.
     pub job_id: JobId,
-    /// The fence it was given.
+    /// The fence of the job after the claim.
     pub fence: i64,
 }
 
-/// A job that a worker holds, as it stands: with the intent to work on its current step stored, unless the step is not
-/// known here or there is none.
+/// A job that a worker holds. The start of its current step is already stored, unless this process does not know the
+/// step or no step is left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldJob {
-    /// What its holder names in every write.
-    pub claimed: Claimed,
+    /// Identifies the claim in every write by the holder.
+    pub claimed: Claim,
     pub(super) job: Arc<Stored<Job>>,
 }
 
 impl HeldJob {
     pub(super) fn new(job: Stored<Job>) -> Self {
-        let claimed = Claimed {
+        let claimed = Claim {
             job_id: job.id.clone(),
             fence: job.fence,
         };
@@ -48,12 +48,12 @@ impl HeldJob {
     }
 }
 
-/// What a claim found.
+/// The result of looking for jobs to claim.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// The claims; their lanes are in the set and have not followed yet.
-    pub changes: Vec<Change>,
-    /// Jobs at the head of their lanes that are to be stopped instead, because their deadline has passed.
+pub(super) struct ClaimPlan {
+    /// The claims to write. Their lanes are in the set of lanes, but not updated yet.
+    pub changes: Vec<JobChange>,
+    /// Jobs at the head of their lanes whose deadline has passed. They have to be stopped instead.
     pub overdue: Vec<JobId>,
 }
 
@@ -61,15 +61,14 @@ pub(super) struct Found {
 struct Candidate {
     order: (i64, Timestamp, LaneKey),
     head: Option<JobId>,
-    /// As it was found in the order in which lanes are claimed, and locked; `None` when a report of this unit has made it
-    /// ready.
+    /// The lane as read and locked; `None` if a report in this unit of work has made it ready.
     stored: Option<Stored<JobLane>>,
 }
 
 impl Candidate {
     fn of(lane: &JobLane, stored: Option<Stored<JobLane>>) -> Self {
         Self {
-            order: order_of(lane),
+            order: claim_order_key(lane),
             head: lane.head().map(|head| head.job_id.clone()),
             stored,
         }
@@ -77,33 +76,36 @@ impl Candidate {
 }
 
 impl Worker {
-    /// Finds up to `limit` jobs to take, with the intent to begin them: the heads of lanes that are ready and not held, of
-    /// kinds this process knows. Fair between lanes, in order within one; its cost grows with the number of jobs taken,
-    /// not with that of lanes. `lanes` have followed the jobs that were `moved` by this unit, and were settled; the lanes
-    /// of the claims join them. `wide` are the holds on everything and on kinds.
+    /// Finds up to `limit` jobs to claim and plans the start of their first steps. These are the heads of ready lanes
+    /// that no hold applies to, of registered kinds. Lanes take turns, and jobs of one lane keep their order. The cost
+    /// grows with the number of claimed jobs, not with the number of lanes.
+    ///
+    /// `lanes` must be updated for the jobs that were `moved` in this unit of work, and settled; the lanes of the
+    /// claims are added to it. `wide` are the holds on all jobs and on kinds.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub(super) async fn find_claims(
         &self,
         uow: &mut dyn UnitOfWork,
         limit: u32,
         wide: &[Stored<JobHold>],
         lanes: &mut Lanes,
-        moved: &[Change],
-    ) -> Result<Found> {
+        moved: &[JobChange],
+    ) -> Result<ClaimPlan> {
         let names = claimable_kinds(&self.kinds, wide);
         if limit == 0 || names.is_empty() {
-            return Ok(Found::default());
+            return Ok(ClaimPlan::default());
         }
         let now = uow.now().await?;
         let candidates = candidates(uow, &names, limit, lanes, moved).await?;
         if candidates.is_empty() {
-            return Ok(Found::default());
+            return Ok(ClaimPlan::default());
         }
         let mut heads = heads_of(uow, &candidates).await?;
-        let mut found = Found::default();
-        let (mut kept, mut astray, mut late) = (Vec::new(), Vec::new(), Vec::new());
+        let mut found = ClaimPlan::default();
+        let (mut lanes_to_write, mut stale_lanes, mut overdue_lanes) =
+            (Vec::new(), Vec::new(), Vec::new());
         for Candidate {
             head,
             stored,
@@ -113,27 +115,28 @@ impl Worker {
             let head = head.and_then(|head| heads.remove(&head));
             if let Some(job) = head.as_ref().filter(|job| job.deadline_at < now) {
                 found.overdue.push(job.id.clone());
-                late.push(lane);
-                kept.extend(stored);
+                overdue_lanes.push(lane);
+                lanes_to_write.extend(stored);
                 continue;
             }
             let change = head.and_then(|job| {
-                let triggers = begin(&self.kinds, &job);
-                let mut change = Change::plan(&self.cx, &self.actor, job, &triggers, now).ok()?;
+                let triggers = claim_triggers(&self.kinds, &job);
+                let mut change =
+                    JobChange::plan(&self.cx, &self.actor, job, &triggers, now).ok()?;
                 change.lease = Some(self.lease_of(&change.after, now));
                 Some(change)
             });
-            // Of a lane that is not written yet the next jobs cannot be looked up: the next claim meets it again.
+            // The next jobs of a lane that is not written yet cannot be queried; a later claim handles such a lane.
             match change {
-                Some(_) => kept.extend(stored),
-                None => astray.extend(stored),
+                Some(_) => lanes_to_write.extend(stored),
+                None => stale_lanes.extend(stored),
             }
             found.changes.extend(change);
         }
-        put_right(uow, astray, now).await?;
-        lanes.extend(Lanes::of(uow, kept).await?);
-        // A job that cannot be stopped must not block the lanes after its own.
-        for lane in &late {
+        refill_lanes(uow, stale_lanes, now).await?;
+        lanes.extend(Lanes::of(uow, lanes_to_write).await?);
+        // If stopping the job fails, the lane goes to the end of the order, so that it does not block other lanes.
+        for lane in &overdue_lanes {
             if let Some(lane) = lanes.get_mut(lane) {
                 lane.last_claimed_at = now;
             }
@@ -151,17 +154,18 @@ impl Worker {
     }
 }
 
-/// The first lanes of the order: of those that are ready in the store and those of `lanes` that have just become so.
+/// Returns the first claimable lanes in claim order: ready lanes from the store, and those of `lanes` that have just
+/// become ready.
 async fn candidates(
     uow: &mut dyn UnitOfWork,
     names: &[String],
     limit: u32,
     lanes: &Lanes,
-    moved: &[Change],
+    moved: &[JobChange],
 ) -> Result<Vec<Candidate>> {
     let mut ready = ready_lanes(uow, names, limit).await?;
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
-    // While there is more to do than there are slots, the timers see to it.
+    // If enough lanes are ready, the timers promote the due ones.
     if ready.len() < most && promote(uow).await? > 0 {
         ready = ready_lanes(uow, names, limit).await?;
     }
@@ -180,29 +184,29 @@ async fn candidates(
     Ok(all)
 }
 
-/// The claim and, in the same move of the row, the intent to work on the first step.
-fn begin(kinds: &Kinds, job: &Job) -> Vec<Trigger> {
+/// Returns the claim and the start of the first step, which are written together.
+fn claim_triggers(kinds: &Kinds, job: &Job) -> Vec<Trigger> {
     let mut triggers = vec![Trigger::Claim];
-    if let Some(step) = startable(kinds, job, job.current_step()) {
+    if let Some(step) = startable_step(kinds, job, job.current_step()) {
         triggers.push(Trigger::Work(job.fence + 1, Report::Start(step)));
     }
     triggers
 }
 
-/// The step, if it is one that is known here.
-pub(super) fn startable(kinds: &Kinds, job: &Job, step: Option<usize>) -> Option<usize> {
+/// Returns the step if this process knows it.
+pub(super) fn startable_step(kinds: &Kinds, job: &Job, step: Option<usize>) -> Option<usize> {
     let (step, kind) = (step?, kinds.get(&job.kind)?);
     AnyKind::has_step(kind, &job.steps.get(step)?.name).then_some(step)
 }
 
-/// The scopes of holds that keep jobs of these kinds from being claimed in whatever lane.
+/// Returns the hold scopes that affect jobs of these kinds in every lane.
 pub(super) fn wide_scopes(kinds: &Kinds) -> Vec<HoldScope> {
     let mut scopes = vec![HoldScope::All];
     scopes.extend(kinds.names().into_iter().map(HoldScope::Kind));
     scopes
 }
 
-/// The kinds that no hold on everything or on a kind keeps back.
+/// Returns the kinds to which none of the holds on all jobs or on a kind applies.
 fn claimable_kinds(kinds: &Kinds, wide: &[Stored<JobHold>]) -> Vec<String> {
     let mut names = kinds.names();
     for hold in wide {
@@ -215,11 +219,13 @@ fn claimable_kinds(kinds: &Kinds, wide: &[Stored<JobHold>]) -> Vec<String> {
     names
 }
 
-/// Moves lanes whose time has come into the order in which lanes are claimed; answers how many.
+/// Makes lanes ready whose `ready_at` has passed, and returns their number.
 pub(super) async fn promote(uow: &mut dyn UnitOfWork) -> Result<usize> {
     let now = uow.now().await?;
     let due = JobLaneQuery::DueAt(now);
-    let due = unowned::<JobLane>(uow).claim(&due, MOST_DUE).await?;
+    let due = unowned::<JobLane>(uow)
+        .claim(&due, MAX_PROMOTED_LANES)
+        .await?;
     let promoted = due.len();
     if promoted > 0 {
         let lanes = Lanes::of(uow, due).await?;
@@ -228,8 +234,8 @@ pub(super) async fn promote(uow: &mut dyn UnitOfWork) -> Result<usize> {
     Ok(promoted)
 }
 
-/// The first lanes of the order whose heads are of these kinds. As a rule those are the first of all; only when others
-/// stand before them is each kind asked for by itself, so that they need not be passed one by one.
+/// Returns the first ready lanes whose heads are of these kinds, in claim order. Usually all first lanes match. Only if
+/// some do not, each kind is queried separately, so that lanes of unknown kinds need not be skipped one by one.
 async fn ready_lanes(
     uow: &mut dyn UnitOfWork,
     names: &[String],
@@ -247,13 +253,13 @@ async fn ready_lanes(
         let of_kind = JobLaneQuery::ReadyOfKind(name.clone());
         lanes.extend(unowned::<JobLane>(uow).claim(&of_kind, limit).await?);
     }
-    lanes.sort_by_cached_key(|lane| order_of(lane));
+    lanes.sort_by_cached_key(|lane| claim_order_key(lane));
     lanes.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     Ok(lanes)
 }
 
-/// Where a lane stands in the order in which lanes are claimed.
-fn order_of(lane: &JobLane) -> (i64, Timestamp, LaneKey) {
+/// Returns the sort key of a lane in the order of claims.
+fn claim_order_key(lane: &JobLane) -> (i64, Timestamp, LaneKey) {
     let key = lane.lane.clone();
     (lane.head_priority(), lane.last_claimed_at, key)
 }
@@ -268,8 +274,8 @@ async fn heads_of(
     Ok(jobs.into_iter().map(|job| (job.id.clone(), job)).collect())
 }
 
-/// Lanes that name a job which cannot be claimed: rather than meet them again, they are told what is queued.
-async fn put_right(
+/// Refills the caches of lanes whose cached head cannot be claimed, so that the next claim does not find the same head.
+async fn refill_lanes(
     uow: &mut dyn UnitOfWork,
     lanes: Vec<Stored<JobLane>>,
     now: Timestamp,
@@ -281,46 +287,47 @@ async fn put_right(
     let mut lanes = Lanes::of(uow, lanes).await?;
     for key in &keys {
         if let Some(lane) = lanes.get_mut(key) {
-            learn(uow, lane).await?;
+            refill_cache(uow, lane).await?;
         }
     }
     lanes.store(uow, now).await?;
     Ok(())
 }
 
-/// Tells whether the job still runs under the fence it was claimed with. A lease exists exactly while the job runs, with
-/// its fence; its row is the smaller one.
+/// Returns whether the job still runs under the fence of the claim. Reads the lease, which exists exactly while the job
+/// runs and is smaller than the job.
 ///
 /// # Errors
-/// When the store failed.
-pub(super) async fn is_held(uow: &mut dyn UnitOfWork, job: &Claimed) -> Result<bool> {
+/// Only those of the store.
+pub(super) async fn is_held(uow: &mut dyn UnitOfWork, job: &Claim) -> Result<bool> {
     let lease = unowned::<JobLease>(uow).find(&job.job_id).await?;
     Ok(lease.is_some_and(|lease| lease.fence == job.fence))
 }
 
-/// As [`is_held`] of each of these jobs, by one read.
+/// Returns for each claim whether the job still runs under its fence, using one query.
 ///
 /// # Errors
-/// When the store failed.
-pub(super) async fn are_held(uow: &mut dyn UnitOfWork, jobs: &[Claimed]) -> Result<Vec<bool>> {
+/// Only those of the store.
+pub(super) async fn are_held(uow: &mut dyn UnitOfWork, jobs: &[Claim]) -> Result<Vec<bool>> {
     let ids: Vec<&str> = jobs.iter().map(|job| job.job_id.as_str()).collect();
     let leases = unowned::<JobLease>(uow).get_many(&ids).await?;
     let fences = leases.iter().map(|lease| (&lease.job_id, lease.fence));
     let fences: BTreeMap<&JobId, i64> = fences.collect();
-    let is_held = |job: &Claimed| fences.get(&job.job_id) == Some(&job.fence);
+    let is_held = |job: &Claim| fences.get(&job.job_id) == Some(&job.fence);
     Ok(jobs.iter().map(is_held).collect())
 }
 
-/// Prolongs the leases of these jobs by so much from now, all at once, and answers those that are no longer the owner's. Touches no job.
+/// Extends the leases of these claims to `lasts` from now, all at once. Returns the claims that the owner has lost.
+/// Does not write any job.
 ///
 /// # Errors
-/// When the store failed; nothing was prolonged.
+/// Only those of the store; no lease is extended then.
 pub(super) async fn heartbeat(
     uow: &mut dyn UnitOfWork,
     owner: &str,
     lasts: Duration,
-    held: &[Claimed],
-) -> Result<Vec<Claimed>> {
+    held: &[Claim],
+) -> Result<Vec<Claim>> {
     if held.is_empty() {
         return Ok(Vec::new());
     }

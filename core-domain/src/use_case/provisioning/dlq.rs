@@ -1,4 +1,4 @@
-//! Looking at the dead-letter queue.
+//! Reading the dead-letter queue.
 
 use std::borrow::Cow;
 
@@ -8,21 +8,21 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::access::{OperatorScope, unowned};
 use crate::kernel::{DlqEntryId, Line, ListQuery, Page, PlatformId, Result, Stored, TextValue};
 use crate::port::UnitOfWork;
-use crate::provisioning::{DlqEntry, DlqQuery, DlqStatus};
+use crate::provisioning::{DeadLetter, DlqQuery, DlqStatus};
 
-/// An entry of the dead-letter queue as the interface shows it.
+/// An entry of the dead-letter queue.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DlqEntryView {
-    /// The same as `id`.
+    /// The id of the entry; the same value as `id`.
     pub entry_id: DlqEntryId,
-    /// The entry.
+    /// The data of the entry.
     #[serde(flatten)]
-    pub entry: DlqEntry,
+    pub entry: DeadLetter,
 }
 
-impl From<DlqEntry> for DlqEntryView {
-    fn from(entry: DlqEntry) -> Self {
+impl From<DeadLetter> for DlqEntryView {
+    fn from(entry: DeadLetter) -> Self {
         Self {
             entry_id: entry.id.clone(),
             entry,
@@ -30,20 +30,20 @@ impl From<DlqEntry> for DlqEntryView {
     }
 }
 
-/// Which entries a list shows; every part that is given must match.
+/// Filters for a list of entries. An entry must match every given filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DlqFilter {
-    /// With this status; pending ones when it is not given.
+    /// The status of the entries to return, or `all`. Default: `PENDING`.
     #[serde(default)]
     pub status: DlqStatuses,
-    /// Of jobs of this platform.
+    /// Returns only entries of jobs of this platform.
     pub platform_id: Option<PlatformId>,
-    /// Of jobs of this kind.
+    /// Returns only entries of jobs of this kind.
     pub kind: Option<Line<1, 100>>,
 }
 
-/// A status, or `all` of them.
+/// One status of an entry, or `all`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DlqStatuses(Option<DlqStatus>);
 
@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for DlqStatuses {
             return Ok(Self(None));
         }
         let status = DlqStatus::from_text(&text);
-        let unknown = || serde::de::Error::custom("is no status of an entry");
+        let unknown = || serde::de::Error::custom("is not the status of an entry or `all`");
         status.map(|status| Self(Some(status))).ok_or_else(unknown)
     }
 }
@@ -79,10 +79,10 @@ impl JsonSchema for DlqStatuses {
     }
 }
 
-/// Entries of the dead-letter queue, newest first.
+/// Returns entries of the dead-letter queue, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor is invalid.
 pub async fn dlq_entries(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
@@ -95,18 +95,18 @@ pub async fn dlq_entries(
         kind: filter.kind.as_ref().map(ToString::to_string),
     };
     let wanted = query.page();
-    let page = unowned::<DlqEntry>(uow).page(&entries, &wanted).await?;
+    let page = unowned::<DeadLetter>(uow).page(&entries, &wanted).await?;
     Ok(page.map(|entry| entry.into_inner().into()))
 }
 
-/// An entry of the dead-letter queue.
+/// Returns an entry of the dead-letter queue.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the entry does not exist.
 pub async fn dlq_entry(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
     entry: &DlqEntryId,
-) -> Result<Stored<DlqEntry>> {
-    unowned::<DlqEntry>(uow).get(entry).await
+) -> Result<Stored<DeadLetter>> {
+    unowned::<DeadLetter>(uow).get(entry).await
 }

@@ -1,7 +1,6 @@
-//! The engine: takes a job and works on its steps until the job is no longer its own.
+//! The engine: a worker claims jobs and executes their steps.
 //!
-//! It needs no runtime. What only a runtime can do (time limits, cutting off, catching a panic) is asked of a
-//! [`Supervisor`].
+//! It does not depend on a runtime. Time limits, cancellation and catching panics are delegated to a [`Supervisor`].
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -11,9 +10,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::attempt::Finished;
-use super::batch::WRITE_TRIES;
-use super::claim::{Claimed, HeldJob};
+use super::attempt::AttemptReport;
+use super::batch::MAX_WRITE_ATTEMPTS;
+use super::claim::{Claim, HeldJob};
 use super::kinds::Kinds;
 use super::report::{LeaseHolder, LeaseState};
 use super::step_error::StepError;
@@ -22,53 +21,106 @@ use super::{claim, report, timers};
 use crate::access::unowned;
 use crate::kernel::{Context, Entropy, Error, Result, StoreError, Stored, secret_token};
 use crate::port::{Blobs, Infrastructure, Mode, Store, UnitOfWork, transact, transact_in};
-use crate::provisioning::{Actor, Job, JobQuery, JobStatus, LEASE, Report, Trigger};
+use crate::provisioning::{Actor, DEFAULT_LEASE, Job, JobQuery, JobStatus, Report, Trigger};
 
-/// How often the queue is to be looked at when nobody calls.
+/// Interval between two polls of the queue without a notification.
 const POLL: Duration = Duration::from_secs(1);
 
+/// A worker: claims jobs of registered kinds and executes them. Cloning it is cheap.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) infrastructure: Arc<dyn Infrastructure>,
+    pub(super) blobs: Arc<dyn Blobs>,
+    pub(super) kinds: Arc<Kinds>,
+    pub(super) cx: Context,
+    pub(super) actor: Actor,
+    pub(super) lease: Duration,
+}
+
 impl Worker {
-    /// Takes up to `limit` jobs, each with the intent to work on its first step.
+    /// Creates a worker with a random owner id.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        infrastructure: Arc<dyn Infrastructure>,
+        blobs: Arc<dyn Blobs>,
+        kinds: Arc<Kinds>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        let actor = Actor::worker(&secret_token(entropy.as_ref(), 22));
+        Self {
+            store,
+            infrastructure,
+            blobs,
+            kinds,
+            cx: Context::system(entropy),
+            actor,
+            lease: DEFAULT_LEASE,
+        }
+    }
+
+    /// Returns the worker with another lease duration than [`LEASE`].
+    #[must_use]
+    pub const fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Returns the duration of its leases, counted from the claim or the latest heartbeat.
+    #[must_use]
+    pub const fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    /// Returns the owner id in its leases.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.actor.id
+    }
+}
+
+impl Worker {
+    /// Claims up to `limit` jobs and stores the start of their first steps.
     ///
     /// # Errors
-    /// When the store failed.
-    pub async fn claim(&self, limit: u32) -> Result<Vec<Claimed>> {
-        let taken = self.commit(&[], limit).await.taken?;
+    /// Only those of the store.
+    pub async fn claim(&self, limit: u32) -> Result<Vec<Claim>> {
+        let taken = self.commit(&[], limit).await.claimed?;
         Ok(taken.into_iter().map(|held| held.claimed).collect())
     }
 
-    /// Prolongs leases; answers those that are lost.
+    /// Extends the leases of these claims. Returns the claims that are lost.
     ///
     /// # Errors
-    /// When the store failed.
-    pub async fn heartbeat(&self, held: &[Claimed]) -> Result<Vec<Claimed>> {
+    /// Only those of the store.
+    pub async fn heartbeat(&self, held: &[Claim]) -> Result<Vec<Claim>> {
         transact_in(Mode::ReadCommitted, self.store.as_ref(), |uow, _| {
             Box::pin(claim::heartbeat(uow, self.owner(), self.lease, held))
         })
         .await
     }
 
-    /// Tells whether the job still runs under the fence it was claimed with, by a read of the store that begins after the
-    /// call.
+    /// Returns whether the job still runs under the fence of the claim. The store is read after the call starts.
     ///
     /// # Errors
-    /// When the store failed.
-    pub async fn is_held(&self, job: &Claimed) -> Result<bool> {
+    /// Only those of the store.
+    pub async fn is_held(&self, job: &Claim) -> Result<bool> {
         let mut uow = self.store.begin(Mode::Auto).await?;
         claim::is_held(uow.as_mut(), job).await
     }
 
-    /// As [`Worker::is_held`] of each of these jobs, by one read.
+    /// Works like [`Worker::is_held`] for several claims, using one query.
     ///
     /// # Errors
-    /// When the store failed.
-    pub async fn are_held(&self, jobs: &[Claimed]) -> Result<Vec<bool>> {
+    /// Only those of the store.
+    pub async fn are_held(&self, jobs: &[Claim]) -> Result<Vec<bool>> {
         let mut uow = self.store.begin(Mode::Auto).await?;
         claim::are_held(uow.as_mut(), jobs).await
     }
 
-    /// How long to wait before looking at the queue when nobody calls: a second, give or take a fifth, so that processes
-    /// do not come in step.
+    /// Returns the time to wait before polling the queue without a notification: 1 second ± 20 %. The jitter prevents
+    /// processes from polling at the same time.
     #[must_use]
     pub fn poll_pause(&self) -> Duration {
         let mut random = [0; 1];
@@ -76,47 +128,47 @@ impl Worker {
         POLL * 4 / 5 + POLL * 2 / 5 * u32::from(random[0]) / 255
     }
 
-    /// Wakes what has waited long enough, takes back what a vanished worker held, stops what is overdue.
+    /// Wakes jobs whose wait has ended, takes back jobs with expired leases and stops overdue jobs.
     ///
     /// # Errors
-    /// When the store failed; what was done before stays done.
+    /// Returns the first error. The other jobs are handled nevertheless, unless the store is unavailable.
     pub async fn run_timers(&self) -> Result<TimerStats> {
         timers::run_timers(&self.cx, self.store.as_ref(), &self.kinds).await
     }
 
-    /// How long to wait before the timers are run again when nobody calls: until something is due, and at most as long as
-    /// [`Worker::poll_pause`].
+    /// Returns the time to wait before the timers run again without a notification: until the next job or lane is due,
+    /// but at most [`Worker::poll_pause`].
     pub async fn timer_pause(&self) -> Duration {
         let poll = self.poll_pause();
-        // Without an answer of the store it is looked at again later.
+        // If the store fails, wait for the full interval.
         let next = timers::next_due(self.store.as_ref(), poll).await;
         next.ok().flatten().unwrap_or(poll)
     }
 
-    /// Takes back all running jobs of a store that only this process uses; answers how many.
+    /// Takes back all running jobs of a store that only this process uses. Returns their number.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn recover(&self) -> Result<usize> {
         timers::recover(&self.cx, self.store.as_ref(), &self.kinds).await
     }
 
-    /// Takes one job, if there is one, and works on it until it leaves `RUNNING`.
+    /// Claims one job, if there is one, and executes it until it leaves `RUNNING`.
     ///
     /// # Errors
-    /// When the store failed; the job is taken back when its lease ends.
+    /// Only those of the store; the job is then taken back when its lease expires.
     pub async fn run_one(&self, supervisor: &dyn Supervisor) -> Result<Outcome> {
-        match self.commit(&[], 1).await.taken?.pop() {
+        match self.commit(&[], 1).await.claimed?.pop() {
             Some(held) => self.run_held(held, supervisor).await,
             None => Ok(Outcome::Idle),
         }
     }
 
-    /// Works on a job it has taken, until it leaves `RUNNING`.
+    /// Executes a claimed job until it leaves `RUNNING`.
     ///
     /// # Errors
-    /// When the store failed; the job is taken back when its lease ends.
-    pub async fn run(&self, claimed: &Claimed, supervisor: &dyn Supervisor) -> Result<Outcome> {
+    /// Only those of the store; the job is then taken back when its lease expires.
+    pub async fn run(&self, claimed: &Claim, supervisor: &dyn Supervisor) -> Result<Outcome> {
         match self.read(claimed).await? {
             Some(held) => self.run_held(held, supervisor).await,
             None => Ok(Outcome::LeaseLost),
@@ -130,29 +182,30 @@ impl Worker {
             };
             let state = if finished.in_batch() {
                 let committed = self.commit(std::slice::from_ref(&finished), 0).await;
-                committed.settled.into_iter().next()
+                committed.results.into_iter().next()
             } else {
-                Some(self.settle(&finished).await)
+                Some(self.report_attempt(&finished).await)
             };
-            match state.unwrap_or(Ok(LeaseState::Lost))?.still_held() {
+            match state.unwrap_or(Ok(LeaseState::Lost))?.into_held() {
                 Ok(next) => held = next,
                 Err(outcome) => return Ok(outcome),
             }
         }
     }
 
-    async fn read(&self, claimed: &Claimed) -> Result<Option<HeldJob>> {
+    async fn read(&self, claimed: &Claim) -> Result<Option<HeldJob>> {
         let mut uow = self.store.begin(Mode::Auto).await?;
         let job = unowned::<Job>(uow.as_mut()).find(&claimed.job_id).await?;
         let is_held = |job: &Job| job.status == JobStatus::Running && job.fence == claimed.fence;
         Ok(job.filter(|job| is_held(job)).map(HeldJob::new))
     }
 
-    /// Writes what was reported of a job in a unit of its own. A refusal of the domain is a failure of the step.
+    /// Writes the reports of one attempt in a unit of work of its own. If the domain refuses an output, reports this as
+    /// a failure of the step instead.
     ///
     /// # Errors
-    /// When the store failed; the job is taken back when its lease ends.
-    pub async fn settle(&self, finished: &Finished) -> Result<LeaseState> {
+    /// Only those of the store; the job is then taken back when its lease expires.
+    pub async fn report_attempt(&self, finished: &AttemptReport) -> Result<LeaseState> {
         let (claimed, found) = (&finished.claimed, finished.found.as_ref());
         let error = match self.write(claimed, &finished.reports, found).await {
             Err(Error::Store(error)) => return Err(error.into()),
@@ -165,13 +218,13 @@ impl Worker {
         }
     }
 
-    /// One write of the holder of a job, with all that follows from it. When the store does not say whether it happened,
-    /// it is repeated: the fence makes the second one find the first. So is one that met conflicts alone, for a job that
-    /// is let go costs an attempt.
+    /// Writes one report about a held job with all its consequences. If the outcome of the write is unknown, it is
+    /// repeated; the fence makes the repetition safe. Conflicts are retried as well, because losing the job would cost
+    /// an attempt.
     ///
     /// # Errors
-    /// When the report is about another step than the current one, the domain refused an output, or the store failed.
-    pub async fn report(&self, claimed: &Claimed, report: Report) -> Result<LeaseState> {
+    /// Returns an error if the report is not about the current step, or if the domain refuses an output.
+    pub async fn report(&self, claimed: &Claim, report: Report) -> Result<LeaseState> {
         let report = Trigger::Work(claimed.fence, report);
         self.write(claimed, std::slice::from_ref(&report), None)
             .await
@@ -179,7 +232,7 @@ impl Worker {
 
     async fn write(
         &self,
-        claimed: &Claimed,
+        claimed: &Claim,
         reports: &[Trigger],
         found: Option<&Value>,
     ) -> Result<LeaseState> {
@@ -201,122 +254,68 @@ impl Worker {
                     | StoreError::Retry(_)
                     | StoreError::CommitUnknown(_)
                     | StoreError::Backend(_),
-                )) if tries < WRITE_TRIES => {}
+                )) if tries < MAX_WRITE_ATTEMPTS => {}
                 outcome => return outcome,
             }
         }
     }
 }
 
-/// What became of a job that was worked on.
+/// The result of working on a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There was nothing to do.
+    /// No job could be claimed.
     Idle,
-    /// It left `RUNNING` for this status.
+    /// The job left `RUNNING` and has this status.
     Left(JobStatus),
-    /// It was taken away.
+    /// The job was taken from the worker.
     LeaseLost,
 }
 
-/// A worker: takes jobs of the kinds it knows and works on them. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Worker {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) infrastructure: Arc<dyn Infrastructure>,
-    pub(super) blobs: Arc<dyn Blobs>,
-    pub(super) kinds: Arc<Kinds>,
-    pub(super) cx: Context,
-    pub(super) actor: Actor,
-    pub(super) lease: Duration,
-}
-
-impl Worker {
-    /// A worker with an owner id of its own, generated at random.
-    #[must_use]
-    pub fn new(
-        store: Arc<dyn Store>,
-        infrastructure: Arc<dyn Infrastructure>,
-        blobs: Arc<dyn Blobs>,
-        kinds: Arc<Kinds>,
-        entropy: Arc<dyn Entropy>,
-    ) -> Self {
-        let actor = Actor::worker(&secret_token(entropy.as_ref(), 22));
-        Self {
-            store,
-            infrastructure,
-            blobs,
-            kinds,
-            cx: Context::system(entropy),
-            actor,
-            lease: LEASE,
-        }
-    }
-
-    /// The same, with leases that last this long from a claim or a heartbeat instead of [`LEASE`].
-    #[must_use]
-    pub const fn with_lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
-        self
-    }
-
-    /// How long its leases last from a claim or a heartbeat.
-    #[must_use]
-    pub const fn lease(&self) -> Duration {
-        self.lease
-    }
-
-    /// The owner id in its leases.
-    #[must_use]
-    pub fn owner(&self) -> &str {
-        &self.actor.id
-    }
-}
-
-/// One attempt of a step.
+/// The future of one attempt of a step.
 pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, StepError>> + Send + 'a>>;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepEnd {
-    /// By itself.
+    /// The attempt returned a result.
     Finished(Result<Value, StepError>),
-    /// It took longer than allowed, and was cut off.
+    /// The attempt exceeded its time limit and was cancelled.
     TimedOut,
-    /// It panicked.
+    /// The attempt panicked.
     Panicked,
-    /// The lease is lost; it was cut off.
+    /// The lease was lost and the attempt was cancelled.
     LeaseLost,
-    /// The process stops; it was cut off.
+    /// The process stops and the attempt was cancelled.
     Stopping,
 }
 
-/// What the engine asks of the runtime around it.
+/// The services that the engine needs from the runtime.
 #[async_trait]
 pub trait Supervisor: Send + Sync {
-    /// Runs the attempt, for at most this long and only while the job is ours.
-    async fn attempt(&self, job: &Claimed, limit: Duration, work: StepFuture<'_>) -> StepEnd;
+    /// Runs the attempt, at most for `limit` and only while the worker holds the job.
+    async fn attempt(&self, job: &Claim, limit: Duration, work: StepFuture<'_>) -> StepEnd;
 
-    /// Tells whether the job is still held, by a read of the store that begins after the call: see [`Worker::is_held`].
-    /// Questions that are asked at the same time may be answered by one read.
+    /// Returns whether the job is still held; see [`Worker::is_held`]. The store is read after the call starts. One
+    /// query may serve several concurrent calls.
     ///
     /// # Errors
-    /// When the store failed.
-    async fn is_held(&self, worker: &Worker, job: &Claimed) -> Result<bool> {
+    /// Only those of the store.
+    async fn is_held(&self, worker: &Worker, job: &Claim) -> Result<bool> {
         worker.is_held(job).await
     }
 
-    /// Tells whether the process is about to stop: no new step is begun then.
+    /// Returns whether the process is about to stop. If so, no new step is started.
     fn is_stopping(&self) -> bool;
 }
 
-/// No limits, no stop: for tests and for embedders that run a job to its end.
+/// A supervisor without limits that never stops, for tests and for embedding applications that run a job to its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unsupervised;
 
 #[async_trait]
 impl Supervisor for Unsupervised {
-    async fn attempt(&self, _job: &Claimed, _limit: Duration, work: StepFuture<'_>) -> StepEnd {
+    async fn attempt(&self, _job: &Claim, _limit: Duration, work: StepFuture<'_>) -> StepEnd {
         StepEnd::Finished(work.await)
     }
 
@@ -325,29 +324,40 @@ impl Supervisor for Unsupervised {
     }
 }
 
-/// How many of the newest jobs are looked at.
-const SAMPLE: u32 = 20;
+/// Checks that a worker still holds a job.
+#[async_trait]
+pub(super) trait Guard: Debug + Send + Sync {
+    /// Reads the fence from the store. The read starts after the call.
+    ///
+    /// # Errors
+    /// [`StepError::LeaseLost`] if the worker no longer holds the job; another error if the fence could not be read.
+    async fn check(&self) -> Result<(), StepError>;
+}
 
-/// How long a job of a kind is said to take before there was any.
-const FIRST_ESTIMATE: Duration = Duration::from_secs(30);
+/// Maximum number of completed jobs used for an estimate.
+const MAX_SAMPLES: u32 = 20;
 
-/// How many seconds a job of one of the [`TIMED_KINDS`](crate::provisioning::TIMED_KINDS) takes from its start to its end,
-/// retries and their pauses included: the median of the newest that completed by themselves, rounded up, at least 1.
+/// Estimate for a kind without completed jobs.
+const DEFAULT_ESTIMATE: Duration = Duration::from_secs(30);
+
+/// Returns the estimated run time in seconds of a job of one of the [`TIMED_KINDS`](crate::provisioning::TIMED_KINDS),
+/// from start to end, including retries and their delays. It is the median of the newest jobs that completed without
+/// force, rounded up, at least 1. Without such jobs it is 30.
 pub(in crate::use_case) async fn estimated_seconds(
     uow: &mut dyn UnitOfWork,
     kind: &'static str,
 ) -> Result<i64> {
     let completed = JobQuery::Completed(kind);
-    let newest = unowned::<Job>(uow).list(&completed, SAMPLE).await?;
+    let newest = unowned::<Job>(uow).list(&completed, MAX_SAMPLES).await?;
     let run_times = newest.iter().filter_map(run_time).collect();
-    Ok(whole_seconds(median(run_times).unwrap_or(FIRST_ESTIMATE)))
+    Ok(whole_seconds(median(run_times).unwrap_or(DEFAULT_ESTIMATE)))
 }
 
 fn run_time(job: &Stored<Job>) -> Option<Duration> {
     Some(job.finished_at?.since(job.started_at?))
 }
 
-/// The one in the middle; the mean of the two in the middle of an even number.
+/// Returns the middle value, or the mean of the two middle values if their number is even.
 fn median(mut durations: Vec<Duration>) -> Option<Duration> {
     durations.sort_unstable();
     let middle = durations.len() / 2;
@@ -363,16 +373,6 @@ fn whole_seconds(duration: Duration) -> i64 {
     i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
-/// Makes sure that a job is still its holder's.
-#[async_trait]
-pub(super) trait Guard: Debug + Send + Sync {
-    /// Reads the fence from the store, after the call.
-    ///
-    /// # Errors
-    /// [`StepError::LeaseLost`] when it is not, another one when that could not be read.
-    async fn check(&self) -> Result<(), StepError>;
-}
-
 #[cfg(test)]
 mod tests {
 
@@ -382,7 +382,7 @@ mod tests {
     fn the_estimate_is_the_median_in_whole_seconds_rounded_up() {
         let estimate = |millis: &[u64]| {
             let durations = millis.iter().copied().map(Duration::from_millis);
-            whole_seconds(median(durations.collect()).unwrap_or(FIRST_ESTIMATE))
+            whole_seconds(median(durations.collect()).unwrap_or(DEFAULT_ESTIMATE))
         };
         assert_eq!(estimate(&[]), 30);
         assert_eq!(estimate(&[0]), 1);

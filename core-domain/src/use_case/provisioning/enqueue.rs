@@ -1,9 +1,9 @@
-//! Queueing a job, in the unit of work of what causes it.
+//! Creating jobs in the caller's unit of work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kind::{JobInput, JobKind};
-use super::lane::{Lanes, announce};
+use super::lane::{Lanes, notify_ready};
 use super::step_error::to_json;
 use crate::access::{Covers, ensure_below, unaudited, unowned};
 use crate::kernel::{Context, Error, JobEventId, JobId, Result, Stored, Timestamp};
@@ -12,12 +12,12 @@ use crate::provisioning::{
     Actor, Job, JobEvent, JobKey, JobLane, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
 };
 
-/// Queues a job of a kind. Lane, order, steps and version are the kind's. Returns the existing job if one of the same kind
-/// and platform has the same idempotency key.
+/// Creates and queues a job. The kind defines its steps, version and place; the input defines its lane. Returns the
+/// existing job if one of the same kind and platform has the same idempotency key.
 ///
 /// # Errors
-/// `LIMIT_REACHED` for a caller whose platform has as many queued jobs as there may be. When the input is of another
-/// platform than the scope, or the store failed.
+/// - `LIMIT_REACHED` if the platform has the maximum number of queued jobs and the caller is not an operator.
+/// - [`Error::Internal`] if the scope does not cover the platform of the input.
 pub async fn enqueue<K: JobKind>(
     cx: &Context,
     scope: &impl Covers<<K::Input as JobInput>::Owner>,
@@ -27,10 +27,10 @@ pub async fn enqueue<K: JobKind>(
     enqueue_child::<K>(cx, scope, uow, input, None).await
 }
 
-/// As [`enqueue`], for a job that queues another one.
+/// Works like [`enqueue`], for a job that `parent` queues.
 ///
 /// # Errors
-/// As [`enqueue`].
+/// Those of [`enqueue`].
 pub async fn enqueue_child<K: JobKind>(
     cx: &Context,
     scope: &impl Covers<<K::Input as JobInput>::Owner>,
@@ -43,11 +43,11 @@ pub async fn enqueue_child<K: JobKind>(
     queued.ok_or_else(|| Error::Internal(format!("a job {} was not queued", K::NAME)))
 }
 
-/// As [`enqueue`], for many jobs of a kind: in a number of statements that does not grow with theirs, the jobs of a lane
-/// in the order of their inputs. Answers one job for each input.
+/// Works like [`enqueue`], for many jobs of a kind. The number of statements does not depend on the number of jobs.
+/// Jobs of the same lane keep the order of their inputs. Returns one job for each input.
 ///
 /// # Errors
-/// As [`enqueue`]; nothing is to be committed then.
+/// Those of [`enqueue`]; the caller must roll back then.
 pub async fn enqueue_many<K: JobKind>(
     cx: &Context,
     scope: &impl Covers<<K::Input as JobInput>::Owner>,
@@ -67,7 +67,7 @@ async fn enqueue_all<K: JobKind>(
     for input in inputs {
         check_scope::<K>(scope, input)?;
     }
-    let mut all = known_by_key::<K>(uow, inputs).await?;
+    let mut all = find_by_keys::<K>(uow, inputs).await?;
     let key_of = |(at, job): (usize, &Stored<Job>)| {
         let key = job.idempotency_key.as_ref()?.key();
         Some((JobKey::new(&job.kind, job.platform_id.as_ref(), key), at))
@@ -95,7 +95,7 @@ fn check_scope<K: JobKind>(
 ) -> Result<()> {
     match scope.covered_platform() {
         Some(covered) if input.platform_id() != Some(covered) => Err(Error::Internal(format!(
-            "a job {} of another platform was about to be queued",
+            "cannot queue a job {} for a platform outside the scope",
             K::NAME
         ))),
         _ => Ok(()),
@@ -108,7 +108,7 @@ fn key_of_input<K: JobKind>(input: &K::Input) -> Option<JobKey> {
 }
 
 /// Returns the jobs with the keys of these inputs. Includes jobs of other kinds whose keys have no scope.
-async fn known_by_key<K: JobKind>(
+async fn find_by_keys<K: JobKind>(
     uow: &mut dyn UnitOfWork,
     inputs: &[K::Input],
 ) -> Result<Vec<Stored<Job>>> {
@@ -124,7 +124,7 @@ async fn known_by_key<K: JobKind>(
     unowned::<Job>(uow).list(&known, limit).await
 }
 
-/// Adds new jobs, with the first entries of their histories, and brings their lanes up to date.
+/// Creates jobs for these inputs and inserts them with [`insert_jobs`].
 async fn insert<K: JobKind>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -137,16 +137,16 @@ async fn insert<K: JobKind>(
     let now = uow.now().await?;
     let mut jobs = Vec::with_capacity(inputs.len());
     for input in inputs {
-        let mut job = queued::<K>(cx, input, now)?;
+        let mut job = new_job::<K>(cx, input, now)?;
         job.parent_job_id = parent.cloned();
         jobs.push(job);
     }
     insert_jobs(cx, uow, jobs, K::PLACE, now).await
 }
 
-/// Adds these new jobs, whose positions in their lanes are still to be given, at this place of their lanes. Lanes are
-/// locked, and jobs, events and lanes are written last, so that a store behind a network writes all of them together with
-/// the commit. If a concurrent unit creates the same job, the unit runs again and finds it.
+/// Inserts new jobs with their first events at this place in their lanes, and assigns their positions. Locks the lanes,
+/// and writes jobs, events and lanes last, so that a remote store can send them together with the commit. If a
+/// concurrent unit creates the same job, this unit runs again and finds it.
 pub(super) async fn insert_jobs(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -161,30 +161,31 @@ pub(super) async fn insert_jobs(
                 ensure_room_in(cx, lane)?;
             }
             job.lane_position = lane.position_at(place);
-            lane.follow(None, job, now);
+            lane.update_job(None, job, now);
         }
     }
     let created = jobs.iter().map(|job| creation_of(cx, job)).collect();
     let ready = lanes.store(uow, now).await?;
-    announce(uow, &ready);
+    notify_ready(uow, &ready);
     let stored = unaudited::append_stored(uow, jobs).await?;
     unaudited::append_many(uow, created).await?;
     Ok(stored)
 }
 
-/// Refuses one more job at the tail of a lane, unless an operator or a service calls. The lane knows the number of its
-/// queued jobs, so that nothing is counted.
+/// Checks that the lane can take one more job at its tail. Operators and services are exempt. Uses the lane's count of
+/// queued jobs, so that no query is necessary.
 fn ensure_room_in(cx: &Context, lane: &JobLane) -> Result<()> {
     if cx.caller.is_operator() {
         return Ok(());
     }
     let queued = u64::try_from(lane.queued).unwrap_or(0);
-    let message = "As many jobs are queued as there may be. Try again when some have ended.";
+    let message =
+        "The platform has the maximum number of queued jobs. Try again when some have ended.";
     ensure_below(queued, cx.limits.jobs_per_platform, message)
 }
 
-/// The job as it stands right after its creation, without a position in its lane.
-fn queued<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<Job> {
+/// Returns a new job without a position in its lane.
+fn new_job<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<Job> {
     Ok(Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
         kind: K::NAME.to_owned(),
@@ -201,7 +202,7 @@ fn queued<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<
         error: None,
         input: to_json(input)?,
         output: None,
-        steps: planned::<K>(input)?,
+        steps: steps_of::<K>(input)?,
         attempts: 0,
         max_attempts: MAX_ATTEMPTS,
         lost_leases: 0,
@@ -225,19 +226,21 @@ fn queued<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<
     })
 }
 
-/// The steps of a job with this input.
-fn planned<K: JobKind>(input: &K::Input) -> Result<Vec<Step>> {
+/// Returns the steps of a job with this input.
+fn steps_of<K: JobKind>(input: &K::Input) -> Result<Vec<Step>> {
     let (steps, names) = (K::steps(), K::plan(input));
     let distinct: BTreeSet<&String> = names.iter().collect();
     let known = names.iter().all(|name| steps.find(name).is_some());
     if !known || distinct.len() < names.len() {
         let kind = K::NAME;
-        return Err(Error::Internal(format!("no steps of {kind}: {names:?}")));
+        return Err(Error::Internal(format!(
+            "unknown or duplicate steps of {kind}: {names:?}"
+        )));
     }
     Ok(names.into_iter().map(Step::new).collect())
 }
 
-/// The first entry of its history.
+/// Returns the first event of the job's history.
 fn creation_of(cx: &Context, job: &Job) -> JobEvent {
     JobEvent {
         id: JobEventId::generate(job.created_at, cx.entropy.as_ref()),

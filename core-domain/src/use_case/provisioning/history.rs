@@ -1,4 +1,4 @@
-//! The history of jobs: as a list, and followed while it goes on.
+//! The history of jobs, as a list and as a feed that follows new events.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,24 +12,24 @@ use crate::port::{Mode, Store, UnitOfWork};
 use crate::provisioning::{Job, JobEvent, JobEventQuery, Progress};
 use crate::use_case::iam;
 
-/// How many entries are read at once.
+/// Maximum number of events that one read returns.
 const PAGE: u32 = 200;
 
-/// An entry of a job's history, and how far the job was when it was told.
+/// An event of a job's history, together with the progress of the job.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobProgressEvent {
-    /// The entry.
+    /// The event of the history.
     #[serde(flatten)]
     pub event: JobEvent,
-    /// How far the job is.
+    /// The progress of the job when this event was sent, not when it happened.
     pub progress: Progress,
 }
 
-/// The history of a job, newest first.
+/// Returns the history of a job, newest event first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor is invalid.
 pub async fn history(
     scope: &JobScope<grant::JobRead>,
     uow: &mut dyn UnitOfWork,
@@ -39,7 +39,7 @@ pub async fn history(
     unowned::<JobEvent>(uow).page(&of_job, &query.page()).await
 }
 
-/// A place in the history of a job.
+/// A position in the history of a job, for following new events.
 #[derive(Clone, Debug)]
 pub struct JobFeed {
     cx: Context,
@@ -48,23 +48,22 @@ pub struct JobFeed {
     position: i64,
 }
 
-/// What a feed told when it was asked.
+/// The result of one read of a feed.
 #[derive(Clone, Debug)]
-pub struct JobNews {
-    /// The entries after the place of the feed, oldest first.
+pub struct JobFeedPage {
+    /// The events after the position of the feed, oldest first.
     pub events: Vec<JobProgressEvent>,
-    /// Whether there may be more at once.
-    pub more: bool,
+    /// `true` if more events may be available immediately.
+    pub has_more: bool,
     /// `true` if the job and its undo job have ended and these were the last events.
-    pub ended: bool,
+    pub has_ended: bool,
 }
 
-/// Opens the history of a job behind the entry with this number, as the caller saw it: from its beginning when none is
-/// given.
+/// Creates a feed that starts after the event with this number; without a number, at the first event.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` for a number that no entry has yet.
-pub fn follow(
+/// `VALIDATION_ERROR` if `last` is not the number of an existing event.
+pub fn open_feed(
     cx: &Context,
     scope: &JobScope<grant::JobRead>,
     last: Option<&str>,
@@ -73,11 +72,11 @@ pub fn follow(
     let known = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let seq = text.parse().ok().filter(|seq| *seq <= job.event_count);
-        let unknown = || Error::invalid("lastEventId", "unknown", "is no event's id");
+        let unknown = || Error::invalid("lastEventId", "unknown", "is not the id of an event");
         seq.filter(|_| digits).ok_or_else(unknown)
     };
     Ok(JobFeed {
-        cx: cx.consequence(),
+        cx: cx.without_conditions(),
         job: job.id.clone(),
         platform: job.platform_id.clone(),
         position: last.map_or(Ok(0), known)?,
@@ -85,16 +84,17 @@ pub fn follow(
 }
 
 /// Returns `true` if the job and its undo job have ended.
-async fn has_come_to_rest(uow: &mut dyn UnitOfWork, job: &Job) -> Result<bool> {
+async fn has_ended(uow: &mut dyn UnitOfWork, job: &Job) -> Result<bool> {
     Ok(job.status.is_terminal() && !undo::is_being_undone(uow, job).await?)
 }
 
 impl JobFeed {
-    /// What comes next; the place moves behind it. The caller is let in again in the state of the store that is told of.
+    /// Returns the next events and moves the position after them. Authorizes the caller again, in the same snapshot of
+    /// the store from which the events are read.
     ///
     /// # Errors
-    /// As [`Self::authorize_again`]; when the store failed.
-    pub async fn next(&mut self, store: &dyn Store) -> Result<JobNews> {
+    /// Those of [`Self::authorize_again`].
+    pub async fn next(&mut self, store: &dyn Store) -> Result<JobFeedPage> {
         let mut uow = store.begin(Mode::Read).await?;
         let scope = self.authorize(uow.as_mut()).await?;
         let after = JobEventQuery::After(self.job.clone(), self.position);
@@ -104,22 +104,23 @@ impl JobFeed {
             self.position = last.seq;
         }
         let progress = scope.job().progress();
-        let ended = !more && has_come_to_rest(uow.as_mut(), scope.job()).await?;
-        let told = |entry: Stored<JobEvent>| JobProgressEvent {
+        let ended = !more && has_ended(uow.as_mut(), scope.job()).await?;
+        let with_progress = |entry: Stored<JobEvent>| JobProgressEvent {
             event: entry.into_inner(),
             progress: progress.clone(),
         };
-        Ok(JobNews {
-            events: entries.into_iter().map(told).collect(),
-            more,
-            ended,
+        Ok(JobFeedPage {
+            events: entries.into_iter().map(with_progress).collect(),
+            has_more: more,
+            has_ended: ended,
         })
     }
 
-    /// Lets the caller in once more: what they are and may do now, not what they were when they came.
+    /// Authorizes the caller again, with the caller's current permissions.
     ///
     /// # Errors
-    /// `UNAUTHORIZED` when the session or key has ended; otherwise as [`authorize_job`].
+    /// - `UNAUTHORIZED` if the session or API key has expired or was revoked.
+    /// - The errors of [`authorize_job`].
     pub async fn authorize_again(&self, store: &dyn Store) -> Result<()> {
         let mut uow = store.begin(Mode::Read).await?;
         self.authorize(uow.as_mut()).await.map(drop)
@@ -134,9 +135,10 @@ impl JobFeed {
         authorize_job(&cx, uow, &self.job).await
     }
 
-    /// Tells whether the caller may no longer be let in because of this.
+    /// Returns whether the effect may have changed the caller's access to the job, so that [`Self::authorize_again`]
+    /// must be called.
     #[must_use]
-    pub fn is_concerned_by(&self, effect: &Effect) -> bool {
+    pub fn must_reauthorize_after(&self, effect: &Effect) -> bool {
         effect.changes_access_of(&self.cx.caller, self.platform.as_ref())
     }
 }

@@ -1,11 +1,11 @@
-//! Setting, showing and lifting holds. A hold keeps jobs from being claimed; steps that run go on.
+//! Creating, listing and lifting holds. A hold prevents jobs from being claimed; running jobs are not interrupted.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::kinds::Kinds;
-use super::lane::{MOST_HOLDS, holds_on, refresh_lane};
+use super::lane::{MAX_HOLDS, holds_on, refresh_lane};
 use crate::access::{Covers, OperatorScope, PlatformWriter, audited, authorize, unowned};
 use crate::kernel::{
     Code, Context, Effect, Error, HoldId, Line, ListQuery, Page, PlatformId, Reason, Result,
@@ -14,11 +14,116 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::provisioning::{HoldScope, HoldSource, JobHold, JobHoldQuery, LaneKey};
 
-/// Sets an operator's hold; fine when there is one on this scope. No claim of what it holds begins after the commit.
+text_enum! {
+    /// The jobs that a hold applies to.
+    pub enum HoldScopeType {
+        /// All jobs of the installation.
+        All = "all",
+        /// The jobs of one kind.
+        Kind = "kind",
+        /// The jobs of one platform.
+        Platform = "platform",
+    }
+}
+
+/// Creates a hold. Held jobs are not claimed; running jobs are not interrupted.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateHold {
+    /// The jobs to hold: all, those of a kind, or those of a platform.
+    pub scope: HoldScopeType,
+    /// The job kind to hold. Required if `scope` is `kind`, otherwise not allowed.
+    pub kind: Option<Line<1, 100>>,
+    /// The platform whose jobs to hold. Required if `scope` is `platform`, otherwise not allowed.
+    pub platform_id: Option<PlatformId>,
+    /// The reason for the hold, shown in the held jobs. Optional.
+    pub reason: Option<Reason>,
+}
+
+impl CreateHold {
+    /// Returns the scope of the hold.
+    ///
+    /// # Errors
+    /// `VALIDATION_ERROR` if the kind or the platform is missing or does not match the scope, or if the kind is
+    /// unknown.
+    pub(super) fn to_scope(&self, kinds: &Kinds) -> Result<HoldScope> {
+        let (kind, platform) = (self.kind.as_ref(), self.platform_id.as_ref());
+        match (self.scope, kind, platform) {
+            (HoldScopeType::All, None, None) => Ok(HoldScope::All),
+            (HoldScopeType::Kind, Some(kind), None) if kinds.contains(kind.as_str()) => {
+                Ok(HoldScope::Kind(kind.to_string()))
+            }
+            (HoldScopeType::Kind, Some(_), None) => {
+                Err(Error::invalid("kind", "unknown", "is not a known job kind"))
+            }
+            (HoldScopeType::Platform, None, Some(id)) => Ok(HoldScope::Lane(LaneKey::platform(id))),
+            (HoldScopeType::Kind, None, _) => Err(missing("kind")),
+            (HoldScopeType::Platform, _, None) => Err(missing("platformId")),
+            (HoldScopeType::Kind | HoldScopeType::All, _, Some(_)) => {
+                Err(not_allowed("platformId"))
+            }
+            (HoldScopeType::Platform | HoldScopeType::All, Some(_), _) => Err(not_allowed("kind")),
+        }
+    }
+}
+
+fn missing(field: &str) -> Error {
+    Error::invalid(field, "required", "is required with this scope")
+}
+
+fn not_allowed(field: &str) -> Error {
+    Error::invalid(field, "unexpected", "is not allowed with this scope")
+}
+
+/// A hold that prevents jobs from being claimed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldView {
+    /// Unique id of the hold.
+    pub id: HoldId,
+    /// The jobs that are held: all, those of a kind, or those of a platform.
+    pub scope: HoldScopeType,
+    /// The job kind that is held. `null` unless `scope` is `kind`.
+    pub kind: Option<String>,
+    /// The platform whose jobs are held. `null` unless `scope` is `platform`.
+    pub platform_id: Option<PlatformId>,
+    /// The source of the hold: an operator, or the suspension of the platform. To lift the hold of a suspension, end
+    /// the suspension.
+    pub source: HoldSource,
+    /// The reason for the hold, in words. `null` if none was given.
+    pub reason: Option<String>,
+    /// The id of the caller that created the hold.
+    pub actor: String,
+    /// The time at which the hold was created.
+    pub created_at: Timestamp,
+}
+
+impl From<&JobHold> for HoldView {
+    fn from(hold: &JobHold) -> Self {
+        let (scope, kind, platform_id) = match &hold.scope {
+            HoldScope::All => (HoldScopeType::All, None, None),
+            HoldScope::Kind(kind) => (HoldScopeType::Kind, Some(kind.clone()), None),
+            HoldScope::Lane(lane) => (HoldScopeType::Platform, None, lane.platform_id()),
+        };
+        Self {
+            id: hold.id.clone(),
+            scope,
+            kind,
+            platform_id,
+            source: hold.source,
+            reason: hold.reason.clone(),
+            actor: hold.actor.clone(),
+            created_at: hold.created_at,
+        }
+    }
+}
+
+/// Creates an operator's hold. Does nothing if there is one on this scope already. After the commit, no held job is
+/// claimed.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn hold(
+/// Only those of the store.
+pub async fn set_operator_hold(
     cx: &Context,
     scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
@@ -29,28 +134,28 @@ pub async fn hold(
     set.await.map(drop)
 }
 
-/// A hold that was set.
+/// The result of setting a hold.
 #[derive(Clone, Debug)]
-pub struct SetHold {
-    /// The hold.
+pub struct HoldResult {
+    /// The new or existing hold.
     pub hold: Stored<JobHold>,
-    /// Whether it was not there before.
+    /// `true` if the hold did not exist before.
     pub is_new: bool,
 }
 
-/// As [`hold`], on what a command names.
+/// Works like [`hold`], with the scope that the command describes.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` for a kind nobody knows, and fields that do not go with the scope; `NOT_FOUND` for an unknown
-/// platform.
+/// - `VALIDATION_ERROR` if the kind is unknown, or if the fields do not match the scope.
+/// - `NOT_FOUND` if the platform does not exist.
 pub async fn create_hold(
     cx: &Context,
     scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     command: &CreateHold,
-) -> Result<SetHold> {
-    let held = command.held(kinds)?;
+) -> Result<HoldResult> {
+    let held = command.to_scope(kinds)?;
     if let Some(platform) = &command.platform_id {
         authorize::<grant::JobRead>(cx, uow, platform).await?;
     }
@@ -58,10 +163,10 @@ pub async fn create_hold(
     set(cx, scope, uow, held, HoldSource::Operator, reason).await
 }
 
-/// All holds, newest first.
+/// Returns all holds, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor is invalid.
 pub async fn holds(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
@@ -74,10 +179,10 @@ pub async fn holds(
     Ok(page.map(|hold| HoldView::from(&*hold)))
 }
 
-/// A hold.
+/// Returns the hold with this id.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the hold does not exist.
 pub async fn get_hold(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
@@ -89,7 +194,9 @@ pub async fn get_hold(
 /// Lifts an operator's hold.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` for the hold of a suspension, which ends with it; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the hold does not exist.
+/// - `INVALID_STATE` if it is the hold of a suspension, which is lifted with the suspension.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the hold.
 pub async fn remove_hold(
     cx: &Context,
     scope: &OperatorScope,
@@ -107,11 +214,11 @@ pub async fn remove_hold(
     remove(cx, scope, uow, &hold).await
 }
 
-/// Lifts an operator's hold; fine when there is none.
+/// Lifts the operator's hold on this scope. Does nothing if there is none.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn release_hold(
+/// Only those of the store.
+pub async fn lift_operator_hold(
     cx: &Context,
     scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
@@ -120,8 +227,8 @@ pub async fn release_hold(
     lift(cx, scope, uow, held, HoldSource::Operator).await
 }
 
-/// Holds or releases the lane of a platform with its suspension.
-pub(in crate::use_case) async fn follow_suspension(
+/// Sets or lifts the hold on the lane of a platform when it is suspended or reactivated.
+pub(in crate::use_case) async fn sync_suspension_hold(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -144,9 +251,9 @@ async fn set(
     held: HoldScope,
     source: HoldSource,
     reason: Option<&Reason>,
-) -> Result<SetHold> {
+) -> Result<HoldResult> {
     if let Some(hold) = find(uow, &held, source).await? {
-        return Ok(SetHold {
+        return Ok(HoldResult {
             hold,
             is_new: false,
         });
@@ -161,14 +268,14 @@ async fn set(
         created_at: now,
     };
     let hold = match audited::insert(cx, scope, uow, hold, "job_hold.set").await {
-        // Somebody was faster: run again, theirs is the answer.
+        // Another unit of work has set the hold. Running again returns that hold.
         Err(Error::Store(StoreError::Conflict { .. })) => {
-            return Err(StoreError::retry("the hold was set elsewhere").into());
+            return Err(StoreError::retry("another unit of work has set the hold").into());
         }
         stored => stored?,
     };
     refresh(uow, &held).await?;
-    Ok(SetHold { hold, is_new: true })
+    Ok(HoldResult { hold, is_new: true })
 }
 
 async fn lift(
@@ -181,7 +288,7 @@ async fn lift(
     let Some(hold) = find(uow, &held, source).await? else {
         return Ok(());
     };
-    remove(&cx.consequence(), scope, uow, &hold).await
+    remove(&cx.without_conditions(), scope, uow, &hold).await
 }
 
 async fn remove(
@@ -202,16 +309,16 @@ async fn find(
 ) -> Result<Option<Stored<JobHold>>> {
     let holds = match held {
         HoldScope::Lane(_) => holds_on(uow, vec![held.clone()]).await?,
-        HoldScope::All | HoldScope::Kind(_) => wide(uow).await?,
+        HoldScope::All | HoldScope::Kind(_) => list_wide_holds(uow).await?,
     };
     let mut holds = holds.into_iter();
     Ok(holds.find(|hold| hold.scope == *held && hold.source == source))
 }
 
-/// The holds on everything or on a kind.
-pub(super) async fn wide(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<JobHold>>> {
+/// Returns the holds on all jobs or on a kind.
+pub(super) async fn list_wide_holds(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<JobHold>>> {
     let wide = JobHoldQuery::Wide;
-    unowned::<JobHold>(uow).list(&wide, MOST_HOLDS).await
+    unowned::<JobHold>(uow).list(&wide, MAX_HOLDS).await
 }
 
 async fn refresh(uow: &mut dyn UnitOfWork, held: &HoldScope) -> Result<()> {
@@ -219,106 +326,4 @@ async fn refresh(uow: &mut dyn UnitOfWork, held: &HoldScope) -> Result<()> {
         refresh_lane(uow, lane).await?;
     }
     Ok(())
-}
-
-text_enum! {
-    /// What a hold is on.
-    pub enum HoldOn {
-        /// Every job.
-        All = "all",
-        /// The jobs of a kind.
-        Kind = "kind",
-        /// The jobs of a platform.
-        Platform = "platform",
-    }
-}
-
-/// Keeps jobs from being claimed.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CreateHold {
-    /// What shall be held.
-    pub scope: HoldOn,
-    /// The kind; with `kind` alone.
-    pub kind: Option<Line<1, 100>>,
-    /// The platform; with `platform` alone.
-    pub platform_id: Option<PlatformId>,
-    /// Why, in words; jobs show it.
-    pub reason: Option<Reason>,
-}
-
-impl CreateHold {
-    /// What is to be held.
-    ///
-    /// # Errors
-    /// `VALIDATION_ERROR` when kind or platform are missing, do not go with the scope, or no kind is called so.
-    pub(super) fn held(&self, kinds: &Kinds) -> Result<HoldScope> {
-        let (kind, platform) = (self.kind.as_ref(), self.platform_id.as_ref());
-        match (self.scope, kind, platform) {
-            (HoldOn::All, None, None) => Ok(HoldScope::All),
-            (HoldOn::Kind, Some(kind), None) if kinds.knows(kind.as_str()) => {
-                Ok(HoldScope::Kind(kind.to_string()))
-            }
-            (HoldOn::Kind, Some(_), None) => Err(Error::invalid(
-                "kind",
-                "unknown",
-                "no kind of jobs is called so",
-            )),
-            (HoldOn::Platform, None, Some(id)) => Ok(HoldScope::Lane(LaneKey::platform(id))),
-            (HoldOn::Kind, None, _) => Err(missing("kind")),
-            (HoldOn::Platform, _, None) => Err(missing("platformId")),
-            (HoldOn::Kind | HoldOn::All, _, Some(_)) => Err(contradiction("platformId")),
-            (HoldOn::Platform | HoldOn::All, Some(_), _) => Err(contradiction("kind")),
-        }
-    }
-}
-
-fn missing(field: &str) -> Error {
-    Error::invalid(field, "required", "is required with this scope")
-}
-
-fn contradiction(field: &str) -> Error {
-    Error::invalid(field, "unexpected", "does not go with this scope")
-}
-
-/// A hold as the interface shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HoldView {
-    /// The hold's id.
-    pub id: HoldId,
-    /// What it is on.
-    pub scope: HoldOn,
-    /// The kind that is held.
-    pub kind: Option<String>,
-    /// The platform whose jobs are held.
-    pub platform_id: Option<PlatformId>,
-    /// Why there is a hold: one of a suspension is lifted with it alone.
-    pub source: HoldSource,
-    /// Why, in words.
-    pub reason: Option<String>,
-    /// Who set it.
-    pub actor: String,
-    /// When.
-    pub created_at: Timestamp,
-}
-
-impl From<&JobHold> for HoldView {
-    fn from(hold: &JobHold) -> Self {
-        let (scope, kind, platform_id) = match &hold.scope {
-            HoldScope::All => (HoldOn::All, None, None),
-            HoldScope::Kind(kind) => (HoldOn::Kind, Some(kind.clone()), None),
-            HoldScope::Lane(lane) => (HoldOn::Platform, None, lane.platform_id()),
-        };
-        Self {
-            id: hold.id.clone(),
-            scope,
-            kind,
-            platform_id,
-            source: hold.source,
-            reason: hold.reason.clone(),
-            actor: hold.actor.clone(),
-            created_at: hold.created_at,
-        }
-    }
 }

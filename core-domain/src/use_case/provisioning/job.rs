@@ -1,11 +1,11 @@
-//! Looking at jobs.
+//! Reading jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hold::wide;
+use super::hold::list_wide_holds;
 use super::lane::holds_on;
 use crate::access::{
     Batches, JobScope, OperatorScope, PlatformAccess, PlatformScope, SystemScope, authorize,
@@ -19,65 +19,70 @@ use crate::provisioning::{
     HoldScope, Job, JobHold, JobLease, JobLeaseQuery, JobQuery, JobStatus, Progress,
 };
 
-/// How many of the newest jobs of a kind are looked at.
-const NEWEST: u32 = 100;
+/// Maximum number of jobs that [`of_kind`] returns.
+const MAX_JOBS: u32 = 100;
 
-/// A job as the interface shows it: the record, and what follows from it and from what stands around it.
+/// A job with its progress. Operators also see its lease.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobView {
-    /// The job.
+    /// The record of the job.
     #[serde(flatten)]
     pub job: Job,
-    /// The step to be worked on; `None` when there is none.
+    /// Name of the step to work on next. `null` if all steps are done.
     pub current_step: Option<String>,
-    /// How far it is.
+    /// The current progress of the job.
     pub progress: Progress,
-    /// Why it is not being claimed, if something holds it.
+    /// Why the queued job is held: the reason of the hold, or its source if no reason was given. `null` if no hold
+    /// applies or the job is not queued.
     pub hold_reason: Option<String>,
-    /// For operators alone.
+    /// The lease of the job. Only operators receive its fields.
     #[serde(flatten)]
     pub lease: Option<LeaseView>,
 }
 
-/// What only operators see of a job.
+/// The fields of a job that only operators receive.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaseView {
-    /// Who runs it.
+    /// The id of the worker that runs the job. `null` if the job does not run.
     pub lease_owner: Option<String>,
-    /// Until when it is theirs.
+    /// The time at which the worker's lease expires unless renewed. `null` if the job does not run.
     pub lease_until: Option<Timestamp>,
-    /// The fence.
+    /// The fence of the job. It increases whenever the job changes its holder or its status.
     pub fence: i64,
 }
 
-/// Which jobs a list shows; every part that is given must match.
+/// Filters for a list of jobs. A job must match every given filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobFilter {
-    /// Of this platform. Who is no operator sees the jobs of the platform they act for when it is not given.
+    /// Returns only jobs of this platform. Default for operators: all platforms. Default for others: the platform they
+    /// act for.
     pub platform_id: Option<PlatformId>,
-    /// With this status.
+    /// Returns only jobs in this status.
     pub status: Option<JobStatus>,
 }
 
-/// Whose jobs a list shows.
+/// The jobs that a caller may list.
 #[derive(Clone, Debug)]
 pub enum JobListScope {
-    /// Those of a platform.
+    /// The jobs of one platform.
     Platform(Box<PlatformScope<grant::JobRead>>),
-    /// Everybody's.
+    /// The jobs of all platforms.
     Installation(OperatorScope),
-    /// Nobody's: of somebody who acts for no platform.
-    Nobody,
+    /// No jobs: the caller acts for no platform.
+    Empty,
 }
 
-/// Lets the caller in to a list of jobs: operators to everybody's, others to those of one platform, the one they act for
-/// when the filter names none.
+/// Authorizes the caller to list jobs. Operators may list the jobs of all platforms. Others may list those of one
+/// platform: the one in the filter, otherwise the one they act for.
 ///
 /// # Errors
-/// `UNAUTHORIZED`; `NOT_FOUND` for a foreign platform; `FORBIDDEN`; `PLATFORM_SUSPENDED`.
+/// - `UNAUTHORIZED` if the caller is not signed in.
+/// - `NOT_FOUND` if the platform does not exist or belongs to another tenant.
+/// - `FORBIDDEN` if the caller lacks the permission to read jobs.
+/// - `PLATFORM_SUSPENDED` if the platform is suspended.
 pub async fn authorize_list(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -93,14 +98,14 @@ pub async fn authorize_list(
             let scope = authorize(cx, uow, platform).await?;
             Ok(JobListScope::Platform(Box::new(scope)))
         }
-        None => Ok(JobListScope::Nobody),
+        None => Ok(JobListScope::Empty),
     }
 }
 
-/// Jobs, newest first.
+/// Returns the jobs of the scope, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor is invalid.
 pub async fn list(
     cx: &Context,
     scope: &JobListScope,
@@ -110,7 +115,7 @@ pub async fn list(
     let platform_id = match scope {
         JobListScope::Platform(scope) => Some(scope.id().clone()),
         JobListScope::Installation(_) => None,
-        JobListScope::Nobody => return Ok(Page::empty()),
+        JobListScope::Empty => return Ok(Page::empty()),
     };
     let jobs = JobQuery::Of {
         platform_id,
@@ -122,10 +127,10 @@ pub async fn list(
     Ok(Page { items, next, total })
 }
 
-/// A job.
+/// Returns a job with its progress.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn get(
     cx: &Context,
     scope: &JobScope<grant::JobRead>,
@@ -135,7 +140,7 @@ pub async fn get(
     views.pop().ok_or(Error::NotFound(Job::KIND))
 }
 
-/// The jobs with what stands around them, in a number of statements that does not grow with the number of jobs.
+/// Adds progress, holds and leases to jobs. The number of statements does not depend on the number of jobs.
 async fn views(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -149,7 +154,7 @@ async fn views(
     if !lanes.is_empty() {
         let scopes = lanes.into_iter().map(HoldScope::Lane);
         holds = holds_on(uow, scopes.collect()).await?;
-        holds.extend(wide(uow).await?);
+        holds.extend(list_wide_holds(uow).await?);
     }
     let leases = if cx.caller.is_operator() {
         Some(leases_of(uow, &jobs).await?)
@@ -173,7 +178,7 @@ async fn views(
     Ok(jobs.into_iter().map(view).collect())
 }
 
-/// Why a queued job is not being claimed, if something holds it: the words of the hold, or its source.
+/// Returns the reason of the hold that applies to a queued job, or its source if it has no reason.
 fn hold_reason(job: &Job, holds: &[Stored<JobHold>]) -> Option<String> {
     if job.status != JobStatus::Queued {
         return None;
@@ -199,7 +204,8 @@ async fn leases_of(
     Ok(leases.map(|lease| (lease.job_id.clone(), lease)).collect())
 }
 
-/// A job, for use cases that let the caller in by something else: an onboarding, a deployment.
+/// Returns a job without an access check. For use cases that authorize the caller by another record, such as an
+/// onboarding or a deployment.
 pub(in crate::use_case) async fn find(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
@@ -208,18 +214,18 @@ pub(in crate::use_case) async fn find(
     unowned::<Job>(uow).find(job).await
 }
 
-/// How many of the newest jobs that a job queued are looked at.
-const NEWEST_CHILDREN: u32 = 20;
+/// Maximum number of child jobs that [`child_of`] searches.
+const MAX_CHILDREN: u32 = 20;
 
-/// The newest job of a kind that a job queued.
-pub(in crate::use_case) async fn child_of(
+/// Returns the newest job of this kind that `parent` queued.
+pub(in crate::use_case) async fn find_child(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
     parent: &JobId,
     kind: &str,
 ) -> Result<Option<Stored<Job>>> {
     let queued_by = JobQuery::QueuedBy(parent.clone());
-    let children = unowned::<Job>(uow).list(&queued_by, NEWEST_CHILDREN);
+    let children = unowned::<Job>(uow).list(&queued_by, MAX_CHILDREN);
     let mut children = children.await?.into_iter();
     Ok(children.find(|job| job.kind == kind))
 }
@@ -256,18 +262,18 @@ pub(in crate::use_case) async fn with_descendants(
     Ok(found)
 }
 
-/// The newest jobs of a kind for a platform.
-pub(in crate::use_case) async fn of_kind(
+/// Returns the newest jobs of a kind for a platform, at most [`NEWEST`].
+pub(in crate::use_case) async fn list_of_kind(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
     kind: &str,
 ) -> Result<Vec<Stored<Job>>> {
     let of_kind = JobQuery::OfKind(platform.clone(), kind.to_owned());
-    unowned::<Job>(uow).list(&of_kind, NEWEST).await
+    unowned::<Job>(uow).list(&of_kind, MAX_JOBS).await
 }
 
-/// Tells whether there is such a job and it works for the platform.
+/// Returns whether the job exists and works for the platform.
 pub(in crate::use_case) async fn belongs_to(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,

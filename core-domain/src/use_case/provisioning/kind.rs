@@ -1,4 +1,5 @@
-//! Kinds of jobs: a name, a version, a typed input and a list of typed steps, and what steps and hooks are given.
+//! Job kinds. A kind has a name, a version, a typed input and a list of typed steps. Also defines the contexts that
+//! steps and hooks receive.
 
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -16,132 +17,141 @@ use crate::kernel::{
     Context, EntityId, Environment, Error, JobId, PlatformId, RequestInfo, Result,
 };
 use crate::port::{Blobs, Infrastructure, Store, UnitOfWork};
-use crate::provisioning::{DEADLINE, FirstLook, Job, LaneKey, LanePlace};
+use crate::provisioning::{DEFAULT_DEADLINE, FirstObservation, Job, LaneKey, LanePlace};
 
-/// What a kind of job is asked to do: kept with the job as JSON; never a secret.
+/// The input of a job kind. It is stored with the job as JSON and must not contain secrets.
 pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
-    /// Whose the job is: [`PlatformOwned`](crate::kernel::PlatformOwned) or [`Unowned`](crate::kernel::Unowned).
-    /// Decides which scopes can queue it.
+    /// The owner of the job: [`PlatformOwned`](crate::kernel::PlatformOwned) or [`Unowned`](crate::kernel::Unowned).
+    /// Decides which scopes can create the job.
     type Owner;
 
-    /// The lane the job runs in.
+    /// Returns the lane in which the job runs.
     fn lane(&self) -> LaneKey;
 
-    /// The platform it works for.
+    /// Returns the platform that the job works for.
     fn platform_id(&self) -> Option<&PlatformId>;
 
-    /// The entity it works for, if it is about one.
+    /// Returns the entity that the job works for; `None` if it is not about an entity.
     fn entity_id(&self) -> Option<&EntityId> {
         None
     }
 
-    /// The environment it works in, if it is about one.
+    /// Returns the environment that the job works in; `None` if it is not about one environment.
     fn environment(&self) -> Option<Environment> {
         None
     }
 
-    /// Returns the idempotency key. A second creation with the same kind, platform and key returns the first job. `None`
-    /// creates a new job every time.
+    /// Returns the idempotency key. A second creation with the same kind, platform and key returns the first job.
+    /// `None` creates a new job every time.
     fn idempotency_key(&self) -> Option<String> {
         None
     }
 }
 
-/// A kind of job. The hooks write into the unit of work that moves the job.
+/// A kind of job. The hooks write into the unit of work that contains the transition of the job.
 #[async_trait]
 pub trait JobKind: Debug + Send + Sync + Sized + 'static {
-    /// Its name: `platform.deprovision`.
+    /// The unique name of the kind, for example `platform.deprovision`.
     const NAME: &'static str;
 
-    /// The version of its list of steps, kept with every job.
+    /// The version of the kind's list of steps. It is stored with every job.
     const VERSION: i64 = 1;
 
-    /// Where a new job of it goes in its lane, and one that is retried.
+    /// The place in its lane of a job that is created, retried or replayed.
     const PLACE: LanePlace = LanePlace::Tail;
 
-    /// Whether its hooks write anything. Those of a kind that says `false` are not called, and the ends of its jobs are
-    /// written together with those of others.
-    const HOOKS: bool = true;
+    /// `true` if the kind has hooks. Default: `true`. If `false`, hooks are not called and its jobs can end in one unit
+    /// of work with others.
+    const HAS_HOOKS: bool = true;
 
-    /// How long a job of it may take from its creation, or from an operator's retry, to its end.
-    const DEADLINE: Duration = DEADLINE;
+    /// Time from the creation of a job, or from an operator's retry, to its deadline. Default: 24 hours.
+    const DEADLINE: Duration = DEFAULT_DEADLINE;
 
-    /// What it is asked to do.
+    /// The input of the jobs of this kind.
     type Input: JobInput;
 
-    /// Its steps, in order. A job keeps the list it was created with, so a step that jobs may still name stays.
+    /// Returns the steps of the kind, in order. A job keeps the list it was created with, so do not remove a step while
+    /// stored jobs may still name it.
     fn steps() -> Steps<Self>;
 
-    /// The names of the steps of a job with this input, in order: all of [`JobKind::steps`], unless the input decides. A
-    /// step that is worked on once for each of several items is named `{step}:{item}`; no name stands twice.
+    /// Returns the names of the steps of a job with this input, in order. Default: all of [`JobKind::steps`]. A step
+    /// that runs once for each of several items is named `{step}:{item}`. Each name must be unique.
     fn plan(_input: &Self::Input) -> Vec<String> {
         let names = Self::steps().names();
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// The job has completed; `job.forced` tells whether an operator said so.
+    /// Hook that runs when the job has completed. `job.forced` is `true` if an operator completed it by force.
     ///
     /// # Errors
-    /// When it cannot be written; the job then does not complete.
-    async fn completed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    /// Any error prevents the completion of the job.
+    async fn on_completed(
+        &self,
+        _cx: &JobContext<'_, Self>,
+        _uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         Ok(())
     }
 
-    /// The job has stopped; `job.failure_kind` tells why.
+    /// Hook that runs when the job has failed. `job.failure_kind` contains the reason.
     ///
     /// # Errors
-    /// When it cannot be written. A refusal (any error but the store's) does not keep the job from stopping, so check
-    /// before the first write.
-    async fn failed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    /// A store error prevents the transition. Any other error does not: the job fails, and what the hook has written
+    /// before the error is committed. So check before the first write.
+    async fn on_failed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 
-    /// The job had stopped and an operator lets it go on.
+    /// Hook that runs when an operator retries or replays a failed job.
     ///
     /// # Errors
-    /// When it cannot be written; the job then stays where it is.
-    async fn resumed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    /// Any error prevents the transition; the job stays `FAILED`.
+    async fn on_resumed(
+        &self,
+        _cx: &JobContext<'_, Self>,
+        _uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         Ok(())
     }
 }
 
-/// A step of a kind. Every method may be called again after a crash at any point, so give every object a name derived
-/// from what it is for.
+/// A step of a kind. After a crash, every method may be called again. So derive the name of every object that a step
+/// creates from the purpose of the object.
 #[async_trait]
 pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
-    /// Whether [`JobStep::record`] writes anything. That of a step that says `false` is not called, and its end is written
-    /// together with those of other jobs' steps.
-    const RECORDS: bool = true;
+    /// `true` if [`JobStep::record`] is called. Default: `true`. If `false`, the end of the step can be written in one
+    /// unit of work with other jobs.
+    const HAS_RECORD: bool = true;
 
-    /// `true` if cancelling a job undoes this step with [`JobStep::undo`]. Default: `false`. The first observation of such a
-    /// step is stored in a unit of work of its own.
-    const UNDOES: bool = false;
+    /// `true` if cancelling a job undoes this step with [`JobStep::undo`]. Default: `false`. The first observation of
+    /// such a step is stored in a unit of work of its own.
+    const CAN_UNDO: bool = false;
 
-    /// What the step leaves for those after it, and for the record of the job: at most 64 KiB, no secrets.
+    /// The output of the step, for later steps and for readers of the job. At most 64 KiB of JSON, without secrets.
     type Output: Serialize + DeserializeOwned + Send + Sync;
 
-    /// Its name, unique in the kind.
+    /// Returns the name of the step, unique within the kind.
     fn name(&self) -> &'static str;
 
-    /// Looks whether the effect has happened.
+    /// Observes whether the effect of the step exists.
     ///
     /// # Errors
-    /// [`StepError`] when that cannot be told now.
+    /// A [`StepError`] if this cannot be determined now.
     async fn observe(
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<Observation<Self::Output>, StepError>;
 
-    /// Makes the effect and answers the step's output.
+    /// Creates the effect and returns the output of the step.
     ///
     /// # Errors
-    /// [`StepError`] says whether it is worth another try.
+    /// A [`StepError`]. Its variant decides whether the step is tried again.
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError>;
 
-    /// Writes what the output means into the unit of work that ends the step.
+    /// Writes the consequences of the output into the unit of work that ends the step.
     ///
     /// # Errors
-    /// When it cannot be written; the step then counts as failed.
+    /// Any error counts as a failed attempt of the step.
     async fn record(
         &self,
         _cx: &JobContext<'_, K>,
@@ -151,11 +161,11 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
         Ok(())
     }
 
-    /// Writes what was found by an attempt that waits ([`StepError::wait_with`]), or done by one that goes on later
-    /// ([`StepError::unfinished`]), into the unit of work that parks or releases the job.
+    /// Writes the consequences of an intermediate output into the unit of work that lets the job wait
+    /// ([`StepError::wait_with`]) or queues it again ([`StepError::unfinished`]).
     ///
     /// # Errors
-    /// When it cannot be written; the attempt then counts as failed.
+    /// Any error counts as a failed attempt of the step.
     async fn record_wait(
         &self,
         _cx: &JobContext<'_, K>,
@@ -165,21 +175,21 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
         Ok(())
     }
 
-    /// Removes the effect of the step, as far as it exists. Keeps objects of others and objects that others use. Called only
-    /// if the first observation was [`FirstLook::Absent`]; otherwise the engine keeps the object. `cx.job` is the cancelled
-    /// job with the outputs of its steps, and the effect key is that of the step.
+    /// Removes the effect of the step, as far as it exists. Must keep objects that others own or use. Called only if
+    /// the first observation was [`FirstLook::Absent`]; otherwise the engine keeps the object. `cx.job` is the
+    /// cancelled job with the outputs of its steps, and the effect key is that of the step.
     ///
     /// # Errors
-    /// [`StepError`] says whether it is worth another try.
+    /// A [`StepError`]. Its variant decides whether the undo is tried again.
     async fn undo(&self, _cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
-        Ok(Undone::TakenBack)
+        Ok(Undone::Removed)
     }
 
-    /// Writes the result of the undo into the unit of work that ends it. `cx.job` is the cancelled job. Also called if the
-    /// effect was kept.
+    /// Writes the result of the undo into the unit of work that ends it. `cx.job` is the cancelled job. Also called if
+    /// the effect was kept.
     ///
     /// # Errors
-    /// When it cannot be written; the undoing then counts as failed.
+    /// Any error counts as a failed attempt of the undo.
     async fn record_undo(
         &self,
         _cx: &JobContext<'_, K>,
@@ -189,39 +199,39 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
         Ok(())
     }
 
-    /// How long one attempt may take.
+    /// Returns the maximum duration of one attempt. Default: 60 seconds.
     fn timeout(&self) -> Duration {
         Duration::from_secs(60)
     }
 }
 
-/// What a step works with besides its kind and its job.
+/// The services that a step can use.
 #[derive(Clone, Copy, Debug)]
 pub struct StepPorts<'a> {
-    /// The same for every attempt of the step, different for all others.
+    /// The key that identifies all attempts of this step to the provider. It differs for every other step.
     pub effect_key: &'a str,
-    /// The provider.
+    /// The infrastructure provider that creates and removes resources.
     pub infrastructure: &'a dyn Infrastructure,
-    /// Uploads that wait.
+    /// The storage of uploaded files that are not deployed yet.
     pub blobs: &'a dyn Blobs,
-    /// For reads of the step's own; writes belong into [`JobStep::record`].
+    /// The store, for reading only. Writes belong into [`JobStep::record`].
     pub store: &'a dyn Store,
     pub(super) guard: &'a dyn Guard,
 }
 
-/// What a step is given.
+/// The context of a step. Dereferences to [`StepPorts`].
 #[derive(Debug)]
 pub struct StepContext<'a, K: JobKind> {
-    /// The kind, with what it was registered with.
+    /// The registered kind of the job.
     pub kind: &'a K,
-    /// The job, as it was when the step began.
+    /// The job as it was when the step started.
     pub job: &'a Job,
-    /// What the job is asked to do.
+    /// The input of the job.
     pub input: &'a K::Input,
-    /// The item of a step that is worked on once for each of several, see [`JobKind::plan`].
+    /// The item of a step that runs once per item, see [`JobKind::plan`]; `None` for other steps.
     pub item: Option<&'a str>,
     /// The stored first observation, see [`Step::first_look`](crate::provisioning::Step::first_look).
-    pub first_look: Option<FirstLook>,
+    pub first_look: Option<FirstObservation>,
     ports: StepPorts<'a>,
 }
 
@@ -238,7 +248,7 @@ impl<'a, K: JobKind> StepContext<'a, K> {
         kind: &'a K,
         job: &'a Job,
         input: &'a K::Input,
-        (item, first_look): (Option<&'a str>, Option<FirstLook>),
+        (item, first_look): (Option<&'a str>, Option<FirstObservation>),
         ports: StepPorts<'a>,
     ) -> Self {
         Self {
@@ -253,22 +263,23 @@ impl<'a, K: JobKind> StepContext<'a, K> {
 
     /// Returns `true` if an object that the step observes now existed before its first effect.
     #[must_use]
-    pub fn was_there_before(&self) -> bool {
-        self.first_look != Some(FirstLook::Absent)
+    pub fn existed_before(&self) -> bool {
+        self.first_look != Some(FirstObservation::Absent)
     }
 
-    /// Makes sure that the job is still ours; to be called right before every effect after the first.
+    /// Checks that this worker still holds the job. Call it right before every effect except the first, which the
+    /// engine checks.
     ///
     /// # Errors
-    /// [`StepError::LeaseLost`] when it is not.
+    /// [`StepError::LeaseLost`] if the worker no longer holds the job.
     pub async fn guard(&self) -> Result<(), StepError> {
         self.ports.guard.check().await
     }
 
-    /// The platform the job works for, as it is now; `None` when it works for none or the platform is gone.
+    /// Returns the current state of the job's platform. `None` if the job has no platform or the platform was deleted.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn platform(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformWriter>> {
         platform_of(self.job, uow).await
     }
@@ -277,8 +288,8 @@ impl<'a, K: JobKind> StepContext<'a, K> {
 /// Cancels other jobs within the unit of work of a job.
 #[async_trait]
 pub(super) trait JobCanceller: Debug + Send + Sync {
-    /// Cancels a portion of the unfinished jobs of a platform, oldest first, except the job `own`. Returns `true` if there
-    /// are more.
+    /// Cancels a batch of the unfinished jobs of a platform, oldest first, except the job `own`. Returns `true` if
+    /// there are more.
     async fn cancel_some(
         &self,
         cx: &Context,
@@ -289,26 +300,26 @@ pub(super) trait JobCanceller: Debug + Send + Sync {
     ) -> Result<bool>;
 }
 
-/// The context of an engine write.
+/// The context of a write by the engine.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Writing<'a> {
+pub(super) struct WriteContext<'a> {
     /// The context of the worker or of the operator.
     pub(super) cx: &'a Context,
     /// Cancels other jobs in the same unit of work.
     pub(super) canceller: &'a dyn JobCanceller,
 }
 
-/// What the hooks of a kind are given, and what a step records with. Dereferences to the [`Context`] of what the job
-/// writes: the suite does it, for the request that queued the job.
+/// The context of hooks and of [`JobStep::record`]. Dereferences to the [`Context`] for the job's writes: the system is
+/// the caller, and the request is the one that queued the job.
 #[derive(Debug)]
 pub struct JobContext<'a, K: JobKind> {
-    /// The kind, with what it was registered with.
+    /// The registered kind of the job.
     pub kind: &'a K,
-    /// The job: before the move for a step that records, after it for a hook.
+    /// The job: before the transition for a step, after it for a hook.
     pub job: &'a Job,
-    /// What the job is asked to do.
+    /// The input of the job.
     pub input: &'a K::Input,
-    /// The item of a step that is worked on once for each of several; none for a hook.
+    /// The item of a step that runs once per item; `None` for other steps and for hooks.
     pub item: Option<&'a str>,
     canceller: &'a dyn JobCanceller,
     cx: Context,
@@ -328,7 +339,7 @@ impl<'a, K: JobKind> JobContext<'a, K> {
         job: &'a Job,
         input: &'a K::Input,
         item: Option<&'a str>,
-        writing: Writing<'a>,
+        writing: WriteContext<'a>,
     ) -> Self {
         Self {
             kind,
@@ -340,8 +351,8 @@ impl<'a, K: JobKind> JobContext<'a, K> {
         }
     }
 
-    /// Cancels a portion of the platform's other jobs, see [`JobCanceller::cancel_some`]. Returns `true` if there
-    /// are more.
+    /// Cancels a batch of the platform's other jobs, see [`JobCanceller::cancel_some`]. Returns `true` if there are
+    /// more.
     pub(in crate::use_case) async fn cancel_other_jobs(
         &self,
         platform: &PlatformWriter,
@@ -354,10 +365,10 @@ impl<'a, K: JobKind> JobContext<'a, K> {
             .await
     }
 
-    /// The platform the job works for, as it is now; `None` when it works for none or the platform is gone.
+    /// Returns the current state of the job's platform. `None` if the job has no platform or the platform was deleted.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn platform(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformWriter>> {
         platform_of(self.job, uow).await
     }
@@ -385,33 +396,33 @@ fn context_for_job(cx: &Context, job: &Job) -> Context {
 pub struct Steps<K>(pub(super) Vec<Box<dyn ErasedStep<K>>>);
 
 impl<K: JobKind> Steps<K> {
-    /// No steps yet.
+    /// Creates an empty list of steps.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Adds a step.
+    /// Appends a step to the list.
     #[must_use]
-    pub fn then(mut self, step: impl JobStep<K>) -> Self {
+    pub fn step(mut self, step: impl JobStep<K>) -> Self {
         self.0.push(Box::new(step));
         self
     }
 
-    /// Adds several steps of one type.
+    /// Appends several steps of one type.
     #[must_use]
-    pub fn then_all<S: JobStep<K>>(self, steps: impl IntoIterator<Item = S>) -> Self {
-        steps.into_iter().fold(self, Self::then)
+    pub fn steps<S: JobStep<K>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+        steps.into_iter().fold(self, Self::step)
     }
 
-    /// The step that a job means by this name, whatever its item.
+    /// Returns the step with this name; an item in the name is ignored.
     pub(super) fn find(&self, name: &str) -> Option<&dyn ErasedStep<K>> {
         let name = name.split_once(':').map_or(name, |(step, _)| step);
         let mut steps = self.0.iter();
         steps.find(|step| step.name() == name).map(AsRef::as_ref)
     }
 
-    /// The names, in order.
+    /// Returns the names of the steps, in order.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         self.0.iter().map(|step| step.name()).collect()
@@ -430,7 +441,7 @@ impl<K> Debug for Steps<K> {
     }
 }
 
-/// A step whose output is erased.
+/// A step whose output type is erased.
 #[async_trait]
 pub(super) trait ErasedStep<K: JobKind>: Send + Sync {
     fn name(&self) -> &'static str;
@@ -471,11 +482,11 @@ impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
     }
 
     fn records(&self) -> bool {
-        S::RECORDS
+        S::HAS_RECORD
     }
 
     fn undoes(&self) -> bool {
-        S::UNDOES
+        S::CAN_UNDO
     }
 
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError> {
@@ -529,6 +540,8 @@ impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
 fn output_of<K: JobKind, S: JobStep<K>>(step: &S, output: &Value) -> Result<S::Output> {
     S::Output::deserialize(output).map_err(|error| {
         let name = JobStep::name(step);
-        Error::Internal(format!("the output of {name} is not its own: {error}"))
+        Error::Internal(format!(
+            "the stored output of step {name} cannot be decoded: {error}"
+        ))
     })
 }

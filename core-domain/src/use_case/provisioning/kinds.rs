@@ -1,4 +1,4 @@
-//! The kinds a process knows.
+//! The registry of the job kinds that a process knows.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -9,49 +9,49 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps, Writing};
+use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps, WriteContext};
 use super::step_error::{Observation, StepError};
 use super::undo::UndoKind;
 use crate::kernel::{Error, Result};
 use crate::port::UnitOfWork;
-use crate::provisioning::{Job, LanePlace, Step, is_undo_kind, undo_of};
+use crate::provisioning::{Job, LanePlace, Step, is_undo_kind, undo_kind_of};
 
-/// Why kinds cannot be used together.
+/// Why a kind cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KindError {
-    /// Two kinds have one name.
-    #[error("two kinds of jobs are called {0}")]
+    /// A kind with this name is already registered.
+    #[error("the job kind {0} is registered twice")]
     DuplicateKind(String),
-    /// The name ends as those of the kinds do that undo others.
-    #[error("the name {0} is that of a kind that undoes another one")]
+    /// The name has the suffix `.undo`, which is reserved for undo kinds.
+    #[error("the name {0} is reserved for an undo kind")]
     ReservedName(&'static str),
-    /// Two steps of a kind have one name.
-    #[error("the kind {kind} has two steps called {step}")]
+    /// Two steps of the kind have the same name.
+    #[error("the job kind {kind} has two steps named {step}")]
     DuplicateStep {
-        /// The kind.
+        /// The name of the kind.
         kind: &'static str,
-        /// The step.
+        /// The name of the step.
         step: &'static str,
     },
 }
 
-/// The kinds a process knows, by name. Jobs of other kinds are left to processes that know them. Who knows a kind with
-/// steps that can be undone knows the kind that undoes them as well.
+/// The job kinds that a process knows, by name. Jobs of other kinds are left to processes that know them. Registering a
+/// kind with steps that can be undone also registers its undo kind.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds(BTreeMap<String, Arc<dyn AnyKind>>);
 
 impl Kinds {
-    /// No kinds yet.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a kind.
+    /// Registers a kind.
     ///
     /// # Errors
-    /// [`KindError`] when its name is taken or ends in `.undo`, or two of its steps have one name.
+    /// [`KindError`] if the name is already registered or ends in `.undo`, or if two steps have the same name.
     pub fn with<K: JobKind>(self, kind: K) -> Result<Self, KindError> {
         if is_undo_kind(K::NAME) {
             return Err(KindError::ReservedName(K::NAME));
@@ -72,22 +72,22 @@ impl Kinds {
         let registered = Arc::new(Registered { kind, steps });
         let all = self.add(K::NAME.to_owned(), registered.clone())?;
         if undoes {
-            return all.add(undo_of(K::NAME), Arc::new(UndoKind(registered)));
+            return all.add(undo_kind_of(K::NAME), Arc::new(UndoKind(registered)));
         }
         Ok(all)
     }
 
     fn add(mut self, name: String, kind: Arc<dyn AnyKind>) -> Result<Self, KindError> {
-        if self.knows(&name) {
+        if self.contains(&name) {
             return Err(KindError::DuplicateKind(name));
         }
         self.0.insert(name, kind);
         Ok(self)
     }
 
-    /// Tells whether the kind of this name is known.
+    /// Returns whether a kind with this name is registered.
     #[must_use]
-    pub fn knows(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
@@ -95,7 +95,7 @@ impl Kinds {
         self.0.get(name).map(AsRef::as_ref)
     }
 
-    /// All names.
+    /// Returns the names of all kinds, including undo kinds.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
@@ -108,23 +108,23 @@ pub(super) trait AnyKind: Debug + Send + Sync {
     fn deadline(&self) -> Duration;
     fn has_step(&self, name: &str) -> bool;
 
-    /// Whether its hooks write anything.
+    /// Returns whether the kind has hooks.
     fn has_hooks(&self) -> bool;
 
-    /// Whether the end of this step writes anything besides the job.
+    /// Returns whether the end of this step writes anything besides the job.
     fn records(&self, step: &str) -> bool;
 
-    /// Whether a cancelled job takes the effect of this step back.
+    /// Returns whether cancelling a job undoes this step.
     fn undoes(&self, step: &str) -> bool;
 
-    /// How long one attempt of any of its steps may take.
+    /// Returns the longest timeout of all steps.
     fn longest_timeout(&self) -> Duration;
 
-    /// Reads the input of a job, once for all that is done with it. For a kind that undoes it is the job that is undone.
+    /// Decodes the input of a job once, for all later calls. For an undo kind, `job` is the undone job.
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>>;
 }
 
-/// A job of a kind that is known, with its input.
+/// A job of a known kind with its decoded input.
 #[async_trait]
 pub(super) trait OpenJob: Send + Sync {
     fn timeout(&self, step: &str) -> Duration;
@@ -133,25 +133,25 @@ pub(super) trait OpenJob: Send + Sync {
         step: &str,
         ports: StepPorts<'_>,
     ) -> Result<Observation<Value>, StepError>;
-    /// Makes the effect, provided the job is still ours.
+    /// Creates the effect, after checking that this worker still holds the job.
     async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError>;
     async fn record(
         &self,
         step: &str,
-        cx: Writing<'_>,
+        cx: WriteContext<'_>,
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()>;
     async fn record_wait(
         &self,
         step: &str,
-        cx: Writing<'_>,
+        cx: WriteContext<'_>,
         uow: &mut dyn UnitOfWork,
         found: &Value,
     ) -> Result<()>;
-    async fn completed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
-    async fn failed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
-    async fn resumed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn completed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn failed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn resumed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
 }
 
 #[derive(Debug)]
@@ -174,7 +174,7 @@ impl<K: JobKind> AnyKind for Registered<K> {
     }
 
     fn has_hooks(&self) -> bool {
-        K::HOOKS
+        K::HAS_HOOKS
     }
 
     fn records(&self, step: &str) -> bool {
@@ -191,20 +191,20 @@ impl<K: JobKind> AnyKind for Registered<K> {
     }
 
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
-        Ok(Box::new(Opened::new(self, job)?))
+        Ok(Box::new(OpenedJob::new(self, job)?))
     }
 }
 
-pub(super) struct Opened<'a, K: JobKind> {
+pub(super) struct OpenedJob<'a, K: JobKind> {
     registered: &'a Registered<K>,
     job: &'a Job,
     input: K::Input,
 }
 
-impl<'a, K: JobKind> Opened<'a, K> {
+impl<'a, K: JobKind> OpenedJob<'a, K> {
     pub(super) fn new(registered: &'a Registered<K>, job: &'a Job) -> Result<Self> {
         let input = K::Input::deserialize(&job.input).map_err(|error| {
-            let message = format!("is not that of {}: {error}", K::NAME);
+            let message = format!("is not valid for the job kind {}: {error}", K::NAME);
             Error::invalid("input", "invalid", message)
         })?;
         Ok(Self {
@@ -220,11 +220,14 @@ impl<'a, K: JobKind> Opened<'a, K> {
 
     pub(super) fn step(&self, name: &str) -> Result<&dyn ErasedStep<K>, StepError> {
         self.find(name).ok_or_else(|| {
-            StepError::permanent("UNKNOWN_STEP", format!("{}: no step {name}", K::NAME))
+            StepError::permanent(
+                "UNKNOWN_STEP",
+                format!("the job kind {} has no step {name}", K::NAME),
+            )
         })
     }
 
-    /// The step as the job has it.
+    /// Returns the stored step with this name.
     pub(super) fn stored(&self, name: &str) -> Option<&Step> {
         self.job.steps.iter().find(|step| step.name == name)
     }
@@ -242,7 +245,7 @@ impl<'a, K: JobKind> Opened<'a, K> {
     pub(super) fn job_context<'c>(
         &'c self,
         step: Option<&'c str>,
-        cx: Writing<'c>,
+        cx: WriteContext<'c>,
     ) -> JobContext<'c, K> {
         let (kind, item) = (&self.registered.kind, step.and_then(item_of));
         JobContext::new(kind, self.job, &self.input, item, cx)
@@ -250,7 +253,7 @@ impl<'a, K: JobKind> Opened<'a, K> {
 }
 
 #[async_trait]
-impl<K: JobKind> OpenJob for Opened<'_, K> {
+impl<K: JobKind> OpenJob for OpenedJob<'_, K> {
     fn timeout(&self, step: &str) -> Duration {
         self.find(step).map_or(Duration::ZERO, ErasedStep::timeout)
     }
@@ -274,7 +277,7 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
     async fn record(
         &self,
         step: &str,
-        cx: Writing<'_>,
+        cx: WriteContext<'_>,
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()> {
@@ -290,7 +293,7 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
     async fn record_wait(
         &self,
         step: &str,
-        cx: Writing<'_>,
+        cx: WriteContext<'_>,
         uow: &mut dyn UnitOfWork,
         found: &Value,
     ) -> Result<()> {
@@ -303,23 +306,23 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
         }
     }
 
-    async fn completed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn completed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let cx = self.job_context(None, cx);
-        self.registered.kind.completed(&cx, uow).await
+        self.registered.kind.on_completed(&cx, uow).await
     }
 
-    async fn failed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn failed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let cx = self.job_context(None, cx);
-        self.registered.kind.failed(&cx, uow).await
+        self.registered.kind.on_failed(&cx, uow).await
     }
 
-    async fn resumed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn resumed(&self, cx: WriteContext<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let cx = self.job_context(None, cx);
-        self.registered.kind.resumed(&cx, uow).await
+        self.registered.kind.on_resumed(&cx, uow).await
     }
 }
 
-/// The item in the name of a step.
+/// Returns the item in the name of a step.
 fn item_of(step: &str) -> Option<&str> {
     step.split_once(':').map(|(_, item)| item)
 }

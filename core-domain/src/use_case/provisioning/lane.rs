@@ -1,4 +1,4 @@
-//! Lanes: which job of a lane runs next, and whether it can be claimed.
+//! Reads, updates and writes lanes in a unit of work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use crate::provisioning::{
     QueuedJob,
 };
 
-/// The most holds that are read at once: a source has one on a scope, so there are few.
-pub(super) const MOST_HOLDS: u32 = 1_000;
+/// Maximum number of holds that one query reads. Each source has at most one hold on a scope, so there are few.
+pub(super) const MAX_HOLDS: u32 = 1_000;
 
-/// The holds on exactly these.
+/// Returns the holds on exactly these scopes.
 pub(super) async fn holds_on(
     uow: &mut dyn UnitOfWork,
     scopes: Vec<HoldScope>,
@@ -22,12 +22,12 @@ pub(super) async fn holds_on(
         return Ok(Vec::new());
     }
     let on_scopes = JobHoldQuery::On(scopes);
-    unowned::<JobHold>(uow).list(&on_scopes, MOST_HOLDS).await
+    unowned::<JobHold>(uow).list(&on_scopes, MAX_HOLDS).await
 }
 
-/// Lanes that a unit of work changes: read at once, changed in memory, written at once. They are written before their
-/// jobs by every unit, so that two units never wait for each other, and always, even when nothing of them changed: their
-/// version guards what was concluded from their jobs and their holds.
+/// The lanes that a unit of work changes: read together, changed in memory and written together. Every unit writes them
+/// before their jobs, so that two units never wait for each other. They are written even if they did not change,
+/// because their version protects decisions that depend on their jobs and holds.
 #[derive(Debug, Default)]
 pub(super) struct Lanes(BTreeMap<LaneKey, Loaded>);
 
@@ -35,12 +35,13 @@ pub(super) struct Lanes(BTreeMap<LaneKey, Loaded>);
 struct Loaded {
     stored: Option<Stored<JobLane>>,
     lane: JobLane,
-    /// Whether the unit has locked the stored lane.
+    /// Whether the unit of work has locked the stored lane.
     is_locked: bool,
 }
 
 impl Lanes {
-    /// Reads these lanes, which are no lanes of this set yet; one that does not exist is new.
+    /// Reads these lanes; creates those that do not exist. The result is a new set, so the lanes must not be in another
+    /// set of the same unit.
     pub(super) async fn load(
         uow: &mut dyn UnitOfWork,
         keys: impl IntoIterator<Item = LaneKey>,
@@ -64,8 +65,8 @@ impl Lanes {
         Self(lanes).learn(uow).await
     }
 
-    /// Reads and locks these lanes; one that does not exist is added. Unlike with [`Lanes::load`], units that change
-    /// different lanes do not conflict: they read no range of lanes that others add to.
+    /// Reads and locks these lanes; creates those that do not exist. Unlike with [`Lanes::load`], units that change
+    /// different lanes do not conflict, because no range is read into which other units insert.
     pub(super) async fn load_locked(
         uow: &mut dyn UnitOfWork,
         keys: impl IntoIterator<Item = LaneKey>,
@@ -83,7 +84,7 @@ impl Lanes {
         Self(lanes).learn(uow).await
     }
 
-    /// Reads these lanes and locks them; those that another unit has locked are left out.
+    /// Reads and locks these lanes. Lanes that another unit of work has locked are left out.
     pub(super) async fn lock(uow: &mut dyn UnitOfWork, keys: Vec<LaneKey>) -> Result<Self> {
         if keys.is_empty() {
             return Ok(Self::default());
@@ -94,24 +95,24 @@ impl Lanes {
         Self::of(uow, locked).await
     }
 
-    /// Takes lanes that have been read.
+    /// Creates a set of lanes that were already read.
     pub(super) async fn of(uow: &mut dyn UnitOfWork, stored: Vec<Stored<JobLane>>) -> Result<Self> {
         let lanes = stored.into_iter().map(Loaded::entry).collect();
         Self(lanes).learn(uow).await
     }
 
-    /// Tells lanes that have come to the end of what they know which of their jobs come next. One query a lane, once in
-    /// several jobs of it: a query for all of them would read every queued job of a long lane.
+    /// Refills the caches of lanes that need it, with one query per lane. A query for all lanes would read every queued
+    /// job of a long lane.
     async fn learn(mut self, uow: &mut dyn UnitOfWork) -> Result<Self> {
         for loaded in self.0.values_mut() {
-            if loaded.lane.must_learn() {
-                learn(uow, &mut loaded.lane).await?;
+            if loaded.lane.needs_refill() {
+                refill_cache(uow, &mut loaded.lane).await?;
             }
         }
         Ok(self)
     }
 
-    /// One of the lanes, if it is in the set.
+    /// Returns the lane with this key, if it is in the set.
     pub(super) fn get_mut(&mut self, key: &LaneKey) -> Option<&mut JobLane> {
         self.0.get_mut(key).map(|loaded| &mut loaded.lane)
     }
@@ -121,17 +122,17 @@ impl Lanes {
         self.0.extend(others.0);
     }
 
-    /// Whether the lane is in the set.
+    /// Returns whether the lane is in the set.
     pub(super) fn has(&self, key: &LaneKey) -> bool {
         self.0.contains_key(key)
     }
 
-    /// All of them.
+    /// Returns an iterator over the lanes.
     pub(super) fn iter(&self) -> impl Iterator<Item = &JobLane> {
         self.0.values().map(|loaded| &loaded.lane)
     }
 
-    /// Decides which of the lanes can be claimed, and writes them. Answers those that can.
+    /// Updates the state of each lane and writes all of them. Returns the keys of the lanes that can be claimed.
     pub(super) async fn store(
         mut self,
         uow: &mut dyn UnitOfWork,
@@ -141,14 +142,14 @@ impl Lanes {
         self.write(uow).await
     }
 
-    /// Decides which of the lanes can be claimed.
+    /// Updates the state of each lane.
     pub(super) fn settle(&mut self, now: Timestamp) {
         for Loaded { lane, .. } in self.0.values_mut() {
-            lane.settle(now);
+            lane.update_state(now);
         }
     }
 
-    /// Writes the lanes as they were settled. Answers those that can be claimed.
+    /// Writes the lanes without updating their states. Returns the keys of the lanes that can be claimed.
     pub(super) async fn write(self, uow: &mut dyn UnitOfWork) -> Result<Vec<LaneKey>> {
         let (mut ready, mut added) = (Vec::new(), Vec::new());
         let (mut changed, mut locked) = (Vec::new(), Vec::new());
@@ -168,7 +169,7 @@ impl Lanes {
             }
         }
         if !added.is_empty() {
-            // Two units may create one lane: the second one runs again and finds it.
+            // If two units create the same lane, the second one runs again and finds it.
             unaudited::append_many(uow, added).await?;
         }
         if !changed.is_empty() {
@@ -193,15 +194,17 @@ impl Loaded {
     }
 }
 
-/// Tells the lane the first of its queued jobs.
-pub(super) async fn learn(uow: &mut dyn UnitOfWork, lane: &mut JobLane) -> Result<()> {
+/// Refills the lane's cache with its first queued jobs.
+pub(super) async fn refill_cache(uow: &mut dyn UnitOfWork, lane: &mut JobLane) -> Result<()> {
     let queued = JobQuery::QueuedInLane(lane.lane.clone());
-    let first = unowned::<Job>(uow).list(&queued, JobLane::wants()).await?;
-    lane.learn(first.iter().map(|job| QueuedJob::from(&**job)));
+    let first = unowned::<Job>(uow)
+        .list(&queued, JobLane::cache_size())
+        .await?;
+    lane.refill(first.iter().map(|job| QueuedJob::from(&**job)));
     Ok(())
 }
 
-/// Brings one lane up to date after a hold on it came or went.
+/// Updates a lane after a hold on it was set or lifted.
 pub(super) async fn refresh_lane(uow: &mut dyn UnitOfWork, key: &LaneKey) -> Result<()> {
     let now = uow.now().await?;
     let mut lanes = Lanes::load(uow, [key.clone()]).await?;
@@ -210,12 +213,12 @@ pub(super) async fn refresh_lane(uow: &mut dyn UnitOfWork, key: &LaneKey) -> Res
         lane.held_by = holds.iter().map(|hold| hold.source).collect();
     }
     let ready = lanes.store(uow, now).await?;
-    announce(uow, &ready);
+    notify_ready(uow, &ready);
     Ok(())
 }
 
-/// A lane that can be claimed is a job for somebody.
-pub(super) fn announce(uow: &mut dyn UnitOfWork, ready: &[LaneKey]) {
+/// Notifies workers that jobs can be claimed, unless `ready` is empty.
+pub(super) fn notify_ready(uow: &mut dyn UnitOfWork, ready: &[LaneKey]) {
     if !ready.is_empty() {
         uow.effects().add(Effect::JobReady);
     }

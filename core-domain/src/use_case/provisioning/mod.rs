@@ -1,8 +1,8 @@
-//! Provisioning: queueing, claiming and moving jobs, holds, and what operators do to jobs.
+//! Use cases of provisioning: creating, executing and operating jobs, and holds on jobs.
 //!
-//! A kind of job is declared with [`JobKind`]; [`enqueue`] queues one, [`Worker`] works on it. Every change of a job goes
-//! through one function, which asks the state machine and writes the job, its lease, its lane, its history and its dead
-//! letter in the caller's unit of work.
+//! A kind of job implements [`JobKind`]; [`enqueue`] creates a job and [`Worker`] executes it. Every change of a job
+//! goes through one function. It asks the state machine and writes the job, its lease, its lane, its history and its
+//! dead letter in the caller's unit of work.
 
 mod attempt;
 mod batch;
@@ -23,24 +23,26 @@ mod timers;
 mod transition;
 mod undo;
 
-pub use attempt::Finished;
-pub use batch::Committed;
-pub use claim::{Claimed, HeldJob};
+pub use attempt::AttemptReport;
+pub use batch::CommitResult;
+pub use claim::{Claim, HeldJob};
 pub use dlq::{DlqEntryView, DlqFilter, DlqStatuses, dlq_entries, dlq_entry};
 pub(super) use engine::estimated_seconds;
 pub use engine::{Outcome, StepEnd, StepFuture, Supervisor, Unsupervised, Worker};
 pub use enqueue::{enqueue, enqueue_child, enqueue_many};
-pub use history::{JobFeed, JobNews, JobProgressEvent, follow, history};
-pub(super) use hold::follow_suspension;
+pub use history::{JobFeed, JobFeedPage, JobProgressEvent, history, open_feed};
+pub(super) use hold::sync_suspension_hold;
 pub use hold::{
-    CreateHold, HoldOn, HoldView, SetHold, create_hold, get_hold, hold, holds, release_hold,
-    remove_hold,
+    CreateHold, HoldResult, HoldScopeType, HoldView, create_hold, get_hold, holds,
+    lift_operator_hold, remove_hold, set_operator_hold,
 };
 pub use job::{JobFilter, JobListScope, JobView, LeaseView, authorize_list, get, list};
-pub(super) use job::{belongs_to, child_of, find, find_unfinished, of_kind, with_descendants};
+pub(super) use job::{
+    belongs_to, find, find_child, find_unfinished, list_of_kind, with_descendants,
+};
 pub use kind::{JobContext, JobInput, JobKind, JobStep, StepContext, StepPorts, Steps};
 pub use kinds::{KindError, Kinds};
-pub(super) use operate::cancel_some;
+pub(super) use operate::cancel_batch;
 pub use operate::{cancel, force_complete, replay, retry};
 pub use report::LeaseState;
 pub use step_error::{Observation, StepError, Undone};

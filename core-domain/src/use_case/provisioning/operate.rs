@@ -1,5 +1,5 @@
-//! The operators' grip on jobs: retry, cancel, force-complete, replay. They commit at once, whatever a worker is doing;
-//! the worker finds out at its next write or heartbeat.
+//! Operations on jobs for operators: retry, cancel, force-complete and replay. They commit without waiting for the
+//! worker that executes the job. The worker notices at its next write or heartbeat.
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -13,13 +13,14 @@ use crate::kernel::{
     Code, Context, DlqEntryId, Error, JobId, PlatformId, Reason, Result, Stored, Unowned,
 };
 use crate::port::UnitOfWork;
-use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger};
+use crate::provisioning::{Actor, DeadLetter, DlqStatus, Job, JobQuery, JobStatus, Trigger};
 
-/// Lets a failed job go on at its first unfinished step, or makes a queued or waiting one run now.
+/// Retries a failed job from its first unfinished step, or makes a queued or waiting job run now.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it runs or has completed, while it is being undone, or when it undoes a job that has
-/// gone on since.
+/// - `NOT_FOUND` if the job does not exist.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the job.
+/// - `INVALID_STATE` if the job runs, has completed or is being undone, or if it undoes a job that was continued since.
 pub async fn retry(
     cx: &Context,
     scope: &OperatorScope,
@@ -27,13 +28,16 @@ pub async fn retry(
     kinds: &Kinds,
     job: &JobId,
 ) -> Result<Stored<Job>> {
-    operate(cx, scope, uow, kinds, job, Trigger::Retry, "job.retried").await
+    apply_operation(cx, scope, uow, kinds, job, Trigger::Retry, "job.retried").await
 }
 
-/// Stops a job. What it has done is undone by a job of its own, as far as its kind declares that.
+/// Cancels a job. If its kind declares steps that can be undone, an undo job is created for them. Default of `reason`:
+/// `cancelled by operator`.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it has ended.
+/// - `NOT_FOUND` if the job does not exist.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the job.
+/// - `INVALID_STATE` if the job has ended.
 pub async fn cancel(
     cx: &Context,
     scope: &OperatorScope,
@@ -47,15 +51,17 @@ pub async fn cancel(
         .to_owned();
     let before = unowned::<Job>(uow).get(job).await?;
     let trigger = Trigger::Cancel { reason };
-    let after = operate(cx, scope, uow, kinds, job, trigger, "job.cancelled").await?;
+    let after = apply_operation(cx, scope, uow, kinds, job, trigger, "job.cancelled").await?;
     undo::queue(cx, uow, kinds, &before, &after).await?;
     Ok(after)
 }
 
-/// Declares a job done, with the outputs it has.
+/// Completes a job by force, with the outputs it has so far.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it has completed, or while it is being undone.
+/// - `NOT_FOUND` if the job does not exist.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the job.
+/// - `INVALID_STATE` if the job has completed or is being undone.
 pub async fn force_complete(
     cx: &Context,
     scope: &OperatorScope,
@@ -64,14 +70,16 @@ pub async fn force_complete(
     job: &JobId,
 ) -> Result<Stored<Job>> {
     let trigger = Trigger::ForceComplete;
-    operate(cx, scope, uow, kinds, job, trigger, "job.force_completed").await
+    apply_operation(cx, scope, uow, kinds, job, trigger, "job.force_completed").await
 }
 
-/// Queues the job of a dead letter again; the same job, with one more replay on its record.
+/// Queues the failed job of a dead letter again and increases its replay count.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VERSION_CONFLICT` for another version of the entry; `INVALID_STATE` as for [`retry`];
-/// `DLQ_ENTRY_NOT_REPLAYABLE` when the entry does not wait or its job has not stopped.
+/// - `NOT_FOUND` if the dead letter or its job does not exist.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the dead letter.
+/// - `INVALID_STATE` as for [`retry`].
+/// - `DLQ_ENTRY_NOT_REPLAYABLE` if the dead letter is not pending or its job has not failed.
 pub async fn replay(
     cx: &Context,
     scope: &OperatorScope,
@@ -79,7 +87,7 @@ pub async fn replay(
     kinds: &Kinds,
     entry: &DlqEntryId,
 ) -> Result<Stored<Job>> {
-    let entry = unowned::<DlqEntry>(uow).get(entry).await?;
+    let entry = unowned::<DeadLetter>(uow).get(entry).await?;
     cx.check_if_match(&entry)?;
     let job = unowned::<Job>(uow).get(&entry.job_id).await?;
     if entry.status != DlqStatus::Pending || job.status != JobStatus::Failed {
@@ -89,12 +97,12 @@ pub async fn replay(
             details: serde_json::json!({ "status": entry.status, "allowedFrom": [DlqStatus::Pending] }),
         });
     }
-    undo::ensure_may_go_on(uow, &job, &Trigger::Replay).await?;
-    let (cx, id) = (&cx.consequence(), job.id.clone());
-    operate(cx, scope, uow, kinds, &id, Trigger::Replay, "job.replayed").await
+    undo::ensure_can_continue(uow, &job, &Trigger::Replay).await?;
+    let (cx, id) = (&cx.without_conditions(), job.id.clone());
+    apply_operation(cx, scope, uow, kinds, &id, Trigger::Replay, "job.replayed").await
 }
 
-async fn operate(
+async fn apply_operation(
     cx: &Context,
     scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
@@ -106,7 +114,7 @@ async fn operate(
     let _ = scope;
     let job = unowned::<Job>(uow).get(job).await?;
     cx.check_if_match(&job)?;
-    undo::ensure_may_go_on(uow, &job, &trigger).await?;
+    undo::ensure_can_continue(uow, &job, &trigger).await?;
     let after = move_job(cx, uow, kinds, &job, &trigger).await?;
     record(cx, uow, &job, &after, action).await?;
     Ok(after)
@@ -115,10 +123,10 @@ async fn operate(
 /// Maximum number of jobs that one unit of work cancels.
 const MAX_CANCELLED: usize = 100;
 
-/// Cancels a portion of the unfinished jobs of a platform as the caller, oldest first, except the job `own`. Returns `true`
-/// if there are more. Does not undo them: the removal of the platform deletes everything. For the same reason, skips the
-/// hooks of jobs of unknown kinds.
-pub(in crate::use_case) async fn cancel_some(
+/// Cancels a batch of the unfinished jobs of a platform as the caller, oldest first, except the job `own`. Returns
+/// `true` if there are more. Does not undo them: the removal of the platform deletes everything. For the same reason,
+/// skips the hooks of jobs of unknown kinds.
+pub(in crate::use_case) async fn cancel_batch(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -144,7 +152,7 @@ pub(in crate::use_case) async fn cancel_some(
     Ok(more)
 }
 
-/// Returns the oldest unfinished jobs of a platform except `own`, at least one more than [`MAX_CANCELLED`] if they exist.
+/// Returns the oldest unfinished jobs of a platform except `own`; at least [`MAX_CANCELLED`] + 1 if that many exist.
 async fn other_unfinished(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
@@ -170,11 +178,11 @@ impl JobCanceller for Kinds {
         own: &JobId,
         reason: &str,
     ) -> Result<bool> {
-        cancel_some(cx, platform, uow, self, Some(own), reason).await
+        cancel_batch(cx, platform, uow, self, Some(own), reason).await
     }
 }
 
-/// Makes one move of a job in the name of the caller.
+/// Makes one transition of a job with the caller as its actor.
 pub(super) async fn move_job(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -187,7 +195,7 @@ pub(super) async fn move_job(
     transition(cx, uow, job.clone(), std::slice::from_ref(trigger), by).await
 }
 
-/// The audit entry of what somebody did to a job. Its history has the details.
+/// Records an operation on a job in the audit log. The job's history has the details.
 pub(super) async fn record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -201,5 +209,5 @@ pub(super) async fn record(
         entity_id: after.id.to_string(),
         details: Some(json!({ "from": before.status, "to": after.status, "reason": after.reason })),
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

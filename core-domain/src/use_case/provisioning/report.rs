@@ -1,15 +1,15 @@
-//! What the holder of a job reports. Every write is refused once the fence has moved on.
+//! Writes the reports of a worker about the jobs it holds. A report under an old fence is refused.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::claim::{Claimed, HeldJob};
+use super::claim::{Claim, HeldJob};
 use super::engine::Outcome;
-use super::kind::Writing;
+use super::kind::WriteContext;
 use super::kinds::Kinds;
 use super::step_error::StepError;
-use super::transition::Change;
+use super::transition::JobChange;
 use super::transition::{TransitionContext, write_transition};
 use super::undo;
 use crate::access::unowned;
@@ -19,19 +19,20 @@ use crate::provisioning::{
     Actor, Failure, Job, JobError, JobStatus, Refusal, Report, StepStatus, Trigger,
 };
 
-/// Whether the job was still the worker's.
+/// Whether the worker still held the job when it reported.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaseState {
-    /// It was; this is the job after the write.
+    /// The worker held the job; contains the job after the write.
     Held(Box<Stored<Job>>),
-    /// It was not, and nothing was written: stop.
+    /// The worker had lost the job, so nothing was written. It must stop working on the job.
     Lost,
 }
 
 impl LeaseState {
-    /// How long after the write the job can go on, if it waits or is to be tried again.
+    /// Returns the time from the write to `run_at` if the job is queued or waiting. `None` for any other status, if the
+    /// time is negative, or if the lease was lost.
     #[must_use]
-    pub fn goes_on_after(&self) -> Option<Duration> {
+    pub fn resume_delay(&self) -> Option<Duration> {
         let Self::Held(job) = self else { return None };
         let parked = matches!(job.status, JobStatus::Queued | JobStatus::Waiting);
         let pause = job.run_at.millis() - job.updated_at.millis();
@@ -41,11 +42,12 @@ impl LeaseState {
             .map(Duration::from_millis)
     }
 
-    /// The job to go on with, or how the work on it has ended.
+    /// Returns the job if the worker still holds it.
     ///
     /// # Errors
-    /// The [`Outcome`]: it left `RUNNING`, or was taken away. No failure.
-    pub fn still_held(self) -> Result<HeldJob, Outcome> {
+    /// Not a failure: returns how the work ended, as an [`Outcome`]. The job left `RUNNING`, or was taken from the
+    /// worker.
+    pub fn into_held(self) -> Result<HeldJob, Outcome> {
         match self {
             Self::Held(job) if job.status == JobStatus::Running => Ok(HeldJob::new(*job)),
             Self::Held(job) => Err(Outcome::Left(job.status)),
@@ -54,23 +56,23 @@ impl LeaseState {
     }
 }
 
-/// A worker that writes: who it is and what it knows.
+/// A worker that reports about a job it holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeaseHolder<'a> {
-    /// The worker, by the owner id of its process.
+    /// The actor for the worker, with the owner id of its leases.
     pub actor: &'a Actor,
-    /// The kinds it knows.
+    /// The kinds that the worker has registered.
     pub kinds: &'a Kinds,
-    /// The job it holds.
-    pub claimed: &'a Claimed,
+    /// The job that the worker holds, with its fence.
+    pub claimed: &'a Claim,
 }
 
-/// Stores what the worker reports, with all that follows from it, in a unit of its own. The output of a step is written
-/// with what it means in the domain, and so is what was `found` by one that waits; reporting the same output twice changes
+/// Writes a worker's reports about one job and all their consequences, in the given unit of work. Also writes what the
+/// output of a step, or the intermediate output `found`, means in the domain. Reporting the same output twice changes
 /// nothing.
 ///
 /// # Errors
-/// When the report is about another step than the current one, the domain refused the output, or the store failed.
+/// Returns an error if a report is not about the current step, or if recording an output is refused.
 pub(super) async fn report(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -83,11 +85,11 @@ pub(super) async fn report(
         return Ok(LeaseState::Lost);
     };
     let change = match plan(cx, holder.actor, job, holder.claimed, reports, now) {
-        Planned::Change(change) => *change,
-        Planned::Known(state) => return Ok(state),
-        Planned::Refused(refusal) => return Err(refusal.into()),
+        ReportPlan::Change(change) => *change,
+        ReportPlan::NoChange(state) => return Ok(state),
+        ReportPlan::Refused(refusal) => return Err(refusal.into()),
     };
-    let undone = undo::undone_by(uow, &change.before).await?;
+    let undone = undo::find_undone_job(uow, &change.before).await?;
     let subject = undone.as_deref().unwrap_or(&change.before);
     for report in reports {
         if let Trigger::Work(_, Report::Advance(step, output)) = report
@@ -104,25 +106,25 @@ pub(super) async fn report(
     Ok(LeaseState::Held(Box::new(stored)))
 }
 
-/// What becomes of a report.
-pub(super) enum Planned {
-    /// This is to be written.
-    Change(Box<Change>),
-    /// Nothing is to be written.
-    Known(LeaseState),
-    /// It is none that the job can take.
+/// The planned handling of a report.
+pub(super) enum ReportPlan {
+    /// The change has to be written.
+    Change(Box<JobChange>),
+    /// Nothing has to be written; the result is known.
+    NoChange(LeaseState),
+    /// The state machine refused the report.
     Refused(Refusal),
 }
 
-/// Decides what becomes of a report about the job.
+/// Decides how to handle the reports about a job.
 pub(super) fn plan(
     cx: &Context,
     actor: &Actor,
     job: Stored<Job>,
-    claimed: &Claimed,
+    claimed: &Claim,
     reports: &[Trigger],
     now: Timestamp,
-) -> Planned {
+) -> ReportPlan {
     let advance = reports.iter().find_map(|report| match report {
         Trigger::Work(_, Report::Advance(step, output)) => Some((*step, output)),
         _ => None,
@@ -130,22 +132,22 @@ pub(super) fn plan(
     if let Some((step, output)) = advance
         && already_advanced(&job, claimed.fence, step, output)
     {
-        return Planned::Known(LeaseState::Held(Box::new(job)));
+        return ReportPlan::NoChange(LeaseState::Held(Box::new(job)));
     }
-    match Change::plan(cx, actor, job, reports, now) {
-        Ok(change) => Planned::Change(Box::new(change)),
-        Err(Refusal::LeaseLost) => Planned::Known(LeaseState::Lost),
-        Err(refusal) => Planned::Refused(refusal),
+    match JobChange::plan(cx, actor, job, reports, now) {
+        Ok(change) => ReportPlan::Change(Box::new(change)),
+        Err(Refusal::LeaseLost) => ReportPlan::NoChange(LeaseState::Lost),
+        Err(refusal) => ReportPlan::Refused(refusal),
     }
 }
 
-/// Writes what the output of a step means in the domain. The subject is the job whose step it is: the one that is undone,
-/// if the job undoes one.
+/// Writes what the output of a step means in the domain. `subject` is the undone job if the job undoes one, otherwise
+/// the job itself.
 async fn record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
-    (change, subject): (&Change, &Job),
+    (change, subject): (&JobChange, &Job),
     step: usize,
     output: &Value,
 ) -> Result<()> {
@@ -156,7 +158,7 @@ async fn record(
             kind.open(subject)?
                 .record(
                     name,
-                    Writing {
+                    WriteContext {
                         cx,
                         canceller: kinds,
                     },
@@ -169,12 +171,12 @@ async fn record(
     }
 }
 
-/// Writes what was found by the current step, which waits or has done a part.
+/// Writes what an intermediate output of the current step means in the domain.
 async fn record_wait(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
-    (change, subject): (&Change, &Job),
+    (change, subject): (&JobChange, &Job),
     found: &Value,
 ) -> Result<()> {
     let job = &change.before;
@@ -185,7 +187,7 @@ async fn record_wait(
             opened
                 .record_wait(
                     step,
-                    Writing {
+                    WriteContext {
                         cx,
                         canceller: kinds,
                     },
@@ -198,25 +200,26 @@ async fn record_wait(
     }
 }
 
-/// The same report once more, after a commit whose answer was lost: the same fence finds its own step done.
+/// Returns whether this report was already written, which happens if the reply to a commit is lost. The fence is
+/// unchanged and the step has succeeded with the same output.
 fn already_advanced(job: &Job, fence: i64, step: usize, output: &Value) -> bool {
     job.fence == fence
         && job
             .steps
             .get(step)
             .filter(|done| done.status == StepStatus::Succeeded)
-            // An output that is null is stored as none.
+            // A `null` output is stored as `None`.
             .is_some_and(|done| done.output.as_ref().unwrap_or(&Value::Null) == output)
 }
 
-/// What a step's error means for its job; `None` when the job is somebody else's and nothing is to be written.
+/// Returns the report for the error of a step. `None` if the lease was lost, so that nothing must be written.
 #[must_use]
 pub(super) fn report_of(error: StepError) -> Option<Report> {
     let transient = |error, retry_after, unknown| {
         Report::Fail(Failure::Transient {
             error,
             retry_after,
-            unknown,
+            may_have_effect: unknown,
         })
     };
     Some(match error {

@@ -1,4 +1,4 @@
-//! How a step ends: what a look found, and how an attempt can fail.
+//! Results of the methods of a step: observations, undo results and errors.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use serde_json::Value;
 
 use crate::kernel::{Error, Result, StoreError, Timestamp};
 use crate::port::{BlobError, Cause, ProviderError};
-use crate::provisioning::{FirstLook, JobError, left_by, left_output};
+use crate::provisioning::{FirstObservation, JobError, kept_output, kept_reason};
 
-/// What a look at the outside world found.
+/// The result of observing the external object of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observation<T> {
-    /// The effect has not happened.
+    /// The effect does not exist.
     Absent,
-    /// The effect has happened; this is the step's output.
+    /// The effect exists; contains the output of the step.
     Present(T),
     /// An older version of the effect exists and is replaced. Undo keeps it.
     Outdated,
-    /// Something that is not ours stands in its place.
+    /// Another object has the name of the object to create; the text describes it.
     Conflict(String),
 }
 
 impl<T> Observation<T> {
     /// Returns the observation in its stored form; `None` for a conflict, which has no effect.
-    pub(super) const fn first_look(&self) -> Option<FirstLook> {
+    pub(super) const fn first_look(&self) -> Option<FirstObservation> {
         match self {
-            Self::Absent => Some(FirstLook::Absent),
-            Self::Present(_) | Self::Outdated => Some(FirstLook::Present),
+            Self::Absent => Some(FirstObservation::Absent),
+            Self::Present(_) | Self::Outdated => Some(FirstObservation::Present),
             Self::Conflict(_) => None,
         }
     }
@@ -37,97 +37,98 @@ impl<T> Observation<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undone {
     /// The effect was removed.
-    TakenBack,
+    Removed,
     /// The effect is kept. The text is the reason; the job's output and history show it.
-    Left(String),
+    Kept(String),
 }
 
 impl Undone {
     /// Creates the result of an undo that kept the effect for this reason.
     #[must_use]
     pub fn left(why: impl Into<String>) -> Self {
-        Self::Left(why.into())
+        Self::Kept(why.into())
     }
 
     /// Returns `true` if the effect was removed.
     #[must_use]
-    pub const fn is_taken_back(&self) -> bool {
-        matches!(self, Self::TakenBack)
+    pub const fn is_removed(&self) -> bool {
+        matches!(self, Self::Removed)
     }
 
     /// Returns the output of the undo step.
     pub(super) fn output(&self) -> Value {
         match self {
-            Self::TakenBack => Value::Null,
-            Self::Left(why) => left_output(why),
+            Self::Removed => Value::Null,
+            Self::Kept(why) => kept_output(why),
         }
     }
 
     /// Parses the output of an undo step.
     pub(super) fn of_output(output: &Value) -> Self {
-        left_by(output).map_or(Self::TakenBack, Self::left)
+        kept_reason(output).map_or(Self::Removed, Self::left)
     }
 }
 
-/// Why a step did not come to its end. A [`JobError`] is shown to the job's readers, a [`Cause`] to the log alone.
+/// The reason why an attempt of a step did not finish. Readers of the job see the [`JobError`]; the [`Cause`] is only
+/// logged.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StepError {
-    /// Nothing happened, and it may work later.
+    /// The step had no effect, and a later attempt may succeed.
     Transient(JobError, Option<Cause>),
-    /// As [`StepError::Transient`], and not before this much time has passed.
+    /// Works like [`StepError::Transient`], with a minimum delay before the next attempt.
     Throttled {
-        /// The least wait.
+        /// The minimum delay before the next attempt.
         retry_after: Duration,
     },
-    /// It may or may not have happened: look before trying again.
+    /// The effect may or may not have happened. The next attempt observes first.
     OutcomeUnknown(JobError, Option<Cause>),
-    /// It will never work like this.
+    /// A later attempt cannot succeed.
     Permanent(JobError, Option<Cause>),
-    /// Something it builds on is missing; the text names it.
+    /// Something that the step depends on is missing; the text names it.
     Precondition(String),
-    /// The world is not ready: to be tried again then, and the attempt does not count.
+    /// The step waits for an external event. The attempt does not count.
     Wait {
-        /// When to look again.
+        /// The time of the next attempt.
         until: Timestamp,
-        /// What is waited for.
+        /// The event that the step waits for, in words.
         reason: String,
-        /// What was found meanwhile, see [`StepError::wait_with`].
-        found: Option<Value>,
+        /// The intermediate output, see [`StepError::wait_with`]; `None` if nothing has to be recorded.
+        output: Option<Value>,
     },
     /// A part is done. The step continues after the jobs of other lanes; failed attempts are reset.
     Unfinished {
         /// The output so far, see [`StepError::unfinished`]; `None` if nothing has to be recorded.
         found: Option<Value>,
     },
-    /// The job belongs to somebody else by now: stop, and write nothing.
+    /// The worker has lost the job. It must stop and write nothing.
     LeaseLost,
 }
 
 impl StepError {
-    /// A failure worth another try.
+    /// Creates a transient error with the code `TRANSIENT_ERROR`.
     #[must_use]
     pub fn transient(message: impl Into<String>) -> Self {
         Self::Transient(JobError::new("TRANSIENT_ERROR", message), None)
     }
 
-    /// A failure after which nobody knows whether the effect has happened.
+    /// Creates an error after which the effect may or may not exist.
     #[must_use]
     pub fn unknown(code: &str, message: impl Into<String>) -> Self {
         Self::OutcomeUnknown(JobError::new(code, message), None)
     }
 
-    /// A failure that trying again does not mend.
+    /// Creates an error that a retry cannot fix.
     #[must_use]
     pub fn permanent(code: &str, message: impl Into<String>) -> Self {
         Self::Permanent(JobError::new(code, message), None)
     }
 
-    /// A wait that is written together with what was found meanwhile, by
-    /// [`JobStep::record_wait`](super::JobStep::record_wait); an output of the step.
+    /// Creates a wait with an intermediate output. `found` is an output of the step;
+    /// [`JobStep::record_wait`](super::JobStep::record_wait) writes it in the same unit of work.
     ///
     /// # Errors
-    /// When what was found is no JSON.
+    /// Returns an error if `found` cannot be encoded as JSON.
     pub fn wait_with(
         until: Timestamp,
         reason: impl Into<String>,
@@ -136,22 +137,23 @@ impl StepError {
         Ok(Self::Wait {
             until,
             reason: reason.into(),
-            found: Some(to_json(found)?),
+            output: Some(to_json(found)?),
         })
     }
 
-    /// Creates the error of an attempt that completed a part of a step that is larger than its time limit. The job gives up
-    /// its slot, stays at the head of its lane and continues at once. Failed attempts and lost leases are reset. `found` is an
-    /// output of the step; [`JobStep::record_wait`](super::JobStep::record_wait) writes it in the same unit of work.
+    /// Creates the error of an attempt that completed a part of a step that is larger than its time limit. The job
+    /// frees its slot, stays at the head of its lane and continues at once. Failed attempts and lost leases are reset.
+    /// `found` is an output of the step; [`JobStep::record_wait`](super::JobStep::record_wait) writes it in the same
+    /// unit of work.
     ///
     /// # Errors
-    /// When what is done is no JSON.
+    /// Returns an error if `found` cannot be encoded as JSON.
     pub fn unfinished(found: &impl Serialize) -> Result<Self> {
         let found = Some(to_json(found)?);
         Ok(Self::Unfinished { found })
     }
 
-    /// What the log is told besides.
+    /// Returns the cause to log, if any.
     #[must_use]
     pub const fn cause(&self) -> Option<&Cause> {
         match self {
@@ -215,7 +217,7 @@ impl From<Error> for StepError {
             details: error.details(),
         };
         match error {
-            Error::Store(error) if !error.certainly_not_applied() => {
+            Error::Store(error) if !error.is_certainly_not_applied() => {
                 Self::OutcomeUnknown(job_error, Some(Cause::new(error)))
             }
             Error::Store(error) => Self::Transient(job_error, Some(Cause::new(error))),
@@ -234,9 +236,10 @@ impl From<StoreError> for StepError {
     }
 }
 
-/// A value of ours as JSON.
+/// Encodes a value as JSON.
 pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Value> {
-    serde_json::to_value(value).map_err(|error| Error::Internal(format!("no JSON: {error}")))
+    serde_json::to_value(value)
+        .map_err(|error| Error::Internal(format!("a value cannot be encoded as JSON: {error}")))
 }
 
 #[cfg(test)]
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_shows_never_holds_the_cause_and_the_log_gets_it() {
+    fn job_errors_hide_the_cause_and_the_log_receives_it() {
         let failures: [StepError; 7] = [
             ProviderError::Transient(SECRET.into()).into(),
             ProviderError::OutcomeUnknown(SECRET.into()).into(),

@@ -1,11 +1,12 @@
-//! Timer-driven transitions: waits end, leases end, deadlines pass. Any node may run them, as often as it likes.
+//! Timer-driven transitions: ending waits, taking back jobs with expired leases, and stopping jobs at their deadline.
+//! Any node may run them at any time.
 
 use std::time::Duration;
 
 use super::claim::promote;
 use super::kinds::Kinds;
 use super::operate;
-use super::transition::Change;
+use super::transition::JobChange;
 use super::transition::{TransitionContext, transition, write_transition};
 use crate::access::{Batches, JobScope, unaudited, unowned};
 use crate::kernel::{Context, Error, JobId, Result, StoreError, Stored, Timestamp, grant};
@@ -15,48 +16,57 @@ use crate::provisioning::{
     Trigger,
 };
 
-/// How many jobs one run looks at for each reason.
+/// Maximum number of jobs per run and reason.
 const BATCH: u32 = 100;
 
 /// Maximum number of unavailable answers of the store before a run ends.
-const MOST_OUTAGES: usize = 3;
+const MAX_OUTAGES: usize = 3;
 
-/// How long after its deadline a job of a kind that is not known here is left to a process that knows the kind and can run
-/// its hooks. Nobody may know it any more, and it keeps its lane.
-const LEFT_OVERDUE: Duration = Duration::from_secs(15 * 60);
+/// Time after its deadline during which a job of an unknown kind is left to processes that know the kind and can run
+/// its hooks. After that, any process stops the job: otherwise it might keep its place in the lane forever.
+const UNKNOWN_KIND_GRACE: Duration = Duration::from_secs(15 * 60);
 
-/// What a run of the timers did, in jobs.
+/// The results of one run of the timers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimerStats {
-    /// Woken from a wait.
+    /// The number of jobs whose wait ended.
     pub woken: usize,
-    /// Taken from a worker whose lease had ended.
+    /// The number of jobs that were taken back because their lease had expired.
     pub reaped: usize,
-    /// Stopped at their deadline.
+    /// The number of jobs that were stopped at their deadline.
     pub overdue: usize,
-    /// Lanes whose time had come, and which can be claimed from now on.
+    /// The number of lanes whose `ready_at` had passed and that can be claimed now.
     pub promoted: usize,
 }
 
-/// Wakes what has waited long enough, takes back what a vanished worker held, stops what is overdue; each job in a
-/// unit of work of its own.
+/// Wakes jobs whose wait has ended, takes back jobs with expired leases and stops overdue jobs. Uses one unit of work
+/// per job.
 ///
 /// # Errors
-/// When something could not be done; all else was, or is at the next run.
+/// Returns the first error. The other jobs are handled nevertheless, unless the store is unavailable; failed ones are
+/// tried again in the next run.
 pub(super) async fn run_timers(
     cx: &Context,
     store: &dyn Store,
     kinds: &Kinds,
 ) -> Result<TimerStats> {
-    let due = due(store, kinds).await?;
+    let due = find_due(store, kinds).await?;
     let wake = Trigger::Wake { signalled: false };
-    let woken = move_all(cx, store, kinds, &due.to_wake, &wake, Lease::Irrelevant).await;
+    let woken = move_all(
+        cx,
+        store,
+        kinds,
+        &due.to_wake,
+        &wake,
+        LeaseCondition::Irrelevant,
+    )
+    .await;
     let overdue = stop_overdue(cx, store, kinds, &due.overdue).await;
     let promoted = promote_lanes(store, due.has_lanes).await;
     let reap = Trigger::Reap;
-    let ended = Lease::MustHaveEnded;
+    let ended = LeaseCondition::MustHaveEnded;
     let reaped = move_all(cx, store, kinds, &due.expired, &reap, ended).await;
-    // What one of them could not do keeps no other from its own.
+    // An error of one task does not prevent the others.
     Ok(TimerStats {
         woken: woken?,
         overdue: overdue?,
@@ -65,11 +75,11 @@ pub(super) async fn run_timers(
     })
 }
 
-/// How long it is until a wait ends or the time of a lane comes, when that is within this time. What is due and was left, to
-/// a process that knows its kind for example, is not asked after.
+/// Returns the time until the next wait ends or the next lane becomes ready, if this is `within` the given time.
+/// Ignores jobs and lanes that are already due, because they may be left to a process that knows their kinds.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(super) async fn next_due(store: &dyn Store, within: Duration) -> Result<Option<Duration>> {
     let mut uow = store.begin(Mode::Auto).await?;
     let now = uow.now().await?;
@@ -86,7 +96,7 @@ pub(super) async fn next_due(store: &dyn Store, within: Duration) -> Result<Opti
     Ok(moments.into_iter().flatten().filter_map(pause).min())
 }
 
-/// A claim does this by itself, unless it finds enough without.
+/// Makes due lanes ready. A claim also does this, but only if it finds too few ready lanes.
 async fn promote_lanes(store: &dyn Store, has_lanes: bool) -> Result<usize> {
     if !has_lanes {
         return Ok(0);
@@ -94,21 +104,21 @@ async fn promote_lanes(store: &dyn Store, has_lanes: bool) -> Result<usize> {
     transact_in(Mode::ReadCommitted, store, |uow, _| Box::pin(promote(uow))).await
 }
 
-/// For a store that only this process uses, when it is opened: whatever runs has no worker, so all of it is taken back
-/// at once; jobs of kinds that are not known here wait for a process that knows them. Answers how many were taken back.
+/// Takes back all running jobs. Call it when opening a store that only this process uses: no worker can be alive then.
+/// Jobs of unknown kinds are left for a process that knows them. Returns the number of jobs taken back.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(super) async fn recover(cx: &Context, store: &dyn Store, kinds: &Kinds) -> Result<usize> {
     let mut reaped = 0;
-    for job in &leased(store).await? {
+    for job in &list_leased_jobs(store).await? {
         let moved = transact(store, |uow, _| Box::pin(take_back(cx, uow, kinds, job)));
         reaped += usize::from(moved.await?);
     }
     Ok(reaped)
 }
 
-async fn leased(store: &dyn Store) -> Result<Vec<JobId>> {
+async fn list_leased_jobs(store: &dyn Store) -> Result<Vec<JobId>> {
     let mut uow = store.begin(Mode::Read).await?;
     let mut leases = Batches::<JobLease>::of(JobLeaseQuery::All);
     let mut jobs = Vec::new();
@@ -121,7 +131,7 @@ async fn leased(store: &dyn Store) -> Result<Vec<JobId>> {
 /// Stops jobs whose deadline has passed, each in a unit of work of its own.
 ///
 /// # Errors
-/// When the store failed; what was done before stays done.
+/// Returns the first error. Jobs that were already stopped remain stopped.
 pub(super) async fn stop_overdue(
     cx: &Context,
     store: &dyn Store,
@@ -134,19 +144,29 @@ pub(super) async fn stop_overdue(
         kinds,
         jobs,
         &Trigger::Deadline,
-        Lease::Irrelevant,
+        LeaseCondition::Irrelevant,
     )
     .await
 }
 
-/// Takes a job from a holder that is gone. A lease whose job does not run names nobody's work, and goes.
+/// Takes a job from a holder that no longer exists. If the job does not run, removes its orphaned lease. Returns
+/// whether the job was taken back.
 async fn take_back(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     id: &JobId,
 ) -> Result<bool> {
-    if move_one(cx, uow, kinds, id, &Trigger::Reap, Lease::HolderIsGone).await? {
+    if move_one(
+        cx,
+        uow,
+        kinds,
+        id,
+        &Trigger::Reap,
+        LeaseCondition::HolderIsGone,
+    )
+    .await?
+    {
         return Ok(true);
     }
     let job = unowned::<Job>(uow).find(id).await?;
@@ -158,10 +178,10 @@ async fn take_back(
     Ok(false)
 }
 
-/// Wakes a waiting job because what it waits for has happened.
+/// Wakes a waiting job because the event it waits for has happened.
 ///
 /// # Errors
-/// `INVALID_STATE` when it does not wait.
+/// `INVALID_STATE` if the job does not wait.
 pub async fn signal(
     cx: &Context,
     scope: &JobScope<grant::JobCreate>,
@@ -177,12 +197,13 @@ pub async fn signal(
     Ok(stored)
 }
 
-/// Whether a job may be moved while its lease lasts.
+/// The condition on the lease under which a job may be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lease {
+enum LeaseCondition {
     MustHaveEnded,
     Irrelevant,
-    /// Nobody can still act under it: its process was the only one that may use the store, and this one has taken over.
+    /// The holder cannot act any more: this process has taken over the store from the only other process that could use
+    /// it.
     HolderIsGone,
 }
 
@@ -191,17 +212,18 @@ struct Due {
     to_wake: Vec<JobId>,
     overdue: Vec<JobId>,
     expired: Vec<JobId>,
-    /// Whether the time of a lane has come.
+    /// Whether the `ready_at` of a lane has passed.
     has_lanes: bool,
 }
 
-/// Whether a job of a kind that is not known here has been overdue for so long that nobody else may know it either.
+/// Returns whether the job has been overdue for so long that any process may stop it, even one that does not know its
+/// kind.
 fn is_abandoned(job: &Job, now: Timestamp) -> bool {
-    job.deadline_at.plus(LEFT_OVERDUE) < now
+    job.deadline_at.plus(UNKNOWN_KIND_GRACE) < now
 }
 
-/// The first jobs that a query finds and this process may move: others do not stand before them.
-async fn movable(
+/// Returns the first jobs of the query that this process may move. Other jobs do not count towards [`BATCH`].
+async fn find_movable(
     uow: &mut dyn UnitOfWork,
     query: JobQuery,
     may_move: impl Fn(&Job) -> bool + Send,
@@ -219,7 +241,11 @@ async fn movable(
 
 /// Returns the first running jobs of known kinds whose leases have expired. Jobs of unknown kinds do not count towards
 /// [`BATCH`].
-async fn expired(uow: &mut dyn UnitOfWork, kinds: &Kinds, now: Timestamp) -> Result<Vec<JobId>> {
+async fn find_expired(
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    now: Timestamp,
+) -> Result<Vec<JobId>> {
     let (mut found, mut leases) = (
         Vec::new(),
         Batches::<JobLease>::of(JobLeaseQuery::ExpiredAt(now)),
@@ -231,24 +257,24 @@ async fn expired(uow: &mut dyn UnitOfWork, kinds: &Kinds, now: Timestamp) -> Res
         let jobs = unowned::<Job>(uow).get_many(&ids).await?;
         let own = jobs
             .iter()
-            .filter(|job| job.status == JobStatus::Running && kinds.knows(&job.kind));
+            .filter(|job| job.status == JobStatus::Running && kinds.contains(&job.kind));
         found.extend(own.map(|job| job.id.clone()));
     }
     found.truncate(BATCH as usize);
     Ok(found)
 }
 
-async fn due(store: &dyn Store, kinds: &Kinds) -> Result<Due> {
+async fn find_due(store: &dyn Store, kinds: &Kinds) -> Result<Due> {
     let mut uow = store.begin(Mode::Read).await?;
     let now = uow.now().await?;
-    let is_known = |job: &Job| kinds.knows(&job.kind);
-    let to_wake = movable(uow.as_mut(), JobQuery::WakeAt(now), is_known).await?;
-    let may_stop = |job: &Job| kinds.knows(&job.kind) || is_abandoned(job, now);
-    let overdue = movable(uow.as_mut(), JobQuery::OverdueAt(now), may_stop).await?;
+    let is_known = |job: &Job| kinds.contains(&job.kind);
+    let to_wake = find_movable(uow.as_mut(), JobQuery::WakeAt(now), is_known).await?;
+    let may_stop = |job: &Job| kinds.contains(&job.kind) || is_abandoned(job, now);
+    let overdue = find_movable(uow.as_mut(), JobQuery::OverdueAt(now), may_stop).await?;
     let due = Due {
         to_wake,
         overdue,
-        expired: expired(uow.as_mut(), kinds, now).await?,
+        expired: find_expired(uow.as_mut(), kinds, now).await?,
         has_lanes: unowned::<JobLane>(uow.as_mut())
             .first(&JobLaneQuery::DueAt(now))
             .await?
@@ -264,7 +290,7 @@ async fn move_all(
     kinds: &Kinds,
     jobs: &[JobId],
     trigger: &Trigger,
-    lease: Lease,
+    lease: LeaseCondition,
 ) -> Result<usize> {
     let (mut count, mut outages, mut first) = (0, 0, None);
     for job in jobs {
@@ -273,51 +299,52 @@ async fn move_all(
         });
         match moved.await {
             Ok(moved) => count += usize::from(moved),
-            // A job that cannot be moved keeps no other from it.
+            // A job that cannot be moved must not block the others.
             Err(error) => {
                 outages += usize::from(matches!(error, Error::Store(StoreError::Unavailable(_))));
                 first.get_or_insert(error);
             }
         }
-        if outages > MOST_OUTAGES {
+        if outages > MAX_OUTAGES {
             break;
         }
     }
     first.map_or(Ok(count), Err)
 }
 
-/// Decides again inside the unit: somebody else may have been quicker, or the holder's heartbeat came after all.
+/// Makes the transition if its condition still holds in the unit of work. Another process may have moved the job, or a
+/// heartbeat may have extended its lease. Returns whether the job was moved.
 async fn move_one(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     job: &JobId,
     trigger: &Trigger,
-    lease: Lease,
+    lease: LeaseCondition,
 ) -> Result<bool> {
     let now = uow.now().await?;
     let Some(job) = unowned::<Job>(uow).find(job).await? else {
         return Ok(false);
     };
-    // Its hooks would be skipped: a process that knows the kind moves it.
+    // This process cannot run the hooks of an unknown kind, so it leaves the job to another process.
     let is_abandoned = *trigger == Trigger::Deadline && is_abandoned(&job, now);
-    if !kinds.knows(&job.kind) && !is_abandoned {
+    if !kinds.contains(&job.kind) && !is_abandoned {
         return Ok(false);
     }
-    if lease == Lease::MustHaveEnded {
+    if lease == LeaseCondition::MustHaveEnded {
         let held = unowned::<JobLease>(uow).find(&job.id).await?;
         if job.status != JobStatus::Running || held.is_none_or(|l| l.lease_until >= now) {
             return Ok(false);
         }
     }
     let actor = Actor::system();
-    let change = match Change::plan(cx, &actor, job, std::slice::from_ref(trigger), now) {
+    let change = match JobChange::plan(cx, &actor, job, std::slice::from_ref(trigger), now) {
         Ok(change) => change,
         Err(Refusal::NotDue | Refusal::Status(_)) => return Ok(false),
         Err(refusal) => return Err(refusal.into()),
     };
     let by = TransitionContext {
-        holder_is_gone: lease == Lease::HolderIsGone,
+        holder_is_gone: lease == LeaseCondition::HolderIsGone,
         ..TransitionContext::new(&actor, kinds)
     };
     write_transition(cx, uow, change, by).await?;

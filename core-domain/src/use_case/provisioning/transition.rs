@@ -1,32 +1,33 @@
-//! One move of a job with everything that follows from it, in the caller's unit of work.
+//! Writes the transitions of a job with all their consequences, in the caller's unit of work.
 
-use super::kind::Writing;
+use super::kind::WriteContext;
 use super::kinds::{AnyKind, Kinds};
-use super::lane::{Lanes, announce};
+use super::lane::{Lanes, notify_ready};
 use super::undo;
 use crate::access::{unaudited, unowned};
 use crate::kernel::{Context, DlqEntryId, Error, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, DlqEntry, DlqQuery, DlqStatus, FailureKind, Job, JobEvent, JobLease, JobLeaseQuery,
-    JobStatus, LaneKey, LanePlace, Moved, Refusal, Trigger, apply,
+    Actor, DeadLetter, DlqQuery, DlqStatus, FailureKind, Job, JobEvent, JobLease, JobLeaseQuery,
+    JobStatus, LaneKey, LanePlace, Refusal, Transition, Trigger, apply,
 };
 
-/// Who moves a job, and with what knowledge of its kinds.
+/// The originator of a transition, and the job kinds it depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TransitionContext<'a> {
-    /// Who.
+    /// The actor to record in the history.
     pub actor: &'a Actor,
-    /// The kinds whose hooks run in the unit.
+    /// The registered kinds. Their hooks run in the unit of work.
     pub kinds: &'a Kinds,
-    /// Whether a holder the job is taken from can no longer act, so that the lane need not rest.
+    /// `true` if the holder of a running job cannot act any more. The lane can then be claimed at once.
     pub holder_is_gone: bool,
-    /// Whether a job of an unknown kind is moved past its hooks. True while its platform is removed: nobody needs their records.
+    /// `true` if the hooks of a job of an unknown kind are skipped. This is the case while its platform is removed,
+    /// because the records that the hooks write are deleted as well.
     pub skips_unknown_hooks: bool,
 }
 
 impl<'a> TransitionContext<'a> {
-    /// Creates the context of a move whose holder may still act and whose hooks all run.
+    /// Creates a context in which the holder may still act and hooks are not skipped.
     pub(super) const fn new(actor: &'a Actor, kinds: &'a Kinds) -> Self {
         Self {
             actor,
@@ -37,10 +38,10 @@ impl<'a> TransitionContext<'a> {
     }
 }
 
-/// Makes the moves that the triggers ask for, see [`write_transition`].
+/// Makes the transitions that the triggers request; see [`write_transition`].
 ///
 /// # Errors
-/// The refusal of the state machine, or when something could not be written.
+/// The refusal of the state machine, or the error of a hook.
 pub(super) async fn transition(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -49,23 +50,23 @@ pub(super) async fn transition(
     by: TransitionContext<'_>,
 ) -> Result<Stored<Job>> {
     let now = uow.now().await?;
-    let change = Change::plan(cx, by.actor, before, triggers, now)?;
+    let change = JobChange::plan(cx, by.actor, before, triggers, now)?;
     write_transition(cx, uow, change, by).await
 }
 
-/// Writes the moves of one job: job, lease, lane, history, dead letter, what the job's kind adds, what it means for the job
-/// it undoes, and the wake-up of the job that queued it.
+/// Writes the transitions of one job: the job, its lease, lane, history and dead letter. Runs the hook of its kind,
+/// updates the job that it undoes, and wakes the job that queued it.
 pub(super) async fn write_transition(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    mut change: Change,
+    mut change: JobChange,
     by: TransitionContext<'_>,
 ) -> Result<Stored<Job>> {
     let now = uow.now().await?;
-    let rest = rest_of_lane(uow, &change, by).await?;
-    let undone = undo::change_of_undone(cx, uow, &change, by.actor).await?;
+    let rest = lane_blocked_until(uow, &change, by).await?;
+    let undone = undo::plan_undone_change(cx, uow, &change, by.actor).await?;
     if let Some(place) = change.lane_place {
-        take_place(uow, &mut change.after, place, by.kinds, now).await?;
+        assign_position(uow, &mut change.after, place, by.kinds, now).await?;
     }
     if hook_of(change.before.status, change.after.status) == Some(Hook::Resumed)
         && let Some(kind) = by.kinds.get(&change.after.kind)
@@ -79,14 +80,14 @@ pub(super) async fn write_transition(
     }
     update_dlq(cx, uow, &change.before, &mut change.after, by.actor, now).await?;
     let lane = change.after.lane.clone();
-    let mut lanes = Lanes::load(uow, change.fences().then_some(lane.clone())).await?;
+    let mut lanes = Lanes::load(uow, change.changes_fence().then_some(lane.clone())).await?;
     if let Some((lane, until)) = lanes.get_mut(&lane).zip(rest) {
         lane.not_before = lane.not_before.max(until);
     }
     let mut changes = vec![change];
     changes.extend(undone);
     let written = write_changes(uow, changes, lanes, now).await?;
-    announce(uow, &written.ready);
+    notify_ready(uow, &written.ready);
     let stored = written.jobs.into_iter().next();
     let stored = stored.ok_or_else(|| Error::Internal("a job was not written".to_owned()))?;
     let parent = stored.parent_job_id.as_ref();
@@ -96,23 +97,23 @@ pub(super) async fn write_transition(
     Ok(stored)
 }
 
-/// Until when the lane rests: whoever holds a job that is taken away may not have heard before its lease would have
-/// ended.
-async fn rest_of_lane(
+/// Returns the time until which the lane must not be claimed, if the job is taken from its holder. Until its lease
+/// would have expired, the holder may not know that it lost the job.
+async fn lane_blocked_until(
     uow: &mut dyn UnitOfWork,
-    change: &Change,
+    change: &JobChange,
     by: TransitionContext<'_>,
 ) -> Result<Option<Timestamp>> {
     let running = change.before.status == JobStatus::Running;
-    if !running || !change.fences() || by.actor.is_worker() || by.holder_is_gone {
+    if !running || !change.changes_fence() || by.actor.is_worker() || by.holder_is_gone {
         return Ok(None);
     }
     let lease = unowned::<JobLease>(uow).find(&change.before.id).await?;
     Ok(lease.map(|lease| lease.lease_until))
 }
 
-/// Gives the job a new position in its lane.
-async fn take_place(
+/// Assigns the job a new position in its lane.
+async fn assign_position(
     uow: &mut dyn UnitOfWork,
     job: &mut Job,
     place: LanePlace,
@@ -121,14 +122,14 @@ async fn take_place(
 ) -> Result<()> {
     let mut lanes = Lanes::load(uow, [job.lane.clone()]).await?;
     if let Some(lane) = lanes.get_mut(&job.lane) {
-        job.lane_position = lane.position_at(place_of(place, job, kinds));
+        job.lane_position = lane.position_at(resolve_place(place, job, kinds));
     }
-    // The move itself announces the lane.
+    // The caller announces the lane.
     lanes.store(uow, now).await?;
     Ok(())
 }
 
-/// A job that waits for one it queued looks again when that one has ended.
+/// Wakes a job that waits for a child job which has ended.
 async fn wake_parent(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -144,20 +145,20 @@ async fn wake_parent(
     let wake = Trigger::Wake { signalled: true };
     let actor = Actor::system();
     let by = TransitionContext::new(&actor, kinds);
-    // A job has one parent, and parents were queued before their children: this ends.
+    // The recursion ends: a job has at most one parent, which was created before it.
     Box::pin(transition(cx, uow, parent, &[wake], by)).await?;
     Ok(())
 }
 
-/// Where in its lane the job goes, by what its kind says of new jobs.
-fn place_of(place: LanePlace, job: &Job, kinds: &Kinds) -> LanePlace {
+/// Returns the place in the lane. [`LanePlace::AsNew`] becomes the place that the kind defines for new jobs.
+fn resolve_place(place: LanePlace, job: &Job, kinds: &Kinds) -> LanePlace {
     match place {
-        LanePlace::AsNew => kinds.get(&job.kind).map_or(LanePlace::Tail, AnyKind::place),
+        LanePlace::KindDefault => kinds.get(&job.kind).map_or(LanePlace::Tail, AnyKind::place),
         place => place,
     }
 }
 
-/// What of its kind a move lets a job do.
+/// The hook of a job's kind that a transition runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hook {
     Completed,
@@ -177,9 +178,12 @@ fn hook_of(before: JobStatus, after: JobStatus) -> Option<Hook> {
     }
 }
 
-/// Runs the hook of the job's kind for the move. Returns the refusal of a hook that cannot stop the move. A job of an unknown
-/// kind is moved past its hooks only if its deadline is over or nobody needs the hooks. Its history then says that they did
-/// not run.
+/// Runs the hook of the job's kind for the transition. Returns the reason to record if the hook was refused or skipped.
+/// A refusal of the `failed` hook does not stop the transition. For a job of an unknown kind, hooks are skipped only if
+/// its deadline has passed or [`TransitionContext::skips_unknown_hooks`] is set.
+///
+/// # Errors
+/// `SERVICE_UNAVAILABLE` if the kind is unknown and its hooks must not be skipped; otherwise the errors of the hook.
 async fn run_hooks(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -196,7 +200,7 @@ async fn run_hooks(
             return Ok(Some("not recorded: the kind is not known".to_owned()));
         }
         return Err(Error::Unavailable(format!(
-            "no kind of jobs is called {} here",
+            "this process does not know the job kind {}",
             after.kind
         )));
     };
@@ -204,7 +208,7 @@ async fn run_hooks(
         return Ok(None);
     }
     let (cx, opened) = (
-        Writing {
+        WriteContext {
             cx,
             canceller: by.kinds,
         },
@@ -223,7 +227,8 @@ async fn run_hooks(
     }
 }
 
-/// A job that stopped has exactly one open entry; one that goes on or ends otherwise has none pending.
+/// Updates the dead letter of a job that has ended or has left `FAILED`. A job that stops gets an open dead letter; in
+/// all other cases an open dead letter leaves the status `PENDING`.
 async fn update_dlq(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -236,11 +241,11 @@ async fn update_dlq(
     if !left_failed && !after.status.is_terminal() {
         return Ok(());
     }
-    // A job that has never stopped has no entry.
+    // A job that never stopped has no dead letter.
     let open = match before.dlq_entry_id {
         Some(_) => {
             let query = DlqQuery::OpenOf(after.id.clone());
-            unowned::<DlqEntry>(uow).first(&query).await?
+            unowned::<DeadLetter>(uow).first(&query).await?
         }
         None => None,
     };
@@ -249,7 +254,7 @@ async fn update_dlq(
         .filter(|kind| after.status == JobStatus::Failed && kind.opens_dlq_entry());
     if let Some(failure) = stopped {
         let id = DlqEntryId::generate(now, cx.entropy.as_ref());
-        let entry = DlqEntry::stopped(id, after, failure, open.as_deref(), now);
+        let entry = DeadLetter::for_stopped_job(id, after, failure, open.as_deref(), now);
         after.dlq_entry_id = Some(entry.id.clone());
         match &open {
             Some(open) => unaudited::replace(uow, open, entry).await?,
@@ -279,27 +284,27 @@ async fn update_dlq(
     Ok(())
 }
 
-/// A job before and after its moves.
+/// A job before and after its transitions.
 #[derive(Debug)]
-pub(super) struct Change {
-    /// As it is stored.
+pub(super) struct JobChange {
+    /// The job as stored.
     pub before: Stored<Job>,
-    /// As it shall be.
+    /// The job as it will be written.
     pub after: Job,
-    /// One entry of its history for each move.
+    /// The events to add to its history, one per transition.
     pub events: Vec<JobEvent>,
-    /// Where in its lane it goes, if it does not keep its position.
+    /// The new place of the job in its lane; `None` if it keeps its position.
     pub lane_place: Option<LanePlace>,
-    /// The lease that begins with it: a claim has one.
+    /// The lease to create; only a claim has one.
     pub lease: Option<JobLease>,
 }
 
-impl Change {
-    /// Makes the moves that the triggers ask for, one after the other, until the job leaves its status for another one than
-    /// `RUNNING`.
+impl JobChange {
+    /// Makes the transitions that the triggers request, in order. Stops when the job has reached another status that is
+    /// not `RUNNING`; the remaining triggers are ignored.
     ///
     /// # Errors
-    /// [`Refusal`] of the first move that cannot be made; nothing is to be written then.
+    /// The [`Refusal`] of the first transition that is not allowed. The caller must then write nothing.
     pub(super) fn plan(
         cx: &Context,
         actor: &Actor,
@@ -331,23 +336,23 @@ impl Change {
         })
     }
 
-    /// Whether the job has changed hands or status: its lease and its lane follow then.
-    pub(super) fn fences(&self) -> bool {
+    /// Returns whether the fence has changed. The lease and the lane must be updated in that case.
+    pub(super) fn changes_fence(&self) -> bool {
         self.before.fence != self.after.fence
     }
 
-    /// Brings the job's lane up to date, when hands or status change.
+    /// Updates the job's lane if the fence has changed.
     pub(super) fn update_lane(&self, lanes: &mut Lanes, now: Timestamp) {
-        if !self.fences() {
+        if !self.changes_fence() {
             return;
         }
         if let Some(lane) = lanes.get_mut(&self.after.lane) {
-            lane.follow(Some(&self.before), &self.after, now);
+            lane.update_job(Some(&self.before), &self.after, now);
         }
     }
 
     fn ends_lease(&self) -> bool {
-        self.fences() && self.before.status == JobStatus::Running
+        self.changes_fence() && self.before.status == JobStatus::Running
     }
 }
 
@@ -355,7 +360,7 @@ fn event_of(
     cx: &Context,
     actor: &Actor,
     from: JobStatus,
-    moved: &mut Moved,
+    moved: &mut Transition,
     now: Timestamp,
 ) -> JobEvent {
     JobEvent {
@@ -363,7 +368,7 @@ fn event_of(
         job_id: moved.job.id.clone(),
         seq: moved.job.event_count,
         at: now,
-        event_type: moved.by.as_str().to_owned(),
+        event_type: moved.job_move.as_str().to_owned(),
         from_status: Some(from),
         to_status: moved.job.status,
         step: moved.step.take(),
@@ -374,45 +379,47 @@ fn event_of(
     }
 }
 
-/// What was written.
+/// The result of writing changes.
 #[derive(Debug, Default)]
-pub(super) struct Written {
-    /// The jobs, in the order of their changes.
+pub(super) struct WriteResult {
+    /// The written jobs, in the order of the changes.
     pub jobs: Vec<Stored<Job>>,
-    /// The lanes that can be claimed now.
+    /// The lanes that can be claimed after the write.
     pub ready: Vec<LaneKey>,
 }
 
-/// Writes jobs that moved, with their lanes, leases and history: one statement for each table and kind of write. The
-/// lanes of all changes of hands or status are in `lanes`; a lease exists exactly while a job runs, with its fence.
+/// Writes changed jobs with their lanes, leases and history, using one statement per table and kind of write. `lanes`
+/// must contain the lane of every change of a fence. Removes the leases of jobs that stopped running.
 ///
 /// # Errors
-/// [`StoreError::Retry`](crate::kernel::StoreError::Retry) when somebody changed a job or a lane in between.
+/// [`StoreError::Retry`](crate::kernel::StoreError::Retry) if another unit of work has changed a job or a lane in the
+/// meantime.
 pub(super) async fn write_changes(
     uow: &mut dyn UnitOfWork,
-    changes: Vec<Change>,
+    changes: Vec<JobChange>,
     mut lanes: Lanes,
     now: Timestamp,
-) -> Result<Written> {
+) -> Result<WriteResult> {
     for change in &changes {
         change.update_lane(&mut lanes, now);
     }
     lanes.settle(now);
-    write_settled(uow, changes, lanes).await
+    write_with_settled_lanes(uow, changes, lanes).await
 }
 
-/// As [`write_changes`], with lanes that have followed their jobs and were settled.
+/// Works like [`write_changes`], but `lanes` must already be updated and settled.
 ///
 /// # Errors
-/// As [`write_changes`].
-pub(super) async fn write_settled(
+/// [`StoreError::Retry`](crate::kernel::StoreError::Retry) if another unit of work has changed a job or a lane in the
+/// meantime.
+pub(super) async fn write_with_settled_lanes(
     uow: &mut dyn UnitOfWork,
-    changes: Vec<Change>,
+    changes: Vec<JobChange>,
     lanes: Lanes,
-) -> Result<Written> {
+) -> Result<WriteResult> {
     let ready = lanes.write(uow).await?;
     if changes.is_empty() {
-        return Ok(Written {
+        return Ok(WriteResult {
             jobs: Vec::new(),
             ready,
         });
@@ -433,10 +440,10 @@ pub(super) async fn write_settled(
         unaudited::append_many(uow, begun).await?;
     }
     unaudited::append_many(uow, events).await?;
-    Ok(Written { jobs, ready })
+    Ok(WriteResult { jobs, ready })
 }
 
-/// Removes the leases of these jobs, however often they were prolonged: whoever has changed the job ends its lease.
+/// Removes the leases of these jobs without checking their versions, which every heartbeat changes.
 async fn end_leases(uow: &mut dyn UnitOfWork, jobs: Vec<JobId>) -> Result<()> {
     if !jobs.is_empty() {
         let of_jobs = JobLeaseQuery::OfJobs(jobs);

@@ -1,5 +1,5 @@
-//! Undoing what a cancelled job has done: by a job of its own, its child, in the same lane. The child takes back one step
-//! after another, the newest first, and writes with the end of each what it means for the job it undoes.
+//! Undoing cancelled jobs. Cancelling a job creates an undo job: a child in the same lane. It takes back one step after
+//! another, newest first. The end of each undo step is also recorded in the undone job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::enqueue::insert_jobs;
-use super::kind::{JobKind, StepPorts, Writing};
-use super::kinds::{AnyKind, Kinds, OpenJob, Opened, Registered};
+use super::kind::{JobKind, StepPorts, WriteContext};
+use super::kinds::{AnyKind, Kinds, OpenJob, OpenedJob, Registered};
 use super::step_error::{Observation, StepError, Undone};
-use super::transition::Change;
+use super::transition::JobChange;
 use crate::access::unowned;
-use crate::kernel::{Context, Error, IllegalMove, JobId, Machine, Record, Result, Stored};
+use crate::kernel::{Context, Error, IllegalTransition, JobId, Machine, Record, Result, Stored};
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::provisioning::{
-    Actor, FailureKind, Job, JobLane, JobMove, JobQuery, JobStatus, LanePlace, Step, Trigger,
-    effects_landed_at, undo_job, undo_of, undone_steps,
+    Actor, FailureKind, Job, JobLane, JobQuery, JobStatus, JobTransition, LanePlace, Step, Trigger,
+    effects_settled_at, undo_job, undo_kind_of, undo_triggers,
 };
 
-/// Queues the job that undoes a cancelled one, unless there is nothing to undo. It begins when whatever a former holder
-/// may have sent has arrived. `before` is the job before it was cancelled.
+/// Queues the undo job of a cancelled job, unless there is nothing to undo. It starts after every request of an earlier
+/// holder has arrived. `before` is the job before it was cancelled.
 pub(super) async fn queue(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -37,7 +37,7 @@ pub(super) async fn queue(
     };
     let now = uow.now().await?;
     let lane = unowned::<JobLane>(uow).get(&cancelled.lane).await?;
-    let run_at = effects_landed_at(before, &lane, kind.longest_timeout()).max(now);
+    let run_at = effects_settled_at(before, &lane, kind.longest_timeout()).max(now);
     let undo = Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
         run_at,
@@ -49,17 +49,18 @@ pub(super) async fn queue(
         updated_at: now,
         ..undo
     };
-    // What comes later may make the same objects again: an undoing behind it would take them.
+    // The undo job goes first. Jobs created later may create the same objects again, and a later undo would remove
+    // them.
     insert_jobs(cx, uow, vec![undo], LanePlace::Front, now).await?;
     Ok(())
 }
 
-/// Refuses to let a stopped job go on while it is being undone, and undoing whose job has gone on since or is undone by a
-/// later one.
+/// Checks that a failed job can be continued. A job must not continue while it is being undone. An undo job must not
+/// continue if its job has continued since, or has a newer undo job.
 ///
 /// # Errors
-/// `INVALID_STATE`.
-pub(super) async fn ensure_may_go_on(
+/// `INVALID_STATE` if the job cannot be continued.
+pub(super) async fn ensure_can_continue(
     uow: &mut dyn UnitOfWork,
     job: &Job,
     trigger: &Trigger,
@@ -68,39 +69,40 @@ pub(super) async fn ensure_may_go_on(
         return Ok(());
     }
     let by = match trigger {
-        Trigger::Retry => JobMove::Reschedule,
-        Trigger::Replay => JobMove::Replay,
-        Trigger::ForceComplete => JobMove::ForceComplete,
+        Trigger::Retry => JobTransition::Reschedule,
+        Trigger::Replay => JobTransition::Replay,
+        Trigger::ForceComplete => JobTransition::ForceComplete,
         _ => return Ok(()),
     };
     let is_free = if job.is_undo() {
-        by == JobMove::ForceComplete || is_undone_by(uow, job).await?
+        by == JobTransition::ForceComplete || is_current_undo(uow, job).await?
     } else {
         !is_being_undone(uow, job).await?
     };
     if is_free {
         return Ok(());
     }
-    let allowed = by.of_event().from.iter();
+    let allowed = by.transition().from.iter();
     let allowed = allowed.filter(|status| **status != JobStatus::Failed);
-    Err(IllegalMove::new(job.status, allowed.copied()).into())
+    Err(IllegalTransition::new(job.status, allowed.copied()).into())
 }
 
-/// Whether what the job undoes is still to be undone by it.
-async fn is_undone_by(uow: &mut dyn UnitOfWork, undo: &Job) -> Result<bool> {
+/// Returns whether the undone job is still cancelled and this is its newest undo job.
+async fn is_current_undo(uow: &mut dyn UnitOfWork, undo: &Job) -> Result<bool> {
     let Some(undone) = &undo.parent_job_id else {
         return Ok(false);
     };
     let undone = unowned::<Job>(uow).find(undone).await?;
-    let Some(undone) = undone.filter(|job| is_as_cancelled(job, undo)) else {
+    let Some(undone) = undone.filter(|job| is_still_cancelled(job, undo)) else {
         return Ok(false);
     };
     let newest = newest_undoing(uow, &undone.id, &undone.kind).await?;
     Ok(newest.is_some_and(|newest| newest.id == undo.id))
 }
 
-/// Whether the job is still the cancelled one: it may have gone on since, and have failed by itself.
-fn is_as_cancelled(undone: &Job, undo: &Job) -> bool {
+/// Returns whether the job is still in the state that `undo` was created for. It may have been retried and have failed
+/// again since.
+fn is_still_cancelled(undone: &Job, undo: &Job) -> bool {
     undone.status == JobStatus::Failed
         && undone.failure_kind == Some(FailureKind::Cancelled)
         && undone.finished_at.is_some_and(|at| at <= undo.created_at)
@@ -117,15 +119,18 @@ async fn newest_undoing(
     job: &JobId,
     kind: &str,
 ) -> Result<Option<Stored<Job>>> {
-    let undoing = JobQuery::Undoing(job.clone(), undo_of(kind));
+    let undoing = JobQuery::Undoing(job.clone(), undo_kind_of(kind));
     unowned::<Job>(uow).first(&undoing).await
 }
 
-/// The job that this one undoes, if it undoes one.
+/// Returns the job that this job undoes; `None` if it is not an undo job.
 ///
 /// # Errors
-/// `NOT_FOUND` when that job is gone, or the store failed.
-pub(super) async fn undone_by(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Option<Stored<Job>>> {
+/// `NOT_FOUND` if the undone job does not exist.
+pub(super) async fn find_undone_job(
+    uow: &mut dyn UnitOfWork,
+    job: &Job,
+) -> Result<Option<Stored<Job>>> {
     if !job.is_undo() {
         return Ok(None);
     }
@@ -135,7 +140,7 @@ pub(super) async fn undone_by(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Opt
     unowned::<Job>(uow).get(undone).await.map(Some)
 }
 
-/// As [`undone_by`], for an attempt: only a job that was cancelled, and stayed so, is undone.
+/// Works like [`undone_by`], for an attempt of a step. Returns an error if the undone job is not cancelled any more.
 pub(super) async fn read_undone(
     store: &dyn Store,
     job: &Job,
@@ -144,25 +149,25 @@ pub(super) async fn read_undone(
         return Ok(None);
     }
     let mut uow = store.begin(Mode::Auto).await?;
-    let undone = undone_by(uow.as_mut(), job).await?;
+    let undone = find_undone_job(uow.as_mut(), job).await?;
     if undone
         .as_ref()
-        .is_some_and(|undone| is_as_cancelled(undone, job))
+        .is_some_and(|undone| is_still_cancelled(undone, job))
     {
         return Ok(undone);
     }
-    let gone_on = "the job to be undone has gone on";
+    let gone_on = "the job to be undone was continued";
     Err(StepError::Precondition(gone_on.to_owned()))
 }
 
-/// What the change of a job that undoes another one means for that one: a step that is undone is so there, and one whose
-/// undoing stopped midway may or may not still be done.
-pub(super) async fn change_of_undone(
+/// Returns the change of the undone job that follows from the change of its undo job. A step becomes `UNDONE` if its
+/// undo succeeded, or `ABANDONED` if its undo did not finish.
+pub(super) async fn plan_undone_change(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    undo: &Change,
+    undo: &JobChange,
     actor: &Actor,
-) -> Result<Option<Change>> {
+) -> Result<Option<JobChange>> {
     let parent = undo.after.parent_job_id.as_ref();
     let Some(parent) = parent.filter(|_| undo.after.is_undo()) else {
         return Ok(None);
@@ -172,23 +177,24 @@ pub(super) async fn change_of_undone(
         return Ok(None);
     }
     let undone = unowned::<Job>(uow).find(parent).await?;
-    let Some(undone) = undone.filter(|job| is_as_cancelled(job, &undo.after)) else {
+    let Some(undone) = undone.filter(|job| is_still_cancelled(job, &undo.after)) else {
         return Ok(None);
     };
-    let triggers = undone_steps(&undone, &undo.after);
+    let triggers = undo_triggers(&undone, &undo.after);
     if triggers.is_empty() {
         return Ok(None);
     }
     let now = uow.now().await?;
-    Ok(Some(Change::plan(cx, actor, undone, &triggers, now)?))
+    Ok(Some(JobChange::plan(cx, actor, undone, &triggers, now)?))
 }
 
-/// Undoes the jobs of a kind: its steps are those that can be undone.
+/// The undo kind of a kind. Its steps are those steps of the kind that can be undone.
 #[derive(Debug)]
 pub(super) struct UndoKind<K>(pub(super) Arc<Registered<K>>);
 
 impl<K: JobKind> AnyKind for UndoKind<K> {
-    /// What comes later may make the same objects again: it would lose them to an undoing that comes after it.
+    /// The undo job goes first. Jobs created later may create the same objects again, and a later undo would remove
+    /// them.
     fn place(&self) -> LanePlace {
         LanePlace::Front
     }
@@ -218,19 +224,19 @@ impl<K: JobKind> AnyKind for UndoKind<K> {
     }
 
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
-        Ok(Box::new(OpenUndo(Opened::new(&self.0, job)?)))
+        Ok(Box::new(OpenUndo(OpenedJob::new(&self.0, job)?)))
     }
 }
 
-/// A job that is undone, with its input.
-struct OpenUndo<'a, K: JobKind>(Opened<'a, K>);
+/// An undo job, opened with the input of the undone job.
+struct OpenUndo<'a, K: JobKind>(OpenedJob<'a, K>);
 
 impl<K: JobKind> OpenUndo<'_, K> {
-    /// Returns a step of the undone job, unless another undo job has taken it back: after a clock was set back, an older undo
-    /// job can be taken for the newest and be retried.
-    fn done(&self, step: &str) -> Option<&Step> {
+    /// Returns the step of the undone job. `None` if another undo job has already undone it: after a clock was set
+    /// back, an older undo job may appear to be the newest and be retried.
+    fn undoable_step(&self, step: &str) -> Option<&Step> {
         let stored = self.0.stored(step);
-        stored.filter(|step| step.status.may_have_happened())
+        stored.filter(|step| step.status.may_have_effect())
     }
 }
 
@@ -240,7 +246,7 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
         self.0.timeout(step)
     }
 
-    /// The undoing looks for itself.
+    /// Always reports the effect as absent, so that `apply` runs. `JobStep::undo` observes the object itself.
     async fn observe(
         &self,
         _step: &str,
@@ -251,10 +257,10 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
 
     /// Undoes the step if its first observation found no object; otherwise keeps the object.
     async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
-        let Some(done) = self.done(step) else {
-            return Ok(Undone::left("another undoing took it back").output());
+        let Some(done) = self.undoable_step(step) else {
+            return Ok(Undone::left("another undo job removed it").output());
         };
-        if let Some(why) = done.stays_because() {
+        if let Some(why) = done.keep_reason() {
             return Ok(Undone::left(why).output());
         }
         let cx = self.0.step_context(step, ports);
@@ -265,11 +271,15 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
     async fn record(
         &self,
         step: &str,
-        cx: Writing<'_>,
+        cx: WriteContext<'_>,
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()> {
-        let Some(undone) = self.0.find(step).filter(|_| self.done(step).is_some()) else {
+        let Some(undone) = self
+            .0
+            .find(step)
+            .filter(|_| self.undoable_step(step).is_some())
+        else {
             return Ok(());
         };
         let cx = self.0.job_context(Some(step), cx);
@@ -277,26 +287,26 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
         undone.record_undo(&cx, uow, &outcome).await
     }
 
-    /// Nothing: how far an undoing is, it finds out by looking.
+    /// Does nothing: an undo finds out its progress by observing.
     async fn record_wait(
         &self,
         _step: &str,
-        _cx: Writing<'_>,
+        _cx: WriteContext<'_>,
         _uow: &mut dyn UnitOfWork,
         _found: &Value,
     ) -> Result<()> {
         Ok(())
     }
 
-    async fn completed(&self, _cx: Writing<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn completed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 
-    async fn failed(&self, _cx: Writing<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn failed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 
-    async fn resumed(&self, _cx: Writing<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn resumed(&self, _cx: WriteContext<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use crate::kernel::{
     BuildId, Context, Environment, Error, JobId, ListQuery, Page, Record, Result, Stored, grant,
 };
 use crate::port::UnitOfWork;
-use crate::registry::{Build, BuildEnd, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
+use crate::registry::{Build, BuildOutcome, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
 
 type Reads = PlatformScope<grant::BuildRead>;
 
@@ -48,7 +48,7 @@ pub async fn update(
     command: UpdateBuild,
 ) -> Result<Stored<Build>> {
     let seen = scope.records::<Build>(uow).get(build).await?;
-    let next = seen.edit().updated(command, uow.now().await?);
+    let next = seen.edit().apply_update(command, uow.now().await?);
     audited::replace(cx, scope, uow, &seen, next, "build.updated").await
 }
 
@@ -88,12 +88,12 @@ pub(in crate::use_case) async fn end(
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     job: &JobId,
-    end: BuildEnd,
+    end: BuildOutcome,
 ) -> Result<()> {
     let Some(seen) = of_job(scope, uow, job).await? else {
         return Ok(());
     };
-    let next = seen.edit().ended(end, uow.now().await?);
+    let next = seen.edit().with_outcome(end, uow.now().await?);
     audited::replace(cx, scope, uow, &seen, next, "build.updated").await?;
     Ok(())
 }

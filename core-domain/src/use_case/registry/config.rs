@@ -60,7 +60,7 @@ pub async fn set(
     let id = ConfigId::generate(now, cx.entropy.as_ref());
     let config = PlatformConfig::create(id, scope.id(), key, value, now);
     let stored = audited::insert(cx, scope, uow, config, "config.created").await;
-    let stored = stored.map_err(set_elsewhere)?;
+    let stored = stored.map_err(conflict_as_retry)?;
     record_version(cx, uow, &stored).await?;
     Ok(Upserted::new(stored))
 }
@@ -77,7 +77,7 @@ pub async fn roll_back(
     command: RollBackConfig,
 ) -> Result<Stored<PlatformConfig>> {
     let seen = find(scope, uow, key).await?.ok_or_else(missing)?;
-    let target = numbered(scope, uow, key, command.version).await?;
+    let target = find_version(scope, uow, key, command.version).await?;
     let next = seen.edit().with_value(target.config_value.clone());
     replace(cx, scope, uow, &seen, next, "config.rolled_back").await
 }
@@ -108,12 +108,12 @@ async fn record_version(
     let version = ConfigVersion::of(id, config, &cx.caller);
     unaudited::insert(uow, version)
         .await
-        .map_err(set_elsewhere)?;
+        .map_err(conflict_as_retry)?;
     Ok(())
 }
 
 /// Converts a conflict with a concurrent change of the same key to a retry. The retry sees the other value.
-fn set_elsewhere(error: Error) -> Error {
+fn conflict_as_retry(error: Error) -> Error {
     match error {
         Error::Store(error) => error.conflict_as_retry().into(),
         error => error,
@@ -146,7 +146,7 @@ pub async fn version(
     key: ConfigKey,
     version: i64,
 ) -> Result<Stored<ConfigVersion>> {
-    numbered(scope, uow, key, version).await
+    find_version(scope, uow, key, version).await
 }
 
 /// Compares two versions of a key.
@@ -159,8 +159,8 @@ pub async fn diff(
     key: ConfigKey,
     versions: DiffVersions,
 ) -> Result<ConfigDiff> {
-    let from = numbered(scope, uow, key, versions.from).await?;
-    let to = numbered(scope, uow, key, versions.to).await?;
+    let from = find_version(scope, uow, key, versions.from).await?;
+    let to = find_version(scope, uow, key, versions.to).await?;
     Ok(ConfigDiff::between(&from, &to))
 }
 
@@ -174,7 +174,7 @@ async fn find(
 }
 
 /// Returns the version of a key with this number.
-async fn numbered(
+async fn find_version(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     key: ConfigKey,

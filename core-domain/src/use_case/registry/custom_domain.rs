@@ -2,17 +2,17 @@
 //! until all exist, and then has the provider serve the hostname.
 
 use super::dns_record;
-use super::hostname::take;
-use super::hostname::{Claim, ensure_not_foreign, ensure_not_reserved, is_custom_domain};
+use super::hostname::assign;
+use super::hostname::{Claim, ensure_not_reserved, ensure_not_served_elsewhere, is_custom_domain};
 use super::jobs::{AddDomain, DomainTarget, RemoveDomain, sync_if_suspended};
 use crate::access::{
     Batches, Covers, OperatorScope, PlatformAccess, PlatformScope, PlatformWriter, SystemScope,
     audited, authorize_operator, ensure_room_unless_operator,
 };
 use crate::kernel::{
-    Context, CustomDomainId, DeletedFilter, DnsRecordId, Error, IllegalMove, JobId, ListQuery,
-    Machine, Page, PlatformOwned, Record, Result, StoreError, Stored, TOKEN_LENGTH, UnixSeconds,
-    grant, secret_token,
+    Context, CustomDomainId, DeletedFilter, DnsRecordId, Error, IllegalTransition, JobId,
+    ListQuery, Machine, Page, PlatformOwned, Record, Result, StoreError, Stored, TOKEN_LENGTH,
+    UnixSeconds, grant, secret_token,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{ADD_DOMAIN, Job};
@@ -53,7 +53,7 @@ pub async fn add(
         if seen.dns_record_id != command.dns_record_id {
             return Err(is_custom_domain());
         }
-        return resume(cx, scope.writer(), uow, &seen).await;
+        return requeue(cx, scope.writer(), uow, &seen).await;
     }
     command.check(["customHostname", "targetDnsRecordId"])?;
     let id = CustomDomainId::generate(uow.now().await?, cx.entropy.as_ref());
@@ -66,7 +66,7 @@ pub async fn add(
 ///
 /// # Errors
 /// `LIMIT_REACHED` if too many jobs of the platform are queued; `VERSION_CONFLICT` if `If-Match` does not match.
-pub(in crate::use_case::registry) async fn resume(
+pub(in crate::use_case::registry) async fn requeue(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -77,7 +77,7 @@ pub(in crate::use_case::registry) async fn resume(
     if seen.status == CustomDomainStatus::Failed {
         let event = CustomDomainEvent::Restart;
         next = next.after(event, uow.now().await?)?;
-        action = event.of_event().action;
+        action = event.transition().action;
     }
     next.job_id = job.id.clone();
     replace(cx, scope, uow, seen, next, action).await?;
@@ -121,7 +121,8 @@ async fn insert(
     let existing = CustomDomainQuery::All { deleted: false };
     let domains = scope.records::<CustomDomain>(uow);
     let limit = cx.limits.domains_per_platform;
-    let message = "The platform has reached its maximum number of custom domains. Delete one first.";
+    let message =
+        "The platform has reached its maximum number of custom domains. Delete one first.";
     ensure_room_unless_operator(cx, domains, &existing, limit, message).await?;
     let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let now = uow.now().await?;
@@ -165,8 +166,8 @@ async fn queue_removal(
     Ok(())
 }
 
-/// Returns whether the provider may serve the domain: it has an id at the provider, or its job may have requested it
-/// without recording the result.
+/// Returns whether the provider may serve the domain. That is so if it has an id at the provider, or if its job may
+/// have requested it without recording the result.
 pub(in crate::use_case::registry) async fn may_be_served(
     uow: &mut dyn UnitOfWork,
     domain: &CustomDomain,
@@ -208,7 +209,7 @@ async fn soft_delete(
 ) -> Result<()> {
     let event = CustomDomainEvent::Delete;
     let next = seen.edit().after(event, uow.now().await?)?;
-    audited::replace(cx, scope, uow, seen, next, event.of_event().action).await?;
+    audited::replace(cx, scope, uow, seen, next, event.transition().action).await?;
     Ok(())
 }
 
@@ -237,7 +238,7 @@ pub(in crate::use_case::registry) async fn record_hostname(
 
 /// Records that the provider does not serve a domain: clears its id, if `is_gone` returns `true` for the current
 /// record.
-pub(in crate::use_case::registry) async fn forget_hostname(
+pub(in crate::use_case::registry) async fn clear_hostname_id(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -279,8 +280,8 @@ pub(in crate::use_case::registry) async fn record_check(
     let Some(seen) = find_verified_by(scope, uow, domain, job).await? else {
         return Ok(());
     };
-    let (next, event) = seen.edit().checked(missing, uow.now().await?)?;
-    let action = event.map_or("domain.updated", |event| event.of_event().action);
+    let (next, event) = seen.edit().after_look_up(missing, uow.now().await?)?;
+    let action = event.map_or("domain.updated", |event| event.transition().action);
     replace(cx, scope, uow, &seen, next, action).await?;
     Ok(())
 }
@@ -297,7 +298,7 @@ pub(in crate::use_case::registry) async fn record_proof(
     let Some(seen) = find_verified_by(scope, uow, domain, job).await? else {
         return Ok(());
     };
-    take(cx, scope, uow, &seen.hostname, Claim::Proved).await?;
+    assign(cx, scope, uow, &seen.hostname, Claim::Proved).await?;
     set_proved(cx, scope, uow, &seen).await
 }
 
@@ -316,7 +317,7 @@ pub(in crate::use_case::registry) async fn record_earlier_proof(
     let Some(seen) = find_verified_by(scope, uow, domain, job).await? else {
         return Ok(());
     };
-    ensure_not_foreign(scope, uow, &seen.hostname).await?;
+    ensure_not_served_elsewhere(scope, uow, &seen.hostname).await?;
     set_proved(cx, scope, uow, &seen).await
 }
 
@@ -327,11 +328,11 @@ async fn set_proved(
     uow: &mut dyn UnitOfWork,
     seen: &Stored<CustomDomain>,
 ) -> Result<()> {
-    let next = seen.edit().proved(uow.now().await?);
+    let next = seen.edit().after_proof(uow.now().await?);
     let action = if next.status == seen.status {
         "domain.updated"
     } else {
-        CustomDomainEvent::Check.of_event().action
+        CustomDomainEvent::Check.transition().action
     };
     replace(cx, scope, uow, seen, next, action).await?;
     Ok(())
@@ -358,7 +359,7 @@ pub(in crate::use_case::registry) async fn record_served(
     if activates && seen.status != CustomDomainStatus::Active {
         let event = CustomDomainEvent::Activate;
         next = next.after(event, uow.now().await?)?;
-        action = event.of_event().action;
+        action = event.transition().action;
     }
     next.cf_hostname_id = ProviderName::parse(cf_hostname_id).ok();
     next.ssl_status = ssl_status;
@@ -371,7 +372,7 @@ pub(in crate::use_case::registry) async fn record_served(
 ///
 /// # Errors
 /// `CONFLICT` if the domain would become active and another platform now has the hostname.
-pub(in crate::use_case::registry) async fn follow_job(
+pub(in crate::use_case::registry) async fn apply_job_outcome(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -391,7 +392,7 @@ pub(in crate::use_case::registry) async fn follow_job(
     for event in events {
         if event.next(next.status).is_ok() {
             next = next.after(*event, now)?;
-            action = event.of_event().action;
+            action = event.transition().action;
             // A job's outcome activates a domain only if an operator forced the job to complete.
             next.is_vouched = *event == CustomDomainEvent::Activate;
         }
@@ -474,7 +475,7 @@ async fn replace(
 ) -> Result<Stored<CustomDomain>> {
     let is_active = |domain: &CustomDomain| domain.status == CustomDomainStatus::Active;
     if is_active(&next) && !is_active(seen) {
-        take(cx, scope, uow, &next.hostname, Claim::Vouched).await?;
+        assign(cx, scope, uow, &next.hostname, Claim::Vouched).await?;
     }
     let stored = audited::replace(cx, scope, uow, seen, next, action).await;
     stored.map_err(|error| match error {
@@ -491,7 +492,7 @@ async fn replace(
 /// If it changes to `failed` or `deleted`, a job stops serving it.
 ///
 /// Only operators may set `verifiedAt`, the status `active`, or a certificate status that requires a proof.
-/// `verifiedAt` can only be set if the domain is active after the update.
+/// `verifiedAt` requires that the domain is active after the update.
 ///
 /// # Errors
 /// - `NOT_FOUND` if the domain does not exist.
@@ -513,7 +514,7 @@ pub async fn update(
         && let Some(event) = CustomDomainEvent::between(seen.status, status)?
     {
         next = next.after(event, uow.now().await?)?;
-        action = event.of_event().action;
+        action = event.transition().action;
         if next.status == CustomDomainStatus::Active {
             authorize_operator(cx)?;
             next.is_vouched = true;
@@ -527,12 +528,12 @@ pub async fn update(
     if let Some(UnixSeconds(verified_at)) = command.verified_at {
         authorize_operator(cx)?;
         if next.status != CustomDomainStatus::Active {
-            return Err(IllegalMove::new(next.status, [CustomDomainStatus::Active]).into());
+            return Err(IllegalTransition::new(next.status, [CustomDomainStatus::Active]).into());
         }
         next.verified_at = Some(verified_at);
     }
     if let Some(ssl_status) = command.ssl_status
-        && ssl_status.follows_proof()
+        && ssl_status.requires_proof()
         && ssl_status != next.ssl_status
     {
         authorize_operator(cx)?;

@@ -33,7 +33,7 @@ pub(in crate::use_case) struct EarlierDeployments {
 }
 
 /// Finds deployments that a new one would repeat or conflict with.
-pub(in crate::use_case) async fn earlier(
+pub(in crate::use_case) async fn find_earlier(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     branch: &Branch,
@@ -56,7 +56,7 @@ pub(in crate::use_case) async fn earlier(
         .await?;
     let in_flight = DeploymentQuery::InFlightOf {
         branch: branch.clone(),
-        moved_since: now.minus(STUCK_AFTER),
+        changed_since: now.minus(STUCK_AFTER),
     };
     Ok(EarlierDeployments {
         with_key,
@@ -107,7 +107,7 @@ pub async fn get(
 /// # Errors
 /// `IDEMPOTENCY_KEY_REUSED` if another deployment of the platform has the key; `LIMIT_REACHED` if the platform has its
 /// maximum number of deployments in progress.
-pub async fn enter(
+pub async fn create_external(
     cx: &Context,
     scope: &PlatformScope<grant::DeploymentWrite>,
     uow: &mut dyn UnitOfWork,
@@ -189,7 +189,7 @@ pub(in crate::use_case) async fn apply_change(
 ) -> Result<Stored<Deployment>> {
     let seen = scope.records::<Deployment>(uow).get(deployment).await?;
     let (next, event) = seen.after(change, uow.now().await?)?;
-    let action = event.map_or("deployment.updated", |event| event.of_event().action);
+    let action = event.map_or("deployment.updated", |event| event.transition().action);
     audited::replace(cx, scope, uow, &seen, next, action).await
 }
 

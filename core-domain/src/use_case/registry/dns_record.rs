@@ -3,8 +3,8 @@
 
 use serde_json::json;
 
-use super::hostname::take;
-use super::hostname::{Claim, claim_of_record, ensure_not_foreign, has_dns_record};
+use super::hostname::assign;
+use super::hostname::{Claim, claim_of_record, ensure_not_served_elsewhere, has_dns_record};
 use super::jobs::{DnsTarget, RemoveDnsRecord, RouteDnsRecord, sync_if_suspended};
 use super::{custom_domain, resource};
 use crate::access::{
@@ -48,7 +48,7 @@ pub async fn create(
     let entered = DnsRecordQuery::Entered(command.hostname.clone());
     let entered = scope.records::<DnsRecord>(uow).first(&entered).await?;
     if let Some(seen) = entered.filter(|seen| is_failed_entry_of(seen, stack, &command)) {
-        return enter_again(cx, scope, uow, &seen, claim).await;
+        return restart(cx, scope, uow, &seen, claim).await;
     }
     let records = scope.records::<DnsRecord>(uow);
     let limit = cx.limits.dns_records_per_platform;
@@ -80,7 +80,7 @@ fn is_failed_entry_of(seen: &DnsRecord, stack: &StackId, command: &CreateDnsReco
 }
 
 /// Queues a new job for a record that has failed.
-async fn enter_again(
+async fn restart(
     cx: &Context,
     scope: &PlatformScope<grant::DnsWrite>,
     uow: &mut dyn UnitOfWork,
@@ -94,7 +94,7 @@ async fn enter_again(
     next.job_id = Some(job.id.clone());
     let event = DnsRecordEvent::Restart;
     let next = next.after(event)?;
-    audited::replace(cx, scope, uow, seen, next, event.of_event().action).await
+    audited::replace(cx, scope, uow, seen, next, event.transition().action).await
 }
 
 /// Converts a conflict on the unique index `entered` to the error for a hostname that already has a DNS record.
@@ -136,7 +136,7 @@ pub async fn delete(
 }
 
 /// Deletes the DNS records of a removed resource and their custom domains.
-pub(in crate::use_case::registry) async fn delete_leading_to(
+pub(in crate::use_case::registry) async fn delete_of_resource(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -167,7 +167,7 @@ async fn soft_delete(
 ) -> Result<()> {
     let event = DnsRecordEvent::Delete;
     let next = seen.edit().after(event)?;
-    audited::replace(cx, scope, uow, seen, next, event.of_event().action).await?;
+    audited::replace(cx, scope, uow, seen, next, event.transition().action).await?;
     Ok(())
 }
 
@@ -202,7 +202,7 @@ pub(in crate::use_case::registry) async fn record_proof(
         } else {
             Claim::Proved
         };
-        take(cx, scope, uow, &seen.hostname, claim).await?;
+        assign(cx, scope, uow, &seen.hostname, claim).await?;
     }
     let next = seen.edit().checked(missing, uow.now().await?);
     audited::replace(cx, scope, uow, &seen, next, "dns_record.checked").await?;
@@ -223,11 +223,11 @@ pub(in crate::use_case::registry) async fn record_route(
     let Some(seen) = find_pending(scope, uow, own).await? else {
         return Ok(());
     };
-    ensure_not_foreign(scope, uow, &seen.hostname).await?;
+    ensure_not_served_elsewhere(scope, uow, &seen.hostname).await?;
     let event = DnsRecordEvent::Route;
     let mut next = seen.edit().after(event)?;
     next.cf_route_id = Line::parse(route).ok();
-    replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    replace(cx, scope, uow, &seen, next, event.transition().action).await?;
     sync_if_suspended(cx, scope, uow).await
 }
 
@@ -236,7 +236,7 @@ pub(in crate::use_case::registry) async fn record_route(
 ///
 /// # Errors
 /// `CONFLICT` if the record would become active and another platform is served under the hostname.
-pub(in crate::use_case::registry) async fn follow_job(
+pub(in crate::use_case::registry) async fn apply_job_outcome(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -258,11 +258,11 @@ pub(in crate::use_case::registry) async fn follow_job(
     for event in events {
         if event.next(next.status).is_ok() {
             next = next.after(*event)?;
-            action = event.of_event().action;
+            action = event.transition().action;
         }
     }
     if next.status == DnsRecordStatus::Active {
-        ensure_not_foreign(scope, uow, &next.hostname).await?;
+        ensure_not_served_elsewhere(scope, uow, &next.hostname).await?;
         // Only an operator who forces the job to complete activates the record this way.
         next.is_vouched = true;
     }
@@ -382,7 +382,7 @@ async fn of_stack(
 }
 
 /// Returns `CONFLICT` if a DNS record that is not deleted points to the resource.
-pub(in crate::use_case::registry) async fn ensure_none_leads_to(
+pub(in crate::use_case::registry) async fn ensure_no_dns_records(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,
@@ -410,7 +410,7 @@ pub(in crate::use_case::registry) async fn count_leading_to(
 
 /// Returns `CONFLICT` if a DNS record points to one of the entity's resources, or belongs to one of its workspace
 /// stacks. Deleted resources and records do not count.
-pub(in crate::use_case::registry) async fn ensure_none_leads_into(
+pub(in crate::use_case::registry) async fn ensure_entity_has_no_dns_records(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
@@ -422,7 +422,7 @@ pub(in crate::use_case::registry) async fn ensure_none_leads_into(
     let mut resources = Batches::<Resource>::of(of_entity);
     while let Some(batch) = resources.next(scope.records(uow)).await? {
         for resource in batch {
-            ensure_none_leads_to(scope, uow, &resource.id).await?;
+            ensure_no_dns_records(scope, uow, &resource.id).await?;
         }
     }
     let mut stacks = Batches::<WorkspaceStack>::of(WorkspaceStackQuery::of_tenant(entity));

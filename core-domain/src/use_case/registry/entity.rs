@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::json;
 
-use super::feature::Ending;
+use super::feature::EndScope;
 use super::jobs::{DeletedEntity, RemoveEntity};
 use super::provision::record_queued;
 use super::removal_plan::RemovalPlan;
@@ -15,8 +15,8 @@ use crate::access::{
     ensure_below, ensure_room_unless_operator,
 };
 use crate::kernel::{
-    Bounded, Code, Context, EntityId, Error, IllegalMove, JobId, ListQuery, Machine, Page, Record,
-    Result, Stored, grant,
+    Bounded, Code, Context, EntityId, Error, IllegalTransition, JobId, ListQuery, Machine, Page,
+    Record, Result, Stored, grant,
 };
 use crate::port::{Direction, UnitOfWork};
 use crate::registry::{
@@ -139,8 +139,8 @@ pub async fn delete(
     entity: &EntityId,
     cascade: bool,
 ) -> Result<()> {
-    let Deletion { entities, plan } = deletion(cx, scope, uow, entity, cascade).await?;
-    let cx = cx.consequence();
+    let Deletion { entities, plan } = plan_deletion(cx, scope, uow, entity, cascade).await?;
+    let cx = cx.without_conditions();
     let job = if plan.resources > 0 {
         Some(queue_removal(&cx, scope, uow, entity).await?)
     } else {
@@ -150,7 +150,7 @@ pub async fn delete(
         if cascade {
             delete_resources(&cx, scope, uow, &entity, job.as_ref()).await?;
             workspace_stack::remove_all_of(&cx, scope.writer(), uow, &entity.id).await?;
-            let ending = Ending::Entity(entity.id.clone());
+            let ending = EndScope::Entity(entity.id.clone());
             feature::end_all(&cx, scope.writer(), uow, ending).await?;
         }
         soft_delete(&cx, scope, uow, entity).await?;
@@ -162,7 +162,7 @@ pub async fn delete(
 ///
 /// # Errors
 /// Those of [`delete`].
-pub(in crate::use_case::registry) async fn deletion(
+pub(in crate::use_case::registry) async fn plan_deletion(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
     uow: &mut dyn UnitOfWork,
@@ -186,11 +186,11 @@ pub(in crate::use_case::registry) async fn deletion(
     while let Some(entity) = level.pop_front() {
         add_to(&mut plan, scope, uow, &entity).await?;
         // The pending children are counted too. That bounds the work and the memory for large trees.
-        ensure_small(cx, &plan, level.len())?;
+        ensure_below_cascade_limit(cx, &plan, level.len())?;
         let mut children = Batches::<Entity>::of(EntityQuery::ChildrenOf(entity.id.clone()));
         while let Some(batch) = children.next(scope.records(uow)).await? {
             level.extend(batch);
-            ensure_small(cx, &plan, level.len())?;
+            ensure_below_cascade_limit(cx, &plan, level.len())?;
         }
         entities.push(entity);
     }
@@ -204,7 +204,7 @@ async fn add_to(
     uow: &mut dyn UnitOfWork,
     entity: &Entity,
 ) -> Result<()> {
-    dns_record::ensure_none_leads_into(scope, uow, &entity.id).await?;
+    dns_record::ensure_entity_has_no_dns_records(scope, uow, &entity.id).await?;
     let stacks = WorkspaceStackQuery::of_tenant(&entity.id);
     plan.stacks += scope.records::<WorkspaceStack>(uow).count(&stacks).await?;
     let features = FeatureActivationQuery::OfEntity {
@@ -220,7 +220,7 @@ async fn add_to(
 }
 
 /// Returns `LIMIT_REACHED` for a cascade above the limit. The limit exists because one unit of work removes everything.
-fn ensure_small(cx: &Context, plan: &RemovalPlan, waiting: usize) -> Result<()> {
+fn ensure_below_cascade_limit(cx: &Context, plan: &RemovalPlan, waiting: usize) -> Result<()> {
     let limit = cx.limits.records_per_cascade;
     let count = plan.entities + plan.stacks + plan.features + plan.resources;
     let count = count + u64::try_from(waiting).unwrap_or(u64::MAX);
@@ -279,7 +279,7 @@ async fn soft_delete(
 ) -> Result<()> {
     let event = EntityEvent::Delete;
     let next = seen.edit().after(event, uow.now().await?)?;
-    audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    audited::replace(cx, scope, uow, &seen, next, event.transition().action).await?;
     Ok(())
 }
 
@@ -402,7 +402,7 @@ pub(in crate::use_case::registry) async fn ensure_not_suspended(
     let above = ancestors_of(scope, uow, &entity.id).await?;
     let suspended = |e: &Entity| e.status == EntityStatus::Suspended;
     if suspended(entity) || above.iter().any(|e| suspended(e)) {
-        let illegal = IllegalMove::new(EntityStatus::Suspended, [EntityStatus::Active]);
+        let illegal = IllegalTransition::new(EntityStatus::Suspended, [EntityStatus::Active]);
         return Err(illegal.into());
     }
     Ok(())
@@ -436,7 +436,8 @@ async fn ensure_no_children(
     }
     Err(Error::Refused {
         code: Code::Conflict,
-        message: "This entity still has child entities, resources, workspace stacks or features. Delete or deactivate them first."
+        message: "This entity still has child entities, resources, workspace stacks or features. \
+                  Delete or deactivate them first."
             .to_owned(),
         details: json!({
             "children": children, "resources": resources, "stacks": stacks, "features": features,
@@ -468,7 +469,7 @@ pub async fn update(
             ensure_no_children(scope, uow, &seen).await?;
         }
         next = next.after(event, uow.now().await?)?;
-        action = event.of_event().action;
+        action = event.transition().action;
     }
     command.apply_to(&mut next);
     audited::replace(cx, scope, uow, &seen, next, action).await

@@ -34,7 +34,7 @@ pub struct Activation {
 
 /// The stack and job on behalf of which a feature is activated.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::use_case::registry) struct AskedBy<'a> {
+pub(in crate::use_case::registry) struct ActivationOrigin<'a> {
     /// The workspace stack that includes the feature.
     pub(in crate::use_case::registry) stack_id: Option<&'a StackId>,
     /// The job that waits for the activation. It becomes the parent of the activation job.
@@ -48,7 +48,8 @@ pub(in crate::use_case::registry) struct AskedBy<'a> {
 /// - `NOT_FOUND` if the entity does not exist.
 /// - `INVALID_STATE` if the entity or one above it is suspended, or while the feature is being removed.
 /// - `CONFLICT` if another version is active or being activated.
-/// - `LIMIT_REACHED` if the entity has its maximum number of features, or if too many jobs of the platform are queued.
+/// - `LIMIT_REACHED` if the entity has its maximum number of features, inactive ones included, or if too many jobs of
+///   the platform are queued.
 pub async fn activate(
     cx: &Context,
     scope: &PlatformScope<grant::FeatureWrite>,
@@ -56,7 +57,7 @@ pub async fn activate(
     entity: &EntityId,
     command: ActivateFeature,
 ) -> Result<Activation> {
-    let by = AskedBy::default();
+    let by = ActivationOrigin::default();
     activate_for(cx, scope.writer(), uow, entity, command, by).await
 }
 
@@ -68,7 +69,7 @@ pub(in crate::use_case::registry) async fn activate_for(
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     command: ActivateFeature,
-    by: AskedBy<'_>,
+    by: ActivationOrigin<'_>,
 ) -> Result<Activation> {
     let entity = entity::not_deleted(scope, uow, entity).await?;
     entity::ensure_not_suspended(scope, uow, &entity).await?;
@@ -76,12 +77,12 @@ pub(in crate::use_case::registry) async fn activate_for(
     let known = find(scope, uow, &entity.id, &feature, command.environment).await?;
     let estimated_seconds = estimated_seconds(uow, ACTIVATE_FEATURE).await?;
     let (activation, queued) = match known {
-        Some(seen) if is_there(&seen, &command.version)? => (seen, false),
+        Some(seen) if is_active_or_pending(&seen, &command.version)? => (seen, false),
         Some(seen) => {
             let version = command.version;
-            (again(cx, scope, uow, &seen, version, by).await?, true)
+            (reactivate(cx, scope, uow, &seen, version, by).await?, true)
         }
-        None => (first(cx, scope, uow, &entity, command, by).await?, true),
+        None => (insert(cx, scope, uow, &entity, command, by).await?, true),
     };
     Ok(Activation {
         activation,
@@ -94,7 +95,7 @@ pub(in crate::use_case::registry) async fn activate_for(
 ///
 /// # Errors
 /// `CONFLICT` if another version is active or being activated.
-pub(in crate::use_case::registry) fn is_there(
+pub(in crate::use_case::registry) fn is_active_or_pending(
     seen: &FeatureActivation,
     wanted: &FeatureVersion,
 ) -> Result<bool> {
@@ -113,13 +114,13 @@ pub(in crate::use_case::registry) fn is_there(
 }
 
 /// Creates the record of a feature that the entity never had, and queues its job.
-async fn first(
+async fn insert(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     entity: &Entity,
     command: ActivateFeature,
-    by: AskedBy<'_>,
+    by: ActivationOrigin<'_>,
 ) -> Result<Stored<FeatureActivation>> {
     let in_environment = FeatureActivationQuery::ByFeature {
         entity_id: entity.id.clone(),
@@ -128,7 +129,7 @@ async fn first(
     };
     let features = scope.records::<FeatureActivation>(uow);
     let limit = cx.limits.features_per_entity;
-    let message = "The entity has reached its maximum number of features in this environment. Inactive features count too.";
+    let message = "The entity has reached its maximum number of features in this environment.";
     ensure_room(features, &in_environment, limit, message).await?;
     let now = uow.now().await?;
     let id = FeatureActivationId::generate(now, cx.entropy.as_ref());
@@ -136,7 +137,7 @@ async fn first(
     let mut activation = FeatureActivation::create(id, platform, entity, command, now);
     activation.stack_id = by.stack_id.cloned();
     activation.provision_job_id = Some(queue(cx, scope, uow, &activation, by).await?);
-    let action = FeatureEvent::Activate.of_event().action;
+    let action = FeatureEvent::Activate.transition().action;
     let stored = audited::insert(cx, scope, uow, activation, action).await;
     stored.map_err(|error| match error {
         // A concurrent call created the record. The retry of this unit of work finds it.
@@ -150,20 +151,20 @@ async fn first(
 }
 
 /// Activates a feature that is inactive or failed.
-async fn again(
+async fn reactivate(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<FeatureActivation>,
     version: FeatureVersion,
-    by: AskedBy<'_>,
+    by: ActivationOrigin<'_>,
 ) -> Result<Stored<FeatureActivation>> {
     let event = FeatureEvent::Activate;
-    let mut next = seen.edit().after(event, uow.now().await?)?;
+    let mut next = seen.edit().apply_event(event, uow.now().await?)?;
     next.feature_version = version;
     next.stack_id = by.stack_id.cloned();
     next.provision_job_id = Some(queue(cx, scope, uow, &next, by).await?);
-    audited::replace(cx, scope, uow, seen, next, event.of_event().action).await
+    audited::replace(cx, scope, uow, seen, next, event.transition().action).await
 }
 
 /// Queues the activation job and creates its build record.
@@ -172,7 +173,7 @@ async fn queue(
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     feature: &FeatureActivation,
-    by: AskedBy<'_>,
+    by: ActivationOrigin<'_>,
 ) -> Result<JobId> {
     let input = ActivateInput {
         target: FeatureTarget::of(feature, &scope.platform().slug),
@@ -253,7 +254,7 @@ pub(in crate::use_case::registry) async fn queue_removal(
     let event = FeatureEvent::Deactivate;
     let mut next = seen.edit();
     if seen.status != FeatureStatus::Deactivating {
-        next = next.after(event, uow.now().await?)?;
+        next = next.apply_event(event, uow.now().await?)?;
     }
     let input = DeactivateInput {
         target: FeatureTarget::of(seen, &scope.platform().slug),
@@ -261,10 +262,10 @@ pub(in crate::use_case::registry) async fn queue_removal(
     };
     let job = enqueue_child::<Deactivate>(cx, scope, uow, &input, parent).await?;
     next.provision_job_id = Some(job.id.clone());
-    audited::replace(cx, scope, uow, seen, next, event.of_event().action).await
+    audited::replace(cx, scope, uow, seen, next, event.transition().action).await
 }
 
-/// Applies an event of its job to a feature. Does nothing if the feature meanwhile belongs to another job or has ended.
+/// Applies an event of its job to a feature. Does nothing if the feature now belongs to another job or has ended.
 /// `service_url` is the URL of an active feature.
 pub(in crate::use_case::registry) async fn record_event(
     cx: &Context,
@@ -280,9 +281,9 @@ pub(in crate::use_case::registry) async fn record_event(
     let Some(seen) = seen.filter(|seen| own(seen)) else {
         return Ok(());
     };
-    let mut next = seen.edit().after(event, uow.now().await?)?;
+    let mut next = seen.edit().apply_event(event, uow.now().await?)?;
     next.service_url = service_url.or(next.service_url);
-    audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    audited::replace(cx, scope, uow, &seen, next, event.transition().action).await?;
     Ok(())
 }
 
@@ -306,7 +307,7 @@ pub(in crate::use_case::registry) async fn of_stack(
 }
 
 /// Assigns a feature to another workspace stack, so that it is removed with that one.
-pub(in crate::use_case::registry) async fn hand_over(
+pub(in crate::use_case::registry) async fn reassign(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -321,7 +322,7 @@ pub(in crate::use_case::registry) async fn hand_over(
 
 /// The scope in which all features end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::use_case::registry) enum Ending {
+pub(in crate::use_case::registry) enum EndScope {
     /// One entity is deleted.
     Entity(EntityId),
     /// The platform's infrastructure in an environment is removed; `None` means all environments.
@@ -334,14 +335,14 @@ pub(in crate::use_case::registry) async fn end_all(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    ending: Ending,
+    ending: EndScope,
 ) -> Result<()> {
     let ending = match ending {
-        Ending::Entity(entity_id) => FeatureActivationQuery::OfEntity {
+        EndScope::Entity(entity_id) => FeatureActivationQuery::OfEntity {
             entity_id,
             in_use: true,
         },
-        Ending::Environment(environment) => FeatureActivationQuery::OfPlatform {
+        EndScope::Environment(environment) => FeatureActivationQuery::OfPlatform {
             environment,
             inactive: false,
         },
@@ -350,8 +351,8 @@ pub(in crate::use_case::registry) async fn end_all(
     let mut features = Batches::<FeatureActivation>::of(ending);
     while let Some(batch) = features.next(scope.records(uow)).await? {
         for seen in batch {
-            let next = seen.edit().after(event, uow.now().await?)?;
-            audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+            let next = seen.edit().apply_event(event, uow.now().await?)?;
+            audited::replace(cx, scope, uow, &seen, next, event.transition().action).await?;
         }
     }
     Ok(())
@@ -359,7 +360,7 @@ pub(in crate::use_case::registry) async fn end_all(
 
 /// Returns the first features of the platform that may have a worker at the provider, at most `limit`. Includes
 /// features whose jobs stopped before they recorded their result. `environment` is the environment; `None` means all.
-pub(in crate::use_case::registry) async fn provided(
+pub(in crate::use_case::registry) async fn list_with_worker(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     environment: Option<Environment>,
@@ -400,10 +401,10 @@ pub(in crate::use_case::registry) async fn end_removed(
         };
         let mut next = seen.edit();
         if next.status != FeatureStatus::Inactive {
-            next = next.after(event, uow.now().await?)?;
+            next = next.apply_event(event, uow.now().await?)?;
         }
         next.provision_job_id = Some(job.clone());
-        audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+        audited::replace(cx, scope, uow, &seen, next, event.transition().action).await?;
     }
     Ok(())
 }

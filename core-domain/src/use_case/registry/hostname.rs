@@ -3,8 +3,8 @@
 //! Every platform may create a record for every hostname. A platform is served under a hostname after it has proved
 //! that it owns it. The hostname is then taken from the platform that had it before.
 //!
-//! No proof is needed for records that an operator creates. No proof is needed either for hostnames in the operator's
-//! own zones, where tenants may only use names below the slug of their platform.
+//! No proof is needed for records that an operator creates. No proof is needed either for names in the operator's own
+//! zones. Tenants may use such a name if it is below the slug of their platform.
 //!
 //! A platform may have both a DNS record and a custom domain for one hostname. No index covers both tables. The checks
 //! are correct because writing units of work are serializable ([`Mode::Write`](crate::port::Mode::Write)).
@@ -90,7 +90,8 @@ fn reserved_name(slug: &Slug, zone: &str) -> String {
 
 /// Returns the `HOSTNAME_RESERVED` error.
 fn reserved() -> Error {
-    let message = "This hostname is in a zone of the operator. Use a name below your platform's slug, or a hostname in your own zone.";
+    let message = "This hostname is in a zone of the operator. Use a name below your platform's \
+                   slug, or a hostname in your own zone.";
     Error::refused(Code::HostnameReserved, message)
 }
 
@@ -98,7 +99,7 @@ fn reserved() -> Error {
 ///
 /// # Errors
 /// `CONFLICT` if another platform has an active custom domain or DNS record with this hostname.
-pub(super) async fn ensure_not_foreign(
+pub(super) async fn ensure_not_served_elsewhere(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     hostname: &Hostname,
@@ -151,15 +152,15 @@ pub struct CheckedProofs {
 
 /// The record by which a hostname is served.
 #[derive(Clone, Debug)]
-enum Served {
+enum ServedRecord {
     Domain(CustomDomainId),
     Record(DnsRecordId),
 }
 
 /// A hostname that is served, with the DNS record that proves it.
 #[derive(Clone, Debug)]
-struct ProofOf {
-    served: Served,
+struct ServedProof {
+    served: ServedRecord,
     hostname: Hostname,
     proof: MissingRecord,
 }
@@ -178,7 +179,7 @@ pub async fn check_proofs(
     patience: Duration,
 ) -> Result<CheckedProofs> {
     let mut checked = CheckedProofs::default();
-    let mut domains = Batches::<CustomDomain>::of(CustomDomainQuery::Served);
+    let mut domains = Batches::<CustomDomain>::of(CustomDomainQuery::ActiveOldestFirst);
     loop {
         let mut uow = store.begin(Mode::Read).await?;
         let all = SystemScope::new().records(uow.as_mut());
@@ -188,8 +189,8 @@ pub async fn check_proofs(
         drop(uow);
         for domain in batch.iter().filter(|domain| !domain.is_vouched) {
             let [_, proof] = domain.required_records();
-            let found = ProofOf {
-                served: Served::Domain(domain.id.clone()),
+            let found = ServedProof {
+                served: ServedRecord::Domain(domain.id.clone()),
                 hostname: domain.hostname.clone(),
                 proof,
             };
@@ -205,8 +206,8 @@ pub async fn check_proofs(
         };
         drop(uow);
         for record in batch.iter().filter(|record| !record.is_vouched) {
-            let found = ProofOf {
-                served: Served::Record(record.id.clone()),
+            let found = ServedProof {
+                served: ServedRecord::Record(record.id.clone()),
                 hostname: record.hostname.clone(),
                 proof: record.proof_record(),
             };
@@ -221,7 +222,7 @@ async fn check(
     cx: &Context,
     store: &dyn Store,
     dns: &dyn DnsResolver,
-    wanted: &ProofOf,
+    wanted: &ServedProof,
     patience: Duration,
     checked: &mut CheckedProofs,
 ) -> Result<()> {
@@ -233,11 +234,11 @@ async fn check(
     let outcome = transact(store, |uow, _| {
         Box::pin(async move {
             match &wanted.served {
-                Served::Domain(id) => {
+                ServedRecord::Domain(id) => {
                     record_domain(cx, uow, (id, &wanted.hostname), texts, patience).await
                 }
-                Served::Record(id) => {
-                    record_record(cx, uow, (id, &wanted.hostname), texts, patience).await
+                ServedRecord::Record(id) => {
+                    record_dns_record(cx, uow, (id, &wanted.hostname), texts, patience).await
                 }
             }
         })
@@ -276,11 +277,11 @@ async fn record_domain(
     };
     let now = uow.now().await?;
     let is_there = texts.contains(&seen.proof);
-    let next = seen.edit().proof_looked_up(is_there, now);
+    let next = seen.edit().after_proof_look_up(is_there, now);
     let missing_for = next.proof_missing_since.map(|since| now.since(since));
     let is_lost = is_proved_by_another(uow, &platform, hostname, texts).await?;
     if is_lost || missing_for.is_some_and(|time| time >= patience) {
-        lose_domain(cx, &platform, uow, &seen).await?;
+        fail_domain(cx, &platform, uow, &seen).await?;
         return Ok(Outcome::Ended);
     }
     audited::replace(cx, &platform, uow, &seen, next, "domain.proof_checked").await?;
@@ -288,7 +289,7 @@ async fn record_domain(
 }
 
 /// Applies the result of a lookup to a DNS record.
-async fn record_record(
+async fn record_dns_record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     (id, hostname): (&DnsRecordId, &Hostname),
@@ -312,7 +313,7 @@ async fn record_record(
     let missing_for = next.proof_missing_since.map(|since| now.since(since));
     let is_lost = is_proved_by_another(uow, &platform, hostname, texts).await?;
     if is_lost || missing_for.is_some_and(|time| time >= patience) {
-        lose_record(cx, &platform, uow, &seen).await?;
+        fail_record(cx, &platform, uow, &seen).await?;
         return Ok(Outcome::Ended);
     }
     audited::replace(cx, &platform, uow, &seen, next, "dns_record.proof_checked").await?;
@@ -364,7 +365,7 @@ async fn is_proved_by_another(
 ///
 /// # Errors
 /// `CONFLICT` if the claim has no proof and another platform that is not deleted is served under the hostname.
-pub(super) async fn take(
+pub(super) async fn assign(
     cx: &Context,
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -377,11 +378,11 @@ pub(super) async fn take(
         for domain in batch {
             let is_active = domain.status == CustomDomainStatus::Active;
             if domain.platform_id != *scope.id()
-                && ends(claim, is_active, domain.is_proved())
+                && ends_other_record(claim, is_active, domain.is_proved())
                 && let Some(loser) =
                     loser(uow, &domain.platform_id, claim, is_custom_domain).await?
             {
-                lose_domain(cx, &loser, uow, &domain).await?;
+                fail_domain(cx, &loser, uow, &domain).await?;
             }
         }
     }
@@ -390,10 +391,10 @@ pub(super) async fn take(
         for record in batch {
             let is_active = record.status == DnsRecordStatus::Active;
             if record.platform_id != *scope.id()
-                && ends(claim, is_active, record.is_proved())
+                && ends_other_record(claim, is_active, record.is_proved())
                 && let Some(loser) = loser(uow, &record.platform_id, claim, has_dns_record).await?
             {
-                lose_record(cx, &loser, uow, &record).await?;
+                fail_record(cx, &loser, uow, &record).await?;
             }
         }
     }
@@ -402,7 +403,7 @@ pub(super) async fn take(
 
 /// Returns whether a claim ends a record of another platform. A claim without proof ends only active records. A proved
 /// record that is not active conflicts with the claim later, when it becomes active.
-fn ends(claim: Claim, is_active: bool, is_proved: bool) -> bool {
+fn ends_other_record(claim: Claim, is_active: bool, is_proved: bool) -> bool {
     is_active || claim == Claim::Proved && is_proved
 }
 
@@ -424,23 +425,23 @@ async fn loser(
 }
 
 /// Fails a custom domain and queues the job that removes its hostname at the provider.
-pub(super) async fn lose_domain(
+pub(super) async fn fail_domain(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<CustomDomain>,
 ) -> Result<()> {
     let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
-    let next = seen.edit().lost(&random, uow.now().await?)?;
-    let action = CustomDomainEvent::Fail.of_event().action;
-    audited::replace(&cx.consequence(), scope, uow, seen, next, action).await?;
+    let next = seen.edit().after_loss(&random, uow.now().await?)?;
+    let action = CustomDomainEvent::Fail.transition().action;
+    audited::replace(&cx.without_conditions(), scope, uow, seen, next, action).await?;
     let target = DomainTarget::of(scope, &seen.id);
     enqueue::<RemoveDomain>(cx, scope, uow, &target).await?;
     Ok(())
 }
 
 /// Fails a DNS record and queues the job that removes its route at the provider.
-pub(super) async fn lose_record(
+pub(super) async fn fail_record(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -448,8 +449,8 @@ pub(super) async fn lose_record(
 ) -> Result<()> {
     let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let next = seen.edit().lost(&random)?;
-    let action = DnsRecordEvent::Fail.of_event().action;
-    audited::replace(&cx.consequence(), scope, uow, seen, next, action).await?;
+    let action = DnsRecordEvent::Fail.transition().action;
+    audited::replace(&cx.without_conditions(), scope, uow, seen, next, action).await?;
     let target = DnsTarget::of(scope, &seen.id);
     enqueue::<RemoveDnsRecord>(cx, scope, uow, &target).await?;
     Ok(())

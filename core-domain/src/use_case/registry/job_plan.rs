@@ -10,7 +10,7 @@ use serde_json::json;
 use super::jobs::{
     Activate, AppCreate, AuthTarget, Deactivate, Deprovision, Onboard, PlannedPart,
     ProvisionPlatform, Removal, StackActivate, StackDeactivate, Target, UpgradeAuth, auth_ref,
-    entry_of, is_current, is_data_of, owned_by, resource_ref,
+    find_resource, is_current, is_data_of, owned_by, resource_ref,
 };
 use super::workspace_stack;
 use crate::access::{AuditEvent, Batches, PlatformAccess, SystemScope};
@@ -21,7 +21,7 @@ use crate::registry::{DEFAULT_RESOURCES, Resource, ResourceQuery, ResourceType};
 use crate::use_case::provisioning::JobKind;
 
 /// Maximum number of resources of each type that a plan lists.
-const MOST_OF_A_TYPE: u32 = 100;
+const MAX_RESOURCES_PER_TYPE: u32 = 100;
 
 /// The plan of a job, returned by a dry run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -102,8 +102,11 @@ impl JobPlan {
 ///
 /// # Errors
 /// Only those of the store.
-pub async fn of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<JobPlan> {
-    let Resources { named, total } = resources_of(uow, job).await?;
+pub async fn plan_of_job(uow: &mut dyn UnitOfWork, job: &Job) -> Result<JobPlan> {
+    let Resources {
+        listed: named,
+        total,
+    } = resources_of(uow, job).await?;
     let steps = job.steps.iter().map(|step| PlannedStep {
         name: step.name.clone(),
     });
@@ -122,7 +125,7 @@ pub async fn of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<JobPlan> {
 #[derive(Debug, Default)]
 struct Resources {
     /// The listed objects.
-    named: Vec<PlannedResource>,
+    listed: Vec<PlannedResource>,
     /// The number of all objects, including those that are not listed.
     total: u64,
 }
@@ -131,7 +134,7 @@ impl From<Vec<PlannedResource>> for Resources {
     fn from(named: Vec<PlannedResource>) -> Self {
         Self {
             total: named.len() as u64,
-            named,
+            listed: named,
         }
     }
 }
@@ -150,10 +153,10 @@ impl Resources {
         while let Some(batch) = entries.next(platform.records(uow)).await? {
             for entry in batch.iter().filter(|entry| is_removed(entry)) {
                 self.total += 1;
-                let named = self.named.iter();
+                let named = self.listed.iter();
                 let is_same = |named: &&PlannedResource| named.resource_type == entry.resource_type;
-                if named.filter(is_same).count() < MOST_OF_A_TYPE as usize {
-                    self.named.push(removed_entry(entry));
+                if named.filter(is_same).count() < MAX_RESOURCES_PER_TYPE as usize {
+                    self.listed.push(planned_removal(entry));
                 }
             }
         }
@@ -176,11 +179,11 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
         ProvisionPlatform::NAME => {
             let target: Target = input_of::<ProvisionPlatform>(job)?;
             let wanted = DEFAULT_RESOURCES.map(|(of, _)| resource_ref(&target, of));
-            created(&platform, uow, job, &wanted).await
+            plan_creations(&platform, uow, job, &wanted).await
         }
         Activate::NAME => {
             let target = input_of::<Activate>(job)?.target;
-            created(&platform, uow, job, &[target.worker()]).await
+            plan_creations(&platform, uow, job, &[target.worker()]).await
         }
         Deactivate::NAME => {
             let input = input_of::<Deactivate>(job)?;
@@ -200,12 +203,12 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
         StackActivate::NAME => {
             let input = input_of::<StackActivate>(job)?;
             let wanted: Vec<_> = input.work.parts.iter().map(PlannedPart::object).collect();
-            created(&platform, uow, job, &wanted).await
+            plan_creations(&platform, uow, job, &wanted).await
         }
         AppCreate::NAME => {
             let input = input_of::<AppCreate>(job)?;
             let wanted: Vec<_> = input.work.parts.iter().map(PlannedPart::object).collect();
-            created(&platform, uow, job, &wanted).await
+            plan_creations(&platform, uow, job, &wanted).await
         }
         StackDeactivate::NAME => {
             let input = input_of::<StackDeactivate>(job)?;
@@ -221,11 +224,11 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
         }
         Deprovision::NAME => {
             let removal: Removal = input_of::<Deprovision>(job)?;
-            removed(&platform, uow, removal.environment).await
+            plan_removals(&platform, uow, removal.environment).await
         }
         UpgradeAuth::NAME => {
             let target: AuthTarget = input_of::<UpgradeAuth>(job)?;
-            upgraded(&platform, uow, &target).await
+            plan_auth_upgrades(&platform, uow, &target).await
         }
         // Other kinds only change database rows, or their effect depends on the state at the provider.
         _ => Ok(Resources::default()),
@@ -255,7 +258,7 @@ fn of_new_platform() -> Vec<PlannedResource> {
 
 /// Plans objects that are created unless they exist. A resource whose `provision_job_id` is this job does not exist
 /// yet.
-async fn created(
+async fn plan_creations(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     job: &Job,
@@ -263,7 +266,7 @@ async fn created(
 ) -> Result<Resources> {
     let mut resources = Vec::with_capacity(wanted.len());
     for wanted in wanted {
-        let known = entry_of(platform, uow, wanted).await?;
+        let known = find_resource(platform, uow, wanted).await?;
         resources.push(PlannedResource {
             resource_type: wanted.resource_type,
             cf_name: Some(wanted.name.clone()),
@@ -276,7 +279,7 @@ async fn created(
 }
 
 /// Plans auth workers that are created or upgraded.
-async fn upgraded(
+async fn plan_auth_upgrades(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     target: &AuthTarget,
@@ -284,7 +287,7 @@ async fn upgraded(
     let mut workers = Vec::with_capacity(target.environments.len());
     for environment in &target.environments {
         let worker = auth_ref((&target.platform_id, &target.slug, *environment));
-        let entry = entry_of(platform, uow, &worker).await?;
+        let entry = find_resource(platform, uow, &worker).await?;
         workers.push(PlannedResource {
             resource_type: worker.resource_type,
             cf_name: Some(worker.name),
@@ -300,7 +303,7 @@ async fn upgraded(
 
 /// Plans the removal of all resources of the platform in an environment, in the order of removal. `None` means all
 /// environments.
-async fn removed(
+async fn plan_removals(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     environment: Option<Environment>,
@@ -315,14 +318,14 @@ async fn removed(
         };
         resources.total += platform.records::<Resource>(uow).count(&entries).await?;
         let records = platform.records::<Resource>(uow);
-        let named = records.list(&entries, MOST_OF_A_TYPE).await?;
-        resources.named.extend(named.iter().map(removed_entry));
+        let named = records.list(&entries, MAX_RESOURCES_PER_TYPE).await?;
+        resources.listed.extend(named.iter().map(planned_removal));
     }
     Ok(resources)
 }
 
 /// Plans the removal of the object of a resource.
-fn removed_entry(entry: &Stored<Resource>) -> PlannedResource {
+fn planned_removal(entry: &Stored<Resource>) -> PlannedResource {
     PlannedResource {
         resource_type: entry.resource_type,
         cf_name: Some(entry.cf_name.to_string()),

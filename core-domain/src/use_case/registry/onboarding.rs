@@ -65,7 +65,7 @@ pub(in crate::use_case::registry) async fn record_event(
     };
     let mut next = seen.edit();
     next.status = status;
-    let action = event.of_event().action;
+    let action = event.transition().action;
     match audited::replace(cx, &scope, uow, &seen, next, action).await {
         Err(Error::Store(StoreError::Conflict { .. })) => Err(slug_taken()),
         outcome => outcome.map(drop),
@@ -73,7 +73,7 @@ pub(in crate::use_case::registry) async fn record_event(
 }
 
 /// Maximum number of onboardings of different callers that are searched for the same requested id.
-const MOST_OF_ONE_ID: u32 = 100;
+const MAX_ONBOARDINGS_PER_ID: u32 = 100;
 
 /// The progress of an onboarding.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -155,7 +155,7 @@ async fn find_own(
     }
     let with_id = OnboardingQuery::WithRequestedId(id.clone());
     let found = unowned::<Onboarding>(uow)
-        .list(&with_id, MOST_OF_ONE_ID)
+        .list(&with_id, MAX_ONBOARDINGS_PER_ID)
         .await?;
     Ok(found.into_iter().find(|found| is_own(found)))
 }
@@ -165,7 +165,7 @@ fn view(onboarding: Onboarding, job: &Job) -> OnboardingView {
     let progress = job.progress();
     let created = job.output_of(CREATE_PLATFORM).is_some();
     OnboardingView {
-        onboarding_id: onboarding.shown_id().clone(),
+        onboarding_id: onboarding.public_id().clone(),
         job_id: onboarding.job_id,
         status: job.status,
         platform_name: onboarding.platform_name,
@@ -332,7 +332,7 @@ async fn template_id(
     let template = template::resolve(uow, wanted.as_str()).await?;
     if template.status == TemplateStatus::Deprecated {
         let offered = [TemplateStatus::Active];
-        return Err(crate::kernel::IllegalMove::new(template.status, offered).into());
+        return Err(crate::kernel::IllegalTransition::new(template.status, offered).into());
     }
     Ok(Some(template.id.clone()))
 }

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::feature::Ending;
+use super::feature::EndScope;
 use super::jobs::queue_sync;
 use super::slug::{ensure_not_reserved, slug_conflict};
 use super::{deployment, feature, provision, workspace_stack};
@@ -54,7 +54,7 @@ pub async fn create(
 
 /// The scope of a completed deprovisioning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::use_case::registry) struct Covered {
+pub(in crate::use_case::registry) struct DeprovisionScope {
     /// The environment; `None` means all environments.
     pub(in crate::use_case::registry) environment: Option<Environment>,
     /// Whether the job itself removed everything in every environment.
@@ -69,7 +69,7 @@ pub(in crate::use_case::registry) async fn finish_deprovision(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    covered: Covered,
+    covered: DeprovisionScope,
 ) -> Result<()> {
     // Sites only exist in the environment `prod`.
     if covered.environment.is_none_or(|e| e == Environment::Prod) {
@@ -83,7 +83,7 @@ pub(in crate::use_case::registry) async fn finish_deprovision(
         apply_suspension(cx, scope, uow, false, None).await?;
         release_organization(cx, scope, uow).await?;
     } else {
-        let ending = Ending::Environment(covered.environment);
+        let ending = EndScope::Environment(covered.environment);
         feature::end_all(cx, scope, uow, ending).await?;
         workspace_stack::end_all(cx, scope, uow, covered.environment).await?;
     }
@@ -97,7 +97,7 @@ pub(in crate::use_case::registry) async fn finish_deprovision(
         entity_id: scope.id().to_string(),
         details: None,
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 /// Releases the organization of a platform that was removed permanently.
@@ -110,7 +110,7 @@ async fn release_organization(
     let others = match organization {
         None => 0,
         Some(organization) => {
-            let belonging = PlatformQuery::BelongingTo(organization.clone());
+            let belonging = PlatformQuery::OfIncludingDeleted(organization.clone());
             unowned::<Platform>(uow).count(&belonging).await?
         }
     };
@@ -175,7 +175,8 @@ pub(in crate::use_case::registry) async fn insert_platform(
     if let Some(organization) = &owner.organization_id {
         let existing = PlatformQuery::Of(organization.clone());
         let limit = cx.limits.platforms_per_organization;
-        let message = "The organization has reached its maximum number of platforms. Delete one first.";
+        let message =
+            "The organization has reached its maximum number of platforms. Delete one first.";
         ensure_room_unless_operator::<Platform>(cx, unowned(uow), &existing, limit, message)
             .await?;
     }
@@ -237,8 +238,8 @@ pub async fn set_suspension(
     suspended: bool,
     reason: Option<&Reason>,
 ) -> Result<()> {
-    iam::suspension::set(cx, scope.writer(), uow, suspended, reason).await?;
-    provisioning::follow_suspension(cx, scope.writer(), uow, suspended, reason).await?;
+    iam::suspension::set_suspended(cx, scope.writer(), uow, suspended, reason).await?;
+    provisioning::sync_suspension_hold(cx, scope.writer(), uow, suspended, reason).await?;
     queue_sync(cx, scope.writer(), uow).await
 }
 
@@ -252,7 +253,7 @@ async fn apply_suspension(
     reason: Option<&Reason>,
 ) -> Result<()> {
     iam::suspension::set_flag(cx, scope, uow, suspended, reason).await?;
-    provisioning::follow_suspension(cx, scope, uow, suspended, reason).await
+    provisioning::sync_suspension_hold(cx, scope, uow, suspended, reason).await
 }
 
 /// Suspends a platform: the gateway refuses its callers, and its jobs are held.
@@ -310,7 +311,7 @@ pub async fn delete(
 }
 
 /// Deletes a platform whose onboarding is undone. Returns whether it was not deleted yet.
-pub(in crate::use_case::registry) async fn delete_undone(
+pub(in crate::use_case::registry) async fn delete_for_undo(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -340,14 +341,14 @@ pub async fn hard_delete(
     ensure_fresh(cx, uow).await?;
     cx.check_if_match(scope.platform())?;
     if scope.platform().purging && cx.caller.is_operator() {
-        let cx = &cx.consequence();
+        let cx = &cx.without_conditions();
         provision::resume_removal(cx, scope.writer(), uow, kinds).await?;
         return Ok(scope.platform().clone());
     }
     let stored = apply(cx, scope.writer(), uow, PlatformEvent::HardDelete, reason).await?;
     let why = "The platform is being removed for good.";
     // The deprovisioning job cancels the remaining jobs. It runs before them, because it is at the front of the lane.
-    let more = provisioning::cancel_some(cx, scope.writer(), uow, kinds, None, why).await?;
+    let more = provisioning::cancel_batch(cx, scope.writer(), uow, kinds, None, why).await?;
     provision::queue_removal(cx, scope.writer(), uow, more).await?;
     Ok(stored)
 }
@@ -380,7 +381,7 @@ async fn store_transition(
     if seen.status == PlatformStatus::Deleted && next.status != PlatformStatus::Deleted {
         ensure_not_reserved(uow, &seen.slug).await?;
     }
-    let action = event.of_event().action;
+    let action = event.transition().action;
     let stored = audited::replace(cx, scope, uow, seen, next, action).await;
     let stored = stored.map_err(slug_conflict)?;
     record_lifecycle(cx, uow, &stored, Some(seen.status), Some(event), reason).await?;

@@ -48,7 +48,7 @@ pub struct DeprovisionCommand {
 
 /// The parameters of a provisioning job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Provision {
+pub(super) struct ProvisionParams {
     pub(super) plan_tier: String,
     pub(super) billing_email: Option<Email>,
     pub(super) entity_id: Option<EntityId>,
@@ -66,7 +66,7 @@ pub async fn provision(
     uow: &mut dyn UnitOfWork,
     command: ProvisionCommand,
 ) -> Result<Stored<Job>> {
-    let wanted = Provision {
+    let wanted = ProvisionParams {
         plan_tier: command.plan_tier.to_string(),
         billing_email: Some(command.billing_email),
         entity_id: command.default_entity_id,
@@ -80,7 +80,7 @@ pub(super) async fn queue_provision(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    wanted: Provision,
+    wanted: ProvisionParams,
 ) -> Result<Stored<Job>> {
     let entity = match &wanted.entity_id {
         Some(id) => entity::not_deleted(scope, uow, id).await?,
@@ -167,7 +167,7 @@ pub(super) async fn resume_removal(
 ) -> Result<()> {
     let operator = authorize_operator(cx)?;
     let system = SystemScope::new();
-    let jobs = provisioning::of_kind(system, uow, scope.id(), DEPROVISION).await?;
+    let jobs = provisioning::list_of_kind(system, uow, scope.id(), DEPROVISION).await?;
     let of_everything = jobs.into_iter().find(|job| job.environment.is_none());
     match of_everything {
         Some(job) if job.status == JobStatus::Failed => {
@@ -197,5 +197,5 @@ pub(super) async fn record_queued(
         entity_id: scope.id().to_string(),
         details: Some(json!({ "jobId": job.id, "environment": job.environment })),
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

@@ -38,7 +38,7 @@ pub struct RemovalPlan {
 /// The details of a dry run in the audit log.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct DryRunDetails {
     dry_run: bool,
     #[serde(flatten)]
     plan: RemovalPlan,
@@ -80,7 +80,7 @@ pub async fn of_platform(
         plan.domains = scope.records::<CustomDomain>(uow).count(&domains).await?;
     }
     let action = "platform.deletion_planned";
-    planned(cx, scope, uow, action, scope.id().as_str(), plan).await
+    record_dry_run(cx, scope, uow, action, scope.id().as_str(), plan).await
 }
 
 /// Returns what the deletion of an entity would remove.
@@ -94,11 +94,11 @@ pub async fn of_entity(
     entity: &EntityId,
     cascade: bool,
 ) -> Result<RemovalPlan> {
-    let plan = entity::deletion(cx, scope, uow, entity, cascade)
+    let plan = entity::plan_deletion(cx, scope, uow, entity, cascade)
         .await?
         .plan;
     let action = "entity.deletion_planned";
-    planned(cx, scope, uow, action, entity.as_str(), plan).await
+    record_dry_run(cx, scope, uow, action, entity.as_str(), plan).await
 }
 
 /// Returns what the deletion of a resource would remove: its record.
@@ -117,11 +117,11 @@ pub async fn of_resource(
         ..RemovalPlan::default()
     };
     let action = "resource.deletion_planned";
-    planned(cx, scope, uow, action, resource.as_str(), plan).await
+    record_dry_run(cx, scope, uow, action, resource.as_str(), plan).await
 }
 
 /// Records the dry run in the audit log and returns the plan.
-async fn planned(
+async fn record_dry_run(
     cx: &Context,
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -133,11 +133,11 @@ async fn planned(
         platform_id: Some(scope.id().clone()),
         action,
         entity_id: thing.to_owned(),
-        details: Some(json!(Told {
+        details: Some(json!(DryRunDetails {
             dry_run: true,
             plan,
         })),
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     Ok(plan)
 }

@@ -17,13 +17,13 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::{
-    CreateResource, FeatureId, NameHolder, Platform, PlatformQuery, Resource, ResourceEvent,
-    ResourceQuery, ResourceStatus, UpdateResource, bears_platform, name_holder,
+    CreateResource, FeatureId, NameOwner, Platform, PlatformQuery, Resource, ResourceEvent,
+    ResourceQuery, ResourceStatus, UpdateResource, is_name_of_platform, name_holder,
 };
 use crate::use_case::provisioning;
 
-/// Creates the record of a resource. If the service name of a store is the id of a feature in use, the feature owns the
-/// store and its removal with data removes the store.
+/// Creates the record of a resource. A feature owns a store if the store's service name is the id of the feature and
+/// the feature is in use. Removing the feature with its data then removes the store.
 ///
 /// # Errors
 /// - `NOT_FOUND` if the entity does not exist, or the job does not belong to the platform.
@@ -107,7 +107,7 @@ pub(in crate::use_case::registry) async fn delete_for(
     let event = ResourceEvent::Delete;
     let mut next = seen.edit().after(event, uow.now().await?)?;
     next.removal_job_id = job.cloned();
-    audited::replace(cx, scope, uow, seen, next, event.of_event().action).await?;
+    audited::replace(cx, scope, uow, seen, next, event.transition().action).await?;
     Ok(())
 }
 
@@ -118,9 +118,9 @@ async fn ensure_not_reserved(
     resource: &Resource,
 ) -> Result<()> {
     let is_reserved = match name_holder(resource.cf_name.as_str(), scope.id()) {
-        None | Some(NameHolder::Platform | NameHolder::Stack) => false,
-        Some(NameHolder::OtherPlatform) => true,
-        Some(NameHolder::Feature) => !feature::is_worker_of_entity(scope, uow, resource).await?,
+        None | Some(NameOwner::Platform | NameOwner::Stack) => false,
+        Some(NameOwner::OtherPlatform) => true,
+        Some(NameOwner::Feature) => !feature::is_worker_of_entity(scope, uow, resource).await?,
     };
     if !is_reserved {
         return Ok(());
@@ -163,13 +163,13 @@ pub(in crate::use_case::registry) async fn insert_for_job(
     uow: &mut dyn UnitOfWork,
     resource: Resource,
 ) -> Result<Stored<Resource>> {
-    displace(cx, scope, uow, &resource).await?;
+    delete_conflicting(cx, scope, uow, &resource).await?;
     let stored = audited::insert(cx, scope, uow, resource, "resource.created").await;
     stored.map_err(name_conflict)
 }
 
 /// Deletes records of other platforms that have the name of this resource and were not derived for their platform.
-async fn displace(
+async fn delete_conflicting(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -185,12 +185,12 @@ async fn displace(
             let is_same = entry.resource_type == wanted.resource_type
                 && entry.cf_account_id == wanted.cf_account_id;
             let is_theirs = entry.platform_id == *scope.id()
-                || bears_platform(entry.cf_name.as_str(), &entry.platform_id);
+                || is_name_of_platform(entry.cf_name.as_str(), &entry.platform_id);
             if !is_same || is_theirs {
                 continue;
             }
             if let Some(other) = system.platform(uow, &entry.platform_id).await? {
-                dns_record::delete_leading_to(&cx, &other, uow, &entry.id).await?;
+                dns_record::delete_of_resource(&cx, &other, uow, &entry.id).await?;
                 soft_delete(&cx, &other, uow, &entry).await?;
             }
         }
@@ -200,22 +200,22 @@ async fn displace(
 
 /// The job that counts as the creator of an object. Undoing a job removes only objects that the job created.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::use_case::registry) enum Maker<'a> {
+pub(in crate::use_case::registry) enum Creator<'a> {
     /// The job created the object, or created it again.
     Job(&'a JobId),
     /// The object existed before the job, which needs it. Undoing any job keeps the object from now on.
-    Before,
+    Existing,
     /// The job only updates the record; the creator stays.
     Unchanged,
 }
 
-impl Maker<'_> {
+impl Creator<'_> {
     /// Returns the new creator of an object. `known` is the current creator; `is_same` tells whether the job observed
     /// the same object.
     fn job(self, known: Option<JobId>, is_same: bool) -> Option<JobId> {
         match self {
             Self::Unchanged => known,
-            Self::Before => None,
+            Self::Existing => None,
             // An object that another job created is now used by both jobs, so it gets no creator.
             Self::Job(job) if is_same => known.filter(|known| known == job),
             Self::Job(job) => Some(job.clone()),
@@ -233,7 +233,7 @@ pub(in crate::use_case::registry) async fn upsert_observed(
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     observed: Resource,
-    maker: Maker<'_>,
+    maker: Creator<'_>,
 ) -> Result<Stored<Resource>> {
     let now = uow.now().await?;
     let exactly = ResourceQuery::Exactly {
@@ -241,15 +241,15 @@ pub(in crate::use_case::registry) async fn upsert_observed(
         cf_name: observed.cf_name.clone(),
     };
     let Some(seen) = scope.records::<Resource>(uow).first(&exactly).await? else {
-        let mut resource = observed.observed(now)?;
+        let mut resource = observed.mark_present(now)?;
         resource.id = ResourceId::generate(now, cx.entropy.as_ref());
         resource.provision_job_id = maker.job(None, false);
         return insert_for_job(cx, scope, uow, resource).await;
     };
-    let mut next = seen.edit().observed(now)?;
+    let mut next = seen.edit().mark_present(now)?;
     let is_same = seen.status == ResourceStatus::Active && seen.cf_id == observed.cf_id;
     next.provision_job_id = maker.job(next.provision_job_id, is_same);
-    if !matches!(maker, Maker::Unchanged) {
+    if !matches!(maker, Creator::Unchanged) {
         next.environment = observed.environment;
         next.stack_id = observed.stack_id;
         next.feature_activation_id = observed.feature_activation_id;
@@ -292,7 +292,7 @@ pub(in crate::use_case::registry) async fn record_loss(
         return Ok(());
     };
     let next = seen.edit().after(event, uow.now().await?)?;
-    audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    audited::replace(cx, scope, uow, &seen, next, event.transition().action).await?;
     Ok(())
 }
 
@@ -424,7 +424,7 @@ async fn ensure_not_needed(
     uow: &mut dyn UnitOfWork,
     resource: &Resource,
 ) -> Result<()> {
-    dns_record::ensure_none_leads_to(scope, uow, &resource.id).await?;
+    dns_record::ensure_no_dns_records(scope, uow, &resource.id).await?;
     feature::ensure_none_runs_as(scope, uow, resource).await
 }
 
@@ -471,13 +471,13 @@ pub async fn update(
     let seen = not_deleted(scope, uow, resource).await?;
     let (mut next, mut action) = (seen.edit(), "resource.updated");
     if let Some(status) = command.status
-        && let Some(event) = ResourceEvent::said(seen.status, status)?
+        && let Some(event) = ResourceEvent::between_for_caller(seen.status, status)?
     {
         if event == ResourceEvent::Delete {
             ensure_not_needed(scope, uow, &seen).await?;
         }
         next = next.after(event, uow.now().await?)?;
-        action = event.of_event().action;
+        action = event.transition().action;
     }
     match &command.config {
         Patch::Keep => {}

@@ -3,7 +3,7 @@
 
 use super::entity::default_tenant;
 use super::platform::insert_platform;
-use super::provision::{Provision, queue_provision};
+use super::provision::{ProvisionParams, queue_provision};
 use super::slug::ensure_not_reserved;
 use crate::access::{
     Covers, MembershipScope, NewOrganizationScope, PlatformWriter, SystemScope, unowned,
@@ -114,7 +114,7 @@ pub async fn set_up(
     if let Some(session) = scope.session_id() {
         organization::set_active(cx, scope, uow, session, &tenant.organization_id).await?;
     }
-    let wanted = Provision {
+    let wanted = ProvisionParams {
         plan_tier: tenant.platform.platform().tier.as_str().to_owned(),
         billing_email: None::<Email>,
         entity_id: Some(tenant.entity_id),
@@ -137,7 +137,7 @@ pub async fn delete(
     scope: &MembershipScope<grant::OrganizationDelete>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<()> {
-    let belonging = PlatformQuery::BelongingTo(scope.organization().id.clone());
+    let belonging = PlatformQuery::OfIncludingDeleted(scope.organization().id.clone());
     let platforms = unowned::<Platform>(uow).count(&belonging).await?;
     organization::delete(cx, scope, uow, platforms > 0).await
 }

@@ -7,7 +7,7 @@ use crate::kernel::Stored;
 pub struct Upserted<R> {
     /// The stored record.
     pub record: Stored<R>,
-    /// Whether this call created the record.
+    /// `true` if this call created the record.
     pub created: bool,
 }
 

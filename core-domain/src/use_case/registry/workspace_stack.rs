@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::jobs::{
     Activation, AppCreate, MadeResource, NewApp, PlannedPart, StackActivate, StackDeactivate,
-    StackInput, StackRemoval, StackTarget, entry_of,
+    StackInput, StackRemoval, StackTarget, find_resource,
 };
 use super::{entity, feature, resource};
 use crate::access::{
@@ -14,13 +14,14 @@ use crate::access::{
     ensure_room_unless_operator,
 };
 use crate::kernel::{
-    BoundedJson, Code, Context, EntityId, Environment, Error, IllegalMove, JobId, Line, ListQuery,
-    Machine, Name, Page, PlatformId, ResourceId, Result, StackId, StoreError, Stored, grant,
+    BoundedJson, Code, Context, EntityId, Environment, Error, IllegalTransition, JobId, Line,
+    ListQuery, Machine, Name, Page, PlatformId, ResourceId, Result, StackId, StoreError, Stored,
+    grant,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{FailureKind, Job, StepStatus};
 use crate::registry::{
-    ActivatedVersion, CreateResource, CreateWorkspaceStack, FeatureId, NameHolder, ProviderName,
+    ActivatedVersion, CreateResource, CreateWorkspaceStack, FeatureId, NameOwner, ProviderName,
     Resource, ResourceEvent, ResourceQuery, ResourceStatus, WorkspaceStack, WorkspaceStackEvent,
     WorkspaceStackFilter, WorkspaceStackQuery, WorkspaceStackStatus, name_holder,
 };
@@ -90,7 +91,7 @@ async fn unset_default(
     let mut next = seen.edit();
     next.is_default = false;
     let action = "workspace_stack.updated";
-    audited::replace(&cx.consequence(), scope, uow, &seen, next, action).await?;
+    audited::replace(&cx.without_conditions(), scope, uow, &seen, next, action).await?;
     Ok(())
 }
 
@@ -169,9 +170,9 @@ pub struct ActivateStack {
 
 /// Activates a version of a stack template: queues the job that creates its objects and features.
 ///
-/// Each activation creates a new workspace stack, named after the template. But if the entity has an inactive or failed
-/// stack of the template in the environment, that stack is activated again with the data that was kept. Deprecated
-/// versions can be activated; the job's input says that they are deprecated.
+/// Each activation creates a new workspace stack, named after the template. If the entity has an inactive or failed
+/// stack of the template in the environment, that stack is activated again instead, with its data. Deprecated versions
+/// can be activated; the job's input says that they are deprecated.
 ///
 /// # Errors
 /// - `NOT_FOUND` if the template, the version or the entity does not exist.
@@ -201,7 +202,7 @@ pub(in crate::use_case::registry) async fn activate_for(
     let definition = StackDefinition::parse(&version.stack_definition);
     let definition = definition.map_err(|issues| Error::Refused {
         code: Code::Conflict,
-        message: "The definition of this version is invalid. See `issues`.".to_owned(),
+        message: "The definition of this version is invalid. See `details.issues`.".to_owned(),
         details: json!({ "issues": issues }),
     })?;
     let entity = match &command.entity_id {
@@ -214,7 +215,7 @@ pub(in crate::use_case::registry) async fn activate_for(
         let id = FeatureId::from(asked.id.clone());
         let known = feature::find(scope, uow, &entity.id, &id, environment).await?;
         if let Some(known) = known {
-            feature::is_there(&known, &asked.version)?;
+            feature::is_active_or_pending(&known, &asked.version)?;
         }
     }
     let activated = ActivatedVersion {
@@ -237,11 +238,11 @@ pub(in crate::use_case::registry) async fn activate_for(
     let input = input(target, (&template, &version), definition);
     let job = enqueue_child::<StackActivate>(cx, scope, uow, &input, parent).await?;
     match previous {
-        Some(seen) => bring_back(cx, scope, uow, &seen, &activated, &job).await?,
+        Some(seen) => reactivate(cx, scope, uow, &seen, &activated, &job).await?,
         None => insert(cx, scope, uow, (&input.target, &template), &activated, &job).await?,
     }
     let of = (&input.target, &job.id);
-    enter_planned(cx, scope, uow, of, &input.work.parts).await?;
+    insert_planned_parts(cx, scope, uow, of, &input.work.parts).await?;
     Ok(job)
 }
 
@@ -285,7 +286,7 @@ async fn previous(
 }
 
 /// Activates an existing stack again.
-async fn bring_back(
+async fn reactivate(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -297,7 +298,7 @@ async fn bring_back(
     let mut next = seen.edit().after(event)?;
     next.version_id = Some(activated.version_id.clone());
     next.provision_job_id = Some(job.id.clone());
-    audited::replace(cx, scope, uow, seen, next, event.of_event().action).await?;
+    audited::replace(cx, scope, uow, seen, next, event.transition().action).await?;
     Ok(())
 }
 
@@ -317,11 +318,12 @@ async fn insert(
     let from = id.as_str().len().saturating_sub(12);
     let distinct = format!("{} {}", template.name, &id.as_str()[from..]);
     let now = uow.now().await?;
-    let action = WorkspaceStackEvent::Activate.of_event().action;
+    let action = WorkspaceStackEvent::Activate.transition().action;
     for name in [template.name.as_str(), &distinct] {
         let name = Name::parse(name).map_err(|error| Error::Internal(error.to_string()))?;
         let named = (target.entity_id.clone(), name);
-        let mut stack = WorkspaceStack::activated(id.clone(), scope.id(), named, activated, now);
+        let mut stack =
+            WorkspaceStack::create_pending(id.clone(), scope.id(), named, activated, now);
         stack.provision_job_id = Some(job.id.clone());
         match audited::insert(cx, scope, uow, stack, action).await {
             Err(Error::Store(StoreError::Conflict { index: "name", .. })) => {}
@@ -367,9 +369,9 @@ pub async fn create_app(
     let scope = scope.writer();
     let stacks = scope.records::<WorkspaceStack>(uow);
     let stack = stacks.get(&command.stack_id).await?;
-    if !stack.takes_apps() {
+    if !stack.accepts_apps() {
         let takes = [WorkspaceStackStatus::Pending, WorkspaceStackStatus::Active];
-        return Err(IllegalMove::new(stack.status, takes).into());
+        return Err(IllegalTransition::new(stack.status, takes).into());
     }
     let entity = entity::not_deleted(scope, uow, &stack.tenant_id).await?;
     entity::ensure_not_suspended(scope, uow, &entity).await?;
@@ -390,14 +392,14 @@ pub async fn create_app(
     let input = StackInput { target, work };
     let job = enqueue::<AppCreate>(cx, scope, uow, &input).await?;
     let of = (&input.target, &job.id);
-    enter_planned(cx, scope, uow, of, &input.work.parts).await?;
+    insert_planned_parts(cx, scope, uow, of, &input.work.parts).await?;
     let event = AuditEvent {
         platform_id: Some(scope.id().clone()),
         action: "app.creation_queued",
         entity_id: stack.id.to_string(),
         details: Some(json!({ "jobId": job.id, "appName": input.work.app_name })),
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     Ok(job)
 }
 
@@ -461,7 +463,7 @@ pub async fn deactivate(
     };
     let job = enqueue::<StackDeactivate>(cx, scope, uow, &input).await?;
     next.provision_job_id = Some(job.id.clone());
-    audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    audited::replace(cx, scope, uow, &seen, next, event.transition().action).await?;
     Ok(job)
 }
 
@@ -471,7 +473,7 @@ pub(in crate::use_case::registry) async fn of_part(
     uow: &mut dyn UnitOfWork,
     part: &PlannedPart,
 ) -> Result<Option<Stored<Resource>>> {
-    entry_of(platform, uow, &part.object()).await
+    find_resource(platform, uow, &part.object()).await
 }
 
 /// Selects the resources of a stack that are not deleted, newest first.
@@ -483,7 +485,7 @@ pub(in crate::use_case::registry) fn of_stack(target: &StackTarget) -> ResourceQ
 /// a person assigned one to the stack.
 pub(in crate::use_case::registry) fn is_part(target: &StackTarget, entry: &Resource) -> bool {
     let holder = name_holder(entry.cf_name.as_str(), &target.platform_id);
-    entry.environment == target.environment && holder != Some(NameHolder::Platform)
+    entry.environment == target.environment && holder != Some(NameOwner::Platform)
 }
 
 /// Creates the resource records of the parts that a job will create. Existing resources do not change, except that
@@ -491,7 +493,7 @@ pub(in crate::use_case::registry) fn is_part(target: &StackTarget, entry: &Resou
 ///
 /// # Errors
 /// `CONFLICT` if a name is taken.
-pub(in crate::use_case::registry) async fn enter_planned(
+pub(in crate::use_case::registry) async fn insert_planned_parts(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -500,7 +502,7 @@ pub(in crate::use_case::registry) async fn enter_planned(
 ) -> Result<()> {
     for part in parts {
         let Some(seen) = of_part(platform, uow, part).await? else {
-            let entry = entry(cx, platform, uow, (target, job), part).await?;
+            let entry = planned_resource(cx, platform, uow, (target, job), part).await?;
             resource::insert_for_job(cx, platform, uow, entry).await?;
             continue;
         };
@@ -508,7 +510,7 @@ pub(in crate::use_case::registry) async fn enter_planned(
             let event = ResourceEvent::Provision;
             let mut next = seen.edit().after(event, uow.now().await?)?;
             next.provision_job_id = Some(job.clone());
-            audited::replace(cx, platform, uow, &seen, next, event.of_event().action).await?;
+            audited::replace(cx, platform, uow, &seen, next, event.transition().action).await?;
         }
     }
     Ok(())
@@ -523,7 +525,7 @@ pub(in crate::use_case::registry) async fn upsert_part(
     part: &PlannedPart,
     made: &MadeResource,
 ) -> Result<()> {
-    let mut observed = entry(cx, platform, uow, (target, job), part).await?;
+    let mut observed = planned_resource(cx, platform, uow, (target, job), part).await?;
     observed.cf_id = Line::parse(&made.cf_id).ok();
     observed.cf_url.clone_from(&made.cf_url);
     let maker = made.maker(job);
@@ -533,7 +535,7 @@ pub(in crate::use_case::registry) async fn upsert_part(
 
 /// Marks parts that an ended job never created as failed. Deletes the records of parts that a cancelled job had not
 /// started.
-pub(in crate::use_case::registry) async fn settle_unmade(
+pub(in crate::use_case::registry) async fn fail_unmade_parts(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -556,15 +558,15 @@ pub(in crate::use_case::registry) async fn settle_unmade(
             resource::soft_delete(cx, platform, uow, &entry).await?;
             continue;
         }
-        let next = entry.edit().not_made(uow.now().await?)?;
-        let action = ResourceEvent::Fail.of_event().action;
+        let next = entry.edit().fail_provisioning(uow.now().await?)?;
+        let action = ResourceEvent::Fail.transition().action;
         audited::replace(cx, platform, uow, &entry, next, action).await?;
     }
     Ok(())
 }
 
 /// Returns the resource record of a part that does not exist yet.
-async fn entry(
+async fn planned_resource(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -614,7 +616,7 @@ pub(in crate::use_case::registry) async fn record_event(
         return Ok(());
     };
     let next = seen.edit().after(event)?;
-    audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    audited::replace(cx, scope, uow, &seen, next, event.transition().action).await?;
     Ok(())
 }
 
@@ -634,11 +636,11 @@ pub(in crate::use_case::registry) async fn end_all(
             let there = seen
                 .environment
                 .is_some_and(|of| environment.is_none_or(|e| e == of));
-            if !there || !event.of_event().from.contains(&seen.status) {
+            if !there || !event.transition().from.contains(&seen.status) {
                 continue;
             }
             let next = seen.edit().after(event)?;
-            audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+            audited::replace(cx, scope, uow, &seen, next, event.transition().action).await?;
         }
     }
     Ok(())
@@ -658,7 +660,8 @@ pub(in crate::use_case::registry) async fn other_with_feature(
             let Some(version) = other.version_id.as_ref() else {
                 continue;
             };
-            if other.id == *stack || other.environment != Some(environment) || !other.takes_apps() {
+            if other.id == *stack || other.environment != Some(environment) || !other.accepts_apps()
+            {
                 continue;
             }
             let version = version::by_id(uow, version).await?;

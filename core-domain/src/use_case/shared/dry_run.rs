@@ -1,17 +1,17 @@
-//! Requests that ask what would happen (`dryRun`).
+//! Records of dry runs (`dryRun`).
 
 use crate::access::{AuditEvent, audited};
 use crate::kernel::{Context, Result};
 use crate::port::UnitOfWork;
 
-/// Keeps that somebody asked what would happen, and nothing of what was done to find out: that unit was undone.
+/// Records a dry run in the audit log. The dry run itself was rolled back, so this is its only change.
 ///
 /// # Errors
-/// When the store fails.
+/// Only those of the store.
 pub async fn record_dry_run(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     event: &AuditEvent,
 ) -> Result<()> {
-    audited::event(cx, uow, event.clone()).await
+    audited::record_event(cx, uow, event.clone()).await
 }

@@ -1,8 +1,8 @@
-//! The one rule of records that wait to be handed over: messages of the outbox, mails and messages to webhooks.
+//! The queue logic that outbox messages, mails and messages to webhooks share.
 //!
-//! A record that is due is claimed for a while and handed over. Then it is removed, put off or released. A claim lasts twice
-//! as long as an attempt may take, so a record is handed over by one process at a time; the records of a process that died
-//! are due again when their claims expire. Every write is guarded by the version that was claimed.
+//! A due record is claimed for a limited time and handed over. Then it is removed, rescheduled or released. A claim
+//! lasts twice as long as an attempt may take, so only one process at a time hands a record over. The claims of a
+//! crashed process expire, and its records become due again. Every write checks the version that was claimed.
 
 use std::time::Duration;
 
@@ -11,38 +11,38 @@ use crate::kernel::{Entropy, Error, Record, Result, StoreError, Stored, Timestam
 use crate::port::{Mode, Persisted, Store, UnitOfWork, transact_in};
 use crate::provisioning::retry_at;
 
-/// Returns how long a claim lasts, given the longest time that an attempt may take.
+/// Returns the duration of a claim for this maximum duration of an attempt.
 #[must_use]
 pub const fn claim_duration(longest_attempt: Duration) -> Duration {
     longest_attempt.saturating_mul(2)
 }
 
-/// A record that waits to be handed over.
+/// A record in a queue of due records.
 pub(super) trait DueRecord: Persisted + Record<Owner = Unowned> {
-    /// The longest time that an attempt may take.
-    const LONGEST_ATTEMPT: Duration;
+    /// Maximum duration of one attempt.
+    const MAX_ATTEMPT_TIME: Duration;
 
-    /// The number of attempts, the one in progress included.
+    /// Returns the number of attempts, including one in progress.
     fn attempts(&self) -> i64;
 
-    /// Returns the record with another number of attempts, due at an instant.
+    /// Returns the record with this number of attempts and this due time.
     fn rescheduled(&self, attempts: i64, due_at: Timestamp, now: Timestamp) -> Self;
 
-    /// Returns the claimed record: the attempt counts, and nobody else makes one until the claim expires.
+    /// Returns the record as claimed: with one more attempt, and not due for other processes until the claim expires.
     fn claimed(&self, now: Timestamp) -> Self {
-        let expires_at = now.plus(claim_duration(Self::LONGEST_ATTEMPT));
+        let expires_at = now.plus(claim_duration(Self::MAX_ATTEMPT_TIME));
         self.rescheduled(self.attempts() + 1, expires_at, now)
     }
 }
 
-/// A claimed record.
+/// A claimed record, as stored with the claim.
 #[derive(Clone, Debug)]
 pub(super) struct Claimed<R> {
     pub(super) stored: Stored<R>,
     pub(super) claimed_at: Timestamp,
 }
 
-/// Returns whether a record is due, without a write.
+/// Returns whether any record is due. Writes nothing.
 pub(super) async fn is_any_due<R: DueRecord>(
     store: &dyn Store,
     due_at: impl Fn(Timestamp) -> R::Query,
@@ -53,7 +53,7 @@ pub(super) async fn is_any_due<R: DueRecord>(
     Ok(first.is_some())
 }
 
-/// Claims at most `limit` of the records that are due, the longest due first.
+/// Claims at most `limit` due records, longest due first.
 pub(super) async fn claim<R: DueRecord>(
     store: &dyn Store,
     limit: u32,
@@ -78,8 +78,9 @@ pub(super) async fn claim<R: DueRecord>(
     .await
 }
 
-/// Puts a claimed record off for a pause that grows to five minutes, unless somebody else has claimed it by now.
-pub(super) async fn put_off<R: DueRecord>(
+/// Reschedules a claimed record after a delay that grows to five minutes. Does nothing if another process has claimed
+/// it since.
+pub(super) async fn reschedule<R: DueRecord>(
     uow: &mut dyn UnitOfWork,
     claimed: &Stored<R>,
     entropy: &dyn Entropy,
@@ -90,7 +91,8 @@ pub(super) async fn put_off<R: DueRecord>(
     write_back(uow, claimed, next).await.map(drop)
 }
 
-/// Makes a claimed record due at once, as if the attempt had not begun, unless somebody else has claimed it by now.
+/// Makes a claimed record due immediately and does not count the attempt. Does nothing if another process has claimed
+/// it since.
 pub(super) async fn release<R: DueRecord>(
     uow: &mut dyn UnitOfWork,
     claimed: &Stored<R>,

@@ -1,29 +1,30 @@
-//! Stored answers of writes that carried an `Idempotency-Key`.
+//! Stored responses to requests with an `Idempotency-Key`.
 
 use super::sweep::remove_first;
 use crate::access::{unaudited, unowned};
 use crate::kernel::{Error, Result, StoreError};
 use crate::port::UnitOfWork;
-use crate::shared::{IdempotencyKey, IdempotencyQuery};
+use crate::shared::{IdempotencyQuery, StoredResponse};
 
-/// The answer stored under a key, as long as it counts.
+/// Returns the response stored under a key, unless it has expired.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn find_answer(uow: &mut dyn UnitOfWork, key: &str) -> Result<Option<IdempotencyKey>> {
+/// Only those of the store.
+pub async fn find_answer(uow: &mut dyn UnitOfWork, key: &str) -> Result<Option<StoredResponse>> {
     let now = uow.now().await?;
-    let stored = unowned::<IdempotencyKey>(uow).find(key).await?;
+    let stored = unowned::<StoredResponse>(uow).find(key).await?;
     let stored = stored.filter(|answer| now < answer.expires_at);
     Ok(stored.map(crate::kernel::Stored::into_inner))
 }
 
-/// Stores an answer in the unit of the change. An answer that counts is never replaced; tells whether it was stored.
+/// Stores a response in the unit of work of the change. Returns `false` without a change if the key has a response that
+/// has not expired.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn store_answer(uow: &mut dyn UnitOfWork, answer: IdempotencyKey) -> Result<bool> {
+/// Only those of the store.
+pub async fn store_answer(uow: &mut dyn UnitOfWork, answer: StoredResponse) -> Result<bool> {
     let now = uow.now().await?;
-    if let Some(known) = unowned::<IdempotencyKey>(uow).find(&answer.id).await? {
+    if let Some(known) = unowned::<StoredResponse>(uow).find(&answer.id).await? {
         if now < known.expires_at {
             return Ok(false);
         }
@@ -36,12 +37,12 @@ pub async fn store_answer(uow: &mut dyn UnitOfWork, answer: IdempotencyKey) -> R
     }
 }
 
-/// Removes at most `limit` of the answers that have expired, the first to expire first. Returns their number; 0 means that
+/// Removes at most `limit` expired responses, earliest first. Returns the number of removed responses; 0 means that
 /// none is left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired_answers(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let expired = IdempotencyQuery::ExpiredBefore(uow.now().await?);
-    remove_first::<IdempotencyKey>(uow, &expired, limit).await
+    remove_first::<StoredResponse>(uow, &expired, limit).await
 }

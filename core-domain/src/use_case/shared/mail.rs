@@ -1,4 +1,5 @@
-//! Mail: queued in the outbox with the change that causes it, encrypted, because its links are secrets.
+//! Mail. A mail is queued in the outbox in the unit of work that causes it. It is stored encrypted, because its links
+//! are secrets.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use crate::shared::{
     ExceededRate, MAIL_TOPIC, MailQuota, MailQuotaQuery, MailRate, OutboxMessage, OutboxQuery,
 };
 
-/// The sealed content of a queued mail.
+/// The content of a queued mail, which is stored encrypted.
 #[derive(Serialize, Deserialize)]
 struct QueuedMail {
     #[serde(flatten)]
@@ -27,10 +28,10 @@ struct QueuedMail {
     is_decoy: bool,
 }
 
-/// Queues a mail; it is sent after the commit.
+/// Queues a mail. It is sent after the commit.
 ///
 /// # Errors
-/// When the store failed.
+/// `INTERNAL_ERROR` if the mail cannot be encoded or encrypted.
 pub(in crate::use_case) async fn queue_mail(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -42,10 +43,10 @@ pub(in crate::use_case) async fn queue_mail(
     queue(cx, uow, cipher, &QueuedMail { mail, is_decoy }).await
 }
 
-/// Queues a mail that is never sent, so that a request that sends nothing does the same work as one that does.
+/// Queues a mail that is never sent. It makes a request that sends no mail indistinguishable from one that does.
 ///
 /// # Errors
-/// When the store failed.
+/// `INTERNAL_ERROR` if the mail cannot be encoded or encrypted.
 pub(in crate::use_case) async fn queue_decoy(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -65,113 +66,117 @@ async fn queue(
 ) -> Result<()> {
     let id = OutboxId::generate(uow.now().await?, cx.entropy.as_ref());
     let text = serde_json::to_string(mail);
-    let text = text.map_err(|error| Error::Internal(format!("a mail is no JSON: {error}")))?;
+    let text = text
+        .map_err(|error| Error::Internal(format!("a mail cannot be encoded as JSON: {error}")))?;
     let payload = json!({ "sealed": cipher.seal(id.as_str(), &text)? });
     append(uow, id, MAIL_TOPIC, payload).await?;
     uow.effects().add(Effect::MailQueued);
     Ok(())
 }
 
-/// Returns the mail of a message; `None` if the mail must not be sent.
+/// Returns the mail in a message; `None` if the mail must not be sent.
 ///
 /// # Errors
-/// `INTERNAL_ERROR` when it was queued with another key.
+/// `INTERNAL_ERROR` if the mail was encrypted with another key or cannot be decoded.
 pub fn queued_mail(cipher: &Cipher, message: &OutboxMessage) -> Result<Option<Mail>> {
     let sealed = message.payload.get("sealed").and_then(Value::as_str);
-    let sealed = sealed.ok_or_else(|| Error::Internal("a queued mail is empty".to_owned()))?;
+    let sealed =
+        sealed.ok_or_else(|| Error::Internal("a queued mail has no content".to_owned()))?;
     let text = cipher.open(message.id.as_str(), sealed)?;
     let queued: QueuedMail = serde_json::from_str(&text)
-        .map_err(|error| Error::Internal(format!("a queued mail is no mail: {error}")))?;
+        .map_err(|error| Error::Internal(format!("a queued mail cannot be decoded: {error}")))?;
     Ok((!queued.is_decoy).then_some(queued.mail))
 }
 
-/// How old a mail gets: what it says (a link, an invitation) is of no use any more.
-const LIFETIME: Duration = Duration::from_secs(48 * 60 * 60);
+/// Maximum age of a mail. Links and invitations in older mails are of no use.
+const MAX_MAIL_AGE: Duration = Duration::from_secs(48 * 60 * 60);
 
-/// A mail that is to be handed over, and is nobody else's for a while.
+/// A claimed mail. Until the claim expires, no other process sends it.
 #[derive(Debug)]
 pub struct ClaimedMail(Claimed<OutboxMessage>);
 
 impl ClaimedMail {
-    /// The id of its message; the same each time it is handed over.
+    /// Returns the id of the message; the same for every attempt.
     #[must_use]
     pub fn id(&self) -> &OutboxId {
         &self.0.stored.id
     }
 
-    /// Which attempt this is, from 1.
+    /// Returns the number of this attempt, starting at 1.
     #[must_use]
     pub fn attempt(&self) -> i64 {
         self.0.stored.attempts
     }
 
-    /// Whether it is too old to be of use.
+    /// Returns whether the mail has exceeded its maximum age of 48 hours.
     #[must_use]
     pub fn has_expired(&self) -> bool {
-        self.0.claimed_at.since(self.0.stored.created_at) > LIFETIME
+        self.0.claimed_at.since(self.0.stored.created_at) > MAX_MAIL_AGE
     }
 
     /// Returns the mail; `None` if it must not be sent.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` when it was queued with another key.
+    /// `INTERNAL_ERROR` if the mail was encrypted with another key or cannot be decoded.
     pub fn mail(&self, cipher: &Cipher) -> Result<Option<Mail>> {
         queued_mail(cipher, &self.0.stored)
     }
 }
 
-/// What became of a claimed mail.
+/// The outcome of a claimed mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MailFate {
-    /// The mailer took it, or it must not be sent.
+pub enum MailOutcome {
+    /// The mailer accepted the mail, or the mail must not be sent.
     Sent,
-    /// Perhaps the next time: after a pause that grows to five minutes.
+    /// The attempt failed. The mail is tried again after a delay that grows to five minutes.
     PutOff,
-    /// Nobody tried it to the end: it may be claimed again at once, and the attempt does not count.
+    /// The attempt was interrupted. The mail is due immediately, and the attempt does not count.
     Released,
-    /// The mailer will never take it; it is dropped, with an audit entry.
+    /// The mailer refused the mail permanently. The mail is dropped, with an audit entry.
     Refused(Email),
-    /// It was of no use any more; it is dropped, with an audit entry. To whom it was is known unless it cannot be read.
+    /// The mail was too old and is dropped, with an audit entry. The recipient is `None` if the mail cannot be decoded.
     Expired(Option<Email>),
 }
 
-/// Claims up to so many of the mails that are due, oldest first.
+/// Claims at most `limit` due mails, longest due first.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn claim_mails(store: &dyn Store, limit: u32) -> Result<Vec<ClaimedMail>> {
     let claimed = due_queue::claim(store, limit, OutboxQuery::MailDueAt).await?;
     Ok(claimed.into_iter().map(ClaimedMail).collect())
 }
 
-/// Writes down what became of a mail, in a unit of work of its own.
+/// Stores the outcome of a mail in a unit of work of its own.
 ///
 /// # Errors
-/// When the store failed; the mail comes again when its claim has run out.
+/// Only those of the store; the mail is then due again when its claim expires.
 pub async fn settle_mail(
     cx: &Context,
     store: &dyn Store,
     claimed: &ClaimedMail,
-    fate: &MailFate,
+    fate: &MailOutcome,
 ) -> Result<()> {
     let stored = &claimed.0.stored;
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             match fate {
-                MailFate::Sent => {
+                MailOutcome::Sent => {
                     let removed = outbox::remove(uow, vec![claimed.id().clone()]);
                     removed.await.map(drop)
                 }
-                MailFate::PutOff => due_queue::put_off(uow, stored, cx.entropy.as_ref()).await,
-                MailFate::Released => due_queue::release(uow, stored).await,
-                MailFate::Refused(to) => {
-                    let details = json!({ "to": to, "attempts": claimed.attempt() });
-                    give_up(cx, uow, claimed, "mail.refused", details).await
+                MailOutcome::PutOff => {
+                    due_queue::reschedule(uow, stored, cx.entropy.as_ref()).await
                 }
-                MailFate::Expired(to) => {
-                    // This time it was not tried.
+                MailOutcome::Released => due_queue::release(uow, stored).await,
+                MailOutcome::Refused(to) => {
+                    let details = json!({ "to": to, "attempts": claimed.attempt() });
+                    drop_mail(cx, uow, claimed, "mail.refused", details).await
+                }
+                MailOutcome::Expired(to) => {
+                    // This attempt was not made.
                     let details = json!({ "to": to, "attempts": claimed.attempt() - 1 });
-                    give_up(cx, uow, claimed, "mail.expired", details).await
+                    drop_mail(cx, uow, claimed, "mail.expired", details).await
                 }
             }
         })
@@ -179,8 +184,9 @@ pub async fn settle_mail(
     .await
 }
 
-/// Drops a mail. Neither its text nor its subject is told: both may hold a secret.
-async fn give_up(
+/// Drops a mail with an audit entry. The entry contains neither the text nor the subject, because both may contain a
+/// secret.
+async fn drop_mail(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     claimed: &ClaimedMail,
@@ -196,33 +202,33 @@ async fn give_up(
         details: Some(details),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
-/// What a quota counts.
+/// The subject of a quota: the mails that it counts.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case) enum MailSubject<'a> {
-    /// Mails of a kind to an address, from anybody.
+    /// Mails of one kind to an address, from any sender.
     Address {
         /// The kind of mail.
         kind: &'a str,
         /// The address. It is stored as a hash.
         email: &'a Email,
     },
-    /// Mails of a kind to an address from one organization.
+    /// Mails of one kind to an address from one organization.
     AddressOf {
         /// The kind of mail.
         kind: &'a str,
         /// The address. It is stored as a hash.
         email: &'a Email,
-        /// The sender.
+        /// The organization that sends the mail.
         organization: &'a OrganizationId,
     },
-    /// Mails of a kind from an organization, to anybody.
+    /// Mails of one kind from an organization, to any address.
     Organization {
         /// The kind of mail.
         kind: &'a str,
-        /// The sender.
+        /// The organization that sends the mail.
         organization: &'a OrganizationId,
     },
 }
@@ -244,21 +250,21 @@ impl MailSubject<'_> {
     }
 }
 
-/// The outcome of asking quotas for a mail.
+/// The result of checking the quotas for a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(in crate::use_case) enum MailPermit {
-    /// The mail is counted and must be queued in the same unit of work.
+    /// The mail is counted. The caller must queue it in the same unit of work.
     Granted,
-    /// A rate would be exceeded. Nothing was counted.
+    /// A limit would be exceeded. Nothing was counted.
     Refused(ExceededRate),
 }
 
-/// Counts one mail in each of the quotas, or in none if one of them refuses it.
+/// Counts one mail in each of the quotas, or in none if one of them is exhausted.
 ///
 /// # Errors
-/// When the store failed.
-pub(in crate::use_case) async fn take_mail(
+/// Only those of the store.
+pub(in crate::use_case) async fn check_mail_quotas(
     uow: &mut dyn UnitOfWork,
     quotas: &[(MailSubject<'_>, &[MailRate])],
 ) -> Result<MailPermit> {
@@ -268,8 +274,8 @@ pub(in crate::use_case) async fn take_mail(
         let id = subject.id();
         let stored = unowned::<MailQuota>(uow).find(&id).await?;
         let next = match &stored {
-            Some(seen) => seen.take(rates, now),
-            None => MailQuota::new(id, now).take(rates, now),
+            Some(seen) => seen.add_mail(rates, now),
+            None => MailQuota::new(id, now).add_mail(rates, now),
         };
         match next {
             Ok(next) => taken.push((stored, next)),
@@ -285,11 +291,11 @@ pub(in crate::use_case) async fn take_mail(
     Ok(MailPermit::Granted)
 }
 
-/// Removes at most `limit` of the quotas that have expired, the first to expire first. Returns
-/// their number; 0 means that none is left.
+/// Removes at most `limit` expired quotas, earliest first. Returns the number of removed quotas; 0 means that none is
+/// left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired_mail_quotas(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
     remove_first::<MailQuota>(uow, &MailQuotaQuery::ExpiredAt(now), limit).await

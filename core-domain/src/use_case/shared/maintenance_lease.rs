@@ -1,4 +1,4 @@
-//! Taking turns: a maintenance task is done by one process at a time, on any number of nodes.
+//! Maintenance leases: one process at a time performs a maintenance task, on any number of nodes.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use crate::kernel::{Entropy, Error, Result, hex};
 use crate::port::{Mode, Store, UnitOfWork, transact_in};
 use crate::shared::{MaintenanceLease, MaintenanceLeaseQuery};
 
-/// The bytes of a generated holder id.
+/// Number of bytes of a generated holder id.
 const HOLDER_BYTES: usize = 16;
 
-/// One process, as the holder of a maintenance lease.
+/// A process as the holder of the lease of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseHolder {
     /// The name of the task.
     task: &'static str,
     id: String,
-    /// The time for which a lease is acquired and renewed.
+    /// The duration for which a lease is acquired or renewed.
     duration: Duration,
 }
 
 impl LeaseHolder {
-    /// Creates the holder for one of several processes on a store.
+    /// Creates a holder with a random id, for a store that several processes use.
     #[must_use]
     pub fn generate(task: &'static str, duration: Duration, entropy: &dyn Entropy) -> Self {
         let mut bytes = [0; HOLDER_BYTES];
@@ -30,16 +30,17 @@ impl LeaseHolder {
         Self { task, id, duration }
     }
 
-    /// Creates the holder for the only process on a store. The next such process takes the lease over at once.
+    /// Creates the holder for a store that only one process uses. After a restart, the next process takes the lease
+    /// over immediately.
     #[must_use]
-    pub fn sole(task: &'static str, duration: Duration) -> Self {
+    pub fn exclusive(task: &'static str, duration: Duration) -> Self {
         let id = "sole".to_owned();
         Self { task, id, duration }
     }
 
-    /// Acquires or renews the lease for a unit of work. Returns whether this process holds it; no other process acquires it
-    /// before the unit ends.
-    pub(super) async fn hold(&self, uow: &mut dyn UnitOfWork) -> Result<bool> {
+    /// Acquires or renews the lease in the unit of work. Returns whether this process holds it. No other process can
+    /// acquire it before the unit ends.
+    pub(super) async fn acquire_in(&self, uow: &mut dyn UnitOfWork) -> Result<bool> {
         let now = uow.now().await?;
         let of_task = MaintenanceLeaseQuery::Of(self.task.to_owned());
         let mut claimed = unowned::<MaintenanceLease>(uow).claim(&of_task, 1).await?;
@@ -55,14 +56,14 @@ impl LeaseHolder {
         if !is_ours && now < seen.expires_at {
             return Ok(false);
         }
-        // A lease that is young enough is not written again.
+        // A lease with more than half of its time left is not renewed.
         if !is_ours || seen.expires_at.since(now) < self.duration / 2 {
             unaudited::replace(uow, &seen, next).await?;
         }
         Ok(true)
     }
 
-    /// Inserts the lease unless another unit has it at the moment.
+    /// Inserts the lease. Returns `false` if it exists, because another unit of work has locked it.
     async fn insert(&self, uow: &mut dyn UnitOfWork, lease: MaintenanceLease) -> Result<bool> {
         let found = unowned::<MaintenanceLease>(uow).find(self.task).await?;
         if found.is_some() {
@@ -75,13 +76,13 @@ impl LeaseHolder {
         }
     }
 
-    /// Acquires or renews the lease. Returns whether this process holds it.
+    /// Acquires or renews the lease in a unit of work of its own. Returns whether this process holds it.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn acquire(&self, store: &dyn Store) -> Result<bool> {
         transact_in(Mode::ReadCommitted, store, |uow, _| {
-            Box::pin(self.hold(uow))
+            Box::pin(self.acquire_in(uow))
         })
         .await
     }
@@ -89,7 +90,7 @@ impl LeaseHolder {
     /// Releases the lease if this process holds it.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn release(&self, store: &dyn Store) -> Result<()> {
         transact_in(Mode::ReadCommitted, store, |uow, _| {
             Box::pin(async move {

@@ -1,4 +1,5 @@
-//! What every service needs of the records they share: the outbox, stored answers, webhooks.
+//! Use cases for the records that all services share: audit seals, the outbox, mail, stored responses, maintenance
+//! leases and webhooks.
 
 mod dry_run;
 mod due_queue;
@@ -14,15 +15,17 @@ pub use dry_run::record_dry_run;
 pub use due_queue::claim_duration;
 pub use idempotency::{find_answer, remove_expired_answers, store_answer};
 pub use mail::{
-    ClaimedMail, MailFate, claim_mails, queued_mail, remove_expired_mail_quotas, settle_mail,
+    ClaimedMail, MailOutcome, claim_mails, queued_mail, remove_expired_mail_quotas, settle_mail,
 };
-pub(in crate::use_case) use mail::{MailPermit, MailSubject, queue_decoy, queue_mail, take_mail};
+pub(in crate::use_case) use mail::{
+    MailPermit, MailSubject, check_mail_quotas, queue_decoy, queue_mail,
+};
 pub use maintenance_lease::LeaseHolder;
 pub(in crate::use_case) use outbox::send;
 pub use outbox::{
-    ClaimedMessage, LONGEST_HANDOVER, MessageOutcome, claim_messages, settle_messages,
+    ClaimedMessage, MAX_HANDOVER_TIME, MessageOutcome, claim_messages, settle_messages,
 };
-pub use seal::{Sealed, seal, sign_due_checkpoints, sign_due_installation_checkpoint};
+pub use seal::{SealResult, seal, sign_due_checkpoints, sign_due_installation_checkpoint};
 pub(in crate::use_case) use sweep::remove_first;
 pub use sweep::{MAX_SLICE, RemoveSlice, Slice, sweep_slice};
 

@@ -1,5 +1,6 @@
-//! The outbox: writing messages, and handing those that wait to the outlet, every one at least once, whatever dies in
-//! between. Mails lie in the outbox too and go to the mailer, see [`claim_mails`](super::claim_mails).
+//! The outbox: writing messages and delivering them to the outlet. Every message is delivered at least once, even if
+//! processes crash. Mails are stored in the outbox too, but are delivered by the mailer; see
+//! [`claim_mails`](super::claim_mails).
 
 use std::time::Duration;
 
@@ -11,11 +12,11 @@ use crate::kernel::{Context, Effect, OutboxId, Result, Timestamp};
 use crate::port::{Mode, Store, UnitOfWork, transact_in};
 use crate::shared::{OutboxMessage, OutboxQuery};
 
-/// The longest time that handing over one message or mail may take.
-pub const LONGEST_HANDOVER: Duration = Duration::from_secs(60);
+/// Maximum duration of handing over one message or mail.
+pub const MAX_HANDOVER_TIME: Duration = Duration::from_secs(60);
 
 impl DueRecord for OutboxMessage {
-    const LONGEST_ATTEMPT: Duration = LONGEST_HANDOVER;
+    const MAX_ATTEMPT_TIME: Duration = MAX_HANDOVER_TIME;
 
     fn attempts(&self) -> i64 {
         self.attempts
@@ -30,12 +31,12 @@ impl DueRecord for OutboxMessage {
     }
 }
 
-/// A message that this process hands to the outlet.
+/// A claimed message, to be handed to the outlet by this process.
 #[derive(Clone, Debug)]
 pub struct ClaimedMessage(Claimed<OutboxMessage>);
 
 impl ClaimedMessage {
-    /// The message. This attempt is counted.
+    /// Returns the message. This attempt is already counted.
     #[must_use]
     pub fn message(&self) -> &OutboxMessage {
         &self.0.stored
@@ -45,27 +46,27 @@ impl ClaimedMessage {
 /// The outcome of handing over a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageOutcome {
-    /// The outlet took the message.
+    /// The outlet accepted the message.
     Delivered,
-    /// The message comes again after a pause that grows to five minutes.
-    PutOff,
-    /// The attempt was cut off: the message is due at once, and the attempt does not count.
+    /// The attempt failed. The message is tried again after a delay that grows to five minutes.
+    Rescheduled,
+    /// The attempt was interrupted. The message is due immediately, and the attempt does not count.
     Released,
 }
 
-/// Claims at most `limit` of the messages for the outlet that are due, the longest due first.
+/// Claims at most `limit` due messages for the outlet, longest due first.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn claim_messages(store: &dyn Store, limit: u32) -> Result<Vec<ClaimedMessage>> {
     let claimed = due_queue::claim(store, limit, OutboxQuery::DueAt).await?;
     Ok(claimed.into_iter().map(ClaimedMessage).collect())
 }
 
-/// Stores the outcomes of claimed messages, all in one unit of work.
+/// Stores the outcomes of claimed messages in one unit of work.
 ///
 /// # Errors
-/// When the store failed; the messages come again when their claims expire.
+/// Only those of the store; the messages are then due again when their claims expire.
 pub async fn settle_messages(
     cx: &Context,
     store: &dyn Store,
@@ -77,8 +78,8 @@ pub async fn settle_messages(
             for (ClaimedMessage(Claimed { stored, .. }), outcome) in attempts {
                 match outcome {
                     MessageOutcome::Delivered => delivered.push(stored.id.clone()),
-                    MessageOutcome::PutOff => {
-                        due_queue::put_off(uow, stored, cx.entropy.as_ref()).await?;
+                    MessageOutcome::Rescheduled => {
+                        due_queue::reschedule(uow, stored, cx.entropy.as_ref()).await?;
                     }
                     MessageOutcome::Released => due_queue::release(uow, stored).await?,
                 }
@@ -89,7 +90,7 @@ pub async fn settle_messages(
     .await
 }
 
-/// Removes messages that were handed over, whoever has claimed them by now. Returns the number of those that existed.
+/// Removes delivered messages, even if another process has claimed them since. Returns the number of removed messages.
 pub(super) async fn remove(uow: &mut dyn UnitOfWork, ids: Vec<OutboxId>) -> Result<u64> {
     if ids.is_empty() {
         return Ok(0);
@@ -99,7 +100,7 @@ pub(super) async fn remove(uow: &mut dyn UnitOfWork, ids: Vec<OutboxId>) -> Resu
     messages.remove_all(&with_ids).await
 }
 
-/// Writes a message into the unit of work.
+/// Writes a new message in the unit of work.
 pub(in crate::use_case) async fn send(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -112,7 +113,7 @@ pub(in crate::use_case) async fn send(
     Ok(())
 }
 
-/// Writes a message whose id was needed to write it.
+/// Writes a message with a given id, for callers that need the id to create the payload.
 pub(super) async fn append(
     uow: &mut dyn UnitOfWork,
     id: OutboxId,

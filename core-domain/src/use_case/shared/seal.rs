@@ -1,10 +1,10 @@
-//! Sealing the audit: what was committed is linked to the chain it belongs to, in units of their own, so that nobody who
-//! writes waits for a chain.
+//! Sealing the audit log. Committed entries are linked to their chains in separate units of work, so that writers never
+//! wait for a chain.
 //!
-//! An entry is staged when it is committed; one unit writes seals and heads, and promotes what it sealed. So each entry is
-//! sealed once, whatever dies in between, one that is committed late is sealed late, and the indexes that lists read are
-//! written here as well, many entries at a time. Any number of nodes may seal: whoever has the head of the feed goes on
-//! alone, and a chain is only appended to where its head was read.
+//! An entry is staged when it is committed. A unit of sealing writes the seals and heads of many entries, and promotes
+//! these entries, which also writes the indexes that lists read. So each entry is sealed exactly once, even if a
+//! process crashes, and an entry that is committed late is sealed late. Any number of nodes may seal: the unit that
+//! locks the head of the feed continues alone. A chain is only extended from the head that was read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,37 +16,37 @@ use crate::kernel::{
 use crate::port::{Mode, Staged, Store, UnitOfWork, transact_in};
 use crate::shared::{
     AuditChain, AuditCheckpoint, AuditEntry, AuditHead, AuditHeadQuery, AuditSeal, AuditSealQuery,
-    AuditStream, CHECKPOINT_AFTER, CHECKPOINT_EVERY, ChangeEvent, InstallationStatement,
+    AuditStream, ChangeEvent, InstallationStatement, MAX_UNCHECKED_ENTRIES, MAX_UNCHECKED_TIME,
 };
 
-/// How many entries one unit seals at the most.
-const BATCH: u32 = 256;
+/// Maximum number of entries that one unit of work seals.
+const MAX_SEALED_ENTRIES: u32 = 256;
 
-/// How many chains one unit makes checkpoints of at the most.
-const CHECKPOINTS: u32 = 64;
+/// Maximum number of chains for which one unit of work signs checkpoints.
+const MAX_CHECKPOINTS: u32 = 64;
 
-/// What became of the entries that waited.
+/// The result of sealing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sealed {
-    /// How many were sealed.
+pub struct SealResult {
+    /// The number of sealed entries.
     pub entries: usize,
-    /// Whether some may still wait: there were more than one unit takes, or another node seals at the moment.
-    pub more: bool,
+    /// `true` if entries may be left: the limit was reached, or another node is sealing.
+    pub has_more: bool,
 }
 
-/// Seals entries that wait, oldest first, and signs checkpoints of chains that have grown long. Others may do the same at the
-/// same time.
+/// Seals staged entries, oldest first, and signs checkpoints of chains with [`CHECKPOINT_EVERY`] new links. Several
+/// nodes may call it concurrently.
 ///
 /// # Errors
-/// When the store failed; what was not sealed still waits.
-pub async fn seal(cx: &Context, store: &dyn Store, key: &Ed25519Private) -> Result<Sealed> {
+/// Only those of the store; entries that were not sealed remain staged.
+pub async fn seal(cx: &Context, store: &dyn Store, key: &Ed25519Private) -> Result<SealResult> {
     if !any_waiting(store).await? {
-        return Ok(Sealed::default());
+        return Ok(SealResult::default());
     }
     let mut unreadable = BTreeSet::new();
     loop {
         match seal_batch(cx, store, key, &unreadable).await {
-            // A webhook that cannot be read is told nothing, and keeps no entry from being sealed.
+            // A webhook that cannot be decoded receives no events. It must not prevent entries from being sealed.
             Err(Error::Store(StoreError::Corrupt { key, .. })) if !unreadable.contains(&key) => {
                 unreadable.insert(key);
             }
@@ -66,12 +66,15 @@ async fn seal_batch(
     store: &dyn Store,
     key: &Ed25519Private,
     unreadable: &BTreeSet<String>,
-) -> Result<Sealed> {
+) -> Result<SealResult> {
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let Some(feed) = claim_feed(uow).await? else {
                 let (entries, more) = (0, true);
-                return Ok(Sealed { entries, more });
+                return Ok(SealResult {
+                    entries,
+                    has_more: more,
+                });
             };
             let mut batch = Batch::read(uow, feed).await?;
             let links = batch.link(cx, uow, key).await?;
@@ -82,7 +85,7 @@ async fn seal_batch(
     .await
 }
 
-/// The head of the feed, for this unit alone; `None` when another unit has it.
+/// Returns the head of the feed, locked by this unit of work. `None` if another unit has locked it.
 pub(super) async fn claim_feed(uow: &mut dyn UnitOfWork) -> Result<Option<Stored<AuditHead>>> {
     let feed = AuditHeadQuery::OfChain(AuditChain::feed());
     let mut claimed = unowned::<AuditHead>(uow).claim(&feed, 1).await?;
@@ -94,94 +97,96 @@ pub(super) async fn claim_feed(uow: &mut dyn UnitOfWork) -> Result<Option<Stored
         return Ok(None);
     }
     let first = unaudited::insert(uow, AuditHead::empty(AuditChain::feed())).await;
-    first.map(Some).map_err(again_on_conflict)
+    first.map(Some).map_err(conflict_as_retry)
 }
 
-/// Somebody was faster: what they did is seen when the unit is run again.
-fn again_on_conflict(error: Error) -> Error {
+/// Turns a conflict into a retry: the next run of the unit sees the change of the other process.
+fn conflict_as_retry(error: Error) -> Error {
     match error {
         Error::Store(error) => Error::Store(error.conflict_as_retry()),
         error => error,
     }
 }
 
-/// A head as it was read, if it was there, and as it shall be.
-struct Growing {
+/// The head of a chain before and after the links that a unit of work adds.
+struct HeadChange {
     seen: Option<Stored<AuditHead>>,
     next: AuditHead,
 }
 
-/// What a unit seals, and the chains it goes to.
+/// The entries that a unit of work seals, and the heads of their chains.
 struct Batch {
     entries: Vec<Staged<AuditEntry>>,
-    heads: BTreeMap<AuditChain, Growing>,
-    feed: Growing,
+    heads: BTreeMap<AuditChain, HeadChange>,
+    feed: HeadChange,
 }
 
 impl Batch {
     async fn read(uow: &mut dyn UnitOfWork, feed: Stored<AuditHead>) -> Result<Self> {
-        let entries = unowned::<AuditEntry>(uow).staged(BATCH).await?;
+        let entries = unowned::<AuditEntry>(uow)
+            .staged(MAX_SEALED_ENTRIES)
+            .await?;
         let chains = entries.iter().filter_map(|staged| staged.record.as_ref());
         let chains = chains.map(|entry| entry.platform_id.as_ref());
         let chains: BTreeSet<AuditChain> = chains.chain([None]).map(AuditChain::of).collect();
         let names: Vec<&str> = chains.iter().map(AsRef::as_ref).collect();
         let seen = unowned::<AuditHead>(uow).get_many(&names).await?;
-        let mut heads: BTreeMap<AuditChain, Growing> = chains
+        let mut heads: BTreeMap<AuditChain, HeadChange> = chains
             .into_iter()
-            .map(|chain| (chain.clone(), Growing::new(chain)))
+            .map(|chain| (chain.clone(), HeadChange::new(chain)))
             .collect();
         for head in seen {
-            heads.insert(head.chain.clone(), Growing::of(head));
+            heads.insert(head.chain.clone(), HeadChange::of(head));
         }
         Ok(Self {
             entries,
             heads,
-            feed: Growing::of(feed),
+            feed: HeadChange::of(feed),
         })
     }
 
-    /// Links every entry to its chain, in the order of their ids.
+    /// Links every entry to its chain, in the order of the ids.
     async fn link(
         &mut self,
         cx: &Context,
         uow: &mut dyn UnitOfWork,
         key: &Ed25519Private,
-    ) -> Result<Links> {
+    ) -> Result<NewRecords> {
         let now = uow.now().await?;
-        let mut links = Links::default();
+        let mut links = NewRecords::default();
         for staged in &self.entries {
             let Some(id) = AuditId::parse(&staged.id) else {
                 continue;
             };
-            // What cannot be read cannot be linked: its place in the chain tells that something was there.
+            // An entry that cannot be decoded is linked as `null`, so that the chain shows its existence.
             let entry = staged.record.as_deref();
             let platform = entry.and_then(|entry| entry.platform_id.as_ref());
             let chain = AuditChain::of(platform);
             let head = &mut self
                 .heads
                 .entry(chain.clone())
-                .or_insert_with(|| Growing::new(chain))
+                .or_insert_with(|| HeadChange::new(chain))
                 .next;
-            self.feed.next.grow(entry);
+            self.feed.next.count_link(entry);
             let seal = head.append(&id, entry, self.feed.next.seq, now);
             let change = entry.filter(|entry| entry.stream == AuditStream::Changes);
             let event = change.map(|entry| ChangeEvent::of(seal.position, entry));
             links.events.extend(event);
             links.seals.push(seal);
-            if head.seq - head.checkpoint_seq >= CHECKPOINT_EVERY {
+            if head.seq - head.checkpoint_seq >= MAX_UNCHECKED_ENTRIES {
                 let id = AuditCheckpointId::generate(now, cx.entropy.as_ref());
                 let signed = AuditCheckpoint::sign(key, id, platform.cloned(), head, now);
                 links.checkpoints.push(signed);
-                head.checked();
+                head.mark_checkpointed();
             }
         }
         Ok(links)
     }
 
-    async fn write(self, uow: &mut dyn UnitOfWork, links: Links) -> Result<Sealed> {
+    async fn write(self, uow: &mut dyn UnitOfWork, links: NewRecords) -> Result<SealResult> {
         let entries = self.entries.len();
         if entries == 0 {
-            return Ok(Sealed::default());
+            return Ok(SealResult::default());
         }
         unaudited::append_many(uow, links.seals).await?;
         unaudited::append_many(uow, links.checkpoints).await?;
@@ -191,26 +196,26 @@ impl Batch {
         let keys = self.entries.iter().map(|staged| staged.id.as_str());
         let promoted = unaudited::promote::<AuditEntry>(uow, &keys.collect::<Vec<_>>()).await?;
         if promoted != entries as u64 {
-            return Err(StoreError::retry("somebody else has sealed these entries").into());
+            return Err(StoreError::retry("another process has sealed these entries").into());
         }
         uow.effects().add(Effect::AuditSealed);
-        Ok(Sealed {
+        Ok(SealResult {
             entries,
-            more: entries >= BATCH as usize,
+            has_more: entries >= MAX_SEALED_ENTRIES as usize,
         })
     }
 }
 
-/// What a unit adds.
+/// The records that a unit of work adds.
 #[derive(Default)]
-struct Links {
+struct NewRecords {
     seals: Vec<AuditSeal>,
     checkpoints: Vec<AuditCheckpoint>,
-    /// What others are told of.
+    /// The events to send to webhooks.
     events: Vec<ChangeEvent>,
 }
 
-impl Growing {
+impl HeadChange {
     fn new(chain: AuditChain) -> Self {
         Self {
             seen: None,
@@ -231,24 +236,24 @@ impl Growing {
     }
 }
 
-async fn write_heads(uow: &mut dyn UnitOfWork, heads: Vec<Growing>) -> Result<()> {
+async fn write_heads(uow: &mut dyn UnitOfWork, heads: Vec<HeadChange>) -> Result<()> {
     let (mut new, mut changed) = (Vec::new(), Vec::new());
-    for Growing { seen, next } in heads.into_iter().filter(Growing::has_grown) {
+    for HeadChange { seen, next } in heads.into_iter().filter(HeadChange::has_grown) {
         match seen {
             Some(seen) => changed.push((seen, next)),
             None => new.push(next),
         }
     }
     let inserted = unaudited::insert_many(uow, new).await;
-    inserted.map_err(again_on_conflict)?;
+    inserted.map_err(conflict_as_retry)?;
     unaudited::replace_many(uow, changed).await?;
     Ok(())
 }
 
-/// Signs checkpoints of the chains whose last links have waited for one for an hour; tells how many.
+/// Signs checkpoints of chains with links that have waited for one for an hour. Returns the number of checkpoints.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn sign_due_checkpoints(
     cx: &Context,
     store: &dyn Store,
@@ -260,8 +265,10 @@ pub async fn sign_due_checkpoints(
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let now = uow.now().await?;
-            let due = AuditHeadQuery::UncheckedSince(now.minus(CHECKPOINT_AFTER));
-            let heads = unowned::<AuditHead>(uow).claim(&due, CHECKPOINTS).await?;
+            let due = AuditHeadQuery::UncheckedSince(now.minus(MAX_UNCHECKED_TIME));
+            let heads = unowned::<AuditHead>(uow)
+                .claim(&due, MAX_CHECKPOINTS)
+                .await?;
             let (mut signed, mut changed) = (Vec::new(), Vec::new());
             for seen in heads {
                 let id = AuditCheckpointId::generate(now, cx.entropy.as_ref());
@@ -273,7 +280,7 @@ pub async fn sign_due_checkpoints(
                     now,
                 ));
                 let mut next = seen.edit();
-                next.checked();
+                next.mark_checkpointed();
                 changed.push((seen, next));
             }
             let count = signed.len();
@@ -287,17 +294,17 @@ pub async fn sign_due_checkpoints(
 
 async fn any_due(store: &dyn Store) -> Result<bool> {
     let mut uow = store.begin(Mode::Auto).await?;
-    let since = uow.now().await?.minus(CHECKPOINT_AFTER);
+    let since = uow.now().await?.minus(MAX_UNCHECKED_TIME);
     let due = AuditHeadQuery::UncheckedSince(since);
     let first = unowned::<AuditHead>(uow.as_mut()).first(&due).await?;
     Ok(first.is_some())
 }
 
-/// Signs a checkpoint of the installation if a thousand entries have been sealed since the last one, or if an entry has waited
-/// for one for an hour. Returns whether it signed one. Others may do the same at the same time.
+/// Signs a checkpoint of the installation if it is due. It is due after a thousand sealed entries, or when an entry has
+/// waited for one for an hour. Returns whether a checkpoint was signed. Several nodes may call it concurrently.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn sign_due_installation_checkpoint(
     cx: &Context,
     store: &dyn Store,
@@ -317,7 +324,7 @@ pub async fn sign_due_installation_checkpoint(
     }
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
-            // No chain begins and nothing is sealed while this unit has the head.
+            // While this unit of work has locked the head, no chain is created and nothing is sealed.
             let Some(feed) = claim_feed(uow).await? else {
                 return Ok(false);
             };
@@ -336,7 +343,7 @@ pub async fn sign_due_installation_checkpoint(
             let signed = AuditCheckpoint::sign_installation(key, id, feed.seq, statement, now);
             let mut next = feed.edit();
             next.hash.clone_from(&signed.hash);
-            next.checked();
+            next.mark_checkpointed();
             unaudited::append(uow, signed).await?;
             unaudited::replace(uow, &feed, next).await?;
             Ok(true)
@@ -347,12 +354,12 @@ pub async fn sign_due_installation_checkpoint(
 
 async fn is_due(uow: &mut dyn UnitOfWork, feed: &AuditHead) -> Result<bool> {
     let unchecked = feed.seq - feed.checkpoint_seq;
-    if unchecked == 0 || unchecked >= CHECKPOINT_EVERY {
+    if unchecked == 0 || unchecked >= MAX_UNCHECKED_ENTRIES {
         return Ok(unchecked > 0);
     }
     let behind = AuditSealQuery::Feed(None, feed.checkpoint_seq);
     let first = unowned::<AuditSeal>(uow).first(&behind).await?;
-    let since = uow.now().await?.minus(CHECKPOINT_AFTER);
-    // Where the first one is gone, a checkpoint is made at once.
+    let since = uow.now().await?.minus(MAX_UNCHECKED_TIME);
+    // If the first seal is missing, a checkpoint is signed immediately.
     Ok(first.is_none_or(|seal| seal.sealed_at <= since))
 }

@@ -1,5 +1,5 @@
-//! Removes what has expired: the one rule of every sweep. A unit of work removes a slice, and only the process that holds
-//! the lease removes one.
+//! Removing expired records. Each unit of work removes a limited number of records, and only the process that holds the
+//! lease does this.
 
 use std::pin::Pin;
 
@@ -8,10 +8,11 @@ use crate::access::unowned;
 use crate::kernel::{Record, Result, Unowned};
 use crate::port::{Mode, Persisted, Store, UnitOfWork, transact_in};
 
-/// The most records that one unit removes.
+/// Maximum number of records that one unit of work removes.
 pub const MAX_SLICE: u32 = 1_000;
 
-/// Removes at most so many of the records of one kind that have expired. Returns their number; 0 means that none is left.
+/// A function that removes at most the given number of expired records of one kind. It returns the number of removed
+/// records; 0 means that none is left.
 pub type RemoveSlice = for<'u> fn(
     &'u mut dyn UnitOfWork,
     u32,
@@ -20,17 +21,17 @@ pub type RemoveSlice = for<'u> fn(
 /// The outcome of an attempt to remove a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slice {
-    /// So many records were removed. 0 means that none is left.
+    /// This number of records was removed; 0 means that none is left.
     Removed(u64),
-    /// Another process sweeps at the moment.
+    /// Another process holds the lease.
     Busy,
 }
 
-/// Removes a slice in a unit of work of its own, provided that this process holds the lease. `on_begin` is called whenever the
-/// unit begins, so that a caller with a clock can tell how long the unit was open.
+/// Removes a slice in a unit of work of its own if this process holds the lease. `on_begin` is called whenever the unit
+/// begins, so that a caller with a clock can measure how long the unit is open.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn sweep_slice(
     store: &dyn Store,
     holder: &LeaseHolder,
@@ -41,7 +42,7 @@ pub async fn sweep_slice(
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             on_begin();
-            if !holder.hold(uow).await? {
+            if !holder.acquire_in(uow).await? {
                 return Ok(Slice::Busy);
             }
             remove(uow, limit).await.map(Slice::Removed)
@@ -50,7 +51,7 @@ pub async fn sweep_slice(
     .await
 }
 
-/// Removes the first records that answer the query, at most `limit`. Returns their number.
+/// Removes the first records that match the query, at most `limit`. Returns the number of removed records.
 pub(in crate::use_case) async fn remove_first<R>(
     uow: &mut dyn UnitOfWork,
     query: &R::Query,

@@ -1,4 +1,4 @@
-//! Stack templates: creating, finding and changing them.
+//! Stack templates: creating, reading and updating them.
 
 use super::MAX_LISTED;
 use crate::access::{OperatorScope, SignedInScope, audited, unowned};
@@ -14,7 +14,7 @@ use crate::stacks::{
 /// Creates a template without versions.
 ///
 /// # Errors
-/// `CONFLICT` when the name is taken.
+/// `CONFLICT` if another template has the name.
 pub async fn create(
     cx: &Context,
     scope: &OperatorScope,
@@ -33,10 +33,10 @@ pub async fn create(
     })
 }
 
-/// The templates, newest first.
+/// Returns the templates, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor is invalid.
 pub async fn list(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
@@ -46,19 +46,20 @@ pub async fn list(
     unowned(uow).page(&StackTemplateQuery::All, &page).await
 }
 
-/// The template with this name.
+/// Returns the template with this name.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if no template has the name.
 pub async fn get(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
     name: &TemplateName,
 ) -> Result<Stored<StackTemplate>> {
-    named(uow, name).await
+    get_by_name(uow, name).await
 }
 
-pub(super) async fn named(
+/// Returns the template with this name, without a check of permissions.
+pub(super) async fn get_by_name(
     uow: &mut dyn UnitOfWork,
     name: &TemplateName,
 ) -> Result<Stored<StackTemplate>> {
@@ -67,10 +68,10 @@ pub(super) async fn named(
     found.ok_or(Error::NotFound(StackTemplate::KIND))
 }
 
-/// The template that a name or an id means.
+/// Returns the template with this name or id. A name takes precedence over an equal id.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if no template has the name or id.
 pub(in crate::use_case) async fn resolve(
     uow: &mut dyn UnitOfWork,
     name_or_id: &str,
@@ -84,10 +85,10 @@ pub(in crate::use_case) async fn resolve(
     unowned::<StackTemplate>(uow).get(name_or_id).await
 }
 
-/// Changes a template.
+/// Updates a template.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VERSION_CONFLICT`.
+/// `NOT_FOUND` if no template has the name; `VERSION_CONFLICT` if the template does not match `If-Match`.
 pub async fn update(
     cx: &Context,
     scope: &OperatorScope,
@@ -95,7 +96,7 @@ pub async fn update(
     name: &TemplateName,
     command: UpdateTemplate,
 ) -> Result<Stored<StackTemplate>> {
-    let seen = named(uow, name).await?;
+    let seen = get_by_name(uow, name).await?;
     let mut next = seen.edit();
     if let Some(status) = command.status
         && let Some(event) = TemplateEvent::between(seen.status, status)?

@@ -1,12 +1,12 @@
-//! Versions of templates: publishing, finding and deprecating them, and which is the latest.
+//! Versions of stack templates: publishing, reading and deprecating them, and determining the latest one.
 
 use sha2::{Digest, Sha256};
 
 use super::MAX_LISTED;
-use super::template::named;
+use super::template::get_by_name;
 use crate::access::{OperatorScope, SignedInScope, audited, unaudited, unowned};
 use crate::kernel::{
-    Code, Context, Error, IllegalMove, Machine, Page, Record, Result, StoreError, Stored,
+    Code, Context, Error, IllegalTransition, Machine, Page, Record, Result, StoreError, Stored,
     TemplateId, VersionId, WholeListQuery, hex,
 };
 use crate::port::UnitOfWork;
@@ -15,11 +15,13 @@ use crate::stacks::{
     TemplateName, TemplateStatus, VersionEvent, VersionStatus,
 };
 
-/// Publishes a version; it never changes afterwards. The template's latest version is settled in the same unit.
+/// Publishes a version, which never changes afterwards. Updates the template's latest version in the same unit of work.
 ///
 /// # Errors
-/// `CONFLICT` when the template has a version of this precedence, deprecated or not; `INVALID_STATE` when the template
-/// is deprecated; `VALIDATION_ERROR` for a definition that breaks the rules of its known keys; `NOT_FOUND`.
+/// - `CONFLICT` if the template has a version of the same precedence, deprecated or not.
+/// - `INVALID_STATE` if the template is deprecated.
+/// - `VALIDATION_ERROR` if the definition breaks the rules of its known keys.
+/// - `NOT_FOUND` if no template has the name.
 pub async fn publish(
     cx: &Context,
     scope: &OperatorScope,
@@ -29,13 +31,13 @@ pub async fn publish(
 ) -> Result<Stored<StackVersion>> {
     let definition = command.stack_definition.into();
     StackDefinition::parse(&definition).map_err(Error::Invalid)?;
-    let template = named(uow, name).await?;
+    let template = get_by_name(uow, name).await?;
     let same = StackVersionQuery::Exactly(template.id.clone(), command.version.clone());
     if unowned::<StackVersion>(uow).first(&same).await?.is_some() {
         return Err(version_taken());
     }
     if template.status == TemplateStatus::Deprecated {
-        return Err(IllegalMove::new(template.status, [TemplateStatus::Active]).into());
+        return Err(IllegalTransition::new(template.status, [TemplateStatus::Active]).into());
     }
     let now = uow.now().await?;
     let version = StackVersion {
@@ -62,39 +64,39 @@ fn version_taken() -> Error {
     Error::refused(Code::Conflict, "The template has this version already.")
 }
 
-/// The versions of a template, highest precedence first.
+/// Returns the versions of a template, highest precedence first.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_CURSOR`.
+/// `NOT_FOUND` if no template has the name; `INVALID_CURSOR` if the cursor is invalid.
 pub async fn list(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
     name: &TemplateName,
     query: &WholeListQuery,
 ) -> Result<Page<Stored<StackVersion>>> {
-    let template = named(uow, name).await?;
+    let template = get_by_name(uow, name).await?;
     let all = StackVersionQuery::OfTemplate(template.id.clone());
     unowned(uow).page(&all, &query.page(MAX_LISTED)).await
 }
 
-/// The version of this precedence; deprecated ones too.
+/// Returns the version of a template with the precedence of `version`, deprecated or not.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if there is no such template or version.
 pub async fn get(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
     name: &TemplateName,
     version: &SemVer,
 ) -> Result<Stored<StackVersion>> {
-    let template = named(uow, name).await?;
+    let template = get_by_name(uow, name).await?;
     of_precedence(uow, &template.id, version).await
 }
 
-/// The version of a template of this precedence; deprecated ones too.
+/// Returns the version of a template with the precedence of `version`, deprecated or not.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the template has no such version.
 pub(in crate::use_case) async fn of_precedence(
     uow: &mut dyn UnitOfWork,
     template: &TemplateId,
@@ -105,10 +107,10 @@ pub(in crate::use_case) async fn of_precedence(
     found.ok_or(Error::NotFound(StackVersion::KIND))
 }
 
-/// A version, by its id.
+/// Returns the version with this id.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if no version has the id.
 pub(in crate::use_case) async fn by_id(
     uow: &mut dyn UnitOfWork,
     version: &VersionId,
@@ -116,20 +118,20 @@ pub(in crate::use_case) async fn by_id(
     unowned::<StackVersion>(uow).get(version).await
 }
 
-/// The version a template names as its latest, if it has any: the highest active release, else the highest active, else
-/// the highest.
+/// Returns the latest version of a template: the highest active release, else the highest active version, else the
+/// highest version. `None` if the template has no versions.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn latest(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
     template: &TemplateId,
 ) -> Result<Option<Stored<StackVersion>>> {
-    latest_of(uow, template).await
+    find_latest(uow, template).await
 }
 
-async fn latest_of(
+async fn find_latest(
     uow: &mut dyn UnitOfWork,
     template: &TemplateId,
 ) -> Result<Option<Stored<StackVersion>>> {
@@ -145,10 +147,10 @@ async fn latest_of(
     Ok(None)
 }
 
-/// Deprecates a version: it stays readable and usable. Twice is once.
+/// Deprecates a version, which can still be read and used. Deprecating it again has no effect.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VERSION_CONFLICT`.
+/// `NOT_FOUND` if there is no such template or version; `VERSION_CONFLICT` if the version does not match `If-Match`.
 pub async fn deprecate(
     cx: &Context,
     scope: &OperatorScope,
@@ -156,7 +158,7 @@ pub async fn deprecate(
     name: &TemplateName,
     version: &SemVer,
 ) -> Result<Stored<StackVersion>> {
-    let template = named(uow, name).await?;
+    let template = get_by_name(uow, name).await?;
     let seen = of_precedence(uow, &template.id, version).await?;
     let mut next = seen.edit();
     if seen.status != VersionStatus::Deprecated {
@@ -169,10 +171,10 @@ pub async fn deprecate(
     Ok(stored)
 }
 
-/// Settles the template's latest version after its versions changed: a part of that change. Always a new version of the
-/// template, because what is shown of it shows the latest version too.
+/// Updates the template's latest version after a change of its versions, in the same unit of work. The template always
+/// gets a new record version, because its representation contains the latest version.
 async fn refresh_latest(uow: &mut dyn UnitOfWork, template: Stored<StackTemplate>) -> Result<()> {
-    let latest = latest_of(uow, &template.id).await?;
+    let latest = find_latest(uow, &template.id).await?;
     let mut next = template.edit();
     next.latest_version = latest.map(|version| version.version.to_string());
     next.updated_at = uow.now().await?;

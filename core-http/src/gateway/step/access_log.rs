@@ -39,7 +39,11 @@ impl AccessLogEntry {
 
     /// Returns the response. The entry is written when its body has ended. The entry of a refusal is written at once,
     /// because its body comes from the gateway.
-    pub(super) fn answered(mut self, response: Response<Body>, refused: bool) -> Response<Body> {
+    pub(super) fn into_logged_response(
+        mut self,
+        response: Response<Body>,
+        refused: bool,
+    ) -> Response<Body> {
         self.status = response.status().as_u16();
         if refused {
             self.ended = true;

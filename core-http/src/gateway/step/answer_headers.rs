@@ -20,17 +20,17 @@ use crate::kernel::request::header_names;
 use crate::kernel::{Body, own_value};
 
 /// Maximum number of headers that a gateway adds to a response.
-const ADDED: usize = 16;
+const MAX_ADDED_HEADERS: usize = 16;
 
 /// The properties of the request that the headers of its response depend on.
 #[derive(Debug)]
-pub(super) struct AnswerHeaders {
+pub(super) struct CommonHeaders {
     /// The `Origin` of the request; `None` if it is not an allowed origin.
     origin: Option<HeaderValue>,
     chunked: bool,
 }
 
-impl AnswerHeaders {
+impl CommonHeaders {
     pub(super) fn of(request: &Request<Body>, settings: &Settings) -> Self {
         let origin = single(request.headers(), &ORIGIN);
         Self {
@@ -42,7 +42,7 @@ impl AnswerHeaders {
     }
 
     pub(super) fn write(self, exchange: &Exchange, settings: &Settings, headers: &mut HeaderMap) {
-        headers.reserve(ADDED);
+        headers.reserve(MAX_ADDED_HEADERS);
         headers.insert(
             header_names::REQUEST_ID.clone(),
             exchange.request_id.clone(),

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, Method, Uri};
 
 use super::Steps;
 use crate::gateway::authority::{AuthorityError, Resolved};
-use crate::gateway::event_stream::Presented;
+use crate::gateway::event_stream::PresentedCredential;
 use crate::gateway::identity::Identity;
 use crate::gateway::refusal::Refusal;
 use crate::kernel::request::header_names;
@@ -50,7 +50,7 @@ impl Steps {
         if matches!(credential, Credential::Bearer(_)) && service_key.has_digest(&digest) {
             return Ok(Identity::service_key());
         }
-        let presented = Presented { credential, digest };
+        let presented = PresentedCredential { credential, digest };
         self.look_up(presented, client).await
     }
 
@@ -65,7 +65,7 @@ impl Steps {
 
     async fn look_up(
         &self,
-        presented: Presented,
+        presented: PresentedCredential,
         client: Option<IpAddr>,
     ) -> Result<Identity, Refusal> {
         let credential = &presented.credential;
@@ -76,7 +76,7 @@ impl Steps {
                     caller: resolved.caller,
                     suspended: resolved.suspended,
                     session: matches!(credential, Credential::Bearer(_)),
-                    presented: Some(presented),
+                    credential: Some(presented),
                 })
             }
             Err(AuthorityError::Refused) => {

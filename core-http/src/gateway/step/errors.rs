@@ -14,7 +14,7 @@ use crate::gateway::refusal::Refusal;
 use crate::kernel::{Body, ErrorStyle, empty_body, error_response};
 
 /// Runs work that may panic. A panic becomes an internal error of this one request.
-pub(crate) async fn caught(work: impl Future<Output = Outcome>) -> Outcome {
+pub(crate) async fn catch_panic(work: impl Future<Output = Outcome>) -> Outcome {
     AssertUnwindSafe(work)
         .catch_unwind()
         .await

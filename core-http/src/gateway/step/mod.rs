@@ -37,7 +37,7 @@ use http::{Request, Response};
 use tracing::Instrument;
 
 use self::access_log::AccessLogEntry;
-use self::answer_headers::AnswerHeaders;
+use self::answer_headers::CommonHeaders;
 use super::config::Settings;
 use super::event_stream::{self, Lifetime};
 use super::exchange::{Exchange, Outcome};
@@ -63,7 +63,7 @@ impl Steps {
     /// Responds to a request.
     pub(crate) async fn answer(&self, mut request: Request<Body>) -> Response<Body> {
         let mut entry = AccessLogEntry::begin(self.exchange(&request));
-        let answer_headers = AnswerHeaders::of(&request, &self.settings);
+        let answer_headers = CommonHeaders::of(&request, &self.settings);
         // Services trust the extensions of a request. All of them are removed, except those about the shutdown of the
         // server.
         let extensions = request.extensions_mut();
@@ -78,8 +78,8 @@ impl Steps {
         }
 
         let mut counted = None;
-        let passed = self.admitted(request, &mut entry.exchange, &mut counted);
-        let outcome = errors::caught(passed).await;
+        let passed = self.before_authentication(request, &mut entry.exchange, &mut counted);
+        let outcome = errors::catch_panic(passed).await;
 
         let refused = outcome.is_err();
         let exchange = &mut entry.exchange;
@@ -92,7 +92,7 @@ impl Steps {
         }
         timing::write(exchange, &self.settings, headers);
         answer_headers.write(exchange, &self.settings, headers);
-        entry.answered(response, refused)
+        entry.into_logged_response(response, refused)
     }
 
     fn exchange(&self, request: &Request<Body>) -> Exchange {
@@ -102,7 +102,7 @@ impl Steps {
     }
 
     /// Runs the steps before authentication, then the remaining ones.
-    async fn admitted<'s>(
+    async fn before_authentication<'s>(
         &'s self,
         mut request: Request<Body>,
         exchange: &mut Exchange,
@@ -123,13 +123,17 @@ impl Steps {
             framing::check(&request, exchange)?;
             headers::clean_request(request.headers_mut())?;
             cross_origin::check(&request, exchange, &self.settings)?;
-            self.authenticated(request, exchange).await
+            self.authenticate_and_proxy(request, exchange).await
         };
         rest.instrument(span).await
     }
 
     /// Runs authentication, the suspension check, and the proxy.
-    async fn authenticated(&self, request: Request<Body>, exchange: &mut Exchange) -> Outcome {
+    async fn authenticate_and_proxy(
+        &self,
+        request: Request<Body>,
+        exchange: &mut Exchange,
+    ) -> Outcome {
         if !exchange.is_api() {
             return self.proxy.answer(request, None, exchange).await;
         }
@@ -149,7 +153,7 @@ impl Steps {
             ));
         }
         let draining = request.extensions().get::<Draining>().cloned();
-        let (caller, presented) = (Arc::clone(&identity.caller), identity.presented.take());
+        let (caller, presented) = (Arc::clone(&identity.caller), identity.credential.take());
         let answered = self.proxy.answer(request, Some(identity), exchange);
         let response = answered.await?;
         if !event_stream::is_event_stream(&response) {

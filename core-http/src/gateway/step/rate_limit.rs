@@ -44,7 +44,7 @@ pub(super) fn subject<'r>(
     let path = RateSubject::Path(request.uri().path());
     match upstreams.route(&method, route) {
         KnownRoute::Unknown => unknown,
-        KnownRoute::Unlisted => (RateKind::Default, path),
+        KnownRoute::NoTable => (RateKind::Default, path),
         KnownRoute::Listed(listed) => match RateKind::from(listed.class) {
             RateKind::Default => (RateKind::Default, path),
             kind => {

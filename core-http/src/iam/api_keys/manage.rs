@@ -7,14 +7,14 @@ use core_domain::access::{
     ApiKeyPurpose, OrganizationRef, PersonScope, authorize_api_key, authorize_membership,
     authorize_new_api_key,
 };
-use core_domain::iam::{ApiKey, DEFAULT_OVERLAP};
+use core_domain::iam::{ApiKey, DEFAULT_ROTATION_OVERLAP};
 use core_domain::kernel::{Code, Context, Error, OrganizationId, Patch, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::api_key::{self, NewApiKey};
 
 use super::shapes::{
     CreateApiKey, DeleteApiKey, GetApiKey, ListApiKeys, RotateApiKey, SortBy, SortDirection,
-    UpdateApiKey, refuse_foreign,
+    UpdateApiKey, refuse_undeclared,
 };
 use super::view::{ApiKeyList, ApiKeyView, IssuedApiKeyView};
 use crate::iam::cookies::no_store;
@@ -30,7 +30,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .description(
                 "The secret is returned only in this response. A key without an organization is \
                  personal: it only reads the profile of its owner. A key never has more \
-                 permissions than its owner, and nobody can give a key permissions that they do \
+                 permissions than its owner, and no caller can give a key permissions that they do \
                  not have. Requires a proof of identity from the last 10 minutes.",
             )
             .unauthorized(Code::UnauthorizedSession, "Unauthorized or invalid session")
@@ -66,7 +66,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                  another user, is reported as not found.",
             )
             .refuses(&of_key)
-            .reads(show),
+            .reads(get_key),
         style(post("/api/auth/api-key/update", "updateApiKey"))
             .summary("Updates an API key.")
             .description(
@@ -134,7 +134,7 @@ async fn create(
     input: Input<(), (), CreateApiKey>,
 ) -> Result<Output<IssuedApiKeyView>> {
     let body = input.body;
-    refuse_foreign(&body.rest)?;
+    refuse_undeclared(&body.rest)?;
     let organization = match body.organization_id {
         Patch::Keep => active_organization(cx),
         Patch::Clear => None,
@@ -169,9 +169,9 @@ async fn list(
         let organization = organization(cx, query.organization_id.clone())?;
         let organization = OrganizationRef::Id(&organization);
         let scope = authorize_membership::<grant::ApiKeyRead>(cx, uow, organization).await?;
-        api_key::of_organization(&scope, uow).await?
+        api_key::list_of_organization(&scope, uow).await?
     } else {
-        let mut own = api_key::own(&scope, uow).await?;
+        let mut own = api_key::list_own(&scope, uow).await?;
         if let Some(wanted) = &query.organization_id {
             own.retain(|key| key.organization_id.as_ref() == Some(wanted));
         }
@@ -206,7 +206,7 @@ fn sort(keys: &mut [Stored<ApiKey>], by: Option<SortBy>, direction: Option<SortD
     }
 }
 
-async fn show(
+async fn get_key(
     cx: &Cx,
     _: PersonScope,
     uow: &mut dyn UnitOfWork,
@@ -224,7 +224,7 @@ async fn update(
     input: Input<(), (), UpdateApiKey>,
 ) -> Result<Output<ApiKeyView>> {
     let body = input.body;
-    refuse_foreign(&body.rest)?;
+    refuse_undeclared(&body.rest)?;
     let scope = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, &body.key_id).await?;
     let change = api_key::UpdateApiKey {
         name: body.name,
@@ -256,7 +256,9 @@ async fn rotate(
     let id = &input.body.key_id;
     let scope = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, id).await?;
     let overlap = input.body.overlap;
-    let overlap = overlap.map_or(DEFAULT_OVERLAP, |seconds| Duration::from_secs(seconds.0));
+    let overlap = overlap.map_or(DEFAULT_ROTATION_OVERLAP, |seconds| {
+        Duration::from_secs(seconds.0)
+    });
     let issued = api_key::rotate(cx, &scope, uow, overlap).await?;
     Ok(no_store(Output::new(issued.into())))
 }

@@ -8,7 +8,7 @@ mod view;
 
 use std::sync::Arc;
 
-pub(super) use presented::{KeyLimits, key_of};
+pub(super) use presented::{KeyLimits, find_key};
 
 use crate::kernel::Endpoint;
 

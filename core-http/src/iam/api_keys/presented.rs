@@ -32,7 +32,7 @@ impl KeyLimits {
         store: &dyn Store,
         presented: &str,
     ) -> Result<Option<Caller>> {
-        let Ok(found) = key_of(store, presented).await? else {
+        let Ok(found) = find_key(store, presented).await? else {
             return Ok(None);
         };
         match self.count(&found).await.refusal() {
@@ -44,7 +44,7 @@ impl KeyLimits {
 
 /// Returns the key with the presented secret, or the reason for which it is not accepted. A text that cannot be a
 /// secret is not looked up. The use of the key is recorded at most once a minute.
-pub(crate) async fn key_of(
+pub(crate) async fn find_key(
     store: &dyn Store,
     presented: &str,
 ) -> Result<Result<ApiKeyDetails, ApiKeyRefusal>> {
@@ -58,15 +58,15 @@ pub(crate) async fn key_of(
     if let Ok(found) = &found
         && found.use_is_due
     {
-        note_use(store, &found.key.id).await;
+        record_use(store, &found.key.id).await;
     }
     Ok(found)
 }
 
 /// Records the use of a key. A failure is only logged, so that it does not fail the request.
-async fn note_use(store: &dyn Store, id: &ApiKeyId) {
+async fn record_use(store: &dyn Store, id: &ApiKeyId) {
     let noted = transact_in(Mode::ReadCommitted, store, |uow, _| {
-        Box::pin(api_key::note_use(uow, id))
+        Box::pin(api_key::record_use(uow, id))
     });
     if let Err(error) = noted.await {
         tracing::warn!(

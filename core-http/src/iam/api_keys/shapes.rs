@@ -1,6 +1,6 @@
 //! The request bodies and queries of the API key routes.
 
-use core_domain::iam::{KeyPrefix, LONGEST_OVERLAP, MAX_REQUESTS_PER_MINUTE};
+use core_domain::iam::{KeyPrefix, MAX_REQUESTS_PER_MINUTE, MAX_ROTATION_OVERLAP};
 use core_domain::kernel::{
     ApiKeyId, Code, Error, Line, OrganizationId, Patch, PermissionPattern, Result,
 };
@@ -21,10 +21,10 @@ const SERVER_ONLY: [&str; 7] = [
 ];
 
 /// Fields of a body that its type does not declare.
-type Rest = Map<String, Value>;
+type UndeclaredFields = Map<String, Value>;
 
 /// Rejects fields that clients cannot set.
-pub(super) fn refuse_foreign(rest: &Rest) -> Result<()> {
+pub(super) fn refuse_undeclared(rest: &UndeclaredFields) -> Result<()> {
     let given = |name: &str| rest.get(name).is_some_and(|value| !value.is_null());
     if given("metadata") {
         let message = "Metadata is disabled.";
@@ -70,7 +70,7 @@ integers! {
     };
     /// The number of seconds for which a previous secret stays valid.
     Overlap(u64) {
-        "type": "integer", "minimum": 0, "maximum": LONGEST_OVERLAP.as_secs(), "examples": [86_400]
+        "type": "integer", "minimum": 0, "maximum": MAX_ROTATION_OVERLAP.as_secs(), "examples": [86_400]
     };
     /// The maximum number of keys to return.
     Count(usize) { "type": "integer", "minimum": 1, "examples": [10] };
@@ -105,7 +105,7 @@ pub(super) struct CreateApiKey {
     pub(super) requests_per_minute: Option<RequestsPerMinute>,
     #[serde(flatten)]
     #[schemars(skip)]
-    pub(super) rest: Rest,
+    pub(super) rest: UndeclaredFields,
 }
 
 /// The properties of the key to change.
@@ -123,7 +123,7 @@ pub(super) struct UpdateApiKey {
     pub(super) requests_per_minute: Option<RequestsPerMinute>,
     #[serde(flatten)]
     #[schemars(skip)]
-    pub(super) rest: Rest,
+    pub(super) rest: UndeclaredFields,
 }
 
 /// The key whose secret is replaced.

@@ -9,7 +9,7 @@ use core_domain::use_case::iam::api_key::ApiKeyDetails;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::presented::{KeyLimits, key_of};
+use super::presented::{KeyLimits, find_key};
 use crate::iam::cookies::no_store;
 use crate::kernel::admission::rate_limit::{API_KEY_WINDOW, ApiKeyUsage};
 use crate::kernel::{Cx, Endpoint, Input, Output, post, with};
@@ -80,7 +80,7 @@ impl ValidKey {
             platform_id: acting.and_then(|own| own.platform_id.clone()),
             organization_id: acting.map(|own| own.organization_id.clone()),
             user_id: found.key.user_id.clone(),
-            role: acting.map(|own| own.role.clone()),
+            role: acting.map(|own| own.roles.clone()),
             permissions: acting.map_or_else(Vec::new, |own| own.permissions.patterns()),
             expires_at: found.valid_until,
             rate_limit: KeyRateLimit {
@@ -89,7 +89,7 @@ impl ValidKey {
                 remaining: usage.usage.remaining,
                 reset_after: usage.usage.reset_after,
             },
-            suspended: found.suspended,
+            suspended: found.is_suspended,
         }
     }
 }
@@ -113,11 +113,11 @@ async fn validate(
     _: ServiceScope,
     input: Input<(), (), ValidateApiKey>,
 ) -> Result<Output<ApiKeyValidation>> {
-    let found = key_of(cx.app.store.as_ref(), &input.body.key).await?;
+    let found = find_key(cx.app.store.as_ref(), &input.body.key).await?;
     let outcome = match found {
         Ok(found) => {
             let usage = limits.count(&found).await;
-            if usage.usage.allowed {
+            if usage.usage.is_allowed {
                 Ok(ValidKey::new(found, &usage))
             } else {
                 Err(ApiKeyRefusal::RateLimited)

@@ -6,7 +6,7 @@ use core_domain::kernel::{OrganizationId, Slug};
 use crate::kernel::{Endpoint, ErrorStyle, Input, OnOrganization, Row, get, post};
 
 /// Returns the endpoints of a read for `GET` and `POST`. Each has an operation id of its own.
-pub(super) fn both(
+pub(super) fn get_and_post(
     path: &'static str,
     [by_get, by_post]: [&'static str; 2],
     row: impl Fn(Row) -> Endpoint,

@@ -9,24 +9,27 @@ use core_domain::access::{
 use core_domain::gateway::RateClass;
 use core_domain::iam::InvitationRef;
 use core_domain::kernel::{
-    Code, Context, Email, Error, Grant, InvitationId, OrganizationId, PageRequest, Result, grant,
+    Code, Context, Email, Error, InvitationId, OrganizationId, PageQuery, PermissionType, Result,
+    grant,
 };
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::organization::{self, Answered, Cancellation, NewInvitation};
+use core_domain::use_case::iam::organization::{
+    self, Cancellation, InvitationAnswer, NewInvitation,
+};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::config::Iam;
-use super::common::{both, names_organization};
-use super::members::OneOrMore;
+use super::common::{get_and_post, names_organization};
+use super::members::RolesInput;
 use super::views::{InvitationView, MemberView};
 use crate::kernel::{
     BySession, Cx, Endpoint, ErrorStyle, Input, OpenScope, Output, Row, post, with,
 };
 
 /// Maximum number of invitations in a list.
-const MOST: u32 = 100;
+const MAX_INVITATIONS: u32 = 100;
 
 /// Adds the refusals of operations that only the recipient of an invitation can call.
 fn for_recipient(row: Row) -> Row {
@@ -105,7 +108,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         .writes(cancel),
     ];
     let names = ["getInvitation", "getInvitationByPost"];
-    rows.extend(both(
+    rows.extend(get_and_post(
         "/api/auth/organization/get-invitation",
         names,
         |row| {
@@ -123,7 +126,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         "listOrganizationInvitations",
         "listOrganizationInvitationsByPost",
     ];
-    rows.extend(both(
+    rows.extend(get_and_post(
         "/api/auth/organization/list-invitations",
         names,
         |row| {
@@ -131,12 +134,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 .summary("Lists the newest invitations of an organization.")
                 .description("Returns at most 100 invitations of every status, newest first.");
             row.rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
-                .rewords(Code::NotFound, Code::NotMemberOfThis)
+                .rewords(Code::NotFound, Code::NotMemberOfOrganization)
                 .reads(list)
         },
     ));
     let names = ["listUserInvitations", "listUserInvitationsByPost"];
-    rows.extend(both(
+    rows.extend(get_and_post(
         "/api/auth/organization/list-user-invitations",
         names,
         |row| {
@@ -164,7 +167,7 @@ struct InviteMember {
     )]
     email: String,
     /// The roles that the person gets in the organization.
-    role: OneOrMore,
+    role: RolesInput,
     /// The organization. Default: the active organization.
     organization_id: Option<OrganizationId>,
     /// Whether a pending invitation is sent again and extended. Default: false.
@@ -278,8 +281,8 @@ struct AnsweredInvitation {
     member: Option<MemberView>,
 }
 
-impl From<Answered> for AnsweredInvitation {
-    fn from(answered: Answered) -> Self {
+impl From<InvitationAnswer> for AnsweredInvitation {
+    fn from(answered: InvitationAnswer) -> Self {
         Self {
             invitation: InvitationView::new(&answered.invitation),
             member: answered.member.map(|found| MemberView::new(&found.member)),
@@ -319,7 +322,7 @@ struct CancelInvitation {
     invitation_id: InvitationId,
 }
 
-impl<G: Grant, Q: Sync> OpenScope<Input<(), Q, CancelInvitation>> for MembershipScope<G> {
+impl<G: PermissionType, Q: Sync> OpenScope<Input<(), Q, CancelInvitation>> for MembershipScope<G> {
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(
@@ -338,7 +341,7 @@ async fn cancel(
     input: Input<(), (), CancelInvitation>,
 ) -> Result<Output<InvitationView>> {
     let id = &input.body.invitation_id;
-    let (Cancellation::Canceled(canceled) | Cancellation::CanceledBefore(canceled)) =
+    let (Cancellation::Canceled(canceled) | Cancellation::AlreadyCanceled(canceled)) =
         organization::cancel_invitation(cx, &scope, uow, id).await?;
     Ok(Output::new(InvitationView::new(&canceled)))
 }
@@ -346,20 +349,20 @@ async fn cancel(
 /// Selects the organization whose invitations are listed.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct OfOrganization {
+struct OrganizationQuery {
     /// The organization. Default: the active organization.
     organization_id: Option<OrganizationId>,
 }
 
-names_organization!(OfOrganization);
+names_organization!(OrganizationQuery);
 
 async fn list(
     _: &Cx,
     scope: BySession<MembershipScope<grant::InvitationRead>>,
     uow: &mut dyn UnitOfWork,
-    _: Input<(), OfOrganization>,
+    _: Input<(), OrganizationQuery>,
 ) -> Result<Output<Vec<InvitationView>>> {
-    let page = PageRequest::first(MOST);
+    let page = PageQuery::first(MAX_INVITATIONS);
     let invitations = organization::list_invitations(&scope, uow, &page).await?;
     let views = invitations.items.iter().map(|i| InvitationView::new(i));
     Ok(Output::new(views.collect()))
@@ -381,7 +384,7 @@ async fn list_own(
     uow: &mut dyn UnitOfWork,
     _: Input,
 ) -> Result<Output<Vec<OwnInvitation>>> {
-    let found = organization::list_own(&scope, uow).await?.into_iter();
+    let found = organization::list_received(&scope, uow).await?.into_iter();
     let views = found.map(|(invitation, organization)| OwnInvitation {
         invitation: InvitationView::new(&invitation),
         organization_name: organization.map(|organization| organization.name.to_string()),

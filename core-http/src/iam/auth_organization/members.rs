@@ -5,27 +5,27 @@ use core_domain::kernel::{
     Code, Email, MemberId, OrganizationId, PermissionPattern, Result, Role, Roles, grant,
 };
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::organization::{self, MemberName, MemberOrder, MembersSlice};
+use core_domain::use_case::iam::organization::{self, MemberOrder, MemberRef, MembersSlice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::super::bounds::MAX_PERMISSION_QUERY;
-use super::common::{NamesOrganization, both, names_organization};
+use super::common::{NamesOrganization, get_and_post, names_organization};
 use super::views::{MemberView, MemberWithUser};
 use crate::kernel::{BySession, Cx, Endpoint, ErrorStyle, Input, Output, Row, post};
 
 /// Maximum number of members in a list.
-const MOST: u32 = 100;
+const MAX_MEMBERS: u32 = 100;
 
 /// Adds the refusals of operations that read an organization.
-fn reading(row: Row) -> Row {
+fn with_read_refusals(row: Row) -> Row {
     row.refuses(&[Code::NoActiveOrganization, Code::PlatformSuspended])
-        .rewords(Code::NotFound, Code::NotMemberOfThis)
+        .rewords(Code::NotFound, Code::NotMemberOfOrganization)
 }
 
 /// Adds the refusals of operations that change memberships.
-fn changing(row: Row) -> Row {
+fn with_change_refusals(row: Row) -> Row {
     row.refuses(&[Code::NoActiveOrganization, Code::PlatformSuspended])
         .rewords(Code::NotFound, Code::MemberNotFound)
 }
@@ -33,7 +33,7 @@ fn changing(row: Row) -> Row {
 pub(super) fn rows() -> Vec<Endpoint> {
     let style = |row: Row| row.errors(ErrorStyle::TopLevelCode);
     let mut rows = vec![
-        reading(style(post(
+        with_read_refusals(style(post(
             "/api/auth/organization/has-permission",
             "hasOrganizationPermission",
         )))
@@ -43,7 +43,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
              denials of the caller are taken into account.",
         )
         .reads(has_permission),
-        changing(style(post(
+        with_change_refusals(style(post(
             "/api/auth/organization/update-member-role",
             "updateMemberRole",
         )))
@@ -51,7 +51,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         .description(
             "Replaces all roles of the member; the change takes effect with the member's next \
              request. The last owner cannot lose the owner role. Only owners can make or remove \
-             owners, which requires a proof of identity from the last 10 minutes. Nobody can give \
+             owners, which requires a proof of identity from the last 10 minutes. No caller can give \
              roles that allow more than their own.",
         )
         .rewords(Code::Forbidden, Code::NotAllowedToUpdateMember)
@@ -62,7 +62,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             Code::StepUpRequired,
         ])
         .writes(update_role),
-        changing(style(post(
+        with_change_refusals(style(post(
             "/api/auth/organization/remove-member",
             "removeMember",
         )))
@@ -76,7 +76,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         .rewords(Code::Forbidden, Code::NotAllowedToDeleteMember)
         .refuses(&[Code::OnlyOwner, Code::StepUpRequired])
         .writes(remove),
-        changing(style(post(
+        with_change_refusals(style(post(
             "/api/auth/organization/leave",
             "leaveOrganization",
         )))
@@ -90,17 +90,21 @@ pub(super) fn rows() -> Vec<Endpoint> {
         .writes(leave),
     ];
     let names = ["listMembers", "listMembersByPost"];
-    rows.extend(both("/api/auth/organization/list-members", names, |row| {
-        reading(row)
+    rows.extend(get_and_post(
+        "/api/auth/organization/list-members",
+        names,
+        |row| {
+            with_read_refusals(row)
             .summary("Lists the members of an organization.")
             .description(
                 "Returns at most 100 members at a time, with the total number of members. Default \
                  order: the oldest membership first.",
             )
             .reads(list)
-    }));
+        },
+    ));
     let names = ["getActiveMember", "getActiveMemberByPost"];
-    rows.extend(both(
+    rows.extend(get_and_post(
         "/api/auth/organization/get-active-member",
         names,
         |row| {
@@ -109,11 +113,13 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Returns the membership together with the user. Operators who are not members are \
                  refused.",
             );
-            reading(row).refuses(&[Code::MemberNotFound]).reads(active)
+            with_read_refusals(row)
+                .refuses(&[Code::MemberNotFound])
+                .reads(active)
         },
     ));
     let names = ["getActiveMemberRole", "getActiveMemberRoleByPost"];
-    rows.extend(both(
+    rows.extend(get_and_post(
         "/api/auth/organization/get-active-member-role",
         names,
         |row| {
@@ -122,7 +128,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Returns the roles as a text, separated by commas. Operators who are not members \
                  are refused.",
             );
-            reading(row)
+            with_read_refusals(row)
                 .refuses(&[Code::MemberNotFound])
                 .reads(active_role)
         },
@@ -201,9 +207,9 @@ async fn list(
         order: query.sort_by.into(),
         is_descending: query.sort_direction == SortDirection::Desc,
         offset: query.offset.unwrap_or(0),
-        limit: query.limit.unwrap_or(MOST).clamp(1, MOST),
+        limit: query.limit.unwrap_or(MAX_MEMBERS).clamp(1, MAX_MEMBERS),
     };
-    let (members, total) = organization::slice_members(&scope, uow, slice).await?;
+    let (members, total) = organization::list_members_slice(&scope, uow, slice).await?;
     Ok(Output::new(MemberList {
         members: members.iter().map(MemberWithUser::new).collect(),
         total,
@@ -286,14 +292,14 @@ async fn has_permission(
 /// One role or several roles.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum OneOrMore {
+pub(super) enum RolesInput {
     /// One role, or several separated by commas.
     One(Roles),
     /// A list of 1 to 10 roles.
     More(#[schemars(length(min = 1, max = 10))] Vec<Role>),
 }
 
-impl OneOrMore {
+impl RolesInput {
     pub(super) fn roles(self) -> Result<Roles> {
         match self {
             Self::One(roles) => Ok(roles),
@@ -315,7 +321,7 @@ struct UpdateMemberRole {
     /// The id of the membership.
     member_id: MemberId,
     /// The new roles of the member.
-    role: OneOrMore,
+    role: RolesInput,
     /// The organization. Default: the active organization.
     organization_id: Option<OrganizationId>,
 }
@@ -365,9 +371,9 @@ async fn remove(
 ) -> Result<Output<RemovedMember>> {
     let text = &input.body.member_id_or_email;
     let name = match (Email::parse(text), MemberId::parse(text)) {
-        (Ok(email), _) => MemberName::Email(email),
-        (_, Some(id)) => MemberName::Id(id),
-        (_, None) => return Err(organization::no_such_member()),
+        (Ok(email), _) => MemberRef::Email(email),
+        (_, Some(id)) => MemberRef::Id(id),
+        (_, None) => return Err(organization::member_not_found()),
     };
     let removed = organization::remove_member(cx, &scope, uow, &name).await?;
     Ok(Output::new(RemovedMember {

@@ -7,7 +7,7 @@ use core_domain::access::{
 };
 use core_domain::iam::{MAX_METADATA_BYTES, OrganizationMetadata, UpdateOrganization};
 use core_domain::kernel::{
-    Code, Line, OrganizationId, OrganizationName, PageRequest, Patch, Result, Slug, grant,
+    Code, Line, OrganizationId, OrganizationName, PageQuery, Patch, Result, Slug, grant,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{
@@ -22,12 +22,12 @@ use serde_json::{Map, Value};
 use super::super::config::Iam;
 use super::super::cookies::set_session_cookie;
 use super::super::status::Status;
-use super::common::{NamesOrganization, both, names_organization};
+use super::common::{NamesOrganization, get_and_post, names_organization};
 use super::views::{InvitationView, MemberView, MemberWithUser, OrganizationView};
 use crate::kernel::{BySession, Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 /// Maximum number of members and of invitations in a full organization.
-const SHOWN: u32 = 100;
+const MAX_LISTED: u32 = 100;
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     let mut rows = vec![
@@ -89,16 +89,20 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .writes(delete),
     ];
     let list_names = ["listOwnOrganizations", "listOwnOrganizationsByPost"];
-    rows.extend(both("/api/auth/organization/list", list_names, |row| {
-        row.summary("Lists the caller's organizations.")
+    rows.extend(get_and_post(
+        "/api/auth/organization/list",
+        list_names,
+        |row| {
+            row.summary("Lists the caller's organizations.")
             .description(
                 "Returns at most 100 organizations, the one that the caller joined first at the \
                  beginning.",
             )
             .reads(list)
-    }));
+        },
+    ));
     let full_names = ["getFullOrganization", "getFullOrganizationByPost"];
-    rows.extend(both(
+    rows.extend(get_and_post(
         "/api/auth/organization/get-full-organization",
         full_names,
         |row| {
@@ -113,7 +117,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         },
     ));
     let get_names = ["getOwnOrganization", "getOwnOrganizationByPost"];
-    rows.extend(both(
+    rows.extend(get_and_post(
         "/api/auth/organization/get-organization",
         get_names,
         |row| {
@@ -122,7 +126,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 .description("Returns `null` if no organization is named and none is active.");
             row.refuses(&[Code::PlatformSuspended])
                 .rewords(Code::NotFound, Code::UserIsNotMember)
-                .reads(shown)
+                .reads(get)
         },
     ));
     rows
@@ -174,7 +178,7 @@ async fn create(
     };
     let own = organization::create_own(cx, &scope, uow, new).await?;
     Ok(Output::new(CreatedOrganization {
-        organization: OrganizationView::changed(&own.organization),
+        organization: OrganizationView::with_metadata_object(&own.organization),
         members: vec![MemberView::new(&own.owner)],
     }))
 }
@@ -204,7 +208,9 @@ async fn list(
 ) -> Result<Output<Vec<OrganizationView>>> {
     let person = authorize_person(cx)?;
     let organizations = organization::list_own_organizations(&person, uow).await?;
-    let views = organizations.iter().map(|o| OrganizationView::shown(o));
+    let views = organizations
+        .iter()
+        .map(|o| OrganizationView::with_metadata_text(o));
     Ok(Output::new(views.collect()))
 }
 
@@ -232,7 +238,7 @@ async fn set_active(
     }
     let organization = input.body.organization_ref();
     let (organization, stored) = organization::activate(cx, &session, uow, organization).await?;
-    let answer = Output::new(Some(OrganizationView::shown(&organization)));
+    let answer = Output::new(Some(OrganizationView::with_metadata_text(&organization)));
     Ok(match iam.presented_token(&cx.headers) {
         Some(token) => set_session_cookie(&iam, answer, &stored, &token),
         None => answer,
@@ -255,7 +261,7 @@ impl NamesOrganization for SetActive {
 /// Selects the organization. Default: the active organization.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct WhichOrganization {
+struct OrganizationSelector {
     /// The id of the organization. Takes precedence over the slug.
     organization_id: Option<OrganizationId>,
     /// The slug of the organization.
@@ -276,7 +282,7 @@ struct FullOrganization {
     members: Vec<MemberWithUser>,
 }
 
-impl NamesOrganization for WhichOrganization {
+impl NamesOrganization for OrganizationSelector {
     fn id(&self) -> Option<&OrganizationId> {
         self.organization_id.as_ref()
     }
@@ -290,36 +296,40 @@ async fn full(
     _: &Cx,
     scope: BySession<Option<MembershipScope<grant::MemberRead>>>,
     uow: &mut dyn UnitOfWork,
-    input: Input<(), WhichOrganization>,
+    input: Input<(), OrganizationSelector>,
 ) -> Result<Output<Option<FullOrganization>>> {
     let Some(scope) = &*scope else {
         return Ok(Output::new(None));
     };
-    let members = input.query.members_limit.unwrap_or(SHOWN).clamp(1, SHOWN);
+    let members = input
+        .query
+        .members_limit
+        .unwrap_or(MAX_LISTED)
+        .clamp(1, MAX_LISTED);
     let members = list_members(scope, uow, members).await?;
-    let invitations = match scope.also() {
+    let invitations = match scope.authorize() {
         Ok(scope) => {
-            list_invitations(&scope, uow, &PageRequest::first(SHOWN))
+            list_invitations(&scope, uow, &PageQuery::first(MAX_LISTED))
                 .await?
                 .items
         }
         Err(_) => Vec::new(),
     };
     Ok(Output::new(Some(FullOrganization {
-        organization: OrganizationView::shown(scope.organization()),
+        organization: OrganizationView::with_metadata_text(scope.organization()),
         invitations: invitations.iter().map(|i| InvitationView::new(i)).collect(),
         members: members.iter().map(MemberWithUser::new).collect(),
     })))
 }
 
-async fn shown(
+async fn get(
     _: &Cx,
     scope: BySession<Option<MemberScope>>,
     _: &mut dyn UnitOfWork,
-    _: Input<(), WhichOrganization>,
+    _: Input<(), OrganizationSelector>,
 ) -> Result<Output<Option<OrganizationView>>> {
     let scope = scope.scope.as_ref();
-    let view = scope.map(|scope| OrganizationView::shown(scope.organization()));
+    let view = scope.map(|scope| OrganizationView::with_metadata_text(scope.organization()));
     Ok(Output::new(view))
 }
 
@@ -368,7 +378,9 @@ async fn update(
         metadata: data.metadata,
     };
     let changed = organization::update(cx, &scope, uow, command).await?;
-    Ok(Output::new(OrganizationView::changed(&changed)))
+    Ok(Output::new(OrganizationView::with_metadata_object(
+        &changed,
+    )))
 }
 
 /// The organization to delete.
@@ -392,5 +404,7 @@ async fn delete(
     _: Input<(), (), DeleteOwnOrganization>,
 ) -> Result<Output<OrganizationView>> {
     tenant::delete(cx, &scope, uow).await?;
-    Ok(Output::new(OrganizationView::shown(scope.organization())))
+    Ok(Output::new(OrganizationView::with_metadata_text(
+        scope.organization(),
+    )))
 }

@@ -43,13 +43,13 @@ impl OrganizationView {
     }
 
     /// Creates the view with the metadata as an object.
-    pub(super) fn changed(organization: &Organization) -> Self {
+    pub(super) fn with_metadata_object(organization: &Organization) -> Self {
         let metadata = organization.metadata.clone();
         Self::new(organization, metadata.unwrap_or_default())
     }
 
     /// Creates the view with the metadata as JSON text.
-    pub(super) fn shown(organization: &Organization) -> Self {
+    pub(super) fn with_metadata_text(organization: &Organization) -> Self {
         let metadata = organization
             .metadata
             .as_ref()

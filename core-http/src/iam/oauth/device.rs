@@ -118,7 +118,7 @@ struct DecideAboutDevice {
 
 /// The response to a decision.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-struct Decided {
+struct DecisionAccepted {
     /// Always `true` in this response.
     ok: bool,
 }
@@ -128,15 +128,15 @@ async fn decide(
     iam: Arc<Iam>,
     scope: SessionScope,
     input: Input<(), (), DecideAboutDevice>,
-) -> Result<Output<Decided>> {
+) -> Result<Output<DecisionAccepted>> {
     let body = input.body;
     let decision = body.action.unwrap_or(DeviceDecision::Approve);
-    decided(cx, &iam, &scope, &body.user_code, decision).await?;
-    Ok(no_store(Output::new(Decided { ok: true })))
+    decide_by_user_code(cx, &iam, &scope, &body.user_code, decision).await?;
+    Ok(no_store(Output::new(DecisionAccepted { ok: true })))
 }
 
 /// Approves or denies the device with a user code.
-pub(crate) async fn decided(
+pub(crate) async fn decide_by_user_code(
     cx: &Cx,
     iam: &Iam,
     scope: &SessionScope,
@@ -150,11 +150,11 @@ pub(crate) async fn decided(
         })
         .await
     };
-    counted(cx, iam, scope, code, decided).await
+    with_counted_code(cx, iam, scope, code, decided).await
 }
 
 /// Returns the device with a user code if it waits for a decision.
-pub(crate) async fn pending(
+pub(crate) async fn find_pending(
     cx: &Cx,
     iam: &Iam,
     scope: &SessionScope,
@@ -166,11 +166,11 @@ pub(crate) async fn pending(
         uow.rollback().await;
         found
     };
-    counted(cx, iam, scope, code, found).await
+    with_counted_code(cx, iam, scope, code, found).await
 }
 
 /// Runs an operation with an entered user code. A code that does not exist is counted as wrong.
-async fn counted<T, F>(
+async fn with_counted_code<T, F>(
     cx: &Cx,
     iam: &Iam,
     scope: &SessionScope,
@@ -182,12 +182,12 @@ where
 {
     let ip = cx.request.ip.as_deref();
     let attempt = iam.wrong_user_codes.begin(scope.session_id(), ip).await?;
-    let outcome = match UserCode::read(code) {
+    let outcome = match UserCode::parse(code) {
         Some(code) => with_code(code).await,
         None => Err(Error::NotFound(DeviceAuthorization::KIND)),
     };
     if !matches!(outcome, Err(Error::NotFound(_))) {
-        iam.wrong_user_codes.was_right(&attempt).await;
+        iam.wrong_user_codes.succeeded(&attempt).await;
     }
     outcome
 }

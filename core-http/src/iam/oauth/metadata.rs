@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use core_domain::access::PublicScope;
-use core_domain::iam::GrantType;
+use core_domain::iam::OAuthGrantType;
 use core_domain::kernel::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -39,7 +39,7 @@ struct AuthorizationServer {
     /// The URL of the public keys of service tokens.
     jwks_uri: String,
     /// The grant types that the token endpoint accepts.
-    grant_types_supported: Vec<GrantType>,
+    grant_types_supported: Vec<OAuthGrantType>,
     /// Always empty, because there is no authorization endpoint. The RFC requires the field.
     response_types_supported: Vec<String>,
     /// Always `none`: clients are public and have no secret.
@@ -58,7 +58,7 @@ async fn metadata(
         device_authorization_endpoint: at(DEVICE_CODE),
         token_endpoint: at(TOKEN),
         jwks_uri: at("/.well-known/jwks.json"),
-        grant_types_supported: GrantType::ALL.to_vec(),
+        grant_types_supported: OAuthGrantType::ALL.to_vec(),
         response_types_supported: Vec::new(),
         // Programs on people's machines cannot keep a secret.
         token_endpoint_auth_methods_supported: vec!["none"],

@@ -7,7 +7,7 @@ mod token;
 
 use std::sync::Arc;
 
-pub(super) use device::{decided, pending};
+pub(super) use device::{decide_by_user_code, find_pending};
 
 use super::config::Iam;
 use crate::kernel::Endpoint;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use core_domain::access::PublicScope;
-use core_domain::iam::{GrantType, OAuthClient};
+use core_domain::iam::{OAuthClient, OAuthGrantType};
 use core_domain::kernel::{Code, Error, Result, TextValue};
 use core_domain::port::{Mode, transact};
-use core_domain::use_case::iam::oauth::{self, GrantRefusal, TokenPair};
+use core_domain::use_case::iam::oauth::{self, TokenPair, TokenRefusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +119,7 @@ impl TokenResponse {
 }
 
 /// The grant that a client presents.
-enum Shown<'r> {
+enum PresentedGrant<'r> {
     DeviceCode(&'r str),
     RefreshToken(&'r str),
 }
@@ -132,10 +132,16 @@ async fn for_device(
     let body = input.body;
     let client = client(&body.client_id)?;
     match grant_type(&body.grant_type)? {
-        GrantType::DeviceCode => {
-            exchange(cx, &scope, client, &Shown::DeviceCode(&body.device_code)).await
+        OAuthGrantType::DeviceCode => {
+            exchange(
+                cx,
+                &scope,
+                client,
+                &PresentedGrant::DeviceCode(&body.device_code),
+            )
+            .await
         }
-        GrantType::RefreshToken => Err(unsupported()),
+        OAuthGrantType::RefreshToken => Err(unsupported()),
     }
 }
 
@@ -147,18 +153,18 @@ async fn for_grant(
     let body = &input.body;
     let client = client(&body.client_id)?;
     let shown = match grant_type(&body.grant_type)? {
-        GrantType::DeviceCode => {
-            Shown::DeviceCode(required("device_code", body.device_code.as_deref())?)
+        OAuthGrantType::DeviceCode => {
+            PresentedGrant::DeviceCode(required("device_code", body.device_code.as_deref())?)
         }
-        GrantType::RefreshToken => {
-            Shown::RefreshToken(required("refresh_token", body.refresh_token.as_deref())?)
+        OAuthGrantType::RefreshToken => {
+            PresentedGrant::RefreshToken(required("refresh_token", body.refresh_token.as_deref())?)
         }
     };
     exchange(cx, &scope, client, &shown).await
 }
 
-fn grant_type(text: &str) -> Result<GrantType> {
-    GrantType::from_text(text).ok_or_else(unsupported)
+fn grant_type(text: &str) -> Result<OAuthGrantType> {
+    OAuthGrantType::from_text(text).ok_or_else(unsupported)
 }
 
 fn unsupported() -> Error {
@@ -178,12 +184,14 @@ async fn is_known(
     cx: &Cx,
     scope: &PublicScope,
     client: OAuthClient,
-    shown: &Shown<'_>,
+    shown: &PresentedGrant<'_>,
 ) -> Result<bool> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let known = match shown {
-        Shown::DeviceCode(code) => oauth::has_device_code(scope, uow.as_mut(), client, code).await,
-        Shown::RefreshToken(token) => {
+        PresentedGrant::DeviceCode(code) => {
+            oauth::has_device_code(scope, uow.as_mut(), client, code).await
+        }
+        PresentedGrant::RefreshToken(token) => {
             oauth::has_refresh_token(scope, uow.as_mut(), client, token).await
         }
     };
@@ -197,16 +205,18 @@ async fn exchange(
     cx: &Cx,
     scope: &PublicScope,
     client: OAuthClient,
-    shown: &Shown<'_>,
+    shown: &PresentedGrant<'_>,
 ) -> Result<Output<TokenResponse>> {
     if !is_known(cx, scope, client, shown).await? {
-        return Err(GrantRefusal::InvalidGrant.into());
+        return Err(TokenRefusal::InvalidGrant.into());
     }
     let (outcome, now) = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
             let outcome = match shown {
-                Shown::DeviceCode(code) => oauth::redeem(cx, scope, uow, client, code).await?,
-                Shown::RefreshToken(token) => {
+                PresentedGrant::DeviceCode(code) => {
+                    oauth::redeem(cx, scope, uow, client, code).await?
+                }
+                PresentedGrant::RefreshToken(token) => {
                     oauth::refresh(cx, scope, uow, &cx.app.cipher, client, token).await?
                 }
             };

@@ -132,14 +132,14 @@ async fn show(
             p { a href=(iam.path(api_keys::PATH)) { "Keys of your programs" } }
         }
     };
-    let page = layout::shown(&iam, "Your account", &content);
+    let page = layout::page(&iam, "Your account", &content);
     Ok(layout::with_script(&iam, page))
 }
 
 async fn account(cx: &Cx, own: &SessionScope) -> Result<Account> {
     let scope = authorize_person(cx)?;
     let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let person = user::profile(&scope.account(), uow.as_mut()).await;
+    let person = user::get_profile(&scope.account(), uow.as_mut()).await;
     let sessions = session::list(&scope, uow.as_mut()).await;
     let passkeys = passkey::list(&scope, uow.as_mut()).await;
     uow.rollback().await;
@@ -224,12 +224,15 @@ pub(super) fn name_of(session: &Session) -> String {
 }
 
 async fn send_confirmation(cx: &Cx, iam: Arc<Iam>, scope: PublicScope, _: Input) -> Result<PageOr> {
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let outcome = async {
         let (iam, person) = (&iam, &authorize_person(cx)?);
         transact(cx.app.store.as_ref(), |uow, _| {
             Box::pin(async move {
-                let email = user::profile(&person.account(), uow).await?.email.clone();
+                let email = user::get_profile(&person.account(), uow)
+                    .await?
+                    .email
+                    .clone();
                 send_link(cx, iam, &scope, uow, &email, Some(ACCOUNT)).await
             })
         })
@@ -251,12 +254,12 @@ async fn revoke(
     _: PublicScope,
     input: Input<(), (), RevokeForm>,
 ) -> Result<PageOr> {
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let outcome = async {
         let scope = authorize_session(cx)?;
         let (scope, name) = (&scope, input.body.session.as_str());
         transact(cx.app.store.as_ref(), |uow, _| {
-            Box::pin(session::revoke_named(cx, scope, uow, name))
+            Box::pin(session::revoke_by_token_or_id(cx, scope, uow, name))
         })
         .await
     };
@@ -264,7 +267,7 @@ async fn revoke(
 }
 
 async fn revoke_others(cx: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let outcome = async {
         let scope = authorize_session(cx)?;
         let scope = &scope;

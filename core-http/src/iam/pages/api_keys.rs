@@ -22,10 +22,10 @@ use serde::Deserialize;
 
 use super::confirm;
 use super::form::{Choice, Field, hidden};
-use super::form_errors::{FormErrors, Words};
+use super::form_errors::{FieldMessage, FormErrors};
 use super::layout;
 use super::layout::moment;
-use super::next::{ACCOUNT, CONFIRM, confirm_first, leading_to, sign_in_first};
+use super::next::{ACCOUNT, CONFIRM, confirm_first, sign_in_first, with_next};
 use super::row::{form, page};
 use crate::iam::config::Iam;
 use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
@@ -88,7 +88,7 @@ struct ApiKeysQuery {
 }
 
 /// The data that the page shows.
-struct Shown {
+struct PageData {
     keys: Vec<Stored<ApiKey>>,
     organizations: Vec<Stored<Organization>>,
     /// Whether the person must give a fresh proof of identity before creating a key.
@@ -110,19 +110,19 @@ async fn show(
         @if let Some(Notice::Deleted) = input.query.notice {
             (layout::notice("The key was deleted. It can no longer be used."))
         }
-        (content(&iam, shown, &Entered::default(), &FormErrors::none()))
+        (content(&iam, shown, &FormValues::default(), &FormErrors::none()))
     };
-    Ok(layout::shown(&iam, TITLE, &content))
+    Ok(layout::page(&iam, TITLE, &content))
 }
 
-async fn load(cx: &Cx) -> Result<Shown> {
+async fn load(cx: &Cx) -> Result<PageData> {
     let person = authorize_person(cx)?;
-    let confirms_first = confirm::comes_first(cx).await?;
+    let confirms_first = confirm::needs_fresh_proof(cx).await?;
     let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let keys = api_key::own(&person, uow.as_mut()).await;
+    let keys = api_key::list_own(&person, uow.as_mut()).await;
     let organizations = list_own_organizations(&person, uow.as_mut()).await;
     uow.rollback().await;
-    Ok(Shown {
+    Ok(PageData {
         keys: keys?,
         organizations: organizations?,
         confirms_first,
@@ -132,14 +132,14 @@ async fn load(cx: &Cx) -> Result<Shown> {
 
 /// The values that the form contains when it is shown.
 #[derive(Default)]
-struct Entered {
+struct FormValues {
     name: String,
     organization: Option<String>,
     access: Access,
     lifetime: Lifetime,
 }
 
-fn content(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> Markup {
+fn content(iam: &Iam, shown: &PageData, entered: &FormValues, errors: &FormErrors) -> Markup {
     html! {
         (errors.show())
         section aria-labelledby="keys" {
@@ -157,7 +157,7 @@ fn content(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> 
     }
 }
 
-fn entry(iam: &Iam, shown: &Shown, key: &ApiKey) -> Markup {
+fn entry(iam: &Iam, shown: &PageData, key: &ApiKey) -> Markup {
     let name = key.name.as_ref().map_or("Key without a name", Line::as_str);
     let organization = shown.organizations.iter();
     let organization = organization
@@ -192,7 +192,7 @@ fn entry(iam: &Iam, shown: &Shown, key: &ApiKey) -> Markup {
     }
 }
 
-fn new_key(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> Markup {
+fn new_key(iam: &Iam, shown: &PageData, entered: &FormValues, errors: &FormErrors) -> Markup {
     let with_platform = || {
         let organizations = shown.organizations.iter();
         organizations.filter(|organization| organization.platform_id.is_some())
@@ -207,7 +207,7 @@ fn new_key(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> 
             h2 id="new" { "New key" }
             @if shown.confirms_first {
                 p { "Confirm your identity before you create a key." }
-                p { a href=(iam.path(&leading_to(CONFIRM, PATH))) { "Confirm that it is you" } }
+                p { a href=(iam.path(&with_next(CONFIRM, PATH))) { "Confirm that it is you" } }
             } @else {
                 form method="post" action=(iam.path(PATH)) {
                     (Field {
@@ -286,7 +286,9 @@ impl Access {
     fn scopes(self, maker: &NewApiKeyScope) -> Option<Vec<PermissionPattern>> {
         match self {
             // A personal key has no permissions that scopes could limit.
-            Self::Reads if maker.organization().is_some() => Some(maker.held_within("*:read")),
+            Self::Reads if maker.organization().is_some() => {
+                Some(maker.permissions_within("*:read"))
+            }
             Self::Reads | Self::Everything => None,
         }
     }
@@ -337,11 +339,11 @@ async fn create(
     input: Input<(), (), NewKeyForm>,
 ) -> Result<PageOr> {
     let form = input.body;
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     if authorize_session(cx).is_err() {
         return Ok(sign_in_first(&iam, PATH));
     }
-    let error = match created(cx, &form).await {
+    let error = match create_key(cx, &form).await {
         Ok(issued) => return Ok(secret_page(&iam, &issued)),
         Err(error) => error,
     };
@@ -349,17 +351,17 @@ async fn create(
         return Ok(confirm_first(&iam, PATH));
     }
     let errors = FormErrors::on_page(error, words)?;
-    let entered = Entered {
+    let entered = FormValues {
         name: form.name.as_str().to_owned(),
         organization: Some(form.organization.as_str().to_owned()),
         access: form.access,
         lifetime: form.lifetime,
     };
     let content = content(&iam, &load(cx).await?, &entered, &errors);
-    Ok(layout::refused(&iam, TITLE, errors.status(), &content))
+    Ok(layout::error_page(&iam, TITLE, errors.status(), &content))
 }
 
-async fn created(cx: &Cx, form: &NewKeyForm) -> Result<IssuedApiKey> {
+async fn create_key(cx: &Cx, form: &NewKeyForm) -> Result<IssuedApiKey> {
     let organization = &form.organization()?;
     let purpose = organization
         .as_ref()
@@ -379,7 +381,7 @@ async fn created(cx: &Cx, form: &NewKeyForm) -> Result<IssuedApiKey> {
     .await
 }
 
-fn words(code: Code) -> Option<Words> {
+fn words(code: Code) -> Option<FieldMessage> {
     Some(match code {
         Code::InvalidNameLength => (Some("name"), "A name has 1 to 32 characters."),
         Code::NotFound => (None, "You are not in this organization any more."),
@@ -408,7 +410,7 @@ fn secret_page(iam: &Iam, issued: &IssuedApiKey) -> PageOr {
             li { a href=(iam.path(PATH)) { "To your keys" } }
         }
     };
-    layout::shown(iam, "Your new key", &content)
+    layout::page(iam, "Your new key", &content)
 }
 
 /// The fields of the form that deletes a key.
@@ -424,7 +426,7 @@ async fn delete(
     _: PublicScope,
     input: Input<(), (), DeleteKeyForm>,
 ) -> Result<PageOr> {
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     if authorize_session(cx).is_err() {
         return Ok(sign_in_first(&iam, PATH));
     }
@@ -436,5 +438,5 @@ async fn delete(
         })
     })
     .await?;
-    Ok(layout::to(&iam, "/account/api-keys?notice=deleted"))
+    Ok(layout::redirect(&iam, "/account/api-keys?notice=deleted"))
 }

@@ -69,7 +69,7 @@ async fn show(
         return Ok(sign_in_first(&iam, next));
     }
     let content = content(&iam, next, &methods(cx).await?, &FormErrors::none());
-    let page = layout::shown(&iam, TITLE, &content);
+    let page = layout::page(&iam, TITLE, &content);
     Ok(layout::with_script(&iam, page))
 }
 
@@ -82,7 +82,7 @@ async fn methods(cx: &Cx) -> Result<Vec<ProofMethod>> {
 }
 
 /// Returns whether the caller must give a fresh proof of identity before an action that needs one.
-pub(super) async fn comes_first(cx: &Cx) -> Result<bool> {
+pub(super) async fn needs_fresh_proof(cx: &Cx) -> Result<bool> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let missing = missing_proof(cx, uow.as_mut()).await;
     uow.rollback().await;
@@ -109,7 +109,7 @@ fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) 
             (sign_in_again(iam, next))
         }
         @if methods.contains(&ProofMethod::Passkey) {
-            (passkeys::as_proof(iam, next, "Confirm with a passkey", field.is_some()))
+            (passkeys::passkey_proof(iam, next, "Confirm with a passkey", field.is_some()))
         }
         ul.ways {
             li { a href=(iam.path(ACCOUNT)) { "Back to your account" } }
@@ -145,21 +145,26 @@ async fn confirm(
     input: Input<(), (), ConfirmForm>,
 ) -> Result<PageOr> {
     let form = input.body;
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let next = next_path(form.next.as_deref())?;
     let Ok(session) = authorize_session(cx) else {
         return Ok(sign_in_first(&iam, next));
     };
-    let Err(error) = confirmed(cx, &iam, &session, &form).await else {
-        return Ok(layout::to(&iam, next));
+    let Err(error) = confirm_identity(cx, &iam, &session, &form).await else {
+        return Ok(layout::redirect(&iam, next));
     };
     let errors = FormErrors::of(error)?;
     let content = content(&iam, next, &methods(cx).await?, &errors);
-    let page = layout::refused(&iam, TITLE, errors.status(), &content);
+    let page = layout::error_page(&iam, TITLE, errors.status(), &content);
     Ok(layout::with_script(&iam, page))
 }
 
-async fn confirmed(cx: &Cx, iam: &Iam, session: &SessionScope, form: &ConfirmForm) -> Result<()> {
+async fn confirm_identity(
+    cx: &Cx,
+    iam: &Iam,
+    session: &SessionScope,
+    form: &ConfirmForm,
+) -> Result<()> {
     if let (None, Some(code)) = (&form.password, &form.code) {
         let code = without_spaces(code.as_str());
         two_factor::reauthenticate(cx, iam, session, proof(&code)).await?;

@@ -11,14 +11,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::form::{Field, hidden};
-use super::form_errors::{FormErrors, Words};
+use super::form_errors::{FieldMessage, FormErrors};
 use super::layout;
 use super::layout::moment;
 use super::next::sign_in_first;
 use super::row::{form, page};
 use super::user_agent::program;
 use crate::iam::config::{Iam, with_parameters};
-use crate::iam::oauth::{decided, pending};
+use crate::iam::oauth::{decide_by_user_code, find_pending};
 use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
 
 const PATH: &str = "/device";
@@ -68,7 +68,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     ]
 }
 
-fn words(code: Code) -> Option<Words> {
+fn words(code: Code) -> Option<FieldMessage> {
     Some(match code {
         Code::NotFound => (
             Some(USER_CODE),
@@ -110,14 +110,14 @@ async fn show(
     };
     if code.is_empty() {
         let content = code_content(&iam, "", &FormErrors::none());
-        return Ok(layout::shown(&iam, TITLE, &content));
+        return Ok(layout::page(&iam, TITLE, &content));
     }
-    match pending(cx, &iam, &session, &code).await {
-        Ok(device) => Ok(layout::shown(&iam, TITLE, &device_content(&iam, &device))),
+    match find_pending(cx, &iam, &session, &code).await {
+        Ok(device) => Ok(layout::page(&iam, TITLE, &device_content(&iam, &device))),
         Err(error) => {
             let errors = FormErrors::on_page(error, words)?;
             let content = code_content(&iam, &code, &errors);
-            Ok(layout::refused(&iam, TITLE, errors.status(), &content))
+            Ok(layout::error_page(&iam, TITLE, errors.status(), &content))
         }
     }
 }
@@ -191,16 +191,16 @@ async fn decide(
     input: Input<(), (), DecisionForm>,
 ) -> Result<PageOr> {
     let DecisionForm { user_code, action } = input.body;
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let Ok(session) = authorize_session(cx) else {
         return Ok(sign_in_first(&iam, &own_path(&user_code)));
     };
-    if let Err(error) = decided(cx, &iam, &session, &user_code, action).await {
+    if let Err(error) = decide_by_user_code(cx, &iam, &session, &user_code, action).await {
         let errors = FormErrors::on_page(error, words)?;
         let content = code_content(&iam, &user_code, &errors);
-        return Ok(layout::refused(&iam, TITLE, errors.status(), &content));
+        return Ok(layout::error_page(&iam, TITLE, errors.status(), &content));
     }
-    Ok(layout::to(
+    Ok(layout::redirect(
         &iam,
         match action {
             DeviceDecision::Approve => "/device/approved",
@@ -214,7 +214,7 @@ async fn approved(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<Pag
         p { "Your device can sign in now. Go back to it; you can close this page." }
         p { a href=(iam.path("/account")) { "Your sessions and devices" } }
     };
-    Ok(layout::shown(&iam, "Device approved", &content))
+    Ok(layout::page(&iam, "Device approved", &content))
 }
 
 async fn denied(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
@@ -222,5 +222,5 @@ async fn denied(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageO
         p { "The device cannot sign in. If you did not start this sign-in, there is nothing more to do." }
         p { a href=(iam.path("/account")) { "Your sessions and devices" } }
     };
-    Ok(layout::shown(&iam, "Device denied", &content))
+    Ok(layout::page(&iam, "Device denied", &content))
 }

@@ -10,7 +10,7 @@ use crate::iam::config::Iam;
 use crate::kernel::{Output, PageOr, status_of};
 
 /// The field that a refusal concerns, `None` for the whole form, and the message.
-pub(super) type Words = (Option<&'static str>, &'static str);
+pub(super) type FieldMessage = (Option<&'static str>, &'static str);
 
 /// The error of a form, if there is one.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,10 @@ impl FormErrors {
     ///
     /// # Errors
     /// Returns the error itself if it does not concern the entered values.
-    pub(super) fn on_page(error: Error, own: impl FnOnce(Code) -> Option<Words>) -> Result<Self> {
+    pub(super) fn on_page(
+        error: Error,
+        own: impl FnOnce(Code) -> Option<FieldMessage>,
+    ) -> Result<Self> {
         let code = error.code();
         let Some((field, words)) = own(code).or_else(|| shared(code)) else {
             return Err(error);
@@ -82,7 +85,7 @@ impl FormErrors {
 }
 
 /// Returns the message for a refusal that several pages share.
-fn shared(code: Code) -> Option<Words> {
+fn shared(code: Code) -> Option<FieldMessage> {
     let in_field = match code {
         Code::InvalidEmail => (
             "email",

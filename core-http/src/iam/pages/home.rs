@@ -38,9 +38,9 @@ async fn home(
     input: Input<(), HomeQuery>,
 ) -> Result<PageOr> {
     if authorize_session(cx).is_ok() {
-        return Ok(layout::to(&iam, ACCOUNT));
+        return Ok(layout::redirect(&iam, ACCOUNT));
     }
     let error = input.query.error.as_deref().map(|code| ("error", code));
     let path = with_parameters("/sign-in".to_owned(), error.as_slice());
-    Ok(layout::to(&iam, &path))
+    Ok(layout::redirect(&iam, &path))
 }

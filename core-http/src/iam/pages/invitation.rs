@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::form::hidden;
-use super::form_errors::{FormErrors, Words};
+use super::form_errors::{FieldMessage, FormErrors};
 use super::layout;
 use super::layout::moment;
 use super::next::sign_in_first;
@@ -106,7 +106,7 @@ async fn show(
     match find_invitation(cx, name).await {
         Ok(details) => {
             let content = content(&iam, &details, name, &FormErrors::none());
-            Ok(layout::shown(&iam, TITLE, &content))
+            Ok(layout::page(&iam, TITLE, &content))
         }
         Err(error)
             if error.code() == Code::EmailVerificationRequiredToAnswer
@@ -117,9 +117,9 @@ async fn show(
                 (layout::notice(words))
                 p { "It leads back to the invitation." }
             };
-            Ok(layout::shown(&iam, TITLE, &content))
+            Ok(layout::page(&iam, TITLE, &content))
         }
-        Err(error) => not_for_them(&iam, error, name),
+        Err(error) => refusal_page(&iam, error, name),
     }
 }
 
@@ -182,7 +182,7 @@ fn content(
 }
 
 /// Returns the page for a caller who cannot answer the invitation, with the reason.
-fn not_for_them(iam: &Iam, error: Error, name: &InvitationRef) -> Result<PageOr> {
+fn refusal_page(iam: &Iam, error: Error, name: &InvitationRef) -> Result<PageOr> {
     let code = error.code();
     let (status, content) = match code {
         Code::InvitationNotFound => (
@@ -216,7 +216,7 @@ fn not_for_them(iam: &Iam, error: Error, name: &InvitationRef) -> Result<PageOr>
         ),
         _ => return Err(error),
     };
-    Ok(layout::refused(iam, TITLE, status, &content))
+    Ok(layout::error_page(iam, TITLE, status, &content))
 }
 
 /// The answer to an invitation.
@@ -243,36 +243,36 @@ async fn answer(
     input: Input<(), (), AnswerForm>,
 ) -> Result<PageOr> {
     let AnswerForm { id: name, action } = input.body;
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let Ok(session) = authorize_session(cx) else {
         return Ok(sign_in_first(&iam, &own_path(&name)));
     };
-    let Err(error) = answered(cx, &iam, &session, &name, action).await else {
+    let Err(error) = answer_invitation(cx, &iam, &session, &name, action).await else {
         let notice = match action {
             Answer::Accept => "joined",
             Answer::Decline => "declined",
         };
-        return Ok(layout::to(&iam, &format!("/account?notice={notice}")));
+        return Ok(layout::redirect(&iam, &format!("/account?notice={notice}")));
     };
     if matches!(
         error.code(),
         Code::InvitationNotFound | Code::NotRecipient | Code::EmailVerificationRequiredToAnswer
     ) {
-        return not_for_them(&iam, error, &name);
+        return refusal_page(&iam, error, &name);
     }
     let errors = FormErrors::on_page(error, words)?;
     let details = find_invitation(cx, &name).await?;
     let content = content(&iam, &details, &name, &errors);
-    Ok(layout::refused(&iam, TITLE, errors.status(), &content))
+    Ok(layout::error_page(&iam, TITLE, errors.status(), &content))
 }
 
 /// Returns the message of this page for a refusal.
-fn words(code: Code) -> Option<Words> {
+fn words(code: Code) -> Option<FieldMessage> {
     let words = "The organization has the maximum number of members, or you own the maximum number of organizations.";
     (code == Code::LimitReached).then_some((None, words))
 }
 
-async fn answered(
+async fn answer_invitation(
     cx: &Cx,
     iam: &Iam,
     session: &SessionScope,
@@ -306,7 +306,7 @@ async fn confirm(
     scope: PublicScope,
     input: Input<(), (), ConfirmAddressForm>,
 ) -> Result<PageOr> {
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let back = &own_path(&input.body.id);
     let Ok(person) = &authorize_person(cx) else {
         return Ok(sign_in_first(&iam, back));
@@ -318,11 +318,14 @@ async fn confirm(
     };
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
-            let email = user::profile(&person.account(), uow).await?.email.clone();
+            let email = user::get_profile(&person.account(), uow)
+                .await?
+                .email
+                .clone();
             user::send_verification_email(cx, &scope, uow, &email, links).await
         })
     })
     .await?;
     let sent = with_parameters(back.clone(), &[("notice", "mail-sent")]);
-    Ok(layout::to(&iam, &sent))
+    Ok(layout::redirect(&iam, &sent))
 }

@@ -35,12 +35,12 @@ pub(super) fn html_page(iam: &Iam, title: &str, has_errors: bool, content: &Mark
 }
 
 /// Returns a page with status 200.
-pub(super) fn shown(iam: &Iam, title: &str, content: &Markup) -> PageOr {
+pub(super) fn page(iam: &Iam, title: &str, content: &Markup) -> PageOr {
     PageOr::Page(Output::new(html_page(iam, title, false, content)))
 }
 
 /// Returns a page that reports an error, with this status.
-pub(super) fn refused(iam: &Iam, title: &str, status: StatusCode, content: &Markup) -> PageOr {
+pub(super) fn error_page(iam: &Iam, title: &str, status: StatusCode, content: &Markup) -> PageOr {
     PageOr::Page(Output::new(html_page(iam, title, true, content)).status(status))
 }
 
@@ -74,7 +74,7 @@ pub(super) fn with_form_targets<'t>(
 }
 
 /// Redirects the browser to a path of IAM.
-pub(super) fn to(iam: &Iam, path: &str) -> PageOr {
+pub(super) fn redirect(iam: &Iam, path: &str) -> PageOr {
     PageOr::To(Output::new(iam.path(path)))
 }
 

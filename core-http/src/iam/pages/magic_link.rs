@@ -16,10 +16,10 @@ use super::super::bounds::MAX_EMAIL_TEXT;
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
-use super::next::{leading_to, next_path};
+use super::next::{next_path, with_next};
 use super::row::{form, page};
 use crate::iam::config::Iam;
-use crate::iam::magic_link::{PAGE as PATH, Targets, lead_on, send_link};
+use crate::iam::magic_link::{PAGE as PATH, Targets, redirect_after_link, send_link};
 use crate::iam::target::Target;
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 
@@ -93,7 +93,7 @@ async fn show(
     let next = next_path(query.next.as_deref())?;
     let Some(code) = query.error.as_deref() else {
         let content = content(&iam, next, "", &FormErrors::none());
-        return Ok(layout::shown(&iam, TITLE, &content));
+        return Ok(layout::page(&iam, TITLE, &content));
     };
     let banned = code == Code::BannedUser.as_str();
     let code = if banned {
@@ -103,7 +103,12 @@ async fn show(
     };
     let errors = FormErrors::of(Error::refused(code, "the link was refused"))?;
     let content = content(&iam, next, "", &errors);
-    Ok(layout::refused(&iam, TITLE, http::StatusCode::OK, &content))
+    Ok(layout::error_page(
+        &iam,
+        TITLE,
+        http::StatusCode::OK,
+        &content,
+    ))
 }
 
 /// Returns the page that a link opens. Nothing happens before its button is pressed.
@@ -114,7 +119,7 @@ async fn show_link(
     token: &str,
     targets: &Targets,
 ) -> Result<PageOr> {
-    targets.ensure_ours(iam)?;
+    targets.ensure_trusted(iam)?;
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let address = check_magic_link(scope, uow.as_mut(), token).await;
     uow.rollback().await;
@@ -135,7 +140,7 @@ async fn show_link(
         }
         p.hint { "If you did not ask for this link, close this page: nothing has happened." }
     };
-    let page = layout::shown(iam, TITLE, &content);
+    let page = layout::page(iam, TITLE, &content);
     let targets = targets.parameters().map(|(_, target)| target);
     Ok(layout::with_form_targets(iam, page, targets))
 }
@@ -157,13 +162,13 @@ async fn sign_in(
     input: Input<(), (), LinkForm>,
 ) -> Result<PageOr> {
     let LinkForm { token, targets } = &input.body;
-    iam.refuse_foreign_form(cx)?;
-    targets.ensure_ours(&iam)?;
+    iam.ensure_trusted_form(cx)?;
+    targets.ensure_trusted(&iam)?;
     let outcome = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(verify_magic_link(cx, &scope, uow, token))
     })
     .await;
-    Ok(PageOr::To(lead_on(cx, &iam, targets, outcome)?))
+    Ok(PageOr::To(redirect_after_link(cx, &iam, targets, outcome)?))
 }
 
 fn content(iam: &Iam, next: &str, email: &str, errors: &FormErrors) -> Markup {
@@ -176,7 +181,7 @@ fn content(iam: &Iam, next: &str, email: &str, errors: &FormErrors) -> Markup {
             button type="submit" { "Send the link" }
         }
         ul.ways {
-            li { a href=(iam.path(&leading_to("/sign-in", next))) { "Sign in with a password" } }
+            li { a href=(iam.path(&with_next("/sign-in", next))) { "Sign in with a password" } }
         }
     }
 }
@@ -198,26 +203,26 @@ async fn send(
     input: Input<(), (), MagicLinkForm>,
 ) -> Result<PageOr> {
     let body = input.body;
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let next = next_path(body.next.as_deref())?;
     let Ok(email) = Email::parse(&body.email) else {
         let errors = FormErrors::of(Error::refused(Code::InvalidEmail, "Invalid email"))?;
         let content = content(&iam, next, &body.email, &errors);
-        return Ok(layout::refused(&iam, TITLE, errors.status(), &content));
+        return Ok(layout::error_page(&iam, TITLE, errors.status(), &content));
     };
     let (iam, targets) = (
         &iam,
         &Targets {
             callback: Some(next.to_owned().into()),
             new_user: None,
-            error: Some(leading_to(PATH, next).into()),
+            error: Some(with_next(PATH, next).into()),
         },
     );
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(send_link(cx, iam, &scope, uow, (&email, None), targets))
     })
     .await?;
-    Ok(layout::to(iam, "/magic-link/sent"))
+    Ok(layout::redirect(iam, "/magic-link/sent"))
 }
 
 async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
@@ -225,5 +230,5 @@ async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr>
         p { "A link is on its way to the address you entered. Open it on this device to sign in. It works once, within five minutes." }
         p { "No mail? Check your spam folder, or " a href=(iam.path(PATH)) { "send another link" } "." }
     };
-    Ok(layout::shown(&iam, "Look into your mail", &content))
+    Ok(layout::page(&iam, "Look into your mail", &content))
 }

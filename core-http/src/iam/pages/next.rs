@@ -41,7 +41,7 @@ pub(super) fn next_path(named: Option<&str>) -> Result<&str> {
 }
 
 /// Returns a path with `next` in its query, unless `next` is the default.
-pub(super) fn leading_to(path: &str, next: &str) -> String {
+pub(super) fn with_next(path: &str, next: &str) -> String {
     if next == ACCOUNT {
         return path.to_owned();
     }
@@ -50,12 +50,12 @@ pub(super) fn leading_to(path: &str, next: &str) -> String {
 
 /// Redirects to the sign-in page and from there back to this path.
 pub(super) fn sign_in_first(iam: &Iam, back: &str) -> PageOr {
-    layout::to(iam, &leading_to("/sign-in", back))
+    layout::redirect(iam, &with_next("/sign-in", back))
 }
 
 /// Redirects to the page that asks for a fresh proof, and from there back to this path.
 pub(super) fn confirm_first(iam: &Iam, back: &str) -> PageOr {
-    layout::to(iam, &leading_to(CONFIRM, back))
+    layout::redirect(iam, &with_next(CONFIRM, back))
 }
 
 /// Redirects to the account page after an action. The page shows the notice if the action succeeded. Without a session
@@ -64,12 +64,12 @@ pub(super) fn confirm_first(iam: &Iam, back: &str) -> PageOr {
 pub(super) fn back_to_account(iam: &Iam, outcome: Result<()>, notice: &str) -> Result<PageOr> {
     let Err(error) = outcome else {
         let target = with_parameters(ACCOUNT.to_owned(), &[("notice", notice)]);
-        return Ok(layout::to(iam, &target));
+        return Ok(layout::redirect(iam, &target));
     };
     match error.code() {
-        Code::Unauthorized => Ok(layout::to(iam, "/sign-in")),
+        Code::Unauthorized => Ok(layout::redirect(iam, "/sign-in")),
         Code::StepUpRequired => Ok(confirm_first(iam, ACCOUNT)),
-        Code::PasskeyNotFound => Ok(layout::to(iam, ACCOUNT)),
+        Code::PasskeyNotFound => Ok(layout::redirect(iam, ACCOUNT)),
         _ => Err(error),
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 }
 
 /// Renders the button that uses a passkey and then redirects to `next`. Renders nothing if passkeys are disabled.
-pub(super) fn shown(iam: &Iam, next: &str, button: &str) -> Markup {
+pub(super) fn passkey_button(iam: &Iam, next: &str, button: &str) -> Markup {
     html! {
         @if iam.passkeys().is_ok() {
             div.passkey hidden data-passkey="signIn" data-api=(iam.path(API)) data-next=(iam.path(next))
@@ -61,10 +61,10 @@ pub(super) fn shown(iam: &Iam, next: &str, button: &str) -> Markup {
 
 /// Renders the same button on a page that asks for a passkey as a proof. If there is no other proof, it also explains
 /// what to do if the button does not work.
-pub(super) fn as_proof(iam: &Iam, next: &str, button: &str, has_other_way: bool) -> Markup {
+pub(super) fn passkey_proof(iam: &Iam, next: &str, button: &str, has_other_way: bool) -> Markup {
     let is_possible = iam.passkeys().is_ok();
     html! {
-        (shown(iam, next, button))
+        (passkey_button(iam, next, button))
         @if !has_other_way && is_possible {
             noscript { p { "Turn on script for this page: passkeys need it." } }
         } @else if !has_other_way {
@@ -157,7 +157,7 @@ async fn rename(
     _: PublicScope,
     input: Input<(), (), RenameForm>,
 ) -> Result<PageOr> {
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let outcome = async {
         let scope = authorize_person(cx)?;
         let (scope, body) = (&scope, &input.body);
@@ -188,7 +188,7 @@ async fn remove(
     _: PublicScope,
     input: Input<(), (), RemoveForm>,
 ) -> Result<PageOr> {
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let outcome = async {
         let scope = authorize_person(cx)?;
         let (scope, id, notices) = (&scope, &input.body.passkey, iam.notices(cx));

@@ -17,11 +17,11 @@ use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
-use super::next::leading_to;
+use super::next::with_next;
 use super::row::{form, page};
 use crate::iam::config::{Iam, SECURITY_PAGE};
 use crate::iam::password::{
-    NewPassword, RESET_PAGE as PATH, reset_page, send_reset_link, set_by_link,
+    NewPassword, RESET_PAGE as PATH, reset_page, reset_password_by_link, send_reset_link,
 };
 use crate::iam::target::Target;
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
@@ -92,10 +92,10 @@ async fn show(
     input: Input<(), ResetPasswordQuery>,
 ) -> Result<PageOr> {
     let query = input.query;
-    iam.refuse_foreign_target(query.callback_url.as_deref())?;
+    iam.ensure_trusted_target(query.callback_url.as_deref())?;
     let Some(token) = query.token else {
         let content = address_content(&iam, "", &FormErrors::none());
-        return Ok(layout::shown(&iam, TITLE, &content));
+        return Ok(layout::page(&iam, TITLE, &content));
     };
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let good = check_reset_token(uow.as_mut(), &token).await;
@@ -107,7 +107,7 @@ async fn show(
     match good {
         Ok(()) => {
             let content = password_content(&iam, &token, &FormErrors::none());
-            Ok(layout::shown(&iam, SET_TITLE, &content))
+            Ok(layout::page(&iam, SET_TITLE, &content))
         }
         Err(error) => ask_again(&iam, error, StatusCode::OK),
     }
@@ -117,7 +117,7 @@ async fn show(
 fn ask_again(iam: &Iam, error: Error, status: StatusCode) -> Result<PageOr> {
     let errors = FormErrors::of(error)?;
     let content = address_content(iam, "", &errors);
-    Ok(layout::refused(iam, TITLE, status, &content))
+    Ok(layout::error_page(iam, TITLE, status, &content))
 }
 
 fn address_content(iam: &Iam, email: &str, errors: &FormErrors) -> Markup {
@@ -170,18 +170,18 @@ async fn send(
     input: Input<(), (), AddressForm>,
 ) -> Result<PageOr> {
     let entered = input.body.email;
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let Ok(email) = Email::parse(&entered) else {
         let errors = FormErrors::of(Error::refused(Code::InvalidEmail, "Invalid email"))?;
         let content = address_content(&iam, &entered, &errors);
-        return Ok(layout::refused(&iam, TITLE, errors.status(), &content));
+        return Ok(layout::error_page(&iam, TITLE, errors.status(), &content));
     };
     let iam = &iam;
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(send_reset_link(cx, iam, &scope, uow, &email, None))
     })
     .await?;
-    Ok(layout::to(iam, "/reset-password/sent"))
+    Ok(layout::redirect(iam, "/reset-password/sent"))
 }
 
 async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
@@ -189,7 +189,7 @@ async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr>
         p { "If there is an account with the address that you entered, a link is on its way to it." }
         p { "No mail? Check your spam folder, or " a href=(iam.path(PATH)) { "try again" } "." }
     };
-    Ok(layout::shown(&iam, "Look into your mail", &content))
+    Ok(layout::page(&iam, "Look into your mail", &content))
 }
 
 /// The fields of the form with the new password.
@@ -217,21 +217,26 @@ async fn set(
         password,
         delete_keys,
     } = input.body;
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let new = NewPassword {
         token: &token,
         password: &password,
         delete_api_keys: delete_keys.unwrap_or(false),
     };
-    let Err(error) = set_by_link(cx, &iam, &scope, new).await else {
+    let Err(error) = reset_password_by_link(cx, &iam, &scope, new).await else {
         // After the sign-in, the person reviews what else has access to the account.
-        let path = leading_to("/sign-in?notice=password-changed", SECURITY_PAGE);
-        return Ok(layout::to(&iam, &path));
+        let path = with_next("/sign-in?notice=password-changed", SECURITY_PAGE);
+        return Ok(layout::redirect(&iam, &path));
     };
     if error.code() == Code::InvalidToken {
         return ask_again(&iam, error, StatusCode::BAD_REQUEST);
     }
     let errors = FormErrors::of(error)?;
     let content = password_content(&iam, &token, &errors);
-    Ok(layout::refused(&iam, SET_TITLE, errors.status(), &content))
+    Ok(layout::error_page(
+        &iam,
+        SET_TITLE,
+        errors.status(),
+        &content,
+    ))
 }

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::account::name_of;
 use super::confirm;
 use super::layout::{self, day, moment};
-use super::next::{ACCOUNT, CONFIRM, confirm_first, leading_to, sign_in_first};
+use super::next::{ACCOUNT, CONFIRM, confirm_first, sign_in_first, with_next};
 use super::row::{form, page};
 use super::user_agent::program;
 use crate::iam::config::{Iam, SECURITY_PAGE as PATH};
@@ -64,7 +64,7 @@ struct SecurityQuery {
 }
 
 /// The data that the page shows.
-struct Shown {
+struct PageData {
     access: OwnAccess,
     own: SessionId,
     /// Whether the person must give a fresh proof of identity before ending anything.
@@ -80,10 +80,10 @@ async fn show(
     let Ok(session) = authorize_session(cx) else {
         return Ok(sign_in_first(&iam, PATH));
     };
-    let shown = &Shown {
+    let shown = &PageData {
         access: load(cx).await?,
         own: session.session_id().clone(),
-        confirms_first: confirm::comes_first(cx).await?,
+        confirms_first: confirm::needs_fresh_proof(cx).await?,
     };
     let content = html! {
         @if let Some(Notice::Ended) = input.query.notice {
@@ -91,7 +91,7 @@ async fn show(
         }
         (content(&iam, shown))
     };
-    Ok(layout::shown(&iam, TITLE, &content))
+    Ok(layout::page(&iam, TITLE, &content))
 }
 
 async fn load(cx: &Cx) -> Result<OwnAccess> {
@@ -102,11 +102,11 @@ async fn load(cx: &Cx) -> Result<OwnAccess> {
     access
 }
 
-fn content(iam: &Iam, shown: &Shown) -> Markup {
+fn content(iam: &Iam, shown: &PageData) -> Markup {
     html! {
         p { "If you do not recognize something here, end it and " a href=(iam.path("/reset-password")) { "set a new password" } "." }
         @if shown.confirms_first {
-            p { a href=(iam.path(&leading_to(CONFIRM, PATH))) { "Confirm that it is you" } " to end something." }
+            p { a href=(iam.path(&with_next(CONFIRM, PATH))) { "Confirm that it is you" } " to end something." }
             (sections(shown))
         } @else {
             form method="post" action=(iam.path(PATH)) {
@@ -126,7 +126,7 @@ fn content(iam: &Iam, shown: &Shown) -> Markup {
     }
 }
 
-fn sections(shown: &Shown) -> Markup {
+fn sections(shown: &PageData) -> Markup {
     let OwnAccess {
         sessions,
         approved_devices,
@@ -304,7 +304,7 @@ async fn end(
     input: Input<(), (), EndAccessForm>,
 ) -> Result<PageOr> {
     let EndAccessForm { item, everything } = input.body;
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let Ok(session) = authorize_session(cx) else {
         return Ok(sign_in_first(&iam, PATH));
     };
@@ -316,11 +316,11 @@ async fn end(
     };
     let (session, notices) = (&session, iam.notices(cx));
     let outcome = transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(own_access::end(cx, session, uow, selection, notices))
+        Box::pin(own_access::end_access(cx, session, uow, selection, notices))
     })
     .await;
     match outcome {
-        Ok(()) => Ok(layout::to(&iam, "/account/security?notice=ended")),
+        Ok(()) => Ok(layout::redirect(&iam, "/account/security?notice=ended")),
         Err(Error::Unauthorized) => Ok(sign_in_first(&iam, PATH)),
         Err(error) if error.code() == Code::StepUpRequired => Ok(confirm_first(&iam, PATH)),
         Err(error) => Err(error),

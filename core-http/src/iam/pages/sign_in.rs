@@ -14,7 +14,7 @@ use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
-use super::next::{leading_to, next_path};
+use super::next::{next_path, with_next};
 use super::passkeys;
 use super::row::{form, page};
 use super::two_factor;
@@ -111,16 +111,16 @@ async fn show(
     let query = input.query;
     let next = next_path(query.next.as_deref())?;
     if authorize_session(cx).is_ok() {
-        return Ok(layout::to(&iam, next));
+        return Ok(layout::redirect(&iam, next));
     }
     // Mailed links redirect here if their account has a second factor.
     if query.notice.is_none()
         && iam.challenge_token(&cx.headers).is_some()
         && query.restart.is_none()
     {
-        return Ok(layout::to(&iam, &leading_to(two_factor::PATH, next)));
+        return Ok(layout::redirect(&iam, &with_next(two_factor::PATH, next)));
     }
-    let entered = Entered {
+    let entered = FormValues {
         email: "",
         remember: true,
     };
@@ -134,18 +134,18 @@ async fn show(
     };
     Ok(layout::with_script(
         &iam,
-        layout::shown(&iam, TITLE, &content),
+        layout::page(&iam, TITLE, &content),
     ))
 }
 
 /// The values that the form contains when it is shown.
-struct Entered<'a> {
+struct FormValues<'a> {
     email: &'a str,
     remember: bool,
 }
 
-fn content(iam: &Iam, next: &str, entered: &Entered<'_>, errors: &FormErrors) -> Markup {
-    let link = |path| iam.path(&leading_to(path, next));
+fn content(iam: &Iam, next: &str, entered: &FormValues<'_>, errors: &FormErrors) -> Markup {
+    let link = |path| iam.path(&with_next(path, next));
     html! {
         form method="post" action=(iam.path(PATH)) {
             (errors.show())
@@ -158,7 +158,7 @@ fn content(iam: &Iam, next: &str, entered: &Entered<'_>, errors: &FormErrors) ->
             }
             button type="submit" { "Sign in" }
         }
-        (passkeys::shown(iam, next, "Sign in with a passkey"))
+        (passkeys::passkey_button(iam, next, "Sign in with a passkey"))
         ul.ways {
             li { a href=(link("/magic-link")) { "Sign in with a link by mail" } }
             li { a href=(iam.path("/reset-password")) { "Forgot your password?" } }
@@ -173,7 +173,7 @@ struct SignInForm {
     /// The user's email address.
     #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
-    /// The user's password.
+    /// The current password of the user.
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
     /// Keeps the session after the browser is closed. Browsers omit the field if the checkbox is not ticked.
@@ -194,21 +194,22 @@ async fn sign_in(
         remember,
         next,
     } = input.body;
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let next = next_path(next.as_deref())?;
     let remember = remember.unwrap_or(false);
     let (credentials, target) = ([&*email, &*password], Some(CONFIRMED));
-    let outcome = user::signed_in(cx, &iam, &scope, credentials, remember, target).await;
+    let outcome =
+        user::sign_in_with_password(cx, &iam, &scope, credentials, remember, target).await;
     let begun = match outcome {
         Ok(begun) => begun,
         Err(error) => {
             let errors = FormErrors::of(error)?;
-            let entered = Entered {
+            let entered = FormValues {
                 email: &email,
                 remember,
             };
             let content = content(&iam, next, &entered, &errors);
-            let page = layout::refused(&iam, TITLE, errors.status(), &content);
+            let page = layout::error_page(&iam, TITLE, errors.status(), &content);
             return Ok(layout::with_script(&iam, page));
         }
     };
@@ -219,7 +220,7 @@ async fn sign_in(
             set_sign_in_cookies(cx, &iam, on, begun)
         }
         SignInOutcome::SecondFactorRequired(challenged) => {
-            let on = Output::new(iam.path(&leading_to(two_factor::PATH, next)));
+            let on = Output::new(iam.path(&with_next(two_factor::PATH, next)));
             set_challenge_cookie(&iam, on, challenged)
         }
     }))
@@ -238,10 +239,10 @@ async fn sign_out(
     scope: PublicScope,
     input: Input<(), (), SignOutForm>,
 ) -> Result<PageOr> {
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let next = next_path(input.body.next.as_deref())?;
     session::end(cx, &iam, &scope).await?;
-    let path = leading_to("/sign-in?notice=signed-out", next);
+    let path = with_next("/sign-in?notice=signed-out", next);
     let on = Output::new(iam.path(&path));
     Ok(PageOr::To(clear_session_cookies(&iam, on)))
 }

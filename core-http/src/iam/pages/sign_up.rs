@@ -11,15 +11,15 @@ use serde::Deserialize;
 
 use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
 use super::form::{Field, hidden};
-use super::form_errors::{FormErrors, Words};
+use super::form_errors::{FieldMessage, FormErrors};
 use super::layout;
-use super::next::{NextQuery, leading_to, next_path};
+use super::next::{NextQuery, next_path, with_next};
 use super::row::{form, page};
 use super::sign_in::CONFIRMED;
 use crate::iam::config::Iam;
 use crate::iam::cookies::set_sign_in_cookies;
 use crate::iam::target::Target;
-use crate::iam::user::{Newcomer, SignUpOutcome, signed_up};
+use crate::iam::user::{NewUserInput, SignUpOutcome, sign_up_with_password};
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 
 const PATH: &str = "/sign-up";
@@ -71,10 +71,10 @@ async fn show(
 ) -> Result<PageOr> {
     let next = next_path(input.query.next.as_deref())?;
     if authorize_session(cx).is_ok() {
-        return Ok(layout::to(&iam, next));
+        return Ok(layout::redirect(&iam, next));
     }
     let content = content(&iam, next, ["", ""], &FormErrors::none());
-    Ok(layout::shown(&iam, TITLE, &content))
+    Ok(layout::page(&iam, TITLE, &content))
 }
 
 fn content(iam: &Iam, next: &str, [name, email]: [&str; 2], errors: &FormErrors) -> Markup {
@@ -101,7 +101,7 @@ fn content(iam: &Iam, next: &str, [name, email]: [&str; 2], errors: &FormErrors)
             button type="submit" { "Create account" }
         }
         ul.ways {
-            li { a href=(iam.path(&leading_to("/sign-in", next))) { "I have an account: sign in" } }
+            li { a href=(iam.path(&with_next("/sign-in", next))) { "I have an account: sign in" } }
         }
     }
 }
@@ -128,16 +128,16 @@ async fn sign_up(
     input: Input<(), (), SignUpForm>,
 ) -> Result<PageOr> {
     let body = input.body;
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let next = next_path(body.next.as_deref())?;
-    let begun = match begun(cx, &iam, &scope, &body).await {
+    let begun = match sign_up_from_form(cx, &iam, &scope, &body).await {
         Ok(SignUpOutcome::SignedIn(begun)) => begun,
-        Ok(SignUpOutcome::LinkSent(_)) => return Ok(layout::to(&iam, SENT_PAGE)),
+        Ok(SignUpOutcome::LinkSent(_)) => return Ok(layout::redirect(&iam, SENT_PAGE)),
         Err(error) => {
             let errors = FormErrors::on_page(error, words)?;
             let entered = [body.name.as_str(), &body.email];
             let content = content(&iam, next, entered, &errors);
-            return Ok(layout::refused(&iam, TITLE, errors.status(), &content));
+            return Ok(layout::error_page(&iam, TITLE, errors.status(), &content));
         }
     };
     let on = Output::new(iam.path(next));
@@ -150,18 +150,18 @@ async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr>
         p { "A mail is on its way to the address that you entered. Open the link in it to confirm that the address is yours, then sign in." }
         p { "No mail? Check your spam folder, or " a href=(iam.path("/sign-in")) { "sign in" } " to get another link." }
     };
-    Ok(layout::shown(&iam, "Look into your mail", &content))
+    Ok(layout::page(&iam, "Look into your mail", &content))
 }
 
 /// Returns the message for an invalid name, the only field that is validated by the domain and not by the form.
-fn words(code: Code) -> Option<Words> {
+fn words(code: Code) -> Option<FieldMessage> {
     (code == Code::ValidationError).then_some((
         Some("name"),
         "A name cannot contain a web address. Enter the name alone.",
     ))
 }
 
-async fn begun(
+async fn sign_up_from_form(
     cx: &Cx,
     iam: &Iam,
     scope: &PublicScope,
@@ -170,11 +170,11 @@ async fn begun(
     let email = Email::parse(&form.email)
         .map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
     let name = PersonName::parse(form.name.as_str());
-    let newcomer = Newcomer {
+    let newcomer = NewUserInput {
         name: name.map_err(|error| Error::invalid("name", "invalid_format", error.to_string()))?,
         email,
         image: None,
         remembered: true,
     };
-    signed_up(cx, iam, scope, newcomer, &form.password, Some(CONFIRMED)).await
+    sign_up_with_password(cx, iam, scope, newcomer, &form.password, Some(CONFIRMED)).await
 }

@@ -8,7 +8,7 @@ use core_domain::iam::ProofMethod;
 use core_domain::kernel::{Code, Error, Line, Result};
 use core_domain::port::Mode;
 use core_domain::use_case::iam::session::challenge_methods;
-use core_domain::use_case::iam::two_factor::Proof;
+use core_domain::use_case::iam::two_factor::SecondFactorCode;
 use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
-use super::next::{NextQuery, leading_to, next_path};
+use super::next::{NextQuery, next_path, with_next};
 use super::passkeys;
 use super::row::{form, page};
 use crate::iam::config::Iam;
@@ -75,12 +75,12 @@ pub(super) fn without_spaces(entered: &str) -> String {
 }
 
 /// Returns the kind of a code: six digits are a code of an authenticator, everything else is a recovery code.
-pub(super) fn proof(code: &str) -> Proof<'_> {
+pub(super) fn proof(code: &str) -> SecondFactorCode<'_> {
     let digits = code.len() == 6 && code.bytes().all(|b| b.is_ascii_digit());
     if digits {
-        Proof::Totp(code)
+        SecondFactorCode::Totp(code)
     } else {
-        Proof::RecoveryCode(code)
+        SecondFactorCode::RecoveryCode(code)
     }
 }
 
@@ -92,10 +92,13 @@ async fn show(
 ) -> Result<PageOr> {
     let next = next_path(input.query.next.as_deref())?;
     let Some(methods) = methods(cx, &iam, &scope).await? else {
-        return Ok(layout::to(&iam, &leading_to("/sign-in?restart=true", next)));
+        return Ok(layout::redirect(
+            &iam,
+            &with_next("/sign-in?restart=true", next),
+        ));
     };
     let content = content(&iam, next, &methods, &FormErrors::none());
-    let page = layout::shown(&iam, TITLE, &content);
+    let page = layout::page(&iam, TITLE, &content);
     Ok(layout::with_script(&iam, page))
 }
 
@@ -130,10 +133,10 @@ fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) 
             }
         }
         @if methods.contains(&ProofMethod::Passkey) {
-            (passkeys::as_proof(iam, next, "Sign in with a passkey", takes_codes))
+            (passkeys::passkey_proof(iam, next, "Sign in with a passkey", takes_codes))
         }
         ul.ways {
-            li { a href=(iam.path(&leading_to("/sign-in?restart=true", next))) { "Start again" } }
+            li { a href=(iam.path(&with_next("/sign-in?restart=true", next))) { "Start again" } }
         }
     }
 }
@@ -158,34 +161,39 @@ async fn complete(
 ) -> Result<PageOr> {
     let CodeForm { code, trust, next } = input.body;
     let trust = trust.unwrap_or(false);
-    iam.refuse_foreign_form(cx)?;
+    iam.ensure_trusted_form(cx)?;
     let next = next_path(next.as_deref())?;
-    let again = || Ok(layout::to(&iam, &leading_to("/sign-in?restart=true", next)));
+    let again = || {
+        Ok(layout::redirect(
+            &iam,
+            &with_next("/sign-in?restart=true", next),
+        ))
+    };
     let Some(token) = iam.challenge_token(&cx.headers) else {
         return again();
     };
     let code = without_spaces(code.as_str());
     let proof = proof(&code);
-    match two_factor::for_sign_in(cx, &iam, &scope, &token, proof, trust).await {
+    match two_factor::complete_sign_in(cx, &iam, &scope, &token, proof, trust).await {
         Ok(done) => {
             let on = Output::new(iam.path(next));
             Ok(PageOr::To(two_factor::set_completed_cookies(
                 cx, &iam, on, &done,
             )))
         }
-        Err(error) if is_over(&error) => again(),
+        Err(error) if no_longer_waits(&error) => again(),
         Err(error) => {
             let errors = FormErrors::of(error)?;
             let methods = methods(cx, &iam, &scope).await?.unwrap_or_default();
             let content = content(&iam, next, &methods, &errors);
-            let page = layout::refused(&iam, TITLE, errors.status(), &content);
+            let page = layout::error_page(&iam, TITLE, errors.status(), &content);
             Ok(layout::with_script(&iam, page))
         }
     }
 }
 
 /// Returns whether the sign-in no longer waits, or no longer accepts a code.
-fn is_over(error: &Error) -> bool {
+fn no_longer_waits(error: &Error) -> bool {
     matches!(
         error.code(),
         Code::InvalidTwoFactorCookie | Code::TotpNotEnabled | Code::BackupCodesNotEnabled

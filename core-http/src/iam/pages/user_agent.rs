@@ -21,7 +21,7 @@ const SYSTEMS: [(&str, &str); 6] = [
 ];
 
 /// The number of characters that are shown of an unknown `User-Agent`.
-const SHOWN: usize = 60;
+const MAX_UNKNOWN_CHARS: usize = 60;
 
 /// Returns a readable name, such as "Firefox on Linux", or the beginning of the text if the browser is unknown.
 pub(super) fn program(user_agent: Option<&str>) -> String {
@@ -35,7 +35,7 @@ pub(super) fn program(user_agent: Option<&str>) -> String {
     match (find(&BROWSERS), find(&SYSTEMS)) {
         (Some(browser), Some(system)) => format!("{browser} on {system}"),
         (Some(browser), None) => browser.to_owned(),
-        _ => text.chars().take(SHOWN).collect(),
+        _ => text.chars().take(MAX_UNKNOWN_CHARS).collect(),
     }
 }
 
@@ -64,6 +64,6 @@ mod tests {
             assert_eq!(program(Some(text)), name);
         }
         assert_eq!(program(None), "Unknown program");
-        assert_eq!(program(Some(&"x".repeat(500))).len(), SHOWN);
+        assert_eq!(program(Some(&"x".repeat(500))).len(), MAX_UNKNOWN_CHARS);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use core_domain::access::{PublicScope, authorize_session};
 use core_domain::gateway::RateClass;
-use core_domain::iam::{PasswordHash, check_password, normal_password};
+use core_domain::iam::{PasswordHash, check_password, normalize_password};
 use core_domain::kernel::{Code, Error, Result};
 use core_domain::port::transact;
 use core_domain::use_case::iam::user::{ConfirmableAccount, delete_by_link, take_over_by_link};
@@ -23,7 +23,7 @@ use crate::iam::config::Iam;
 use crate::iam::config::VERIFY_EMAIL;
 use crate::iam::email_verification::{confirm, confirmable, refused_target};
 use crate::iam::target::Target;
-use crate::iam::user::broken;
+use crate::iam::user::hashing_error;
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 
 const TAKE_OVER: &str = "/verify-email/take-over";
@@ -114,7 +114,7 @@ async fn show(
     input: Input<(), Link>,
 ) -> Result<PageOr> {
     let link = input.query;
-    iam.refuse_foreign_target(Some(link.target()))?;
+    iam.ensure_trusted_target(Some(link.target()))?;
     page_of(cx, &iam, &scope, &link, &FormErrors::none()).await
 }
 
@@ -129,7 +129,7 @@ async fn page_of(
 ) -> Result<PageOr> {
     let account = match confirmable(cx, scope, &link.token).await {
         Ok(account) => account,
-        Err(error) => return lead_to_refusal(iam, link, error),
+        Err(error) => return redirect_to_refusal(iam, link, error),
     };
     if account.user.email_verified {
         return Ok(PageOr::To(Output::new(iam.absolute(link.target()))));
@@ -138,7 +138,7 @@ async fn page_of(
     let content = html! {
         (errors.show())
         (confirmation(iam, link, &account, is_own, errors))
-        (disowning(iam, link, &account, errors))
+        (take_over_section(iam, link, &account, errors))
     };
     let page = errors.page(iam, TITLE, &content);
     let targets = std::iter::once(link.target());
@@ -146,7 +146,7 @@ async fn page_of(
 }
 
 /// Redirects to the target of the link and reports there that the link is invalid.
-fn lead_to_refusal(iam: &Iam, link: &Link, error: Error) -> Result<PageOr> {
+fn redirect_to_refusal(iam: &Iam, link: &Link, error: Error) -> Result<PageOr> {
     if error.code() != Code::InvalidToken {
         return Err(error);
     }
@@ -187,7 +187,12 @@ fn confirmation(
     }
 }
 
-fn disowning(iam: &Iam, link: &Link, account: &ConfirmableAccount, errors: &FormErrors) -> Markup {
+fn take_over_section(
+    iam: &Iam,
+    link: &Link,
+    account: &ConfirmableAccount,
+    errors: &FormErrors,
+) -> Markup {
     let password = Field {
         name: NEW_PASSWORD,
         hint: Some("8 characters or more."),
@@ -237,8 +242,8 @@ async fn verify(
     input: Input<(), (), VerifyEmailForm>,
 ) -> Result<PageOr> {
     let VerifyEmailForm { link, password } = &input.body;
-    iam.refuse_foreign_form(cx)?;
-    iam.refuse_foreign_target(Some(link.target()))?;
+    iam.ensure_trusted_form(cx)?;
+    iam.ensure_trusted_target(Some(link.target()))?;
     let error = match confirm(cx, &iam, &scope, &link.token, password.as_deref()).await {
         Ok(done) => {
             return Ok(PageOr::To(match &done.signed_in {
@@ -251,7 +256,7 @@ async fn verify(
     match error.code() {
         // The session ended after the page was opened, so the page now asks for the password.
         Code::Unauthorized => page_of(cx, &iam, &scope, link, &FormErrors::none()).await,
-        Code::InvalidToken => lead_to_refusal(&iam, link, error),
+        Code::InvalidToken => redirect_to_refusal(&iam, link, error),
         _ => {
             let words = |code| {
                 let wrong = (Some("password"), "The password is wrong.");
@@ -281,30 +286,30 @@ async fn take_over(
     input: Input<(), (), TakeOverForm>,
 ) -> Result<PageOr> {
     let TakeOverForm { link, new_password } = &input.body;
-    iam.refuse_foreign_form(cx)?;
-    iam.refuse_foreign_target(Some(link.target()))?;
-    let Err(error) = taken_over(cx, &iam, &scope, &link.token, new_password).await else {
-        return Ok(layout::to(&iam, "/sign-in?notice=password-changed"));
+    iam.ensure_trusted_form(cx)?;
+    iam.ensure_trusted_target(Some(link.target()))?;
+    let Err(error) = take_over_account(cx, &iam, &scope, &link.token, new_password).await else {
+        return Ok(layout::redirect(&iam, "/sign-in?notice=password-changed"));
     };
     if error.code() == Code::InvalidToken {
-        return lead_to_refusal(&iam, link, error);
+        return redirect_to_refusal(&iam, link, error);
     }
     let errors = FormErrors::of(error)?.about(NEW_PASSWORD);
     page_of(cx, &iam, &scope, link, &errors).await
 }
 
 /// Takes the account over. The password is hashed before a unit of work is opened.
-async fn taken_over(
+async fn take_over_account(
     cx: &Cx,
     iam: &Iam,
     scope: &PublicScope,
     token: &str,
     password: &str,
 ) -> Result<()> {
-    let password = normal_password(password)?;
+    let password = normalize_password(password)?;
     check_password(&password)?;
     confirmable(cx, scope, token).await?;
-    let hash = &PasswordHash::new(cx.app.hasher.hash(&password).await.map_err(broken)?);
+    let hash = &PasswordHash::new(cx.app.hasher.hash(&password).await.map_err(hashing_error)?);
     let notices = iam.notices(cx);
     let user = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(take_over_by_link(cx, scope, uow, token, hash, notices))
@@ -330,8 +335,8 @@ async fn delete(
     input: Input<(), (), DeleteUnconfirmedForm>,
 ) -> Result<PageOr> {
     let DeleteUnconfirmedForm { link, sure } = &input.body;
-    iam.refuse_foreign_form(cx)?;
-    iam.refuse_foreign_target(Some(link.target()))?;
+    iam.ensure_trusted_form(cx)?;
+    iam.ensure_trusted_target(Some(link.target()))?;
     if !sure {
         return page_of(cx, &iam, &scope, link, &FormErrors::none()).await;
     }
@@ -341,10 +346,10 @@ async fn delete(
     })
     .await;
     let Err(error) = outcome else {
-        return Ok(layout::to(&iam, DELETED));
+        return Ok(layout::redirect(&iam, DELETED));
     };
     if error.code() == Code::InvalidToken {
-        return lead_to_refusal(&iam, link, error);
+        return redirect_to_refusal(&iam, link, error);
     }
     let words = |code| {
         let member = "This account is a member of an organization, so it cannot be deleted here. Take it over instead.";
@@ -361,5 +366,5 @@ async fn deleted(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<Page
             li { a href=(iam.path("/sign-up")) { "Create an account of your own" } }
         }
     };
-    Ok(layout::shown(&iam, "The account was deleted", &content))
+    Ok(layout::page(&iam, "The account was deleted", &content))
 }

@@ -1,6 +1,6 @@
-//! CORS: what the gateway and the services share, and the policy of a service.
+//! Cross-origin requests: the CORS functions that gateway and services share, and the CORS policy of a service.
 
-use core_domain::gateway::{PREFLIGHT_METHODS, PageRequest};
+use core_domain::gateway::{BrowserRequest, PREFLIGHT_METHODS};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
@@ -10,24 +10,24 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
 use crate::kernel::{Body, empty_body};
 
-/// The request headers that a page may send (`Access-Control-Allow-Headers`).
+/// The request headers that pages of allowed origins may send (`Access-Control-Allow-Headers`).
 pub(crate) const ALLOWED_HEADERS: &str = "Content-Type, Authorization, X-Request-Id";
 
-/// The answer's headers that a page may read (`Access-Control-Expose-Headers`).
+/// The response headers that pages of allowed origins may read (`Access-Control-Expose-Headers`).
 pub(crate) const EXPOSED_HEADERS: HeaderValue =
     HeaderValue::from_static("X-Request-Id, Retry-After, ETag, RateLimit, RateLimit-Policy");
 
-/// How long a browser may cache a preflight's answer, in seconds.
+/// The time for which browsers may cache the response to a preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// Whether this is a preflight.
+/// Returns whether the request is a CORS preflight.
 pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS
         && headers.contains_key(ORIGIN)
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The method of a request; of a preflight, that of the request it asks about.
+/// Returns the method of a request. For a preflight, it is the method of the request that the browser intends to send.
 pub(crate) fn intended_method(method: &Method, headers: &HeaderMap) -> Method {
     let requested = headers
         .get(ACCESS_CONTROL_REQUEST_METHOD)
@@ -36,7 +36,8 @@ pub(crate) fn intended_method(method: &Method, headers: &HeaderMap) -> Method {
     requested.unwrap_or_else(|| method.clone())
 }
 
-/// The answer to a preflight; the headers are those an allowed origin may send, `None` for other origins.
+/// Creates the response to a preflight. `allowed_headers` are the headers that an allowed origin may send; `None`
+/// refuses the origin.
 pub(crate) fn preflight(allowed_headers: Option<HeaderValue>) -> Response<Body> {
     let mut response = Response::new(empty_body());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -51,7 +52,8 @@ pub(crate) fn preflight(allowed_headers: Option<HeaderValue>) -> Response<Body> 
     response
 }
 
-/// Adds `Vary: Origin`, also without an origin: a cache must not serve one origin's answer to another.
+/// Adds `Vary: Origin`, so that a cache does not serve the response for one origin to another. It is also needed in
+/// responses to requests without an origin.
 pub(crate) fn vary_by_origin(headers: &mut HeaderMap) {
     let named = headers
         .get_all(VARY)
@@ -63,7 +65,7 @@ pub(crate) fn vary_by_origin(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a browser sent the request for a page that is neither of the same nor of an allowed origin.
+/// Returns whether a browser sent the request for a page of another origin that is not allowed.
 pub(crate) fn is_cross_origin(
     method: &Method,
     headers: &HeaderMap,
@@ -75,10 +77,10 @@ pub(crate) fn is_cross_origin(
     let mut origins = headers.get_all(ORIGIN).iter();
     let origin = match (origins.next(), origins.next()) {
         (origin, None) => origin.map(HeaderValue::as_bytes),
-        // No browser sends two lines; an empty origin is never allowed.
+        // No browser sends two lines. An empty origin is never allowed.
         (_, Some(_)) => Some(&b""[..]),
     };
-    let page = PageRequest {
+    let page = BrowserRequest {
         origin,
         fetch_site: headers.get("sec-fetch-site").map(HeaderValue::as_bytes),
         is_navigation: safe
@@ -89,25 +91,25 @@ pub(crate) fn is_cross_origin(
     page.is_cross_origin(is_allowed)
 }
 
-/// The origins whose pages may call a service, cookies included, as browsers write them. Without any, no CORS headers are
-/// sent.
+/// The origins whose pages may call a service with cookies, as browsers write them. If there are none, no CORS headers
+/// are sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CorsPolicy(pub(crate) Vec<String>);
 
 impl CorsPolicy {
-    /// Whether pages of this origin may call.
+    /// Returns whether pages of this origin may call the service.
     pub(crate) fn allows(&self, origin: &[u8]) -> bool {
         self.0.iter().any(|allowed| allowed.as_bytes() == origin)
     }
 
-    /// The origin of the request, if it is allowed.
+    /// Returns the origin of the request, if it is allowed.
     pub(crate) fn allowed_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let mut lines = headers.get_all(ORIGIN).iter();
         let (origin, second) = (lines.next()?, lines.next());
         (self.allows(origin.as_bytes()) && second.is_none()).then(|| origin.clone())
     }
 
-    /// The answer to a preflight; `None` for any other request.
+    /// Returns the response to a preflight; `None` for any other request, or without allowed origins.
     pub(crate) fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
         if self.0.is_empty() || !is_preflight(method, headers) {
             return None;
@@ -116,7 +118,7 @@ impl CorsPolicy {
         Some(preflight(self.allowed_origin(headers).map(|_| allowed)))
     }
 
-    /// Adds the CORS headers that let a page of this origin read the answer.
+    /// Adds the CORS headers that allow pages of this origin to read the response.
     pub(crate) fn expose(&self, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
         if self.0.is_empty() {
             return;

@@ -1,10 +1,13 @@
-//! `Idempotency-Key`: a write that is sent twice happens once, and both get the same answer.
+//! `Idempotency-Key`: a write that is sent twice is executed once, and both requests get the same response.
 //!
-//! A key belongs to its caller and service. Method, documented path, query and body are the request: another request under the
-//! same key is refused. The answer is a row in the very unit of work of the change; who sends the same key while the first
-//! request still runs is asked to wait.
+//! A key belongs to a caller and a service. It identifies a request by method, documented path, query and body; a
+//! different request with the same key is refused. The response is stored in the unit of work of the change, for 24
+//! hours. While the first request with a key is in progress, others with the same key are refused with
+//! `IDEMPOTENCY_IN_PROGRESS`.
 //!
-//! A stored answer is shown only to a caller who would be let in now: see [`replay`](super::replay).
+//! - [`Claim`]: the exclusive right to execute the request with a key. It also reads and stores the response.
+//! - [`Progress`]: how far a write got, which decides whether its refusal is stored.
+//! - [`find_stored`] and [`withholds`]: a stored response is returned only to a caller who is still authorized.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use core_domain::access::ensure_fresh;
 use core_domain::kernel::{Caller, Cipher, Code, Error, Result, StoreError, hex};
 use core_domain::port::UnitOfWork;
-use core_domain::shared::{IdempotencyKey, KEPT_FOR};
+use core_domain::shared::{RESPONSE_LIFETIME, StoredResponse};
 use core_domain::use_case::shared::{find_answer, store_answer};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
@@ -23,61 +26,65 @@ use crate::kernel::answer::reply::{Content, Reply};
 use crate::kernel::endpoint::context::Cx;
 use crate::kernel::request::header_names;
 
-/// What a key must look like.
+/// The pattern of keys, for OpenAPI.
 pub(crate) const KEY_PATTERN: &str = "^[!-~]{1,255}$";
 
 const HEADER: &str = "idempotency-key";
 
-/// The keys of writes that run in this process. Clones share them.
+/// The keys of the writes in progress in this process. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct InFlight(Arc<Mutex<HashSet<String>>>);
 
-/// The owner of a key.
+/// The scope in which a key is unique: a service and a caller.
 pub(crate) struct KeyScope<'a> {
     pub(crate) service: &'static str,
     pub(crate) caller: &'a Caller,
 }
 
 impl KeyScope<'_> {
-    /// The id of a key in this scope.
+    /// Returns the id under which the response for a key is stored.
     fn id_of(&self, key: &str) -> String {
         let caller = self.caller;
         hash(&[caller.kind(), caller.actor_id(), self.service, key])
     }
 }
 
-/// The right to run the write of one key; given back when dropped.
+/// The exclusive right in this process to execute the write with a key. It is released when dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
+    /// The id of the key in its scope.
     id: String,
-    /// What identifies the request under its key.
+    /// Hash of method, documented path, query and body.
     request_hash: String,
-    /// Set where stored answers hold secrets.
+    /// Encrypts the stored responses of rows whose responses contain secrets.
     cipher: Option<Cipher>,
     running: InFlight,
 }
 
-/// An answer as it is stored.
+/// A response in the form in which it is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredAnswer {
     status: StatusCode,
+    /// Names and values, with the entity tag and without cookies.
     headers: Vec<(String, String)>,
+    /// The JSON text, encrypted if it contains a secret; empty without content.
     body: String,
     needs_proof: bool,
 }
 
-/// A stored answer that belongs to the request.
+/// The stored response to an earlier request with the same key.
 pub(crate) struct FoundAnswer {
     pub(crate) reply: Reply,
-    /// Whether the caller must have a fresh proof to see it.
+    /// Whether the first request required a fresh proof of the caller's identity. A replay requires one as well.
     pub(crate) needs_proof: bool,
 }
 
 impl Claim {
-    /// Claims the key of a request. `request` is its method, documented path, query string and the canonical JSON of its body.
+    /// Claims the key of a request. `request` consists of the method, the documented path, the query string, and the
+    /// canonical JSON of the body.
     ///
     /// # Errors
-    /// `IDEMPOTENCY_IN_PROGRESS` when the key's first request still runs.
+    /// `IDEMPOTENCY_IN_PROGRESS` if a request with the same key is in progress in this process.
     pub(crate) fn of(
         running: &InFlight,
         scope: &KeyScope<'_>,
@@ -98,10 +105,10 @@ impl Claim {
         })
     }
 
-    /// The answer this key already has.
+    /// Finds the response that is stored for this key.
     ///
     /// # Errors
-    /// `IDEMPOTENCY_KEY_REUSED` when it was given to another request.
+    /// `IDEMPOTENCY_KEY_REUSED` if it is the response to a different request.
     pub(crate) async fn find(&self, uow: &mut dyn UnitOfWork) -> Result<Option<FoundAnswer>> {
         let Some(stored) = find_answer(uow, &self.id).await? else {
             return Ok(None);
@@ -118,15 +125,15 @@ impl Claim {
         }))
     }
 
-    /// Tells whether the answers of the row hold secrets.
+    /// Returns whether the responses of the row contain secrets.
     pub(crate) const fn is_secret(&self) -> bool {
         self.cipher.is_some()
     }
 
-    /// The answer as it will be stored.
+    /// Converts a response into the form in which it is stored.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` for an answer that cannot be stored.
+    /// `INTERNAL_ERROR` if the response is not JSON.
     pub(crate) fn record(&self, reply: &Reply, needs_proof: bool) -> Result<StoredAnswer> {
         Ok(StoredAnswer {
             status: reply.status,
@@ -136,10 +143,11 @@ impl Claim {
         })
     }
 
-    /// Stores the answer in the unit of the change.
+    /// Stores the response in the unit of work of the change.
     ///
     /// # Errors
-    /// `IDEMPOTENCY_IN_PROGRESS` when another process has answered the key in the meantime: the change is not made twice.
+    /// `IDEMPOTENCY_IN_PROGRESS` if another process has stored a response for the key in the meantime. The change is
+    /// then not committed.
     pub(crate) async fn store(&self, uow: &mut dyn UnitOfWork, answer: StoredAnswer) -> Result<()> {
         if self.store_unless_known(uow, answer).await? {
             Ok(())
@@ -148,7 +156,7 @@ impl Claim {
         }
     }
 
-    /// Stores a refusal, unless another process has answered the key in the meantime: that answer stands.
+    /// Stores a refusal, unless another process has stored a response for the key in the meantime.
     pub(crate) async fn store_refusal(
         &self,
         uow: &mut dyn UnitOfWork,
@@ -157,13 +165,14 @@ impl Claim {
         self.store_unless_known(uow, refusal).await.map(drop)
     }
 
+    /// Stores a response if the key has none, and returns whether it was stored.
     async fn store_unless_known(
         &self,
         uow: &mut dyn UnitOfWork,
         answer: StoredAnswer,
     ) -> Result<bool> {
         let now = uow.now().await?;
-        let answer = IdempotencyKey {
+        let answer = StoredResponse {
             id: self.id.clone(),
             request_hash: self.request_hash.clone(),
             status: i64::from(answer.status.as_u16()),
@@ -171,17 +180,18 @@ impl Claim {
             body: answer.body,
             needs_proof: answer.needs_proof,
             created_at: now,
-            expires_at: now.plus(KEPT_FOR),
+            expires_at: now.plus(RESPONSE_LIFETIME),
         };
         store_answer(uow, answer).await
     }
 
+    /// Returns the body as it is stored: encrypted if the row has secrets.
     fn sealed(&self, reply: &Reply) -> Result<String> {
         let text = match &reply.content {
             Content::Empty => return Ok(String::new()),
             Content::Json(text) => text,
             Content::Bytes(..) | Content::Stream(..) => {
-                return Err(Error::Internal("only JSON answers are kept".to_owned()));
+                return Err(Error::Internal("only JSON responses are stored".to_owned()));
             }
         };
         match &self.cipher {
@@ -190,11 +200,12 @@ impl Claim {
         }
     }
 
-    fn read(&self, stored: &IdempotencyKey) -> Result<Reply> {
+    /// Converts a stored response back into a reply, and adds the header `Idempotency-Replayed`.
+    fn read(&self, stored: &StoredResponse) -> Result<Reply> {
         let status = u16::try_from(stored.status)
             .ok()
             .and_then(|status| StatusCode::from_u16(status).ok())
-            .ok_or_else(|| Error::Internal(format!("stored status {} is none", stored.status)))?;
+            .ok_or_else(|| Error::Internal(format!("invalid stored status {}", stored.status)))?;
         let content = match (&self.cipher, stored.body.as_str()) {
             (_, "") => Content::Empty,
             (Some(cipher), sealed) => Content::Json(cipher.open(&self.id, sealed)?),
@@ -235,7 +246,7 @@ impl Drop for Claim {
     }
 }
 
-/// The headers of an answer as they are stored; cookies are not.
+/// Returns the headers of a response that are stored: all except cookies, and the entity tag.
 fn stored_headers(reply: &Reply) -> Vec<(String, String)> {
     let etag = reply.etag.iter();
     let etag = etag.map(|etag| (header::ETAG.to_string(), etag.clone()));
@@ -249,25 +260,25 @@ fn stored_headers(reply: &Reply) -> Vec<(String, String)> {
 fn in_progress() -> Error {
     Error::refused(
         Code::IdempotencyInProgress,
-        "The first request with this idempotency key still runs.",
+        "The first request with this idempotency key is still in progress.",
     )
 }
 
-/// The key of a request, if it has one.
+/// Returns the idempotency key of a request, if it has one.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` for a key that is none.
+/// `VALIDATION_ERROR` if the key is malformed.
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<&str>> {
     headers.get(HEADER).map(readable).transpose()
 }
 
-/// The key without quotes: 1 to 255 visible characters.
+/// Returns the key without quotes: 1 to 255 visible ASCII characters.
 fn readable(value: &HeaderValue) -> Result<&str> {
     let refuse = || {
         Error::invalid(
             "Idempotency-Key",
             "pattern",
-            "must be 1 to 255 visible characters",
+            "must be 1 to 255 visible ASCII characters",
         )
     };
     let text = value.to_str().map_err(|_| refuse())?;
@@ -282,7 +293,8 @@ fn readable(value: &HeaderValue) -> Result<&str> {
     }
 }
 
-/// SHA-256 in hex of the parts, each with its length, so that no two lists of parts are the same text.
+/// Returns the SHA-256 of the parts in hex. Each part is hashed with its length, so that different lists of parts have
+/// different hashes.
 fn hash(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
@@ -292,7 +304,7 @@ fn hash(parts: &[&str]) -> String {
     hex(&hasher.finalize())
 }
 
-/// How far a write came, for whoever stores its refusal.
+/// The progress of a write, which decides whether and how its refusal is stored.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     was_let_in: AtomicBool,
@@ -300,37 +312,44 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins again: the unit is run once more.
+    /// Resets the progress before the unit of work runs again.
     pub(crate) fn reset(&self) {
         self.was_let_in.store(false, Ordering::Relaxed);
         self.needs_proof.store(false, Ordering::Relaxed);
     }
 
-    /// Notes that the caller was let in: a refusal that follows belongs to the request.
+    /// Records that the caller was authorized. A refusal after this point depends on the request and can be stored.
     pub(crate) fn note_let_in(&self) {
         self.was_let_in.store(true, Ordering::Relaxed);
     }
 
-    /// Notes whether the unit asked for a fresh proof.
+    /// Records whether the unit of work required a fresh proof of the caller's identity.
     pub(crate) fn note_unit(&self, uow: &mut dyn UnitOfWork) {
         let needs_proof = uow.effects().needs_fresh_proof();
         self.needs_proof.store(needs_proof, Ordering::Relaxed);
     }
 
+    /// Returns whether the caller was authorized.
     pub(crate) fn was_let_in(&self) -> bool {
         self.was_let_in.load(Ordering::Relaxed)
     }
 
+    /// Returns whether the unit of work required a fresh proof of the caller's identity.
     pub(crate) fn needs_proof(&self) -> bool {
         self.needs_proof.load(Ordering::Relaxed)
     }
 }
 
-/// Finds the stored answer of a request whose scope was opened. `INVALID_STATE` may be the request's own doing, as after the
-/// deletion of a platform. So is what a row that ends access no longer finds.
+/// Finds the stored response of a request, and returns it with the outcome of the authorization.
+///
+/// If the authorization failed, a stored response is looked up only if the first request can be the cause of the
+/// failure:
+/// - `INVALID_STATE`, for example after the deletion of a platform,
+/// - `NOT_FOUND` and `NO_ACTIVE_ORGANIZATION` on a row that ends access.
 ///
 /// # Errors
-/// The refusal of the scope; `IDEMPOTENCY_KEY_REUSED`; `STEP_UP_REQUIRED` if the first request asked for a fresh proof.
+/// - `IDEMPOTENCY_KEY_REUSED` if the key belongs to a different request.
+/// - `STEP_UP_REQUIRED` if the first request required a fresh proof of identity and the caller has none.
 pub(crate) async fn find_stored<S>(
     cx: &Cx,
     uow: &mut dyn UnitOfWork,
@@ -353,14 +372,17 @@ pub(crate) async fn find_stored<S>(
     Ok((found, scope))
 }
 
-/// Tells whether the outcome of the repeated handler is the answer in place of the stored one.
+/// Returns whether the error of the repeated handler is returned instead of the stored response, because the caller may
+/// no longer see it.
 pub(crate) fn withholds(cx: &Cx, error: &Error, claim: &Claim) -> bool {
     match error {
         Error::Unauthorized | Error::Forbidden => true,
-        // The unit is to be run again, or the store is down.
+        // The records have changed since, for example because of the first request.
         Error::Store(StoreError::Conflict { .. } | StoreError::Stale { .. }) => false,
+        // The unit of work has to run again, or the store is down.
         Error::Store(_) => true,
-        // Whoever lost sight of a thing is not shown a secret of it, or anything where the row calls that a refusal.
+        // The caller cannot see the record any more. A secret of it is withheld, and everything if the row reports
+        // missing records as forbidden.
         Error::NotFound(_) => claim.is_secret() || status_of(cx.not_found) == StatusCode::FORBIDDEN,
         Error::Refused { code, .. } => match status_of(*code) {
             StatusCode::UNAUTHORIZED
@@ -389,7 +411,7 @@ mod tests {
         })
     }
 
-    /// The claim that a process of its own makes for the same request.
+    /// Claims the key of the same request as another process would.
     fn claim(cipher: Option<Cipher>) -> Claim {
         let caller = Caller::Service {
             name: "key".to_owned(),
@@ -406,7 +428,7 @@ mod tests {
         reply(status, Content::Json(text.to_owned()))
     }
 
-    /// Stores the answer as that of a change, or as a refusal.
+    /// Stores a response as that of a change, or as a refusal.
     async fn keep(store: &dyn Store, claim: &Claim, answer: &Reply, changed: bool) -> Result<()> {
         let answer = &claim.record(answer, false)?;
         transact(store, |uow, _| {
@@ -427,7 +449,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_answer_of_another_process_stands() {
+    async fn a_response_stored_by_another_process_is_not_replaced() {
         let (store, claim) = (store(), claim(None));
         keep(
             store.as_ref(),
@@ -453,7 +475,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_answer_is_read_again_and_unreadable_in_the_store() {
+    async fn secret_responses_are_replayed_and_encrypted_in_the_store() {
         let cipher = Cipher::new([1; 32], Arc::new(SeededEntropy::new(1)));
         for (cipher, readable) in [(Some(cipher), false), (None, true)] {
             let (store, claim) = (store(), claim(cipher));
@@ -468,7 +490,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_json_is_not_stored_and_nothing_is_stored_as_nothing() {
+    async fn only_json_and_empty_responses_are_stored() {
         let claim = claim(None);
         let bytes = Content::Bytes("text/plain", "x".into());
         assert!(claim.record(&reply(StatusCode::OK, bytes), false).is_err());

@@ -1,4 +1,7 @@
-//! Authentication at a service: by a gateway in the same process, or by the service key.
+//! Authentication at a service: by a gateway in the same process, by the service key, or by a service token.
+//!
+//! [`check_service_key`] compares the credentials of a request once and attaches the result to it. The other functions
+//! use that result.
 
 use std::sync::Arc;
 
@@ -16,30 +19,33 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use crate::kernel::App;
 use crate::kernel::request::header_names;
 
-/// The name of a caller who was not asked for a credential because no service key is configured.
+/// The name of callers without a credential if no service key is configured.
 pub(crate) const UNAUTHENTICATED: &str = "unauthenticated";
 
-/// The name of whoever holds the service key.
+/// The name of callers with the service key.
 const SERVICE_KEY_HOLDER: &str = "service-key";
 
-/// Authenticates the caller of a service. IAM has its own, for sessions; the other services use [`ServiceKeyOnly`].
+/// Authenticates the callers of a service. IAM has an implementation for sessions; the other services use
+/// [`ServiceKeyOnly`].
 #[async_trait]
 pub trait Identify: Send + Sync + std::fmt::Debug {
-    /// The caller behind the request. What was read to find out can be left in the extensions of the request, which
-    /// handlers see as [`Cx::extensions`](super::Cx::extensions).
+    /// Returns the caller of a request. An implementation can attach the records that it has read to the extensions of
+    /// the request, which handlers see as [`Cx::extensions`](crate::kernel::Cx::extensions).
     ///
     /// # Errors
-    /// `UNAUTHORIZED` for a credential that is not valid; anything else when it could not be looked up.
+    /// - `UNAUTHORIZED` if a credential is invalid.
+    /// - Any other error if the credential cannot be looked up.
     async fn identify(&self, app: &App, request: &mut Parts) -> Result<Arc<Caller>>;
 
-    /// Takes away the cookies of a session that is gone, in the answer to a request with these that had to have one.
+    /// Adds headers to a 401 response that delete the cookies of an ended session. `cookies` are the `Cookie` lines of
+    /// the request. The default adds nothing.
     fn clear_cookies(&self, cookies: &[HeaderValue], answer: &mut HeaderMap) {
         let _ = (cookies, answer);
     }
 }
 
-/// Accepts the caller set by a gateway in the same process, the service key, or a service token for this service; all others
-/// are anonymous.
+/// Accepts the caller set by a gateway in the same process, the service key, and service tokens for this service. All
+/// other callers are those of [`default_caller`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceKeyOnly;
 
@@ -51,11 +57,11 @@ impl Identify for ServiceKeyOnly {
     }
 }
 
-/// Returns the caller if a gateway in this process has identified them, or if the request bears the service key or a service
-/// token.
+/// Returns the caller if a gateway in this process has authenticated them, or if the request has the service key or a
+/// service token as its bearer token.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn known_caller(app: &App, request: &Parts) -> Result<Option<Arc<Caller>>> {
     if let Some(caller) = request.extensions.get::<Arc<Caller>>() {
         return Ok(Some(Arc::clone(caller)));
@@ -63,16 +69,17 @@ pub async fn known_caller(app: &App, request: &Parts) -> Result<Option<Arc<Calle
     let Some(holder) = KeyCheck::of(app, request).in_bearer else {
         return Ok(None);
     };
-    // Boxed, so that the future of every other request is not larger for it.
+    // Boxed, so that it does not enlarge the futures of all other requests.
     let caller = Box::pin(on_behalf_of(app, &request.headers, holder)).await?;
     Ok(Some(Arc::new(caller)))
 }
 
-/// A holder of the service key or of a service token.
+/// A service that has authenticated itself by the service key or a service token.
 #[derive(Clone, Debug)]
 struct Holder {
+    /// The name of the service.
     service: &'static str,
-    /// The session of the person for whom the service calls, as its token claims.
+    /// The session of the person for whom the service calls, as named by its token.
     session: Option<SessionId>,
 }
 
@@ -85,23 +92,24 @@ impl From<ServiceClaims> for Holder {
     }
 }
 
-/// Where a request has the service key or a service token, and which service it is then from. Hashing a credential costs more
-/// than anything else that is asked of it, so this is found out once and kept in the extensions of the request.
+/// The services that a request is from, by the two places of their credential. Hashing a credential is expensive, so
+/// the result is computed once and stored in the extensions of the request.
 #[derive(Clone, Debug, Default)]
 struct KeyCheck {
-    /// As its credential.
+    /// The service whose credential is the bearer token.
     in_bearer: Option<Holder>,
-    /// In `X-Core-Service-Key`.
+    /// The service whose credential is in `X-Core-Service-Key`.
     in_hop_header: Option<Holder>,
 }
 
 impl KeyCheck {
-    /// What was found out, or is now.
+    /// Returns the stored result, or compares the service key now.
     fn of(app: &App, request: &Parts) -> Self {
         let known = request.extensions.get::<Self>().cloned();
         known.unwrap_or_else(|| Self::of_key(app, request))
     }
 
+    /// Compares the service key with both places. Service tokens are not checked.
     fn of_key(app: &App, request: &Parts) -> Self {
         let Some(key) = &app.service_key else {
             return Self::default();
@@ -119,7 +127,7 @@ impl KeyCheck {
         }
     }
 
-    /// As [`Self::of_key`], and with service tokens for the service of this name.
+    /// Like [`Self::of_key`], and verifies service tokens for the service of this name.
     async fn of_any(app: &App, audience: &str, request: &Parts) -> Self {
         let mut found = Self::of_key(app, request);
         let headers = &request.headers;
@@ -130,7 +138,7 @@ impl KeyCheck {
             if let (None, Some(presented)) = (&holder, presented)
                 && could_be(presented)
             {
-                // Boxed, so that the future of every other request is not larger for it.
+                // Boxed, so that it does not enlarge the futures of all other requests.
                 let claims = Box::pin(claims_of(app, audience, presented)).await;
                 *holder = claims.map(Holder::from);
             }
@@ -139,28 +147,27 @@ impl KeyCheck {
     }
 }
 
-/// Finds out once whether the request has the service key, or a service token for the service of this name. What another
-/// service found out of it is replaced.
+/// Checks whether the request has the service key, or a service token for the service of this name, and stores the
+/// result in its extensions. The result of another service is replaced.
 pub(crate) async fn check_service_key(app: &App, service: &str, request: &mut Parts) {
     let found = KeyCheck::of_any(app, service, request).await;
     request.extensions.insert(found);
 }
 
-/// Whether a holder of the service key or of a service token sent the request, so that its forwarding headers are trusted. It is
-/// the credential of the request, or is in `X-Core-Service-Key`, where a gateway sends it with requests that have the client's
-/// credential.
+/// Returns whether a service sent the request, so that its forwarding headers are trusted. Its service key or service
+/// token is the bearer token, or is in `X-Core-Service-Key` if the bearer token is the client's.
 pub(crate) fn is_trusted_hop(app: &App, request: &Parts) -> bool {
     let found = KeyCheck::of(app, request);
     found.in_hop_header.or(found.in_bearer).is_some()
 }
 
-/// The key with which a gateway vouches for the request.
+/// Returns the service key or service token in `X-Core-Service-Key`.
 pub(crate) fn hop_key(headers: &HeaderMap) -> Option<&str> {
     headers.get(&header_names::SERVICE_KEY)?.to_str().ok()
 }
 
-/// The caller of a request without a credential: anonymous; without a configured service key, the service
-/// `unauthenticated`, which may do everything (local development).
+/// Returns the caller of a request without a credential: anonymous. If no service key is configured, it is the service
+/// `unauthenticated`, which has all permissions, for local development.
 #[must_use]
 pub fn default_caller(app: &App) -> Arc<Caller> {
     if app.service_key.is_some() {
@@ -171,8 +178,8 @@ pub fn default_caller(app: &App) -> Arc<Caller> {
     })
 }
 
-/// Tells whether a gateway did not authenticate the caller: on a public route, or without a service key. A service that
-/// validates credentials itself then does so.
+/// Returns whether a gateway has not authenticated the caller, because the route is public or no service key is
+/// configured. A service that can validate credentials then does so itself.
 pub(crate) fn is_unauthenticated(caller: &Caller) -> bool {
     match caller {
         Caller::Anonymous => true,
@@ -181,7 +188,7 @@ pub(crate) fn is_unauthenticated(caller: &Caller) -> bool {
     }
 }
 
-/// The API key of a request; none when it is there twice, which is ambiguous.
+/// Returns the API key of a request. `None` if the header is missing, or occurs more than once and is ambiguous.
 pub(crate) fn presented_api_key(headers: &HeaderMap) -> Option<&str> {
     let mut lines = headers.get_all(&header_names::API_KEY).iter();
     match (lines.next(), lines.next()) {
@@ -190,16 +197,16 @@ pub(crate) fn presented_api_key(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// The token of the request's `Authorization: Bearer`.
+/// Returns the token of `Authorization: Bearer`. The scheme is not case-sensitive.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Returns the caller for whom a service acts. The headers name a person or an API key; everything else about them is read from
-/// the store. An unknown or ambiguous identity is anonymous: taken for the service itself, the request would be allowed
-/// everything.
+/// Returns the caller for whom a service calls: the person or API key that the headers name, or the service itself if
+/// they name none. Roles and permissions are read from the store. An unknown or ambiguous identity is anonymous;
+/// treated as the service itself, it would have all permissions.
 async fn on_behalf_of(app: &App, headers: &HeaderMap, holder: Holder) -> Result<Caller> {
     let (Ok(user_id), Ok(key_id)) = (
         sole::<UserId>(headers, &header_names::USER_ID),
@@ -225,14 +232,14 @@ async fn on_behalf_of(app: &App, headers: &HeaderMap, holder: Holder) -> Result<
             let organization = named_organization(headers);
             named_person(uow.as_mut(), service, user_id, organization.as_ref()).await
         }
-        // The token is for a session, whose user the service must name.
+        // A token for a session is valid only with the user of that session.
         _ => Ok(Caller::Anonymous),
     };
     uow.rollback().await;
     caller
 }
 
-/// The organization that the headers name, by its id or by its platform.
+/// Returns the organization that the headers name, by its id or by its platform.
 fn named_organization(headers: &HeaderMap) -> Option<NamedOrganization> {
     let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let id = text(&header_names::ORGANIZATION_ID).and_then(OrganizationId::parse);
@@ -241,7 +248,10 @@ fn named_organization(headers: &HeaderMap) -> Option<NamedOrganization> {
         .or_else(|| platform().map(NamedOrganization::OfPlatform))
 }
 
-/// What a header says that is there once at most.
+/// Returns the value of a header that may occur at most once; `None` if it is missing.
+///
+/// # Errors
+/// `UNAUTHORIZED` if the header occurs more than once or is malformed.
 fn sole<T: TextValue>(headers: &HeaderMap, name: &HeaderName) -> Result<Option<T>> {
     let mut lines = headers.get_all(name).iter();
     match (lines.next(), lines.next()) {
@@ -254,22 +264,24 @@ fn sole<T: TextValue>(headers: &HeaderMap, name: &HeaderName) -> Result<Option<T
     }
 }
 
-/// Whether a text could be a service token; otherwise the store need not be asked.
+/// Returns whether a text has the form of a service token. Otherwise the store need not be read.
 pub(crate) fn could_be(presented: &str) -> bool {
     UnverifiedToken::parse(presented).is_ok()
 }
 
-/// The claims of a token for the service of this name; `None` for any other text, and while tokens cannot be checked.
+/// Returns the claims of a valid token for the service of this name. `None` for any other text, and if the token cannot
+/// be verified because the store fails.
 pub(crate) async fn claims_of(app: &App, audience: &str, presented: &str) -> Option<ServiceClaims> {
     match verified(app, audience, presented).await {
         Ok(claims) => claims,
         Err(error) => {
-            tracing::warn!(?error, "a service token could not be checked");
+            tracing::warn!(?error, "a service token could not be verified");
             None
         }
     }
 }
 
+/// Verifies a token with the keys in the store; `None` if it is invalid.
 async fn verified(app: &App, audience: &str, token: &str) -> Result<Option<ServiceClaims>> {
     let mut uow = app.store.begin(Mode::Auto).await?;
     let claims = verify(uow.as_mut(), token, &app.issuer, audience).await;

@@ -1,4 +1,5 @@
-//! The in-memory rate limiter.
+//! Rate limiters: [`MemoryRateLimiter`] counts in memory, and [`SharedLimiter`] uses another limiter and falls back to
+//! memory if that fails.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -19,10 +20,10 @@ use crate::kernel::App;
 /// The default capacity of a policy's table, in keys.
 const CAPACITY: usize = 100_000;
 
-/// The shards of a table, each with a lock, to keep contention low.
+/// The number of shards of a table. Each has a separate lock, to reduce contention.
 const SHARDS: usize = 16;
 
-/// The keys of one policy.
+/// The counters of one policy, by key.
 #[derive(Debug)]
 struct Table {
     shards: Vec<Mutex<Windows>>,
@@ -36,6 +37,7 @@ impl Table {
         }
     }
 
+    /// Runs a function on the shard of a key.
     fn with<T>(&self, key: &RateKey, work: impl FnOnce(&mut Windows) -> T) -> T {
         let at = usize::from(key.as_bytes()[0]) % SHARDS;
         work(
@@ -46,24 +48,24 @@ impl Table {
     }
 }
 
-/// Counts in memory, with a table of bounded size for each policy; a full table evicts the keys that were idle longest.
-/// Clones share their state. Never fails.
+/// A rate limiter that counts in memory. Each policy has a table of limited size. A full table evicts the keys that
+/// have been idle for longest. Clones share their state. Never fails.
 #[derive(Clone, Debug)]
 pub struct MemoryRateLimiter {
-    /// By the policy's name. Policies come from the settings, so there are few.
+    /// The tables by name of the policy. Policies come from the settings, so there are few.
     tables: Arc<RwLock<HashMap<String, Arc<Table>>>>,
     attempts: Cache<RateKey, FailedAttempts>,
     capacity: usize,
 }
 
 impl MemoryRateLimiter {
-    /// A limiter of at most 100,000 keys a policy, about 6 MiB each when full.
+    /// Creates a limiter for at most 100,000 keys per policy. A full table needs about 6 MiB.
     #[must_use]
     pub fn new() -> Self {
         Self::with_capacity(CAPACITY)
     }
 
-    /// As [`Self::new`], with another capacity in keys a policy.
+    /// Creates a limiter with another capacity, in keys per policy.
     #[must_use]
     pub fn with_capacity(keys: usize) -> Self {
         Self {
@@ -73,38 +75,38 @@ impl MemoryRateLimiter {
         }
     }
 
-    /// Counts a request, see [`RateLimiter::take`].
+    /// Counts a request and returns the usage of its key, see [`RateLimiter::take`].
     #[must_use]
     pub fn count(&self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
         let table = self.table(policy);
-        table.with(&key, |windows| windows.take(key, policy, now))
+        table.with(&key, |windows| windows.count(key, policy, now))
     }
 
-    /// The usage of a key, without counting a request.
+    /// Returns the usage of a key without counting a request.
     #[must_use]
     pub fn peek(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
         let table = self.table(policy);
         table.with(key, |windows| windows.peek(key, policy, now))
     }
 
-    /// Marks the quota of a key as exhausted for this long, as another limiter reported.
+    /// Marks the quota of a key as exhausted for the time `left`, as reported by another limiter.
     pub fn exhaust(&self, key: RateKey, policy: &RatePolicy, left: Duration, now: Timestamp) {
         let table = self.table(policy);
         table.with(&key, |windows| windows.exhaust(key, policy, left, now));
     }
 
-    /// Takes a counted request back, see [`RateLimiter::give_back`].
+    /// Undoes the count of a request, see [`RateLimiter::give_back`].
     pub fn take_back(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
         let table = self.table(policy);
-        table.with(key, |windows| windows.give_back(key, policy, now))
+        table.with(key, |windows| windows.uncount(key, policy, now))
     }
 
-    /// Counts an attempt as failed, see [`RateLimiter::begin_attempt`].
+    /// Counts an attempt as failed, or returns a refusal if it comes too early. See [`RateLimiter::begin_attempt`].
     pub async fn count_attempt(&self, key: RateKey, now: Timestamp) -> Option<AttemptRefusal> {
         let mut refusal = None;
         let attempts = self.attempts.entry(key).and_compute_with(|known| {
             let known = known.map(moka::Entry::into_value);
-            let (next, refused) = FailedAttempts::begin(known, now);
+            let (next, refused) = FailedAttempts::register(known, now);
             refusal = refused;
             std::future::ready(Op::Put(next))
         });
@@ -112,11 +114,12 @@ impl MemoryRateLimiter {
         refusal
     }
 
-    /// Forgets the failed attempts of a key.
+    /// Deletes the failed attempts of a key.
     pub async fn forget(&self, key: &RateKey) {
         self.attempts.invalidate(key).await;
     }
 
+    /// Returns the table of a policy, after creating it if it does not exist.
     fn table(&self, policy: &RatePolicy) -> Arc<Table> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = tables.get(policy.name()) {
@@ -137,7 +140,7 @@ impl Default for MemoryRateLimiter {
 
 #[async_trait]
 impl RateLimiter for MemoryRateLimiter {
-    async fn take(
+    async fn count_request(
         &self,
         key: RateKey,
         policy: &RatePolicy,
@@ -146,7 +149,7 @@ impl RateLimiter for MemoryRateLimiter {
         Ok(self.count(key, policy, now))
     }
 
-    async fn give_back(
+    async fn uncount_request(
         &self,
         key: RateKey,
         policy: &RatePolicy,
@@ -169,23 +172,23 @@ impl RateLimiter for MemoryRateLimiter {
     }
 }
 
-/// How long a limiter that failed is not used.
+/// The time for which a limiter is not used after it has failed.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Counts with a limiter, and in memory while that fails or is slow. Never fails.
+/// A rate limiter that uses another one, and counts in memory while that fails or is slow. Never fails.
 #[derive(Debug)]
 pub(crate) struct SharedLimiter {
     limiter: Arc<dyn RateLimiter>,
     fallback: MemoryRateLimiter,
-    /// The longest wait for an answer of the limiter.
+    /// The time limit of a call to the limiter.
     timeout: Duration,
     clock: Arc<dyn Clock>,
-    /// Until when a limiter that failed is not used, in milliseconds of the clock.
+    /// The time until which a failed limiter is not used, in milliseconds of the clock.
     disabled_until: AtomicI64,
 }
 
 impl SharedLimiter {
-    /// Counts with the limiter, and in memory when it fails or takes longer than `timeout`.
+    /// Creates a limiter that uses `limiter`, and counts in memory if it fails or takes longer than `timeout`.
     pub(crate) fn new(
         limiter: Arc<dyn RateLimiter>,
         timeout: Duration,
@@ -200,31 +203,34 @@ impl SharedLimiter {
         }
     }
 
-    /// Counts with the limiter of an app.
+    /// Creates a limiter that uses the limiter and the timeout of an app.
     pub(crate) fn of(app: &App) -> Self {
         let limiter = Arc::clone(&app.limiter);
         Self::new(limiter, app.options.limiter_timeout, Arc::clone(&app.clock))
     }
 
-    /// Counts a request, see [`RateLimiter::take`].
+    /// Counts a request and returns the usage of its key, see [`RateLimiter::take`].
     pub(crate) async fn take(&self, key: RateKey, policy: &RatePolicy) -> Usage {
         let now = self.clock.now();
-        match self.ask(self.limiter.take(key, policy, now)).await {
+        match self.ask(self.limiter.count_request(key, policy, now)).await {
             Some(usage) => usage,
             None => self.fallback.count(key, policy, now),
         }
     }
 
-    /// Takes a counted request back, see [`RateLimiter::give_back`].
+    /// Undoes the count of a request, see [`RateLimiter::give_back`].
     pub(crate) async fn give_back(&self, key: RateKey, policy: &RatePolicy) -> bool {
         let now = self.clock.now();
-        match self.ask(self.limiter.give_back(key, policy, now)).await {
+        match self
+            .ask(self.limiter.uncount_request(key, policy, now))
+            .await
+        {
             Some(had_one) => had_one,
             None => self.fallback.take_back(&key, policy, now),
         }
     }
 
-    /// Counts an attempt as failed, see [`RateLimiter::begin_attempt`].
+    /// Counts an attempt as failed, or returns a refusal if it comes too early. See [`RateLimiter::begin_attempt`].
     pub(crate) async fn begin_attempt(&self, key: RateKey) -> Option<AttemptRefusal> {
         let now = self.clock.now();
         match self.ask(self.limiter.begin_attempt(key, now)).await {
@@ -233,13 +239,13 @@ impl SharedLimiter {
         }
     }
 
-    /// Forgets the failed attempts of a key, those counted in memory too.
+    /// Deletes the failed attempts of a key, also those counted in memory.
     pub(crate) async fn forget_attempts(&self, key: RateKey) {
         self.fallback.forget(&key).await;
         self.ask(self.limiter.forget_attempts(key)).await;
     }
 
-    /// The answer of the limiter; `None` when it failed, is late, or has failed less than a second ago.
+    /// Returns the result of the limiter; `None` if it fails, is too slow, or has failed less than a second ago.
     async fn ask<T>(&self, asked: impl Future<Output = Result<T, RateLimiterError>>) -> Option<T> {
         let now = self.clock.now();
         if now.millis() < self.disabled_until.load(Ordering::Relaxed) {
@@ -260,12 +266,13 @@ impl SharedLimiter {
         }
     }
 
+    /// Waits for the result of the limiter, until the timeout.
     async fn answer<T>(
         &self,
         asked: impl Future<Output = Result<T, RateLimiterError>>,
     ) -> Result<T, RateLimiterError> {
         let mut asked = std::pin::pin!(asked);
-        // No timer is needed when the answer is ready at once.
+        // No timer is needed if the result is ready at once.
         if let Poll::Ready(answer) = futures_util::poll!(asked.as_mut()) {
             return answer;
         }
@@ -286,17 +293,17 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_keys_of_one_policy_does_not_evict_those_of_another() {
+    fn many_keys_of_one_policy_do_not_evict_those_of_another() {
         let limiter = MemoryRateLimiter::with_capacity(1_000);
         let (strict, default) = (policy("strict"), policy("default"));
         let client = "192.0.2.1".parse().unwrap();
         let key = RateKey::new(&strict, client, RateSubject::Everything);
-        assert!(limiter.count(key, &strict, Timestamp::EPOCH).allowed);
+        assert!(limiter.count(key, &strict, Timestamp::EPOCH).is_allowed);
         for n in 0..10_000 {
             let path = format!("/{n}");
             let flood = RateKey::new(&default, client, RateSubject::Path(&path));
-            assert!(limiter.count(flood, &default, Timestamp::EPOCH).allowed);
+            assert!(limiter.count(flood, &default, Timestamp::EPOCH).is_allowed);
         }
-        assert!(!limiter.count(key, &strict, Timestamp::EPOCH).allowed);
+        assert!(!limiter.count(key, &strict, Timestamp::EPOCH).is_allowed);
     }
 }

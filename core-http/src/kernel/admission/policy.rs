@@ -1,5 +1,9 @@
-//! Admission of requests to a service: rate limits and cross-origin policy for those that did not come through a gateway, and
-//! the time limits of the body for all.
+//! The admission of requests to a service.
+//!
+//! 1. A client with too many rejected credentials is refused before its credential is checked.
+//! 2. The service key and service tokens are checked.
+//! 3. Requests that did not come through a gateway are counted for rate limits and checked by the cross-origin policy.
+//! 4. The body of every request gets time limits.
 
 use core_domain::gateway::{RateKind, RateSubject};
 use core_domain::kernel::{Code, Error};
@@ -21,7 +25,7 @@ use crate::kernel::request::body::TimedBody;
 use crate::kernel::request::client::{is_from_proxy, is_via_gateway, peer_client};
 use crate::kernel::request::header_names;
 
-/// Answers a request, or refuses it.
+/// Returns the response to a request that has just arrived at the service, or its refusal.
 pub(crate) async fn answer(service: &Inner, request: Request<Body>) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     if let Some(counted) = locked_out(service, &parts) {
@@ -44,22 +48,23 @@ pub(crate) async fn answer(service: &Inner, request: Request<Body>) -> Response<
     let request = Request::from_parts(parts, body);
     let mut response = pipeline::answer(service, request, refusal).await;
     if let Some(counted) = counted {
-        // A 429 of the handler has a `Retry-After` of its own policy.
+        // A 429 of the handler has the `Retry-After` of another policy.
         let refused_by_handler = response.status() == StatusCode::TOO_MANY_REQUESTS;
-        if !counted.usage.allowed || !refused_by_handler {
+        if !counted.usage.is_allowed || !refused_by_handler {
             counted.write(response.headers_mut());
         }
     }
     response
 }
 
-/// The row that the request, or the preflight of the request, is for.
+/// Returns the endpoint of a request. For a preflight, it is the endpoint of the intended request.
 fn endpoint_of<'s>(service: &'s Inner, parts: &Parts) -> Option<&'s Endpoint> {
     let route = service.route(parts)?;
     service.endpoint(&route, &intended_method(&parts.method, &parts.headers))
 }
 
-/// The body with the time limits of an ordinary request. Uploads have limits of their own.
+/// Adds the time limits of the service to a body. Uploads have other limits, see
+/// [`ServeOptions::body_times`](crate::ServeOptions::body_times).
 fn timed(service: &Inner, parts: &Parts, body: Body) -> Body {
     if body.is_whole()
         || body.is_end_stream()
@@ -70,6 +75,7 @@ fn timed(service: &Inner, parts: &Parts, body: Body) -> Body {
     Body::new(TimedBody::new(body, service.app.options.body_times))
 }
 
+/// Counts a request for rate limits. `None` for health checks, and if the client's address is unknown.
 async fn count<'s>(service: &'s Inner, parts: &Parts) -> Option<Counted<'s>> {
     if health::is_probe(parts.uri.path()) {
         return None;
@@ -88,7 +94,8 @@ async fn count<'s>(service: &'s Inner, parts: &Parts) -> Option<Counted<'s>> {
     Some(service.rates.count(client, kind, subject).await)
 }
 
-/// Without a service key no credential is required, so any web page could send requests through a browser on this machine.
+/// Returns the refusal of a cross-origin request, if no service key is configured. No credential is then required, so
+/// without this check any web page could send requests through a browser on this machine.
 fn cross_origin(service: &Inner, parts: &Parts) -> Option<Error> {
     if service.app.service_key.is_some() || health::is_probe(parts.uri.path()) {
         return None;
@@ -101,7 +108,7 @@ fn cross_origin(service: &Inner, parts: &Parts) -> Option<Error> {
     is_cross_origin(&parts.method, &parts.headers, host, allowed).then(cross_origin_error)
 }
 
-/// The refusal of a cross-origin request.
+/// Returns the error for a refused cross-origin request.
 pub(crate) fn cross_origin_error() -> Error {
     Error::refused(
         Code::InvalidOrigin,
@@ -109,7 +116,7 @@ pub(crate) fn cross_origin_error() -> Error {
     )
 }
 
-/// The host the client sent the request to.
+/// Returns the host to which the client sent the request. `X-Forwarded-Host` counts only from a trusted proxy.
 fn host(parts: &Parts, from_proxy: bool) -> Option<&str> {
     let text = |name: &HeaderName| {
         let value: &http::HeaderValue = parts.headers.get(name)?;

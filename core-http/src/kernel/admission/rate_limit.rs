@@ -1,4 +1,9 @@
-//! Applying a rate plan: shared by the gateway and the services that are reached directly.
+//! Applies a rate plan to requests. The gateway uses it, and services for requests that do not come through a gateway.
+//!
+//! - [`RateLimits`] counts requests, uses of API keys and rejected credentials. [`Counted`] and [`ApiKeyUsage`] are the
+//!   results, which also write the `RateLimit` headers.
+//! - [`identify`] authenticates the caller at a service and counts rejected credentials. [`locked_out`] refuses clients
+//!   with too many of them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -22,37 +27,39 @@ use crate::kernel::{App, MemoryRateLimiter, own_value};
 static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// The capacity of the tables of rejected credentials, in keys.
+/// The capacity of the table of rejected credentials and of that of locked-out clients, in keys.
 const REJECTED_CAPACITY: usize = 10_000;
 
-/// The name of the policies of API keys. Each key has its own quota.
+/// The name of the policies of API keys. Each API key has a separate quota.
 const API_KEY: &str = "api-key";
 
-/// The window of those policies.
+/// The window of the policies of API keys.
 pub(crate) const API_KEY_WINDOW: Duration = Duration::from_secs(60);
 
-/// The client in what is counted whoever the client is.
+/// The client address in keys of quotas that do not depend on the client.
 const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// The name of the policy that counts each rejected credential once a window.
+/// The name of the policy that counts each rejected credential once per window.
 const CREDENTIAL: &str = "credential";
 
-/// A request that was counted, and how its window stands.
+/// The result of counting a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted<'p> {
+    /// The policy that decided: that of the subject, or of the client as a whole.
     pub(crate) policy: &'p RatePolicy,
     /// The value of `RateLimit-Policy`.
     policy_header: &'p HeaderValue,
+    /// The usage of the current window.
     pub(crate) usage: Usage,
 }
 
 impl Counted<'_> {
-    /// The refusal, when the request may not go on.
+    /// Returns the refusal if the request exceeds the policy.
     pub(crate) fn refusal(&self) -> Option<Error> {
-        (!self.usage.allowed).then(|| self.error())
+        (!self.usage.is_allowed).then(|| self.error())
     }
 
-    /// The error of a request that exceeds the policy.
+    /// Returns the error for a request that exceeds the policy.
     pub(crate) fn error(&self) -> Error {
         too_many(&self.usage)
     }
@@ -65,26 +72,27 @@ impl Counted<'_> {
         headers.insert(RATE_LIMIT_POLICY.clone(), self.policy_header.clone());
         let usage = own_value(self.usage.to_header(self.policy));
         headers.insert(RATE_LIMIT.clone(), usage);
-        if !self.usage.allowed {
+        if !self.usage.is_allowed {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.usage.reset_after));
         }
     }
 }
 
-/// A use of an API key that was counted, and how the key's own limit stands.
+/// The result of counting a use of an API key.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiKeyUsage {
     policy: RatePolicy,
+    /// The usage of the current window of the API key.
     pub(crate) usage: Usage,
 }
 
 impl ApiKeyUsage {
-    /// The refusal, when the key was used too often.
+    /// Returns the refusal if the API key exceeds its quota.
     pub(crate) fn refusal(&self) -> Option<Error> {
-        (!self.usage.allowed).then(|| too_many(&self.usage))
+        (!self.usage.is_allowed).then(|| too_many(&self.usage))
     }
 
-    /// Adds the `RateLimit` headers of a refusal.
+    /// Adds the `RateLimit` headers and `Retry-After` to a refusal.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         let policy = own_value(self.policy.to_header());
         headers.insert(RATE_LIMIT_POLICY.clone(), policy);
@@ -94,6 +102,7 @@ impl ApiKeyUsage {
     }
 }
 
+/// Returns the error `RATE_LIMITED`, with the seconds until the window ends in `details.retryAfter`.
 fn too_many(usage: &Usage) -> Error {
     Error::Refused {
         code: Code::RateLimited,
@@ -102,22 +111,23 @@ fn too_many(usage: &Usage) -> Error {
     }
 }
 
-/// Counts requests and rejected credentials under a plan. Never fails: it falls back to counting in memory.
+/// Counts requests, uses of API keys and rejected credentials by a rate plan. Never fails: if the limiter fails, it
+/// counts in memory.
 #[derive(Debug)]
 pub(crate) struct RateLimits {
     plan: RatePlan,
     /// The values of `RateLimit-Policy`, by kind.
     policy_headers: [HeaderValue; RateKind::ALL.len()],
     limiter: SharedLimiter,
-    /// The clients that are locked out, and the rejected credentials that were counted already.
+    /// The clients that are locked out, and the rejected credentials that were already counted.
     rejected: MemoryRateLimiter,
     clock: Arc<dyn Clock>,
-    /// When the last lockout ends, in milliseconds of the clock.
+    /// The time at which the last lockout ends, in milliseconds of the clock.
     last_lockout_ends: AtomicI64,
 }
 
 impl RateLimits {
-    /// Counts with the limiter, and in memory when it fails or takes longer than `timeout`.
+    /// Creates limits that count with `limiter`, and in memory if it fails or takes longer than `timeout`.
     pub(crate) fn new(
         plan: RatePlan,
         limiter: Arc<dyn RateLimiter>,
@@ -135,7 +145,7 @@ impl RateLimits {
         }
     }
 
-    /// As the services of an app count.
+    /// Creates limits with the plan and the limiter of an app.
     pub(crate) fn of(app: &App) -> Self {
         let options = &app.options;
         let limiter = Arc::clone(&app.limiter);
@@ -148,8 +158,8 @@ impl RateLimits {
         )
     }
 
-    /// Counts a request against the client's overall limit, and then against the policy of its subject. A client beyond its
-    /// overall limit creates no more keys.
+    /// Counts a request for the overall limit of the client, and then for the policy of its subject. A client above its
+    /// overall limit creates no further keys.
     pub(crate) async fn count(
         &self,
         client: IpAddr,
@@ -159,13 +169,13 @@ impl RateLimits {
         let all = self
             .take(RateKind::Client, client, RateSubject::Everything)
             .await;
-        if !all.usage.allowed {
+        if !all.usage.is_allowed {
             return all;
         }
         self.take(kind, client, subject).await
     }
 
-    /// Counts a request against the policy of its subject alone.
+    /// Counts a request for the policy of its subject only.
     pub(crate) async fn take(
         &self,
         kind: RateKind,
@@ -178,10 +188,10 @@ impl RateLimits {
         self.counted(kind, usage)
     }
 
-    /// Counts a use of an API key against the key's own limit, whatever client it comes from.
+    /// Counts a use of an API key for the quota of the key, independent of the client's address.
     pub(crate) async fn use_api_key(&self, key: &ApiKeyId, per_minute: u32) -> ApiKeyUsage {
         let policy = RatePolicy::new(API_KEY, per_minute, API_KEY_WINDOW);
-        // No key has a limit of zero; one that had would be as good as unusable.
+        // No API key has a quota of zero. If one had, it would get one request per window.
         let policy = policy.unwrap_or_else(|_| {
             let any = self.plan.policy(RateKind::Default);
             any.once_per_window(API_KEY)
@@ -192,17 +202,17 @@ impl RateLimits {
         ApiKeyUsage { policy, usage }
     }
 
-    /// The window that keeps the client from authenticating, after too many of its credentials were rejected. Counts nothing.
+    /// Returns the current lockout of a client, of which too many credentials were rejected. Counts nothing.
     pub(crate) fn lockout(&self, client: IpAddr) -> Option<Counted<'_>> {
         let now = self.clock.now();
-        // No key is made while no client at all is locked out.
+        // The key is not computed while no client is locked out.
         if now.millis() >= self.last_lockout_ends.load(Ordering::Relaxed) {
             return None;
         }
         let policy = self.plan.policy(RateKind::FailedAuthentications);
         let key = RateKey::new(policy, client, RateSubject::Everything);
         let usage = self.rejected.peek(&key, policy, now);
-        (!usage.allowed).then(|| self.counted(RateKind::FailedAuthentications, usage))
+        (!usage.is_allowed).then(|| self.counted(RateKind::FailedAuthentications, usage))
     }
 
     fn counted(&self, kind: RateKind, usage: Usage) -> Counted<'_> {
@@ -213,13 +223,14 @@ impl RateLimits {
         }
     }
 
-    /// Counts a rejected credential. The same one is counted once a window: repeating it is not another guess.
+    /// Counts a rejected credential. The same credential is counted once per window, because repeating it is not
+    /// another guess. A client that reaches the quota is locked out until the window ends.
     pub(crate) async fn failed_authentication(&self, client: IpAddr, credential: &str) {
         let policy = self.plan.policy(RateKind::FailedAuthentications);
         let once = policy.once_per_window(CREDENTIAL);
         let shown = RateKey::new(&once, client, RateSubject::Text(credential));
         let now = self.clock.now();
-        if !self.rejected.count(shown, &once, now).allowed {
+        if !self.rejected.count(shown, &once, now).is_allowed {
             return;
         }
         let key = RateKey::new(policy, client, RateSubject::Everything);
@@ -233,8 +244,8 @@ impl RateLimits {
     }
 }
 
-/// The refusal of a request with a credential, when too many credentials of its client were rejected. To be asked before
-/// the credential is checked in any way, so that the answer does not tell whether the next guess is right.
+/// Returns the lockout that applies to a request: it has a credential, and too many credentials of its client were
+/// rejected. Call it before the credential is checked, so that the response does not reveal whether a guess is correct.
 pub(crate) fn locked_out<'s>(service: &'s Inner, parts: &Parts) -> Option<Counted<'s>> {
     let credential = bearer(&parts.headers)
         .or_else(|| presented_api_key(&parts.headers))
@@ -245,12 +256,16 @@ pub(crate) fn locked_out<'s>(service: &'s Inner, parts: &Parts) -> Option<Counte
     service.rates.lockout(peer_client(parts, &service.proxies)?)
 }
 
-/// Without a service key there is nothing to guess, and a gateway in this process has its own limit.
+/// Returns whether rejected credentials are counted. Without a service key there is nothing to guess, and a gateway in
+/// this process counts them itself.
 fn is_limited(app: &App, parts: &Parts) -> bool {
     app.service_key.is_some() && parts.extensions.get::<ViaGateway>().is_none()
 }
 
-/// The caller behind a request; counts a credential that is rejected.
+/// Authenticates the caller of a request, and counts a rejected credential.
+///
+/// # Errors
+/// Those of the service's [`Identify`](crate::kernel::Identify).
 pub(crate) async fn identify(service: &Inner, parts: &mut Parts) -> Result<Arc<Caller>> {
     let app = &service.app;
     let identified = service.identify.identify(app, parts).await;

@@ -1,31 +1,32 @@
-//! The static key of operators and of services.
+//! The service key: the static credential of operators and services.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Why a text is not a service key. Never contains the text.
+/// The reason why a text is not a valid service key. Never contains the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceKeyError {
-    /// It is empty, which is a mistake and does not mean "unset".
+    /// The text is empty. This is an error and does not mean "unset".
     #[error("must not be empty; leave it out to run without authentication")]
     Empty,
-    /// It could be guessed.
+    /// The text is shorter than [`ServiceKey::MIN_LENGTH`] and could be guessed.
     #[error(
-        "must have at least {} characters; `openssl rand -hex 32` makes a good one",
+        "must have at least {} characters; `openssl rand -hex 32` creates a suitable key",
         ServiceKey::MIN_LENGTH
     )]
     TooShort,
-    /// It cannot be sent in a header as it is.
-    #[error("must be of visible ASCII characters without spaces")]
+    /// The text contains characters that a header cannot contain unchanged.
+    #[error("must contain only visible ASCII characters, without spaces")]
     NotVisible,
 }
 
-/// The SHA-256 of a presented secret, so that it is computed once for whatever compares it.
+/// The SHA-256 of a presented secret. It is computed once for all comparisons.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TokenDigest([u8; 32]);
 
 impl TokenDigest {
+    /// Hashes a secret.
     pub(crate) fn of(secret: &str) -> Self {
         Self(Sha256::digest(secret).into())
     }
@@ -37,7 +38,7 @@ impl std::fmt::Debug for TokenDigest {
     }
 }
 
-/// The key of trusted callers, kept as a hash alone.
+/// The key of trusted callers. Only its hash is stored.
 #[derive(Clone)]
 pub struct ServiceKey(TokenDigest);
 
@@ -45,10 +46,10 @@ impl ServiceKey {
     /// The minimum length, in characters.
     pub const MIN_LENGTH: usize = 16;
 
-    /// Hashes the key.
+    /// Validates and hashes a key.
     ///
     /// # Errors
-    /// [`ServiceKeyError`] for a text that is too short or has other characters than `!` to `~`.
+    /// [`ServiceKeyError`] if the text is empty, too short, or has other characters than `!` to `~`.
     pub fn new(key: &str) -> Result<Self, ServiceKeyError> {
         if key.is_empty() {
             return Err(ServiceKeyError::Empty);
@@ -62,13 +63,13 @@ impl ServiceKey {
         Ok(Self(TokenDigest::of(key)))
     }
 
-    /// Tells whether this is the key, in a time that does not depend on either.
+    /// Returns whether the presented text is the key. The time of the comparison does not depend on their contents.
     #[must_use]
     pub fn is(&self, presented: &str) -> bool {
         self.has_digest(&TokenDigest::of(presented))
     }
 
-    /// Tells the same of a digest.
+    /// Returns whether the digest is that of the key.
     pub(crate) fn has_digest(&self, presented: &TokenDigest) -> bool {
         self.0.0.ct_eq(&presented.0).into()
     }
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_key_itself_is_the_key() {
+    fn only_the_exact_key_is_accepted() {
         let key = ServiceKey::new("0123456789abcdef").unwrap();
         assert!(key.is("0123456789abcdef"));
         for other in [
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_could_be_guessed_or_not_be_sent_is_refused_without_showing_it() {
+    fn invalid_keys_are_refused_and_not_shown_in_the_error() {
         for (text, expected) in [
             ("", ServiceKeyError::Empty),
             ("sesame", ServiceKeyError::TooShort),

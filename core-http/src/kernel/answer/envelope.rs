@@ -1,4 +1,7 @@
-//! The error envelope, the one place that writes it.
+//! Error responses: their status, their shape ([`ErrorStyle`]) and their text.
+//!
+//! The usual shape is the envelope `{"error": {"code", "message", "requestId", "details"}}`. Clients of better-auth and
+//! of OAuth expect other shapes, and browsers get HTML pages.
 
 use core_domain::kernel::{Code, Error, Issue};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -9,31 +12,31 @@ use super::media::{HTML, Html, page_headers};
 use crate::kernel::request::body::{Body, bytes_body};
 use crate::kernel::request::parse::is_form;
 
-/// What better-auth's clients read instead of `Retry-After`.
+/// The header that clients of better-auth read instead of `Retry-After`.
 const X_RETRY_AFTER: HeaderName = HeaderName::from_static("x-retry-after");
 
-/// What surrounds an error.
+/// The shape of an error response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorStyle {
-    /// `{"error":{code,message,requestId,details}}`.
+    /// The envelope `{"error":{code,message,requestId,details}}`.
     #[default]
     Envelope,
-    /// The envelope, and `code` and `message` beside it, as better-auth's clients want.
+    /// The envelope, with `code` and `message` also at the top level, as clients of better-auth expect.
     TopLevelCode,
     /// The envelope without `details`.
     WithoutDetails,
-    /// The envelope, never cached; to whom sent a form, as OAuth's clients do, [`ErrorStyle::OAuthForm`].
+    /// The envelope, not cacheable. For requests with a form, as OAuth clients send, [`ErrorStyle::OAuthForm`].
     OAuth,
-    /// `{"error","error_description"}` of RFC 6749, never cached.
+    /// `{"error","error_description"}` of RFC 6749, not cacheable.
     OAuthForm,
-    /// The envelope; to browsers that ask for a page, [`ErrorStyle::Html`].
+    /// The envelope. For browsers that accept HTML, [`ErrorStyle::Html`].
     Page,
-    /// A page for people.
+    /// An HTML page, if the service has error pages; otherwise the envelope.
     Html,
 }
 
 impl ErrorStyle {
-    /// The style of an answer to a request with these headers.
+    /// Returns the style of the response to a request with these headers.
     pub(crate) fn for_request(self, headers: &HeaderMap) -> Self {
         let content_type = headers.get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok());
@@ -45,15 +48,15 @@ impl ErrorStyle {
     }
 }
 
-/// Tells whether the client is a browser that wants to show the answer.
+/// Returns whether the client is a browser that displays the response: `Accept` contains `text/html`.
 fn wants_page(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter();
     let mut accepted = accepted.filter_map(|value| value.to_str().ok());
     accepted.any(|value| value.to_ascii_lowercase().contains("text/html"))
 }
 
-/// The answer to a request that failed; in the status of its code, unless another one is given. What broke on our side goes
-/// to the log alone.
+/// Creates the response to a failed request. Its status is that of the error's code, unless `status` is given. The
+/// cause of a server error is logged and not sent.
 #[must_use]
 pub fn error_response(
     error: &Error,
@@ -101,7 +104,7 @@ pub(crate) fn error_body(error: &Error, request_id: &str, style: ErrorStyle) -> 
     body(code, &message, request_id, &error.details(), style).to_string()
 }
 
-/// The code and message of the style.
+/// Returns the code and the message of an error in this style.
 fn worded(error: &Error, style: ErrorStyle) -> (Code, String) {
     let (code, message) = (error.code(), message_of(error));
     match style {
@@ -126,6 +129,7 @@ fn body(code: Code, message: &str, request_id: &str, details: &Value, style: Err
     body
 }
 
+/// Returns the message of an error. Errors of the store have fixed messages, so that no internals are sent.
 fn message_of(error: &Error) -> String {
     match error {
         Error::Store(_) => store_message(error.code()).to_owned(),
@@ -136,13 +140,14 @@ fn message_of(error: &Error) -> String {
 const fn store_message(code: Code) -> &'static str {
     match code {
         Code::InvalidCursor => "The cursor does not belong to this list.",
-        Code::Conflict => "The request contradicts what is stored.",
+        Code::Conflict => "The request conflicts with existing records.",
         Code::ServiceUnavailable => "This is not possible at the moment.",
         _ => "Something went wrong on our side.",
     }
 }
 
-/// Whole seconds; from `details.retryAfter` where the refusal knows better.
+/// Returns the value of `Retry-After` in seconds, if the code has one. `details.retryAfter` takes precedence over the
+/// default of one second.
 fn retry_after(code: Code, details: &Value) -> Option<u64> {
     let known = details.get("retryAfter").and_then(Value::as_u64);
     match code {
@@ -152,7 +157,7 @@ fn retry_after(code: Code, details: &Value) -> Option<u64> {
     }
 }
 
-/// The status of a code.
+/// Returns the HTTP status of an error code.
 #[must_use]
 pub const fn status_of(code: Code) -> StatusCode {
     match code {
@@ -216,7 +221,7 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::BannedUser
         | Code::NotAllowedToUpdateMember
         | Code::UserIsNotMember
-        | Code::NotMemberOfThis
+        | Code::NotMemberOfOrganization
         | Code::NotAllowedToUpdateOrganization
         | Code::NotAllowedToDeleteOrganization
         | Code::NotAllowedToInvite
@@ -245,12 +250,12 @@ pub const fn status_of(code: Code) -> StatusCode {
         Code::UpstreamError => StatusCode::BAD_GATEWAY,
         Code::ServiceUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         Code::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
-        // `InternalError`; a test finds a code that was forgotten here.
+        // Only `InternalError`. A test fails if another code is missing above.
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
-/// The code and message to answer with.
+/// Returns the code and the message that clients of better-auth expect for an error.
 pub(crate) fn to_better_auth(error: &Error, code: Code, message: String) -> (Code, String) {
     match (error, code) {
         (Error::Invalid(issues), _) => (code, faults(issues)),
@@ -260,12 +265,13 @@ pub(crate) fn to_better_auth(error: &Error, code: Code, message: String) -> (Cod
     }
 }
 
-/// `[body.name] Invalid input: ...; [body.email] ...`
+/// Returns the issues in the format of better-auth: `[body.name] Invalid input: ...; [body.email] ...`.
 fn faults(issues: &[Issue]) -> String {
     let faults: Vec<String> = issues.iter().map(fault).collect();
     faults.join("; ")
 }
 
+/// Returns one issue in the format of better-auth.
 fn fault(issue: &Issue) -> String {
     let place: Vec<&str> = std::iter::once("body")
         .chain(issue.path.iter().map(String::as_str))
@@ -279,7 +285,7 @@ fn fault(issue: &Issue) -> String {
     format!("[{}] {words}", place.join("."))
 }
 
-/// The body of an error for a client that sent a form.
+/// Returns the body of an error response of RFC 6749.
 fn oauth_body(error: &Error, message: &str) -> Value {
     json!({
         "error": word(error.code()),
@@ -287,14 +293,14 @@ fn oauth_body(error: &Error, message: &str) -> Value {
     })
 }
 
-/// The word of RFC 6749 or RFC 8628 for a code.
+/// Returns the `error` value of RFC 6749 or RFC 8628 for a code.
 fn word(code: Code) -> &'static str {
     if code.as_str().starts_with(|c: char| c.is_ascii_lowercase()) {
         return code.as_str();
     }
     match status_of(code) {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Code::AccessDenied.as_str(),
-        // A client that polls goes on, and more slowly.
+        // A polling client continues with longer pauses.
         StatusCode::TOO_MANY_REQUESTS => Code::SlowDown.as_str(),
         StatusCode::SERVICE_UNAVAILABLE => "temporarily_unavailable",
         status if status.is_server_error() => "server_error",
@@ -302,7 +308,7 @@ fn word(code: Code) -> &'static str {
     }
 }
 
-/// The message, with what is wrong where; of the characters that RFC 6749 allows there.
+/// Returns the `error_description`: the message and all issues, reduced to the characters that RFC 6749 allows.
 fn description(error: &Error, message: &str) -> String {
     let issues = match error {
         Error::Invalid(issues) => issues.as_slice(),
@@ -316,13 +322,14 @@ fn description(error: &Error, message: &str) -> String {
     text.chars().filter(allowed).collect()
 }
 
-/// Writes the pages of errors, for a service that has pages.
+/// Renders the HTML error pages of a service.
 pub trait ErrorPages: Send + Sync + std::fmt::Debug {
-    /// The page of a status; of a request with this id, which may be tried again in so many seconds.
+    /// Renders the page for a status and a request id. `retry_after` is the value of `Retry-After` in seconds, if the
+    /// response has one.
     fn page(&self, status: StatusCode, request_id: &str, retry_after: Option<u64>) -> Html;
 }
 
-/// The answer to a request that failed, as a page.
+/// Replaces the body of an error response by an HTML page.
 pub(crate) fn as_page(
     pages: &dyn ErrorPages,
     mut response: Response<Body>,
@@ -346,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_fault_is_a_500() {
+    fn only_internal_errors_have_status_500() {
         for code in Code::ALL {
             let is_500 = status_of(*code) == StatusCode::INTERNAL_SERVER_ERROR;
             assert_eq!(is_500, *code == Code::InternalError, "{code}");
@@ -354,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_joined_and_say_where_they_are() {
+    fn better_auth_messages_list_every_issue_with_its_path() {
         let issues = vec![
             Issue::field("name", "required", "is required"),
             Issue::field("email", "invalid_format", "must be of the format email"),
@@ -373,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_has_a_word_in_lower_case() {
+    fn oauth_errors_are_lower_case_words() {
         for code in Code::ALL {
             let word = word(*code);
             assert!(
@@ -387,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_names_what_is_wrong_in_allowed_characters() {
+    fn oauth_descriptions_list_the_issues_in_allowed_characters() {
         let error = Error::Invalid(vec![Issue::field(
             "client_id",
             "required",

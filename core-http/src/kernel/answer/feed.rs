@@ -1,5 +1,12 @@
-//! Feeds as server-sent events. Events are read when the ones before have been sent, so a slow reader costs no memory; and
-//! nobody is told of anything without having been let in again.
+//! Feeds: lists of events that grow, sent as server-sent events.
+//!
+//! - [`Feed`] reads the events. [`Listening`] turns a feed into an [`EventStream`].
+//! - [`AccessSignal`] and [`SealSignal`] announce changes of this process to open streams.
+//! - [`OpenStreams`] limits the number of open streams per caller.
+//!
+//! Events are read from the store after the earlier ones have been sent, so a slow reader needs no memory. The caller
+//! is authorized again in the same state of the store in which events are read, so no event is sent after the access
+//! has ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
@@ -20,68 +27,69 @@ use crate::kernel::endpoint::context::Cx;
 use crate::kernel::endpoint::service::App;
 use crate::kernel::request::draining::Draining;
 
-/// The longest time for which an event stream sends nothing.
+/// The maximum time for which an event stream sends nothing. A comment is then sent, so that proxies keep the
+/// connection open.
 pub const EVENT_HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How often the caller is let in again while nothing is told, for what another process has changed. What this one changes
-/// counts at once.
+/// The interval at which an idle stream authorizes its caller again. It limits the delay after a change by another
+/// process; a change by this process takes effect at once.
 const AUTHORIZE: Duration = Duration::from_secs(5);
 
-/// How often is looked for what another process has written.
+/// The interval at which a stream looks for events that other processes have written.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The header in which a client that lost the connection says where it was.
+/// The header with the id of the last event that a client has received before it lost the connection.
 pub const LAST_EVENT_ID: &str = "last-event-id";
 
-/// What is followed: a place in a list of events that grows.
+/// A position in a list of events that grows.
 pub trait Feed: Send + Sync + 'static {
-    /// An event.
+    /// The type of an event.
     type Event: Send + 'static;
 
-    /// Reads what comes next, for a caller who is let in again in the state of the store it is read in.
+    /// Reads the next events and moves the position. The caller is authorized in the same state of the store.
     ///
     /// # Errors
-    /// When the caller may read no more, or the store failed.
+    /// The refusal of the caller, if the access has ended.
     fn next(&mut self, store: &dyn Store)
     -> impl Future<Output = Result<News<Self::Event>>> + Send;
 
-    /// Lets the caller in once more.
+    /// Authorizes the caller again.
     ///
     /// # Errors
-    /// When they may read no more, or the store failed.
+    /// The refusal of the caller, if the access has ended.
     fn authorize_again(&self, store: &dyn Store) -> impl Future<Output = Result<()>> + Send;
 
-    /// Tells whether the caller may no longer be let in because of this.
+    /// Returns whether this effect of a commit can end the access of the caller.
     fn is_concerned_by(&self, effect: &Effect) -> bool;
 
-    /// The event as it is sent.
+    /// Returns the server-sent event for an event.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` when it cannot be written.
+    /// `INTERNAL_ERROR` if the event cannot be written as JSON.
     fn shown(event: &Self::Event) -> Result<Event>;
 }
 
-/// What a feed told.
+/// The events that a feed has read.
 #[derive(Debug)]
 pub struct News<T> {
-    /// The events, in order.
+    /// The events in their order; empty if there are none.
     pub events: Vec<T>,
-    /// What comes after them.
+    /// The time of further events, if there are any.
     pub then: Then,
 }
 
-/// What comes after the events that were read.
+/// The continuation of a feed after the events that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// There may be more at once.
+    /// Further events may already exist; read again at once.
     More,
-    /// More may come later.
+    /// All existing events were read; read again later.
     Later,
-    /// Nothing.
+    /// The feed has ended; there will be no further events.
     End,
 }
 
-/// What somebody who follows a feed listens to. Made before the feed is opened, so that nothing that happens in between is
+/// The signals that an event stream listens to. Create it before the feed is opened, so that no change in between is
 /// missed.
 #[derive(Debug)]
 pub struct Listening {
@@ -93,11 +101,11 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// To changes of access and the end of the server; and to `news`, a hint that the feed may have something to tell,
-    /// where this process gives one.
+    /// Subscribes to changes of access, to the shutdown of the server, and to `news`: a signal of this process that the
+    /// feed may have new events. Without `news`, new events are found by polling.
     ///
     /// # Errors
-    /// `RATE_LIMITED` when the caller has too many event streams.
+    /// `RATE_LIMITED` if the caller has too many open event streams.
     pub fn of(cx: &Cx, news: Option<watch::Receiver<()>>) -> Result<Self> {
         let limit = cx.app.options.streams_per_caller;
         Ok(Self {
@@ -109,7 +117,7 @@ impl Listening {
         })
     }
 
-    /// The feed as an answer: until the caller's right or the feed ends, or the server.
+    /// Returns the feed as a stream of events. It ends with the feed, with the caller's access, or with the server.
     #[must_use]
     pub fn follow<F: Feed>(self, feed: F) -> EventStream<F::Event> {
         let now = Instant::now();
@@ -119,7 +127,7 @@ impl Listening {
             waiting: VecDeque::new(),
             has_ended: false,
             heartbeat_at: now + EVENT_HEARTBEAT,
-            // At once: who called was found out before this listened for changes.
+            // Authorize at once: the caller was authenticated before this stream listened for changes.
             authorize_at: now,
         };
         let events = stream::unfold(Some(follower), |follower: Option<Follower<F>>| async move {
@@ -129,28 +137,32 @@ impl Listening {
     }
 }
 
-/// Somebody who follows a feed.
+/// The state of an open event stream.
 struct Follower<F: Feed> {
     feed: F,
     listening: Listening,
-    /// Read and not sent yet.
+    /// Events that were read and not yet sent.
     waiting: VecDeque<F::Event>,
-    /// Whether nothing comes behind those.
+    /// `true` if there are no events after the waiting ones.
     has_ended: bool,
     heartbeat_at: Instant,
     authorize_at: Instant,
 }
 
-/// What ended a wait.
+/// The reason why a wait has ended.
 enum Woken {
+    /// There may be new events.
     News,
+    /// The access of the caller may have changed.
     AccessChanged,
+    /// Nothing was sent for the heartbeat time.
     Silent,
+    /// The server shuts down.
     Draining,
 }
 
 impl<F: Feed> Follower<F> {
-    /// The next event or sign of life; none at the end.
+    /// Returns the next event or heartbeat, with the state after it; `None` at the end of the stream.
     async fn next(mut self) -> Option<(Result<Event, Error>, Option<Self>)> {
         loop {
             if self.access_changed() || Instant::now() >= self.authorize_at {
@@ -192,7 +204,7 @@ impl<F: Feed> Follower<F> {
         }
     }
 
-    /// Tells whether the caller's access may have changed since they were let in.
+    /// Returns whether the caller's access may have changed since the last authorization.
     fn access_changed(&mut self) -> bool {
         loop {
             match self.listening.access.try_recv() {
@@ -203,7 +215,7 @@ impl<F: Feed> Follower<F> {
         }
     }
 
-    /// Waits for something to look at, or for the time of a sign of life.
+    /// Waits for a signal, for the next poll, or for the time of the next heartbeat.
     async fn wait(&mut self) -> Woken {
         let Listening {
             access,
@@ -219,7 +231,7 @@ impl<F: Feed> Follower<F> {
         };
         let news = async {
             match news {
-                // Nobody announces any more only when the process ends.
+                // The sender is dropped only when the process ends.
                 Some(news) => news.changed().await.is_ok(),
                 None => pending().await,
             }
@@ -245,17 +257,18 @@ async fn access_changes(access: &mut broadcast::Receiver<Effect>, feed: &impl Fe
     }
 }
 
-/// The error that ended a feed, unless the caller is let in no more.
+/// Returns the error that ends a stream; `None` for a refusal of the caller, which ends the stream without an error.
 fn ours(error: Error) -> Option<Error> {
     let refused = status_of(error.code()).is_client_error();
     (!refused).then_some(error)
 }
 
-/// How many changes are kept for a receiver that is late; one that missed some has to expect that they concerned it.
+/// The number of changes that are buffered for a slow receiver. A receiver that misses some assumes that its access
+/// has changed.
 const CAPACITY: usize = 256;
 
-/// Told of the changes of access that were committed. A hint only: other processes commit as well, so whoever waits also
-/// polls.
+/// Announces committed changes of access to the event streams of this process. It is only a hint: other processes
+/// commit changes as well, so receivers also poll. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct AccessSignal(broadcast::Sender<Effect>);
 
@@ -266,10 +279,10 @@ impl Default for AccessSignal {
 }
 
 impl AccessSignal {
-    /// What somebody may do has changed.
+    /// Announces a change of access.
     pub fn announce(&self, effect: &Effect) {
         if self.0.receiver_count() > 0 {
-            // Whoever received may just have gone.
+            // Sending fails only if the last receiver was dropped in the meantime.
             let _ = self.0.send(effect.clone());
         }
     }
@@ -279,12 +292,13 @@ impl AccessSignal {
     }
 }
 
-/// Told when entries of the audit were sealed. A hint only: other processes seal as well, so whoever waits also polls.
+/// Announces sealed audit entries to the event streams of this process. It is only a hint: other processes seal entries
+/// as well, so receivers also poll. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct SealSignal(Arc<watch::Sender<()>>);
 
 impl SealSignal {
-    /// Entries were sealed.
+    /// Announces that audit entries were sealed.
     pub fn announce(&self) {
         self.0.send_replace(());
     }
@@ -294,10 +308,11 @@ impl SealSignal {
     }
 }
 
-/// When a refused client may try again, in seconds. It is a guess: a stream ends when its reader ends it.
+/// The `Retry-After` of a refused stream, in seconds. It is an estimate, because a stream lasts as long as its reader
+/// likes.
 const RETRY_AFTER: u64 = 5;
 
-/// An account whose streams are counted together.
+/// The owner of event streams that count together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum StreamOwner {
     /// A person, with all their sessions and API keys.
@@ -306,7 +321,7 @@ enum StreamOwner {
     Organization(OrganizationId),
     /// A service, by its name.
     Service(String),
-    /// Callers without a name.
+    /// All callers without an identity.
     Unnamed,
 }
 
@@ -323,7 +338,7 @@ impl StreamOwner {
     }
 }
 
-/// The number of open event streams by caller. Clones share their state.
+/// Counts the open event streams by caller. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct OpenStreams(Arc<Mutex<HashMap<StreamOwner, usize>>>);
 
@@ -335,7 +350,7 @@ impl OpenStreams {
     /// Counts a stream of the caller until the permit is dropped.
     ///
     /// # Errors
-    /// `RATE_LIMITED` when the caller has as many streams as the limit.
+    /// `RATE_LIMITED` if the caller has reached the limit.
     pub(crate) fn acquire(&self, caller: &Caller, limit: usize) -> Result<StreamPermit> {
         let owner = StreamOwner::of(caller);
         let mut open = self.lock();
@@ -355,7 +370,7 @@ impl OpenStreams {
     }
 }
 
-/// A stream that is counted.
+/// Counts one stream of its owner until it is dropped.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     streams: OpenStreams,

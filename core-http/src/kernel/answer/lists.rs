@@ -1,48 +1,48 @@
-//! The list shapes of the interface that have a route (P1 to P5).
+//! The shapes of lists: P1 to P5 of the interface, and lists without pages.
 
-use core_domain::kernel::{Page, PageRequest, Stored};
+use core_domain::kernel::{Page, PageQuery, Stored};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// `{success: true}`: what there is to say of a thing that is gone.
+/// The confirmation of an operation that returns no record, such as a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Success {
-    /// Always true.
+    /// Always `true`; a failure is an error response.
     pub success: bool,
 }
 
 impl Success {
-    /// The one there is.
+    /// The only value of this type.
     pub const YES: Self = Self { success: true };
 }
 
-/// `{data}`: a bounded list, whole.
+/// A complete list, without pages.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Data_{T}")]
 pub struct Data<T> {
-    /// The records.
+    /// All records of the list.
     pub data: Vec<T>,
 }
 
-/// `{data, hasMore}`: the beginning of a list.
+/// The beginning of a list that has no pages.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "BoundedData_{T}")]
 pub(crate) struct BoundedData<T> {
-    /// The first records.
+    /// The first records of the list.
     pub(crate) data: Vec<T>,
-    /// `true` if records are left out because the answer would be too large; absent otherwise.
+    /// `true` if records are left out because the response would be too large; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) has_more: bool,
 }
 
-/// `{data, total, cursor}`: a list that is whole unless it is very large.
+/// A list that has more than one page only if it is very large.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Counted_{T}")]
 pub struct Counted<T> {
-    /// The records.
+    /// The records of this page.
     pub data: Vec<T>,
-    /// The number of records of all pages.
+    /// The number of records on all pages.
     pub total: u64,
     /// The cursor of the next page; `null` if there is none.
     pub cursor: Option<String>,
@@ -58,26 +58,26 @@ impl<T: Clone> From<Page<Stored<T>>> for Counted<T> {
     }
 }
 
-/// P1: registry lists.
+/// A page of a list, with the total number of records (shape P1).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ListP1_{T}")]
 pub struct ListP1<T> {
-    /// The records.
+    /// The records of this page.
     pub data: Vec<T>,
-    /// Where they stand in the list.
+    /// The position of this page in the list.
     pub pagination: PaginationP1,
 }
 
-/// The pagination of P1.
+/// The position of a page in its list (shape P1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PaginationP1 {
-    /// Whether another page follows.
+    /// `true` if there is another page after this one.
     pub has_more: bool,
-    /// Where it begins.
+    /// The cursor of the next page; `null` if there is none.
     pub next_cursor: Option<String>,
-    /// How many records matched in all when the first page was asked for. The cursor holds on to the number, so that
-    /// every page of a walk says the same; a request without a cursor counts anew.
+    /// The number of matching records at the time of the first page. The cursor contains this number, so all following
+    /// pages report the same one. A request without a cursor counts again.
     pub total: u64,
 }
 
@@ -94,34 +94,34 @@ impl<T> From<Page<T>> for ListP1<T> {
     }
 }
 
-/// P2: the provisioning job list.
+/// A page of a list, with its size and both cursors (shape P2).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ListP2_{T}")]
 pub struct ListP2<T> {
-    /// The records.
+    /// The records of this page.
     pub data: Vec<T>,
-    /// Where they stand in the list.
+    /// The position of this page in the list.
     pub pagination: PaginationP2,
 }
 
-/// The pagination of P2.
+/// The position of a page in its list (shape P2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PaginationP2 {
-    /// The page size.
+    /// The maximum number of records per page.
     pub limit: u32,
-    /// The cursor of this page.
+    /// The cursor of this page; `null` for the first page.
     pub cursor: Option<String>,
-    /// The cursor of the next one.
+    /// The cursor of the next page; `null` if there is none.
     pub next_cursor: Option<String>,
-    /// How many records this page has.
+    /// The number of records on this page.
     pub count: usize,
 }
 
 impl<T> ListP2<T> {
-    /// The answer to this request.
+    /// Creates the response to this request from its page.
     #[must_use]
-    pub fn new(page: Page<T>, asked: &PageRequest) -> Self {
+    pub fn new(page: Page<T>, asked: &PageQuery) -> Self {
         Self {
             pagination: PaginationP2 {
                 limit: asked.limit,
@@ -134,30 +134,30 @@ impl<T> ListP2<T> {
     }
 }
 
-/// P3: the list of the dead-letter queue.
+/// A page of a list, with its size and the next cursor (shape P3).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ListP3_{T}")]
 pub struct ListP3<T> {
-    /// The records.
+    /// The records of this page.
     pub data: Vec<T>,
-    /// Where they stand in the list.
+    /// The position of this page in the list.
     pub pagination: PaginationP3,
 }
 
-/// The pagination of P3.
+/// The position of a page in its list (shape P3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PaginationP3 {
-    /// The page size.
+    /// The maximum number of records per page.
     pub limit: u32,
-    /// The cursor of the next page.
+    /// The cursor of the next page; `null` if there is none.
     pub cursor: Option<String>,
 }
 
 impl<T> ListP3<T> {
-    /// The answer to this request.
+    /// Creates the response to this request from its page.
     #[must_use]
-    pub fn new(page: Page<T>, asked: &PageRequest) -> Self {
+    pub fn new(page: Page<T>, asked: &PageQuery) -> Self {
         Self {
             pagination: PaginationP3 {
                 limit: asked.limit,
@@ -168,13 +168,13 @@ impl<T> ListP3<T> {
     }
 }
 
-/// P4: records and the cursor of the next page.
+/// A page of a list, with the next cursor (shape P4).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ListP4_{T}")]
 pub struct ListP4<T> {
-    /// The records.
+    /// The records of this page.
     pub data: Vec<T>,
-    /// The cursor of the next page.
+    /// The cursor of the next page; `null` if there is none.
     pub cursor: Option<String>,
 }
 
@@ -187,16 +187,16 @@ impl<T> From<Page<T>> for ListP4<T> {
     }
 }
 
-/// P5: as P4, and whether another page follows.
+/// A page of a list, with the next cursor and whether there is one (shape P5).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListP5_{T}")]
 pub struct ListP5<T> {
-    /// The records.
+    /// The records of this page.
     pub data: Vec<T>,
-    /// The cursor of the next page.
+    /// The cursor of the next page; `null` if there is none.
     pub cursor: Option<String>,
-    /// Whether there is one.
+    /// `true` if there is another page after this one.
     pub has_more: bool,
 }
 

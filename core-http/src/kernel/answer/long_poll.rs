@@ -1,7 +1,7 @@
-//! Long polls: a request waits until what it looks at has ended, so that nobody has to ask again and again.
+//! Long polls: a request waits until the observed record reaches an end state, so that clients need not poll.
 //!
-//! No unit of work is open in between, and a look is as cheap as the request itself: the store is asked again after
-//! 0.2 s, then less and less often, at least once a second.
+//! The store is read again after 0.2 seconds, then at growing intervals of up to one second. No unit of work is open
+//! between two reads.
 
 use std::time::Duration;
 
@@ -10,19 +10,22 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep_until};
 
+/// The time between the first two reads. Later pauses are twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
+
+/// The maximum time between two reads.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// No request waits longer, whatever it asks for: a gateway gives up after 30 seconds, and a server that is told to end
-/// waits 25 for its requests.
+/// The maximum waiting time, whatever the request asks for. It is below the 30 seconds after which a gateway reports a
+/// timeout, and the 25 seconds that a server waits for its requests during shutdown.
 const LONGEST_WAIT: Duration = Duration::from_secs(24);
 
-/// The query parameter `wait`: for how many seconds the request may wait, 1 to 30. It never waits longer than 24.
+/// The query parameter `wait`: the maximum waiting time in seconds, 1 to 30. The server waits at most 24 seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Wait(pub u64);
 
 impl Wait {
-    /// The most seconds a request may ask for.
+    /// The maximum number of seconds that a request can ask for.
     pub const MAX_SECONDS: u64 = 30;
 }
 
@@ -36,17 +39,19 @@ impl JsonSchema for Wait {
     }
 }
 
-/// The query of a row that [waits](super::Row::waits).
+/// The query of a long poll, see [`Row::waits`](crate::kernel::Row::waits).
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 pub struct WaitQuery {
-    /// Answer when the end is reached, at the latest after this many seconds.
+    /// Maximum time in seconds to wait until the operation has ended, 1 to 30. The server waits at most 24 seconds.
+    /// Without it, the response comes at once.
     pub wait: Option<Wait>,
 }
 
-/// Looks until what is seen has ended or the time is up; answers what was seen last. Without `wait` it looks once.
+/// Calls `look` until `ended` returns `true` for its result or the time is up, and returns the last result. Without
+/// `wait`, calls it once.
 ///
 /// # Errors
-/// What the look answers.
+/// The first error of `look`.
 pub(crate) async fn look_until<T, L, F>(
     wait: Option<Wait>,
     look: L,
@@ -56,7 +61,7 @@ where
     L: Fn() -> F + Send,
     F: Future<Output = Result<T>> + Send,
 {
-    // Time that a clock set forth or back does not change.
+    // A monotonic clock, so that changes of the system time have no influence.
     let wait = Duration::from_secs(wait.map_or(0, |wait| wait.0));
     let until = Instant::now() + wait.min(LONGEST_WAIT);
     let mut pause = FIRST_PAUSE;
@@ -79,7 +84,8 @@ mod tests {
 
     use super::*;
 
-    /// How often was looked, what was seen last, and how long it took, when the end is seen at the fourth look.
+    /// Runs a long poll whose reads return 1, 2, 3 and so on. Returns the number of reads, the last result and the
+    /// time.
     async fn waited(wait: Option<Wait>, end: fn(&u32) -> bool) -> (u32, u32, Duration) {
         let looks = AtomicU32::new(0);
         let began = Instant::now();
@@ -89,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_has_ended_already_and_who_does_not_wait_are_answered_at_once() {
+    async fn ended_operations_and_requests_without_wait_get_a_response_at_once() {
         assert_eq!(
             waited(Some(Wait(30)), |_| true).await,
             (1, 1, Duration::ZERO)
@@ -98,14 +104,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_end_is_answered_when_it_is_seen() {
+    async fn the_response_comes_as_soon_as_the_end_is_seen() {
         let (looks, seen, took) = waited(Some(Wait(30)), |seen| *seen >= 4).await;
         assert_eq!((looks, seen), (4, 4));
         assert!(took < Duration::from_millis(1_500), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_an_end_the_last_look_is_answered_when_the_time_is_up() {
+    async fn without_an_end_the_last_result_is_returned_when_the_time_is_up() {
         let (looks, seen, took) = waited(Some(Wait(5)), |_| false).await;
         assert_eq!(looks, seen);
         assert!((5..=10).contains(&looks), "{looks}");
@@ -114,13 +120,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_request_waits_so_long_that_a_gateway_gives_it_up() {
+    async fn no_request_waits_until_the_timeout_of_a_gateway() {
         let (_, _, took) = waited(Some(Wait(30)), |_| false).await;
         assert!(took < Duration::from_secs(25), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refusal_ends_the_wait() {
+    async fn errors_end_the_wait() {
         let look = || async { Err::<(), _>(Error::NotFound("deployment")) };
         let refused = look_until(Some(Wait(30)), look, |()| false).await;
         assert!(matches!(refused, Err(Error::NotFound("deployment"))));

@@ -1,5 +1,7 @@
-//! Answers that are no JSON. A row that answers one of them says its content types with [`Row::produces`](super::Row::produces),
-//! unless the answer always has the same one.
+//! Responses that are not JSON: files, event streams, redirects and HTML pages.
+//!
+//! A row that returns [`Media`] or [`MediaStream`] declares the content types with
+//! [`Row::produces`](crate::kernel::Row::produces). The other types always have the same content type.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -19,12 +21,12 @@ use crate::kernel::request::body::{Body, BoxError};
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
-/// Bytes of a content type, whole.
+/// A body in memory, with a content type.
 #[derive(Clone, Debug)]
 pub struct Media {
-    /// One of the content types of the row.
+    /// One of the content types that the row declares.
     pub content_type: &'static str,
-    /// The bytes.
+    /// The bytes of the body.
     pub bytes: Bytes,
 }
 
@@ -41,17 +43,17 @@ impl Answer for Media {
     }
 }
 
-/// Bytes of a content type that come while the answer is being sent. What fails in the middle breaks the answer off.
+/// A body that is produced while it is sent, with a content type. An error of the stream aborts the response.
 #[derive(Debug)]
 pub struct MediaStream {
-    /// One of the content types of the row.
+    /// One of the content types that the row declares.
     pub content_type: &'static str,
     body: Body,
     file_name: Option<&'static str>,
 }
 
 impl MediaStream {
-    /// Sends what the stream gives.
+    /// Creates a response that sends the chunks of a stream.
     pub fn new<S, E>(content_type: &'static str, stream: S) -> Self
     where
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -65,7 +67,7 @@ impl MediaStream {
         }
     }
 
-    /// Wants to be kept as a file of this name, which is letters, digits, `.`, `-` and `_`.
+    /// Makes browsers save the response as a file. The name consists of letters, digits, `.`, `-` and `_`.
     #[must_use]
     pub const fn attachment(mut self, file_name: &'static str) -> Self {
         self.file_name = Some(file_name);
@@ -83,7 +85,7 @@ impl Answer for MediaStream {
         if let Some(name) = self.file_name {
             let disposition = format!("attachment; filename=\"{name}\"");
             let disposition = HeaderValue::try_from(disposition)
-                .map_err(|error| Error::Internal(format!("no name of a file: {error}")))?;
+                .map_err(|error| Error::Internal(format!("invalid file name: {error}")))?;
             reply
                 .headers
                 .insert(header::CONTENT_DISPOSITION, disposition);
@@ -92,30 +94,31 @@ impl Answer for MediaStream {
     }
 }
 
-/// An event of a stream of server-sent events.
+/// A server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     id: Option<String>,
     name: Option<Cow<'static, str>>,
-    /// `None` for a comment.
+    /// The JSON text; `None` for a comment.
     data: Option<String>,
 }
 
 impl Event {
-    /// An event with this as its data.
+    /// Creates an event with this data as JSON.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` when it is no JSON.
+    /// `INTERNAL_ERROR` if the data cannot be written as JSON.
     pub fn json(data: &impl Serialize) -> Result<Self> {
-        let data = serde_json::to_string(data)
-            .map_err(|error| Error::Internal(format!("the event is no JSON: {error}")))?;
+        let data = serde_json::to_string(data).map_err(|error| {
+            Error::Internal(format!("an event cannot be written as JSON: {error}"))
+        })?;
         Ok(Self {
             data: Some(data),
             ..Self::comment()
         })
     }
 
-    /// Nothing that a client is told of: a sign of life.
+    /// Creates a comment, which clients ignore. It serves as a heartbeat.
     #[must_use]
     pub const fn comment() -> Self {
         Self {
@@ -125,23 +128,24 @@ impl Event {
         }
     }
 
-    /// Names it; clients listen for names.
+    /// Sets the name of the event, by which clients select events.
     #[must_use]
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Gives it an id, which a client that lost the connection sends as `Last-Event-ID`.
+    /// Sets the id of the event, which a client sends as `Last-Event-ID` when it reconnects.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
+    /// Returns the event in the format `text/event-stream`.
     fn into_bytes(self) -> Bytes {
         let line = |name: &str, value: &str| {
-            // A line break would begin another field.
+            // A line break would start another field.
             format!("{name}: {}\n", value.replace(['\r', '\n', '\0'], " "))
         };
         let Some(data) = &self.data else {
@@ -160,7 +164,7 @@ impl Event {
     }
 }
 
-/// Server-sent events whose data is JSON of a type.
+/// A stream of server-sent events whose data is JSON of the type `T`.
 #[derive(Debug)]
 pub struct EventStream<T> {
     body: Body,
@@ -168,7 +172,7 @@ pub struct EventStream<T> {
 }
 
 impl<T> EventStream<T> {
-    /// Sends what the stream gives.
+    /// Creates a response that sends the events of a stream.
     pub fn new<S, E>(events: S) -> Self
     where
         S: Stream<Item = Result<Event, E>> + Send + 'static,
@@ -198,12 +202,13 @@ impl<T: JsonSchema + 'static> Answer for EventStream<T> {
     }
 }
 
-/// JSON; server-sent events for a client that asks for them ([`Cx::asks_for_events`](super::Cx::asks_for_events)).
+/// JSON, or server-sent events for clients that accept them
+/// ([`Cx::asks_for_events`](crate::kernel::Cx::asks_for_events)).
 #[derive(Debug)]
 pub enum JsonOrEvents<J, E> {
-    /// JSON.
+    /// A JSON response.
     Json(Output<J>),
-    /// Events.
+    /// A stream of server-sent events.
     Events(EventStream<E>),
 }
 
@@ -227,10 +232,10 @@ where
     }
 }
 
-/// Sends the client elsewhere, with a 3xx status of the row.
+/// A redirect with the 3xx status that the row declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// Where to: a path of ours or an address that was checked.
+    /// The target: a path of this service, or a URL that was validated.
     pub location: String,
 }
 
@@ -241,22 +246,22 @@ impl Answer for Redirect {
 
     fn reply(self, default: StatusCode) -> Result<Reply> {
         if !default.is_redirection() {
-            return Err(Error::Internal(format!("{default} is no redirection")));
+            return Err(Error::Internal(format!("{default} is not a redirect")));
         }
         let location = HeaderValue::try_from(self.location)
-            .map_err(|error| Error::Internal(format!("no place to redirect to: {error}")))?;
+            .map_err(|error| Error::Internal(format!("invalid redirect target: {error}")))?;
         let mut reply = reply(default, Content::Empty);
         reply.headers.insert(header::LOCATION, location);
         Ok(reply)
     }
 }
 
-/// JSON, or a redirection with headers: which one depends on what the request asks for.
+/// JSON, or a redirect with headers (302), as the request asks for.
 #[derive(Debug)]
 pub enum RedirectOr<T> {
-    /// JSON.
+    /// A JSON response.
     Json(Output<T>),
-    /// A redirection to this place: a path of ours or an address that was checked.
+    /// A redirect to this target: a path of this service, or a URL that was validated.
     To(Output<String>),
 }
 
@@ -277,7 +282,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> Answer for RedirectOr<T> {
     }
 }
 
-/// A page for people: HTML that came from templates which escape what they are given.
+/// An HTML page. Create it only with templates that escape their values.
 #[derive(Clone, Debug)]
 pub struct Html(pub String);
 
@@ -293,7 +298,7 @@ impl Answer for Html {
     }
 }
 
-/// What a page may load, and where scripts may come from.
+// The `Content-Security-Policy` of pages with these script sources.
 macro_rules! policy {
     ($scripts:literal) => {
         concat!(
@@ -304,32 +309,32 @@ macro_rules! policy {
     };
 }
 
-/// The policy of a page that runs a script of ours, in a file of its own; all others run none.
+/// The `Content-Security-Policy` of a page that loads a script file of this service. All other pages run no scripts.
 pub(crate) const SCRIPT_POLICY: &str = policy!("'self'");
 
-/// The policy of a page without script whose form may lead on to pages of these origins: browsers hold redirections that follow
-/// a form to the policy as well.
+/// Returns the `Content-Security-Policy` of a page without scripts whose form can redirect to pages of these origins.
+/// Browsers apply `form-action` also to redirects after a form was sent.
 pub(crate) fn form_policy(origins: &[String]) -> String {
     format!("{} {}", policy!("'none'"), origins.join(" "))
 }
 
-/// What browsers are told of every page.
+/// Returns the security headers of every HTML page.
 pub(crate) fn page_headers() -> [(HeaderName, HeaderValue); 3] {
     let set = |name, value| (name, HeaderValue::from_static(value));
     [
         set(header::CONTENT_SECURITY_POLICY, policy!("'none'")),
         set(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // Without any referrer, browsers say `Origin: null` of the forms of a page, and these would be refused.
+        // With `no-referrer`, browsers send `Origin: null` with the forms of a page, and these would be refused.
         set(header::REFERRER_POLICY, "same-origin"),
     ]
 }
 
-/// A page with headers, or the way to another one (303): what comes after a form depends on what it said.
+/// An HTML page with headers, or a redirect to another page (303). The response to a form, never cached.
 #[derive(Debug)]
 pub enum PageOr {
-    /// A page; in whatever status it says.
+    /// A page, with the status of the output if it has one.
     Page(Output<Html>),
-    /// To a path of ours.
+    /// A redirect to a path of this service.
     To(Output<String>),
 }
 

@@ -1,4 +1,7 @@
-//! What handlers answer: records and pages as they are, other JSON, bytes, streams, events, redirects, pages of HTML.
+//! The response types of handlers ([`Answer`]), and the type-erased response ([`Reply`]).
+//!
+//! Records and pages of records are responses themselves. [`Output`] is any other JSON, [`Versioned`] JSON with an
+//! entity tag, and `()` an empty response. Responses that are not JSON are in `super::media`.
 
 use bytes::Bytes;
 use core_domain::access::AuditEvent;
@@ -10,24 +13,24 @@ use serde::Serialize;
 use super::lists::{BoundedData, Data, ListP1};
 use crate::kernel::request::body::{Body, bytes_body, empty_body};
 
-/// Writes the schema of a type into a generator.
+/// A function that adds the schema of a type to a generator and returns it, or a reference to it.
 pub(crate) type Describe = fn(&mut SchemaGenerator) -> Schema;
 
-/// What is known of an answer before it is given.
+/// The properties of a response type, for OpenAPI.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerKind {
-    /// The schema of its JSON, or of the JSON in each of its events; `None` when it is not JSON.
+    /// The schema of the JSON, or of the JSON in each event. `None` if the response has no JSON.
     pub(crate) schema: Option<Describe>,
-    /// The schema of the JSON in each event, where it is JSON or server-sent events.
+    /// The schema of the JSON in each event, if the response is either JSON or server-sent events.
     pub(crate) events: Option<Describe>,
-    /// Whether it has an entity tag.
+    /// Whether the response has an entity tag.
     pub(crate) etag: bool,
-    /// Its content type, when that is always the same.
+    /// The content type, if it is always the same.
     pub(crate) content_type: Option<&'static str>,
 }
 
 impl AnswerKind {
-    /// Of JSON of a type; with an entity tag or without.
+    /// Describes JSON of a type, with an entity tag or without.
     #[must_use]
     pub fn json<T: JsonSchema>(etag: bool) -> Self {
         Self {
@@ -38,7 +41,7 @@ impl AnswerKind {
         }
     }
 
-    /// Of an answer that is no JSON.
+    /// Describes a response that is not JSON. `content_type` is `None` if it is not always the same.
     #[must_use]
     pub const fn other(content_type: Option<&'static str>) -> Self {
         Self {
@@ -49,7 +52,7 @@ impl AnswerKind {
         }
     }
 
-    /// Of one with an entity tag.
+    /// Adds an entity tag.
     #[must_use]
     pub const fn with_etag(mut self) -> Self {
         self.etag = true;
@@ -57,25 +60,27 @@ impl AnswerKind {
     }
 }
 
-/// What a handler may answer.
+/// A response type of handlers.
 pub trait Answer: Sized + Send + 'static {
-    /// What is known of it before it is given.
+    /// Returns the properties of the type.
     fn kind() -> AnswerKind;
 
-    /// The entry in the audit of an answer that only tells what would happen: the unit of a handler that writes is undone,
-    /// and this entry is written in another one. `None` of all others.
+    /// Returns the audit event of a dry run; `None` if the handler executed the request, which is the default.
+    ///
+    /// For a dry run, the unit of work of a handler that writes is rolled back, and the event is recorded in another
+    /// one.
     fn dry_run(&self) -> Option<AuditEvent> {
         None
     }
 
-    /// Writes it down; with this status unless it says another one.
+    /// Converts the value into a type-erased response, with the status `default` unless it has another one.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` when it cannot be written.
+    /// `INTERNAL_ERROR` if the value cannot be written, for example as JSON.
     fn reply(self, default: StatusCode) -> Result<Reply>;
 }
 
-/// JSON of a type, and what surrounds it.
+/// A JSON response, with optional status and headers.
 #[derive(Clone, Debug)]
 pub struct Output<T> {
     body: T,
@@ -84,7 +89,7 @@ pub struct Output<T> {
 }
 
 impl<T> Output<T> {
-    /// Answers the body with the first success status of the row.
+    /// Creates a response with this body and the first success status of the row.
     pub fn new(body: T) -> Self {
         Self {
             body,
@@ -93,31 +98,31 @@ impl<T> Output<T> {
         }
     }
 
-    /// Answers another success status of the row.
+    /// Sets another success status of the row.
     #[must_use]
     pub const fn status(mut self, status: StatusCode) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// Adds a header.
+    /// Adds a header, in addition to others with the same name.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.append(name, value);
         self
     }
 
-    /// The status, when it is not the first of the row.
+    /// Returns the status, if one was set.
     pub(crate) const fn own_status(&self) -> Option<StatusCode> {
         self.status
     }
 
-    /// What is answered, and the headers.
+    /// Returns the body and the headers.
     pub(crate) fn into_parts(self) -> (T, HeaderMap) {
         (self.body, self.headers)
     }
 
-    /// Adds the entity tag, without quotes.
+    /// Adds an entity tag, which is given without quotes.
     #[must_use]
     pub fn etag(self, etag: impl Into<String>) -> Versioned<T> {
         Versioned {
@@ -142,7 +147,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> Answer for Output<T> {
     }
 }
 
-/// JSON of a type, with an entity tag.
+/// A JSON response with an entity tag.
 #[derive(Clone, Debug)]
 pub struct Versioned<T> {
     output: Output<T>,
@@ -150,12 +155,12 @@ pub struct Versioned<T> {
 }
 
 impl<T> Versioned<T> {
-    /// What the interface shows of a record where that is not the record itself, with the record's entity tag.
+    /// Creates the response for a record that is represented by another type, with the record's entity tag.
     pub fn of<R: Record>(stored: &Stored<R>, shown: T) -> Self {
         Output::new(shown).etag(stored.etag())
     }
 
-    /// What is shown.
+    /// Returns the body.
     pub const fn shown(&self) -> &T {
         &self.output.body
     }
@@ -223,7 +228,7 @@ impl<R: Record + Serialize + JsonSchema> Answer for Bounded<Stored<R>> {
     }
 }
 
-/// No content.
+/// An empty response with status 204, whatever the success status of the row.
 impl Answer for () {
     fn kind() -> AnswerKind {
         AnswerKind::other(None)
@@ -235,10 +240,12 @@ impl Answer for () {
 }
 
 fn json_text(body: &impl Serialize) -> Result<String> {
-    serde_json::to_string(body)
-        .map_err(|error| Error::Internal(format!("the answer is no JSON: {error}")))
+    serde_json::to_string(body).map_err(|error| {
+        Error::Internal(format!("the response cannot be written as JSON: {error}"))
+    })
 }
 
+/// Creates a response without headers and entity tag.
 pub(crate) fn reply(status: StatusCode, content: Content) -> Reply {
     Reply {
         status,
@@ -251,22 +258,22 @@ pub(crate) fn reply(status: StatusCode, content: Content) -> Reply {
 /// The content type of JSON.
 pub(crate) const JSON: &str = "application/json";
 
-/// What an answer is made of.
+/// The content of a response.
 #[derive(Debug, Default)]
 pub enum Content {
-    /// Nothing.
+    /// No body, and no content type.
     #[default]
     Empty,
     /// JSON, as text.
     Json(String),
-    /// Bytes of a content type.
+    /// A content type and the bytes.
     Bytes(&'static str, Bytes),
-    /// Bytes of a content type that come while the answer is being sent.
+    /// A content type and a body that is produced while it is sent.
     Stream(&'static str, Body),
 }
 
 impl Content {
-    /// The content type, if there is content.
+    /// Returns the content type; `None` without content.
     pub(crate) const fn content_type(&self) -> Option<&'static str> {
         match self {
             Self::Empty => None,
@@ -285,27 +292,28 @@ impl Content {
     }
 }
 
-/// How many headers are added to an answer by a service and its gateway, as a rule.
+/// The number of headers that a service and its gateway usually add to a response, for the capacity of the header map.
 const ADDED: usize = 12;
 
-/// An answer whose type is forgotten.
+/// A type-erased response.
 #[derive(Debug)]
 pub struct Reply {
-    /// The status.
+    /// The status of the response.
     pub status: StatusCode,
-    /// The content.
+    /// The content of the response.
     pub content: Content,
-    /// Headers besides `Content-Type` and `ETag`.
+    /// The headers. A `Content-Type` or `ETag` among them takes precedence over those of the other fields.
     pub headers: HeaderMap,
-    /// The entity tag, without quotes.
+    /// The entity tag without quotes; `None` for none.
     pub etag: Option<String>,
 }
 
 impl Reply {
+    /// Converts the reply into an HTTP response.
     pub(crate) fn into_response(self) -> Response<Body> {
         let mut headers = self.headers;
         headers.reserve(ADDED);
-        // What the handler says itself holds.
+        // Headers that the handler has set take precedence.
         if let Some(content_type) = self.content.content_type() {
             let value = HeaderValue::from_static(content_type);
             headers.entry(header::CONTENT_TYPE).or_insert(value);

@@ -1,4 +1,4 @@
-//! What a handler knows besides its input.
+//! The context of a request, which every handler receives besides its input.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -12,30 +12,34 @@ use super::service::App;
 use crate::kernel::admission::idempotency::{Claim, key_of};
 use crate::kernel::answer::media::EVENT_STREAM;
 
-/// The prefix a gateway in the same process took off the path; same as the header `X-Forwarded-Prefix`.
+/// The prefix that a gateway in the same process has removed from the path. Equivalent to the header
+/// `X-Forwarded-Prefix`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardedPrefix(pub Cow<'static, str>);
 
-/// The context of a request. Dereferences to the domain's [`Context`], so `use_case(cx, scope, uow, ..)` just works.
+/// The context of a request. Dereferences to the domain's [`Context`], so a handler passes it to use cases directly:
+/// `use_case(cx, scope, uow, ..)`.
 #[derive(Debug)]
 pub struct Cx {
     /// The use case's context: caller, request, entropy, precondition.
     pub domain: Context,
-    /// What all services share.
+    /// The ports and settings that all services share.
     pub app: Arc<App>,
-    /// The method.
+    /// The method of the request; `HEAD` stays `HEAD`, although the row of `GET` handles it.
     pub method: Method,
-    /// The target of the request in the spelling that was used; the query string as the client wrote it.
+    /// The request target as the client sent it: the path in the used spelling, and the undecoded query string.
     pub uri: Uri,
     /// All headers of the request.
     pub headers: HeaderMap,
-    /// What the way here has left in the request: see [`Identify`](super::Identify).
+    /// Values that the server, a gateway in this process, or the authentication has attached to the request. See
+    /// [`Identify`](crate::kernel::Identify).
     pub extensions: Extensions,
-    /// The idempotency key of this write, if the row takes keys and the request has one.
+    /// The claim on the request's idempotency key. `None` if the row does not accept keys or the request has none.
     pub(crate) claim: Option<Claim>,
-    /// Whether a success of the row can end what it asks of its caller.
+    /// Whether a success of the row can take away the access that the row requires, see
+    /// [`Row::ends_access`](crate::kernel::Row::ends_access).
     pub(crate) ends_access: bool,
-    /// The code with which the row refuses what is not found.
+    /// The code that the row uses in place of `NOT_FOUND`.
     pub(crate) not_found: Code,
     /// The first success status of the row.
     pub(crate) success: StatusCode,
@@ -50,21 +54,21 @@ impl Deref for Cx {
 }
 
 impl Cx {
-    /// The value of a header, if it is there once and is text.
+    /// Returns the first value of a header; `None` if the header is missing or is not visible ASCII.
     #[must_use]
     pub fn header(&self, name: impl AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The idempotency key of an upload, whose handler keeps keys itself.
+    /// Returns the idempotency key of an upload, whose handler has to store keys itself.
     ///
     /// # Errors
-    /// `VALIDATION_ERROR` for a key that is none.
+    /// `VALIDATION_ERROR` if the key is malformed.
     pub fn idempotency_key(&self) -> Result<Option<&str>> {
         key_of(&self.headers)
     }
 
-    /// Tells whether the client names server-sent events among what it takes.
+    /// Returns whether the `Accept` header names `text/event-stream`. Wildcards do not count.
     #[must_use]
     pub fn asks_for_events(&self) -> bool {
         let accept = self.header(header::ACCEPT).unwrap_or_default();
@@ -73,13 +77,17 @@ impl Cx {
         ranges.any(|range| accepts(range, EVENT_STREAM))
     }
 
-    /// Tells whether the client already has what carries this tag (`If-None-Match` of a `GET`).
+    /// Returns whether `If-None-Match` includes this entity tag, so that the client already has the representation.
     pub(crate) fn if_none_match(&self, etag: &str) -> bool {
         self.header(header::IF_NONE_MATCH)
             .is_some_and(|value| IfMatch::weak(value).includes(etag))
     }
 
-    /// Refuses a client that takes none of the content types there are.
+    /// Checks that the `Accept` header allows one of these content types. Without the header, or without content types,
+    /// every request passes.
+    ///
+    /// # Errors
+    /// `NOT_ACCEPTABLE` if the client accepts none of them.
     pub(crate) fn ensure_acceptable(&self, content_types: &[&str]) -> Result<()> {
         let Some(accept) = self.header(header::ACCEPT) else {
             return Ok(());
@@ -93,12 +101,12 @@ impl Cx {
         }
         Err(Error::refused(
             Code::NotAcceptable,
-            format!("Answers are {}.", content_types.join(", ")),
+            format!("Responses are of type {}.", content_types.join(", ")),
         ))
     }
 }
 
-/// Tells whether an `Accept` header takes a content type.
+/// Returns whether an `Accept` header allows a content type. Quality values are ignored, except zero.
 fn accepts(accept: &str, content_type: &str) -> bool {
     let essence = content_type
         .split(';')
@@ -113,7 +121,7 @@ fn accepts(accept: &str, content_type: &str) -> bool {
         let fits = wanted == "*/*"
             || wanted.eq_ignore_ascii_case(essence)
             || wanted.strip_suffix("/*") == Some(group)
-            // An error comes as JSON as well.
+            // Clients that accept only problem documents can read the JSON of an error as well.
             || (essence == crate::kernel::answer::reply::JSON && wanted == "application/problem+json");
         fits && !refused
     })
@@ -125,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_accept_header_takes_a_type_its_group_or_everything() {
+    fn accept_matches_the_exact_type_its_group_or_a_wildcard() {
         let json = crate::kernel::answer::reply::JSON;
         for good in [
             "*/*",

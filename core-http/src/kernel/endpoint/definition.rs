@@ -1,4 +1,7 @@
-//! A row with its handler: what the endpoint layer serves.
+//! Endpoints: rows with their handlers, type-erased.
+//!
+//! [`Row::reads`], [`Row::writes`] and their siblings complete a row with a handler. They turn the typed handler into a
+//! closure over the parsed request, and compile the schemas of its types.
 
 use std::sync::Arc;
 
@@ -26,6 +29,7 @@ use crate::kernel::request::body::Body;
 use crate::kernel::request::input::{Input, PathParams, RawInput};
 use crate::kernel::request::parse::Parsed;
 
+/// A type-erased handler that runs in a unit of work.
 pub(crate) type UnitRun = dyn for<'a> Fn(
         &'a Cx,
         &'a mut (dyn UnitOfWork + 'a),
@@ -34,22 +38,25 @@ pub(crate) type UnitRun = dyn for<'a> Fn(
     ) -> BoxFuture<'a, Result<Seen>>
     + Send
     + Sync;
+/// A type-erased handler that opens its units of work itself.
 type PlainRun = dyn for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
+/// A type-erased handler that reads the request body itself.
 type UploadRun =
     dyn for<'a> Fn(&'a Cx, &'a Parsed, Body) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
 
-/// What a handler in a unit answered, and whether a request that waits has seen what it waits for.
+/// The outcome of a handler that ran in a unit of work.
 pub(crate) struct Seen {
     pub(crate) reply: Reply,
+    /// Whether a long poll can stop waiting. Always `true` for other rows.
     pub(crate) ended: bool,
-    /// Of an answer that only tells what would happen.
+    /// The audit event of a dry run; `None` if the handler executed the request.
     pub(crate) dry_run: Option<AuditEvent>,
-    /// Whether it is an answer that was given before.
+    /// Whether the reply is the stored response to an earlier request with the same idempotency key.
     pub(crate) is_replay: bool,
 }
 
 impl Seen {
-    /// An answer that was given before.
+    /// Creates the outcome for a stored response.
     pub(crate) const fn stored(reply: Reply) -> Self {
         Self {
             reply,
@@ -59,22 +66,26 @@ impl Seen {
         }
     }
 
-    /// Whether what the answer says has happened in this unit.
+    /// Returns whether the unit of work made the change that the reply reports, so that it must be committed.
     pub(crate) const fn has_happened(&self) -> bool {
         self.dry_run.is_none() && !self.is_replay
     }
 }
 
-/// What a row does, type-erased.
+/// The handler of a row, type-erased.
 #[derive(Clone)]
 pub(crate) enum Handler {
+    /// Runs once in a unit of work of this mode.
     Unit(Mode, Arc<UnitRun>),
+    /// Reads repeatedly, each time in a new unit of work, until a condition holds or the time is up.
     Waits(Arc<UnitRun>),
+    /// Opens its units of work itself.
     Plain(Arc<PlainRun>),
+    /// Opens its units of work and reads the body itself.
     Upload(Arc<UploadRun>),
 }
 
-// These tell the compiler that the closures hold for every lifetime.
+// Closures that pass through these functions are inferred to be valid for every lifetime.
 fn unit_run<F>(run: F) -> Arc<UnitRun>
 where
     F: for<'a> Fn(
@@ -104,13 +115,14 @@ where
     Arc::new(run)
 }
 
-/// A query or body of a request.
+/// A type that can be the query or the body of a request.
 pub trait Shape: DeserializeOwned + JsonSchema + Send + Sync + 'static {}
 
 impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> Shape for T {}
 
 impl Row {
-    /// Ends the row with a handler that reads: its unit sees one state of the store and is dropped afterwards.
+    /// Completes the row with a handler that reads. Its unit of work sees one consistent state of the store and is
+    /// rolled back afterwards.
     #[must_use]
     pub fn reads<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
@@ -124,8 +136,8 @@ impl Row {
         self.in_unit(Mode::Read, handler)
     }
 
-    /// As [`Self::reads`], for a handler that asks the store one question or two that need not agree: no transaction is
-    /// opened for it.
+    /// Like [`Self::reads`], but without a transaction. For handlers that run a single query, or queries that need not
+    /// see the same state of the store.
     #[must_use]
     pub fn reads_once<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
@@ -139,9 +151,11 @@ impl Row {
         self.in_unit(Mode::Auto, handler)
     }
 
-    /// Ends the row with a handler that writes: change, audit, idempotent answer and outbox are one commit. The handler
-    /// is run again when the unit lost a race, so it must have no effect outside it. When it answers what would happen
-    /// ([`Answer::dry_run`]), nothing of what it wrote is committed.
+    /// Completes the row with a handler that writes. The change, its audit entries, the response stored for the
+    /// idempotency key, and the outbox are committed together.
+    ///
+    /// The handler runs again if its unit of work conflicts with another one, so it must have no effects outside of it.
+    /// If it returns the plan of a dry run ([`Answer::dry_run`]), nothing that it wrote is committed.
     #[must_use]
     pub fn writes<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
@@ -155,8 +169,8 @@ impl Row {
         self.in_unit(Mode::Write, handler)
     }
 
-    /// Ends the row with a handler that reads, in a unit of its own each time, until what it saw has `ended` or the time
-    /// that the query's `wait` allows is up.
+    /// Completes the row with a long poll. The handler reads repeatedly, each time in a new unit of work, until `ended`
+    /// returns `true` for its answer or the time of the query parameter `wait` is up.
     #[must_use]
     pub fn waits<S, P, B, A, H>(self, handler: H, ended: fn(&A) -> bool) -> Endpoint
     where
@@ -183,8 +197,9 @@ impl Row {
         Endpoint::new::<P, Q, B, A>(self, S::REQUIREMENT, Handler::Unit(mode, run))
     }
 
-    /// Ends the row with a handler that is given no unit, because it does slow work first (hashing, calls outside). It
-    /// opens its units with [`core_domain::port::transact`] on `cx.app.store`. Such a row takes no idempotency keys.
+    /// Completes the row with a handler that receives no unit of work, because it does slow work (hashing, calls to
+    /// other systems). It opens its units with [`core_domain::port::transact`] on `cx.app.store`. Such a row does not
+    /// accept idempotency keys.
     #[must_use]
     pub fn plain<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
@@ -207,8 +222,8 @@ impl Row {
         Endpoint::new::<P, Q, B, A>(self, S::REQUIREMENT, Handler::Plain(run))
     }
 
-    /// As [`Self::plain`], with a scope that asks the store: the unit that lets the caller in is over when the handler
-    /// begins. For what takes several units, or reads for longer than one should last.
+    /// Like [`Self::plain`], with a scope that reads the store. The unit of work that authorizes the caller has ended
+    /// when the handler starts. For handlers that need several units, or that read for longer than a unit should last.
     #[must_use]
     pub fn scoped<S, P, Q, A, H>(self, handler: H) -> Endpoint
     where
@@ -231,9 +246,10 @@ impl Row {
         Endpoint::new::<P, Q, (), A>(self, S::REQUIREMENT, Handler::Plain(run))
     }
 
-    /// Ends the row with a handler of uploads: the body comes unread, once the caller was let in. The handler keeps
-    /// idempotency keys itself, see [`Cx::idempotency_key`]. A scope that must still hold when the handler writes is
-    /// opened again in the unit of the write.
+    /// Completes the row with a handler that receives the body unread, after the caller has been authorized.
+    ///
+    /// The handler stores idempotency keys itself, see [`Cx::idempotency_key`]. If the authorization must still hold
+    /// when the handler writes, it has to open the scope again in the unit of work of the write.
     #[must_use]
     pub fn uploads<S, P, Q, A, H>(self, handler: H) -> Endpoint
     where
@@ -262,7 +278,7 @@ impl Row {
     }
 }
 
-/// Lets the caller in, in a unit of its own.
+/// Authorizes the caller in a separate unit of work.
 async fn let_in<I, S: OpenScope<I>>(cx: &Cx, input: &I) -> Result<S> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let scope = S::open(cx, uow.as_mut(), input).await;
@@ -270,6 +286,10 @@ async fn let_in<I, S: OpenScope<I>>(cx: &Cx, input: &I) -> Result<S> {
     scope
 }
 
+/// Wraps a handler of a unit of work: parses the input, authorizes the caller, and looks for a stored response.
+///
+/// If there is one, the handler still runs, unless the row ends access. Its own checks can then withhold the response
+/// from a caller who may no longer see it. Its answer is dropped, and the unit of work is not committed.
 fn run_in_unit<S, P, Q, B, A, H>(handler: H, ended: fn(&A) -> bool) -> Arc<UnitRun>
 where
     S: OpenScope<Input<P, Q, B>>,
@@ -311,13 +331,14 @@ where
     })
 }
 
-/// A row of the endpoint table, whole.
+/// An endpoint: a row with its handler. An entry of a service's table.
 pub struct Endpoint {
     pub(crate) row: Row,
+    /// The compiled schemas, or the reason why one could not be compiled.
     shapes: std::result::Result<Shapes, String>,
     pub(crate) handler: Handler,
     requirement: Requirement,
-    /// The content types of its answer.
+    /// The content types of a success.
     content_types: Vec<&'static str>,
 }
 
@@ -329,7 +350,7 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// Rows of one tag of OpenAPI.
+/// Puts endpoints under a tag, which is a section of the OpenAPI document.
 #[must_use]
 pub fn tagged(tag: &'static str, mut rows: Vec<Endpoint>) -> Vec<Endpoint> {
     for endpoint in &mut rows {
@@ -358,82 +379,82 @@ impl Endpoint {
         }
     }
 
-    /// The method.
+    /// Returns the HTTP method. An endpoint of `GET` also responds to `HEAD`.
     #[must_use]
     pub fn method(&self) -> &Method {
         &self.row.method
     }
 
-    /// The documented path.
+    /// Returns the documented path, with parameters in braces: `/api/v1/platforms/{platformId}`.
     #[must_use]
     pub fn path(&self) -> &'static str {
         self.row.path
     }
 
-    /// The documented path and its aliases.
+    /// Returns the documented path and its aliases.
     pub fn paths(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.row.path).chain(self.row.aliases.iter().copied())
     }
 
-    /// The operation id.
+    /// Returns the operation id of OpenAPI, which is unique within a service.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         self.row.operation
     }
 
-    /// What is demanded of the caller.
+    /// Returns the requirement on the caller, which the type of the handler's scope defines.
     #[must_use]
     pub const fn requirement(&self) -> Requirement {
         self.requirement
     }
 
-    /// The class by which the requests of a client are limited.
+    /// Returns the rate class, which selects the quota of a client.
     #[must_use]
     pub fn rate_class(&self) -> RateClass {
         self.row.rate
     }
 
-    /// The statuses of success.
+    /// Returns the success statuses; the first one is the default.
     #[must_use]
     pub fn success(&self) -> &[StatusCode] {
         &self.row.success
     }
 
-    /// Tells whether the row obeys `If-Match`.
+    /// Returns whether the endpoint honours `If-Match`.
     #[must_use]
     pub const fn obeys_if_match(&self) -> bool {
         self.row.if_match
     }
 
-    /// Tells whether the row takes its body unread.
+    /// Returns whether the handler receives the body unread.
     #[must_use]
     pub fn takes_uploads(&self) -> bool {
         matches!(self.handler, Handler::Upload(_))
     }
 
-    /// Tells whether the row stores its answer under the `Idempotency-Key` of a request: writes do whose callers are
-    /// known.
+    /// Returns whether the endpoint accepts `Idempotency-Key`. Endpoints that write do, unless they accept anonymous
+    /// callers.
     #[must_use]
     pub fn takes_idempotency_keys(&self) -> bool {
         let writes = matches!(self.handler, Handler::Unit(Mode::Write, _));
         writes && self.row.method != Method::GET && self.requirement != Requirement::Public
     }
 
-    /// The content types of its answer.
+    /// Returns the content types of a success.
     pub(crate) fn content_types(&self) -> &[&'static str] {
         &self.content_types
     }
 
-    /// What the row takes and gives.
+    /// Returns the compiled schemas of input and output.
     ///
     /// # Errors
-    /// [`ServiceError::Schema`] when one of its schemas cannot be compiled.
+    /// [`ServiceError::Schema`] if a schema cannot be compiled.
     pub(crate) fn shapes(&self) -> std::result::Result<&Shapes, ServiceError> {
         let broken = |why: &String| ServiceError::Schema(self.row.operation, why.clone());
         self.shapes.as_ref().map_err(broken)
     }
 
-    /// The first success status.
+    /// Returns the first success status.
     pub(crate) fn first_success(&self) -> StatusCode {
         self.row.success.first().copied().unwrap_or(StatusCode::OK)
     }

@@ -1,4 +1,4 @@
-//! Handlers: functions of a few forms.
+//! The forms of handler functions, as traits that such functions implement.
 
 use std::sync::Arc;
 
@@ -9,12 +9,13 @@ use super::context::Cx;
 use crate::kernel::answer::reply::Answer;
 use crate::kernel::request::input::{Input, RawInput};
 
-/// A handler in a unit of work: `async fn(&Cx, Scope, &mut dyn UnitOfWork, Input<P, Q, B>) -> Result<Answer>`.
+/// A handler that runs in a unit of work:
+/// `async fn(&Cx, Scope, &mut dyn UnitOfWork, Input<P, Q, B>) -> Result<Answer>`.
 pub trait UnitHandler<'a, S, P, Q, B, A>: Send + Sync + 'static {
-    /// What the function answers.
+    /// The future that the function returns.
     type Future: Future<Output = Result<A>> + Send + 'a;
 
-    /// Calls the function.
+    /// Calls the handler function.
     fn call(
         &self,
         cx: &'a Cx,
@@ -43,12 +44,12 @@ where
     }
 }
 
-/// A handler that opens its units itself: `async fn(&Cx, Scope, Input<P, Q, B>) -> Result<Answer>`.
+/// A handler that opens its units of work itself: `async fn(&Cx, Scope, Input<P, Q, B>) -> Result<Answer>`.
 pub trait PlainHandler<'a, S, P, Q, B, A>: Send + Sync + 'static {
-    /// What the function answers.
+    /// The future that the function returns.
     type Future: Future<Output = Result<A>> + Send + 'a;
 
-    /// Calls the function.
+    /// Calls the handler function.
     fn call(&self, cx: &'a Cx, scope: S, input: Input<P, Q, B>) -> Self::Future;
 }
 
@@ -65,12 +66,12 @@ where
     }
 }
 
-/// A handler of uploads: `async fn(&Cx, Scope, RawInput<P, Q>) -> Result<Answer>`.
+/// A handler that reads the request body itself: `async fn(&Cx, Scope, RawInput<P, Q>) -> Result<Answer>`.
 pub trait UploadHandler<'a, S, P, Q, A>: Send + Sync + 'static {
-    /// What the function answers.
+    /// The future that the function returns.
     type Future: Future<Output = Result<A>> + Send + 'a;
 
-    /// Calls the function.
+    /// Calls the handler function.
     fn call(&self, cx: &'a Cx, scope: S, input: RawInput<P, Q>) -> Self::Future;
 }
 
@@ -87,14 +88,14 @@ where
     }
 }
 
-/// A handler and what it is given after its context.
+/// A handler with shared state, which is its second argument. Created by [`with`].
 #[derive(Debug)]
 pub struct WithState<T, H> {
     state: Arc<T>,
     handler: H,
 }
 
-/// Gives a handler something of its service, right after its context.
+/// Passes shared state of a service to a handler, as the argument after the context.
 pub fn with<T, H>(state: &Arc<T>, handler: H) -> WithState<T, H> {
     WithState {
         state: Arc::clone(state),

@@ -1,4 +1,5 @@
-//! The paths every service answers by itself.
+//! The paths that every service has without a row (`/health`, `/livez`, `/readyz`, `/openapi.json`), and the health
+//! check of the store.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,18 +14,21 @@ use super::service::App;
 use crate::kernel::answer::reply::{Content, Reply, reply};
 use crate::kernel::request::draining::Stopping;
 
-/// Tells whether the path is one that every service answers.
+/// Returns whether every service responds to this path without a row.
 pub(crate) fn is_path(path: &str) -> bool {
     matches!(path, "/health" | "/livez" | "/readyz" | "/openapi.json")
 }
 
-/// Tells whether the path asks how the service is, which may be asked at any rate.
+/// Returns whether the path is a health check. Health checks have no rate limit.
 pub(crate) fn is_probe(path: &str) -> bool {
     matches!(path, "/health" | "/livez" | "/readyz")
 }
 
-/// Returns the answer to `/health`, `/livez` and `/readyz`; `None` for another path. A server that was asked to stop is not
-/// ready.
+/// Returns the response to `/health`, `/livez` or `/readyz`; `None` for other paths.
+///
+/// - `/livez` responds with 200 while the process runs.
+/// - `/readyz` responds with 503 if the store fails or the server is about to stop.
+/// - `/health` responds with 200 and reports the state of the store in the body.
 pub(crate) async fn answer(
     app: &App,
     service: &str,
@@ -56,27 +60,28 @@ pub(crate) async fn answer(
     Some(reply(status, Content::Json(body.to_string())))
 }
 
-/// The shortest time between the beginnings of two checks.
+/// The minimum time between the starts of two checks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a check may take. A store that needs longer is not healthy.
+/// The time limit of a check. A store that needs longer is unhealthy.
 const CHECK_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// A check that was begun.
+/// A check that is in progress or has completed.
 #[derive(Clone, Debug)]
 struct Check {
     began_at: Instant,
-    /// `None` while the check is in progress.
+    /// Whether the store is healthy; `None` while the check is in progress.
     outcome: watch::Receiver<Option<bool>>,
 }
 
-/// The last health check of a store. The store is queried once a second at most, however often and by whomever it is asked
-/// for. Clones share their state.
+/// The last health check of a store. The store is queried at most once per second, however many requests ask for its
+/// state. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct StoreCheck(Arc<Mutex<Option<Check>>>);
 
 impl StoreCheck {
-    /// Returns whether the store works, as of the last check. Begins a check if the last one began a second ago.
+    /// Returns whether the store is healthy according to the last check. Starts a check if the last one has completed
+    /// and started more than one second ago. Waits for the outcome of a check in progress.
     pub(crate) async fn is_healthy(&self, store: &Arc<dyn Store>) -> bool {
         let mut outcome = self.current(store);
         // A sender that is dropped without an outcome has panicked, or its runtime has ended.
@@ -84,6 +89,7 @@ impl StoreCheck {
         outcome.is_ok_and(|outcome| *outcome == Some(true))
     }
 
+    /// Returns the current check, after starting one if the last is too old.
     fn current(&self, store: &Arc<dyn Store>) -> watch::Receiver<Option<bool>> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(check) = &*last
@@ -93,7 +99,7 @@ impl StoreCheck {
         }
         let (sender, outcome) = watch::channel(None);
         let store = Arc::clone(store);
-        // A task of its own, so that it goes on when the client that asked for it leaves.
+        // A separate task, so that the check continues if the client that caused it disconnects.
         tokio::spawn(async move {
             let checked = timeout(CHECK_TIMEOUT, store.check()).await;
             sender.send_replace(Some(matches!(checked, Ok(Ok(())))));

@@ -1,4 +1,12 @@
-//! The way of a request: route, identify, check, run, answer. The same for every endpoint of every service.
+//! The pipeline: processes a request the same way for every endpoint of every service.
+//!
+//! 1. CORS: a preflight gets its response at once.
+//! 2. Routing: find the row by path and method.
+//! 3. Authentication, and the part of the authorization that depends on the caller alone.
+//! 4. Validation of path, query and body.
+//! 5. The idempotency key: a repeated request gets the stored response.
+//! 6. The handler, in a unit of work.
+//! 7. The response: entity tags and 304, or an error in the style of the row.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,10 +40,11 @@ use crate::kernel::request::client::request_id;
 use crate::kernel::request::header_names;
 use crate::kernel::request::parse::Parsed;
 
-/// How much of a `User-Agent` is kept, in bytes.
+/// The maximum stored length of a `User-Agent`, in bytes. Longer ones are cut off.
 const MOST_OF_USER_AGENT: usize = 512;
 
-/// Answers a request, whatever happens; with the refusal, when there is one already.
+/// Returns the response to a request. Errors and panics become error responses. `refusal` is the error of an earlier
+/// check; with one, the request is not processed.
 pub(crate) async fn answer(
     service: &Inner,
     request: Request<Body>,
@@ -64,11 +73,12 @@ pub(crate) async fn answer(
     }
 }
 
-/// A request id is always text.
+/// Returns a request id as text, which it always is.
 fn text(id: &HeaderValue) -> &str {
     id.to_str().unwrap_or("")
 }
 
+/// Processes a request, and converts an error or a panic into an error response.
 async fn handled(
     service: &Inner,
     request: Request<Body>,
@@ -93,7 +103,7 @@ async fn handled(
     })
 }
 
-/// The answer to a request that failed: a page where the style wants one.
+/// Creates the response to a failed request: HTML if the style asks for a page, otherwise JSON.
 fn failed(
     service: &Inner,
     error: &Error,
@@ -108,7 +118,7 @@ fn failed(
     }
 }
 
-/// The style where no row says another one.
+/// Returns the error style of a request before its row is known.
 fn default_style(service: &Inner, request: &Request<Body>) -> ErrorStyle {
     match service.better_auth {
         Some(below) if request.uri().path().starts_with(below) => ErrorStyle::TopLevelCode,
@@ -117,7 +127,7 @@ fn default_style(service: &Inner, request: &Request<Body>) -> ErrorStyle {
     }
 }
 
-/// The style of a refusal that comes before the row is looked for.
+/// Returns the error style of a request that is refused before it is routed.
 fn refusal_style(service: &Inner, request: Request<Body>, default: ErrorStyle) -> ErrorStyle {
     let (parts, _) = request.into_parts();
     let route = service.route(&parts);
@@ -125,7 +135,7 @@ fn refusal_style(service: &Inner, request: Request<Body>, default: ErrorStyle) -
     endpoint.map_or(default, |endpoint| style_of(endpoint, &parts, default))
 }
 
-/// The style of a row's errors for a request.
+/// Returns the error style of a row for a request.
 fn style_of(endpoint: &Endpoint, parts: &Parts, default: ErrorStyle) -> ErrorStyle {
     match endpoint.row.style {
         ErrorStyle::Envelope if default == ErrorStyle::TopLevelCode => default,
@@ -133,6 +143,7 @@ fn style_of(endpoint: &Endpoint, parts: &Parts, default: ErrorStyle) -> ErrorSty
     }
 }
 
+/// Removes the body for a `HEAD` request. `Content-Length` keeps the length of the body, if it is known.
 fn without_body(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     if let Some(length) = http_body::Body::size_hint(&body).exact() {
@@ -143,6 +154,7 @@ fn without_body(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, empty_body())
 }
 
+/// Processes a request. Sets `style` and `row` as soon as the row is known, so that errors take its form.
 async fn handle<'s>(
     service: &'s Inner,
     request: Request<Body>,
@@ -179,7 +191,8 @@ async fn handle<'s>(
     answered(endpoint, &cx, reply)
 }
 
-/// `/health` and its like, for any service that has no row of its own for them.
+/// Responds to the paths that every service has: `/health`, `/livez`, `/readyz` and `/openapi.json`. A row with the
+/// same path takes precedence.
 async fn built_in(service: &Inner, parts: &Parts) -> Result<Response<Body>> {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::NotFound("route"));
@@ -197,10 +210,11 @@ async fn built_in(service: &Inner, parts: &Parts) -> Result<Response<Body>> {
         .ok_or(Error::NotFound("route"))
 }
 
+/// Creates the 405 response to a known path with an unsupported method.
 fn wrong_method(service: &Inner, allow: &str, id: &str, style: ErrorStyle) -> Response<Body> {
     let error = Error::refused(
         Code::MethodNotAllowed,
-        "The route does not know this method.",
+        "This path does not support the method.",
     );
     let mut response = failed(service, &error, id, style, None);
     if let Ok(value) = HeaderValue::from_str(allow) {
@@ -209,6 +223,7 @@ fn wrong_method(service: &Inner, allow: &str, id: &str, style: ErrorStyle) -> Re
     response
 }
 
+/// Creates the context of a request. Takes the URI, the headers and the extensions out of `parts`.
 fn context(
     service: &Inner,
     endpoint: &Endpoint,
@@ -217,7 +232,7 @@ fn context(
     id: &str,
 ) -> Cx {
     let text = |name: &HeaderName| parts.headers.get(name)?.to_str().ok();
-    // Several lines are one list; a line that is no text has the tag of nothing.
+    // Several header lines form one list. A line that is not text contains no tag.
     let tags = |name: &HeaderName| {
         let lines = parts.headers.get_all(name).iter();
         let lines: Vec<_> = lines.map(|l| l.to_str().unwrap_or_default()).collect();
@@ -254,13 +269,13 @@ fn context(
     }
 }
 
-/// The beginning of a client's own text that is kept with every session and in the audit.
+/// Cuts off a `User-Agent`, which is stored with every session and in the audit log.
 fn shortened(text: &str) -> String {
-    // A header that is text is ASCII.
+    // The text of a header is ASCII, so every index is a character boundary.
     text.get(..MOST_OF_USER_AGENT).unwrap_or(text).to_owned()
 }
 
-/// The documented path with its parameters filled in.
+/// Returns the documented path with its parameters filled in, so that all spellings of a path are the same request.
 fn documented_path(pattern: &str, params: &[String]) -> String {
     let mut params = params.iter();
     let segments = pattern.split('/').map(|segment| {
@@ -273,7 +288,11 @@ fn documented_path(pattern: &str, params: &[String]) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-/// Claims the idempotency key of the request, if the row takes keys and there is one.
+/// Claims the idempotency key of the request, if the row accepts keys and the request has one.
+///
+/// # Errors
+/// - `VALIDATION_ERROR` if the key is malformed.
+/// - `IDEMPOTENCY_IN_PROGRESS` if a request with the same key is in progress.
 fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Option<Claim>> {
     if !endpoint.takes_idempotency_keys() {
         return Ok(None);
@@ -293,6 +312,7 @@ fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Resu
     Claim::of(&cx.app.in_flight, &scope, key, &request, cipher).map(Some)
 }
 
+/// Runs the handler of a row that is not an upload.
 async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
     let outcome = match &endpoint.handler {
         Handler::Unit(Mode::Write, handler) => {
@@ -302,17 +322,18 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
             let seen = look(cx, parsed, *mode, handler.as_ref()).await;
             seen.map(|seen| seen.reply)
         }
-        // Boxed, so that what few requests need does not make the future of every request larger.
+        // Boxed, so that long polls do not enlarge the future of every request.
         Handler::Waits(handler) => Box::pin(wait(cx, parsed, handler.as_ref())).await,
         Handler::Plain(handler) => handler(cx, parsed).await,
         Handler::Upload(_) => Err(Error::Internal(
-            "uploads have a way of their own".to_owned(),
+            "an upload was routed to the handlers of JSON requests".to_owned(),
         )),
     };
     outcome.map_err(|error| endpoint.row.worded(error))
 }
 
-/// Runs a handler that writes, and stores its answer under the idempotency key of the request, if it has one.
+/// Runs a handler that writes. If the request has an idempotency key, the response is stored in the same unit of work;
+/// a final refusal is stored in another one.
 async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
     let store = cx.app.store.as_ref();
     let progress = &Progress::default();
@@ -345,7 +366,7 @@ async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun)
     outcome
 }
 
-/// Writes that it was asked what would happen, and keeps the answer under the idempotency key of the request.
+/// Records a dry run in the audit log, and stores its response under the idempotency key of the request.
 async fn answer_dry_run(
     cx: &Cx,
     reply: Reply,
@@ -368,7 +389,7 @@ async fn answer_dry_run(
     Ok(reply)
 }
 
-/// Runs a handler that reads, in a unit of its own.
+/// Runs a handler that reads, in a unit of work that is rolled back.
 async fn look(cx: &Cx, parsed: &Parsed, mode: Mode, handler: &UnitRun) -> Result<Seen> {
     let mut uow = cx.app.store.begin(mode).await?;
     let seen = handler(cx, uow.as_mut(), parsed, &Progress::default()).await;
@@ -376,7 +397,7 @@ async fn look(cx: &Cx, parsed: &Parsed, mode: Mode, handler: &UnitRun) -> Result
     seen
 }
 
-/// Looks until what the request waits for has happened.
+/// Runs the handler of a long poll repeatedly, until its condition holds or the time is up.
 async fn wait(cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
     let wait = parsed.query.get("wait").and_then(serde_json::Value::as_u64);
     let look = || look(cx, parsed, Mode::Read, handler);
@@ -384,7 +405,9 @@ async fn wait(cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
     Ok(seen.reply)
 }
 
-/// Tells whether the same request would be refused again for what is stored, not for how it was sent or for bad luck.
+/// Returns whether a refusal is final: it depends on stored records, so a repeated request would be refused again. Only
+/// final refusals are stored under idempotency keys. Invalid requests, reached limits and temporary failures are not
+/// final.
 fn is_final(error: &Error) -> bool {
     match error {
         Error::NotFound(_)
@@ -407,7 +430,7 @@ fn is_final(error: &Error) -> bool {
     }
 }
 
-/// A refusal is an answer as well.
+/// Stores a refusal as the response for an idempotency key.
 async fn store_refusal(
     endpoint: &Endpoint,
     cx: &Cx,
@@ -424,13 +447,19 @@ async fn store_refusal(
     .await
 }
 
-/// 304 for who has it already.
+/// Converts a reply into a response. The response to a `GET` is 304 if `If-None-Match` includes its entity tag.
+///
+/// # Errors
+/// `INTERNAL_ERROR` if a success has a content type that the row does not declare.
 fn answered(endpoint: &Endpoint, cx: &Cx, mut reply: Reply) -> Result<Response<Body>> {
     let content_type = reply.content.content_type();
-    // The stored refusal of a write is JSON, whatever the row answers.
+    // Errors are not checked: a stored refusal is JSON, also if the row declares another content type.
     let undescribed = |given| !endpoint.content_types().contains(&given);
     if reply.status.is_success() && content_type.is_some_and(undescribed) {
-        let what = format!("{} answered {content_type:?}", endpoint.operation());
+        let what = format!(
+            "{} returned the undeclared content type {content_type:?}",
+            endpoint.operation()
+        );
         return Err(Error::Internal(what));
     }
     let reading = matches!(cx.method, Method::GET | Method::HEAD);

@@ -1,8 +1,13 @@
-//! Which row answers a path, in every spelling.
+//! The router: finds the row of a path, in every spelling of the path.
 //!
-//! The documented form wins, then the form with the prefix a gateway took off, then what every service answers by itself,
-//! then the natural spelling that remains without the prefix. In each, a static word beats a parameter; and so it does
-//! between the form with the prefix and the natural one: `/lookup` below `/api/v1/platforms` is no platform.
+//! A path can match in these spellings. The first match wins:
+//! 1. The documented path.
+//! 2. The documented path without the prefix that a gateway has removed (`X-Forwarded-Prefix`).
+//! 3. A path that every service has, such as `/health`.
+//! 4. The natural spelling: the documented path with its prefix replaced by a [`Mount`].
+//!
+//! In each spelling a static segment wins over a parameter. The same rule decides between spellings 2 and 4: after the
+//! prefix `/api/v1/platforms` was removed, `/lookup` is the lookup and not a platform with the id `lookup`.
 
 use std::collections::BTreeMap;
 
@@ -13,31 +18,33 @@ use super::definition::Endpoint;
 use super::health;
 use super::service::ServiceError;
 
-/// Rewrites documented paths to a natural spelling: `from` is replaced by `to`.
+/// A natural spelling of documented paths: the prefix `from` is replaced by `to`.
 #[derive(Clone, Debug)]
 pub(crate) struct Mount {
     pub(crate) from: &'static str,
     pub(crate) to: &'static str,
 }
 
-/// A path that exists.
+/// The match of a path.
 #[derive(Debug)]
 pub(crate) struct Route<'r> {
+    /// The index of the row of each method.
     methods: &'r BTreeMap<String, usize>,
-    /// How many parameters the pattern has.
+    /// The number of parameters of the pattern.
     variables: usize,
     params: Params<'r>,
 }
 
-/// The parameters of a path in their order.
+/// The parameters of a path, in their order in the path.
 #[derive(Debug)]
 enum Params<'r> {
-    /// As they stand in the path.
+    /// Percent-encoded, as in the path.
     Raw(matchit::Params<'r, 'r>),
-    /// Decoded; `None` when one is not UTF-8.
+    /// Percent-decoded; `None` if a parameter is not UTF-8 or contains NUL.
     Decoded(Option<Vec<String>>),
 }
 
+/// Returns the percent-decoded parameters; `None` if one is not UTF-8 or contains NUL.
 fn decoded(params: &matchit::Params<'_, '_>) -> Option<Vec<String>> {
     let decode = |text: &str| {
         let decoded = percent_decode_str(text).decode_utf8().ok()?;
@@ -47,7 +54,8 @@ fn decoded(params: &matchit::Params<'_, '_>) -> Option<Vec<String>> {
 }
 
 impl Route<'_> {
-    /// The decoded parameters in their order; `None` when one is not UTF-8. Only the route that is taken needs them.
+    /// Returns the decoded parameters in their order; `None` if one is not UTF-8 or contains NUL. They are decoded only
+    /// here, because only the route that is used needs them.
     pub(crate) fn into_params(self) -> Option<Vec<String>> {
         match self.params {
             Params::Raw(params) => decoded(&params),
@@ -55,7 +63,7 @@ impl Route<'_> {
         }
     }
 
-    /// The row of the method; `HEAD` is answered by the row of `GET`.
+    /// Returns the index of the method's row, if there is one. `HEAD` uses the row of `GET`.
     pub(crate) fn row(&self, method: &Method) -> Option<usize> {
         let method = if method == Method::HEAD {
             &Method::GET
@@ -65,7 +73,7 @@ impl Route<'_> {
         self.methods.get(method.as_str()).copied()
     }
 
-    /// The value of the `Allow` header.
+    /// Returns the value of the `Allow` header.
     pub(crate) fn allow(&self) -> String {
         let mut methods: Vec<&str> = self.methods.keys().map(String::as_str).collect();
         if methods.contains(&"GET") {
@@ -75,11 +83,13 @@ impl Route<'_> {
     }
 }
 
-/// Method to row, for every pattern.
+/// The index of the row, by pattern and method.
 type Table = BTreeMap<String, BTreeMap<String, usize>>;
 
+/// A compiled [`Table`].
 #[derive(Debug, Default)]
 struct Matcher {
+    /// By the value that the router returns: the index of the row, by method.
     tables: Vec<BTreeMap<String, usize>>,
     router: matchit::Router<usize>,
 }
@@ -106,7 +116,7 @@ impl Matcher {
         })
     }
 
-    /// As [`Self::at`], for a path that is made for the look-up.
+    /// Like [`Self::at`], for a path that does not outlive the call. The parameters are decoded at once.
     fn at_made(&self, path: &str) -> Option<Route<'_>> {
         let found = self.router.at(path).ok()?;
         Some(Route {
@@ -117,16 +127,21 @@ impl Matcher {
     }
 }
 
-/// All paths of a service.
+/// All paths of a service, in every spelling.
 #[derive(Debug)]
 pub(crate) struct Router {
     documented: Matcher,
     natural: Matcher,
-    /// By prefix that is rewritten: the documented paths that begin with it, without it.
+    /// For each prefix of a mount: the documented paths below it, without the prefix.
     below: Vec<(&'static str, Matcher)>,
 }
 
 impl Router {
+    /// Compiles the paths of endpoints. Of several mounts, the first one that matches a path applies.
+    ///
+    /// # Errors
+    /// - [`ServiceError::Duplicate`] if two rows have the same method and path.
+    /// - [`ServiceError::Path`] if a path is malformed.
     pub(crate) fn of(endpoints: &[Endpoint], mounts: &[Mount]) -> Result<Self, ServiceError> {
         let mut documented = Table::new();
         let mut natural = Table::new();
@@ -156,6 +171,7 @@ impl Router {
         })
     }
 
+    /// Finds the route of a path; `prefix` is what a gateway has removed from it.
     pub(crate) fn find<'r>(&'r self, path: &'r str, prefix: Option<&str>) -> Option<Route<'r>> {
         if let Some(route) = self.documented.at(path) {
             return Some(route);
@@ -174,7 +190,7 @@ impl Router {
             .or(Some(whole))
     }
 
-    /// The documented form with the prefix a gateway took off.
+    /// Finds the documented path that consists of the removed prefix and this path.
     fn below<'r>(&'r self, prefix: &str, path: &'r str) -> Option<Route<'r>> {
         if let Some((_, matcher)) = self.below.iter().find(|(known, _)| *known == prefix) {
             return matcher.at(path);
@@ -185,6 +201,10 @@ impl Router {
     }
 }
 
+/// Adds a row to a table under a path.
+///
+/// # Errors
+/// [`ServiceError::Duplicate`] if another row has the same method and path.
 fn add(table: &mut Table, endpoint: &Endpoint, row: usize, path: &str) -> Result<(), ServiceError> {
     let methods = table.entry(pattern(path)).or_default();
     match methods.insert(endpoint.method().to_string(), row) {
@@ -196,7 +216,7 @@ fn add(table: &mut Table, endpoint: &Endpoint, row: usize, path: &str) -> Result
     }
 }
 
-/// The path with its parameters named by position, so that two rows may call the same one differently.
+/// Returns the path with its parameters named by position, so that two rows can use different names for a parameter.
 fn pattern(path: &str) -> String {
     let mut position = 0;
     let segments = path.split('/').map(|segment| {
@@ -210,6 +230,7 @@ fn pattern(path: &str) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
+/// Returns the natural spelling of a path under a mount; `None` if the path is not below the mount's prefix.
 fn strip_mount(path: &str, mount: &Mount) -> Option<String> {
     let rest = path.strip_prefix(mount.from)?;
     if !rest.is_empty() && !rest.starts_with('/') {

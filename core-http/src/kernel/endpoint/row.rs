@@ -1,4 +1,4 @@
-//! The typed row of the endpoint table: everything there is to know about a route, in one place.
+//! Rows: the declaration of an endpoint, without its handler. Everything about a route is declared in its row.
 
 use core_domain::gateway::RateClass;
 use core_domain::kernel::{Code, Error};
@@ -8,22 +8,23 @@ use serde_json::Value;
 use crate::kernel::answer::envelope::ErrorStyle;
 use crate::kernel::answer::envelope::status_of;
 
-/// The content type of bytes nothing is known of.
+/// The content type of arbitrary bytes.
 const ANY_BYTES: &str = "application/octet-stream";
 
-/// Another name of a refusal.
+/// A replacement of an error code in the responses of a row.
 #[derive(Clone, Copy, Debug)]
 struct Wording {
     from: Code,
     to: Code,
-    /// The message. `None`: that of the refusal if it has one of its own, otherwise the code as a sentence.
+    /// The new message. `None` keeps the message of the error, or uses the code as a sentence if the error has none.
     message: Option<&'static str>,
 }
 
-/// What a row declares before it has its handler. Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`];
-/// end with [`Row::reads`], [`Row::reads_once`], [`Row::writes`], [`Row::waits`], [`Row::plain`], [`Row::scoped`] or
-/// [`Row::uploads`]. What
-/// the caller must be allowed, and what the row takes and gives, is learned from the handler.
+/// The declaration of an endpoint, without its handler.
+///
+/// Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`]. Complete the row with [`Row::reads`],
+/// [`Row::reads_once`], [`Row::writes`], [`Row::waits`], [`Row::plain`], [`Row::scoped`] or [`Row::uploads`]. The types
+/// of the handler define the requirement on the caller, and the schemas of input and output.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub(crate) method: Method,
@@ -52,7 +53,7 @@ pub struct Row {
 
 macro_rules! methods {
     ($($name:ident $method:ident $text:literal),+) => {$(
-        #[doc = concat!("A `", $text, "` row: the documented path, and the operation id of OpenAPI.")]
+        #[doc = concat!("Starts a row of the method `", $text, "` with its documented path and its operation id.")]
         #[must_use]
         pub fn $name(path: &'static str, operation: &'static str) -> Row {
             Row::new(Method::$method, path, operation)
@@ -89,14 +90,14 @@ impl Row {
         }
     }
 
-    /// Says in a sentence what the route does.
+    /// Sets the summary of the operation in OpenAPI: one sentence with a third-person verb.
     #[must_use]
     pub const fn summary(mut self, summary: &'static str) -> Self {
         self.summary = summary;
         self
     }
 
-    /// Describes the operation in detail, in Markdown: what it does, its side effects, and what a repeated call does.
+    /// Describes the operation in detail, in Markdown: its effects, its side effects, and those of a repeated call.
     ///
     /// OpenAPI adds who may call it, idempotency, preconditions and rate limits, all derived from the row.
     #[must_use]
@@ -105,35 +106,36 @@ impl Row {
         self
     }
 
-    /// Limits the requests of a client by another class than `Default`.
+    /// Sets the rate class, which selects the quota of a client. Default: [`RateClass::Default`].
     #[must_use]
     pub const fn rate(mut self, class: RateClass) -> Self {
         self.rate = class;
         self
     }
 
-    /// Answers another documented path as well.
+    /// Adds another documented path, under which the endpoint is also available.
     #[must_use]
     pub fn alias(mut self, path: &'static str) -> Self {
         self.aliases.push(path);
         self
     }
 
-    /// The statuses of success; the first one unless the handler says otherwise. 200 when not said.
+    /// Sets the success statuses. The first one applies unless the handler chooses another. Default: 200.
     #[must_use]
     pub fn success(mut self, statuses: &[StatusCode]) -> Self {
         self.success = statuses.to_vec();
         self
     }
 
-    /// The codes it can refuse with, besides those that follow from what it takes and demands.
+    /// Adds error codes that the endpoint can return. Codes that follow from its input and its requirement are added
+    /// automatically.
     #[must_use]
     pub fn refuses(mut self, codes: &[Code]) -> Self {
         self.refuses.extend_from_slice(codes);
         self
     }
 
-    /// Refuses with a code in another status than the code has everywhere else: where clients of a library know it so.
+    /// Adds an error code that has an unusual status on this row, for clients of a library that expect that status.
     #[must_use]
     pub fn refuses_as(mut self, code: Code, status: StatusCode) -> Self {
         self.refuses.push(code);
@@ -141,49 +143,51 @@ impl Row {
         self
     }
 
-    /// The status in which the row refuses with a code.
+    /// Returns the status of an error code on this row.
     pub(crate) fn status_of(&self, code: Code) -> StatusCode {
         let own = self.statuses.iter().find(|(known, _)| *known == code);
         own.map_or_else(|| status_of(code), |(_, status)| *status)
     }
 
-    /// Wraps errors differently.
+    /// Sets the shape of error responses. Default: [`ErrorStyle::Envelope`].
     #[must_use]
     pub const fn errors(mut self, style: ErrorStyle) -> Self {
         self.style = style;
         self
     }
 
-    /// Obeys `If-Match`: the use case replaces or removes the record only while it has one of these entity tags.
+    /// Honours `If-Match`: the use case changes or deletes the record only if it has one of these entity tags.
     #[must_use]
     pub const fn if_match(mut self) -> Self {
         self.if_match = true;
         self
     }
 
-    /// Obeys `If-None-Match` as well: with `*` the use case creates the record, and never replaces it.
+    /// Honours `If-None-Match` on a write: with `*`, the use case creates the record and never replaces one.
     #[must_use]
     pub const fn if_none_match(mut self) -> Self {
         self.if_none_match = true;
         self
     }
 
-    /// The answer holds a secret: what is stored of it for an idempotency key is encrypted.
+    /// Declares that the response contains a secret. The response stored for an idempotency key is then encrypted.
     #[must_use]
     pub const fn secret_answer(mut self) -> Self {
         self.secret_answer = true;
         self
     }
 
-    /// A success of the row can end what it asks of its caller. A repetition with the same `Idempotency-Key` gets the stored
-    /// answer, although the handler would refuse the caller now.
+    /// Declares that a success can take away the access that the row requires, such as leaving an organization. A
+    /// repeated request with the same `Idempotency-Key` then gets the stored response, although the handler would now
+    /// refuse it.
     #[must_use]
     pub const fn ends_access(mut self) -> Self {
         self.ends_access = true;
         self
     }
 
-    /// Says with another code and message that nobody is known to call, or nobody who can meet the requirement.
+    /// Replaces `UNAUTHORIZED` by another code and message. It is the refusal of callers who are anonymous or are not
+    /// the required person.
     #[must_use]
     pub fn unauthorized(mut self, code: Code, message: &'static str) -> Self {
         self.words.push(Wording {
@@ -194,8 +198,8 @@ impl Row {
         self
     }
 
-    /// Refuses with the code `to` where the scope or the use case refuses with `from`: clients of a library know the refusal
-    /// by that name.
+    /// Replaces the error code `from` of the scope or the use case by `to`, for clients of a library that expect that
+    /// code.
     #[must_use]
     pub fn rewords(mut self, from: Code, to: Code) -> Self {
         self.refuses.push(to);
@@ -207,12 +211,12 @@ impl Row {
         self
     }
 
-    /// The code with which the row refuses what others refuse with `code`.
+    /// Returns the code that this row uses in place of `code`.
     pub(crate) fn reworded(&self, code: Code) -> Code {
         self.wording(code).map_or(code, |wording| wording.to)
     }
 
-    /// Returns a refusal in the words of the row.
+    /// Returns the error with the code and the message that this row uses.
     pub(crate) fn worded(&self, refusal: Error) -> Error {
         let Some(wording) = self.wording(refusal.code()) else {
             return refusal;
@@ -237,35 +241,35 @@ impl Row {
         self.words.iter().find(|wording| wording.from == code)
     }
 
-    /// The largest body in bytes, where that is not the limit of the installation.
+    /// Sets the maximum size of the body, in bytes. Default: the limit of the installation. Not for uploads.
     #[must_use]
     pub const fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = Some(bytes);
         self
     }
 
-    /// Takes `application/x-www-form-urlencoded` bodies too.
+    /// Also accepts bodies of the type `application/x-www-form-urlencoded`.
     #[must_use]
     pub const fn takes_forms(mut self) -> Self {
         self.takes_forms = true;
         self
     }
 
-    /// The content types of bodies a row of uploads takes.
+    /// Sets the content types of uploads for OpenAPI. Default: `application/octet-stream`.
     #[must_use]
     pub fn takes(mut self, content_types: &[&'static str]) -> Self {
         self.takes = content_types.to_vec();
         self
     }
 
-    /// The content types of an answer that is no JSON.
+    /// Sets the content types of a response that is not JSON.
     #[must_use]
     pub fn produces(mut self, content_types: &[&'static str]) -> Self {
         self.produces = content_types.to_vec();
         self
     }
 
-    /// Describes a header the handler reads, by its schema.
+    /// Adds a request header that the handler reads, with its schema, to OpenAPI.
     #[must_use]
     pub fn header(mut self, name: &'static str, schema: Value) -> Self {
         self.headers.push((name, schema));

@@ -1,4 +1,6 @@
-//! How an endpoint lets its caller in: by opening the scope that its handler takes.
+//! Authorization of endpoints: a handler takes a scope of `core_domain::access`, and the endpoint layer opens it.
+//!
+//! The type of the scope also defines the requirement on the caller, which is checked before the request is read.
 
 use std::ops::Deref;
 
@@ -10,22 +12,24 @@ use core_domain::access::{
     authorize_organization, authorize_person, authorize_service, authorize_session,
     authorize_signed_in,
 };
-use core_domain::kernel::{Code, Context, Grant, JobId, OrganizationId, PlatformId, Result};
+use core_domain::kernel::{
+    Code, Context, JobId, OrganizationId, PermissionType, PlatformId, Result,
+};
 use core_domain::port::UnitOfWork;
 use futures_util::future::BoxFuture;
 
 use crate::kernel::request::input::{Input, PathParams};
 
-/// A scope that can be opened for a request with this input. The endpoint layer opens it in the unit of work of the
-/// handler; the row takes its requirement from it.
+/// A scope that is opened for a request with the input `I`, in the unit of work of the handler.
 pub trait OpenScope<I>: Sized + Send + 'static {
-    /// What is demanded of the caller.
+    /// The requirement on the caller of rows with this scope.
     const REQUIREMENT: Requirement;
 
-    /// Lets the caller in.
+    /// Authorizes the caller.
     ///
     /// # Errors
-    /// `UNAUTHORIZED`, `NOT_FOUND`, `FORBIDDEN`, `PLATFORM_SUSPENDED`, `INVALID_STATE`, as the scope says.
+    /// Those of the scope's `authorize` function: `UNAUTHORIZED`, `NOT_FOUND`, `FORBIDDEN`, `PLATFORM_SUSPENDED` or
+    /// `INVALID_STATE`.
     fn open<'a>(
         cx: &'a Context,
         uow: &'a mut dyn UnitOfWork,
@@ -33,32 +37,31 @@ pub trait OpenScope<I>: Sized + Send + 'static {
     ) -> BoxFuture<'a, Result<Self>>;
 }
 
-/// A scope that asks for nothing but the caller.
+/// A scope that depends only on the caller, not on records.
 pub trait CallerScope: Sized + Send + 'static {
-    /// What is demanded of the caller.
+    /// The requirement on the caller of rows with this scope.
     const REQUIREMENT: Requirement;
 
-    /// Lets the caller in.
+    /// Authorizes the caller.
     ///
     /// # Errors
-    /// `UNAUTHORIZED`, `FORBIDDEN`, as the scope says.
+    /// Those of the scope's `authorize` function: `UNAUTHORIZED` or `FORBIDDEN`.
     fn open(cx: &Context) -> Result<Self>;
 }
 
-/// A request that names a platform: in the first parameter of its path, or wherever an implementation says.
+/// A request on a platform. The id is the first path parameter, or the field that an implementation returns.
 pub trait OnPlatform {
-    /// The platform.
+    /// Returns the id of the platform.
     fn platform_id(&self) -> &PlatformId;
 }
 
-/// A request about an organization: the one whose id is the first parameter of its path, or the one that an implementation
-/// names.
+/// A request on an organization. The id is the first path parameter, or an implementation returns another reference.
 pub trait OnOrganization {
-    /// The organization.
+    /// Returns the reference to the organization.
     fn organization(&self) -> OrganizationRef<'_>;
 }
 
-/// Requests whose path begins with the id.
+// Implements both traits for inputs whose first path parameter is the id.
 macro_rules! named_by_first_parameter {
     ($($others:ident),*) => {
         impl<$($others,)* Q, B> OnPlatform for Input<(PlatformId, $($others,)*), Q, B>
@@ -84,7 +87,7 @@ named_by_first_parameter!();
 named_by_first_parameter!(X);
 named_by_first_parameter!(X, Y);
 
-impl<G: Grant, I: OnPlatform + Sync> OpenScope<I> for PlatformScope<G> {
+impl<G: PermissionType, I: OnPlatform + Sync> OpenScope<I> for PlatformScope<G> {
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(
@@ -96,7 +99,7 @@ impl<G: Grant, I: OnPlatform + Sync> OpenScope<I> for PlatformScope<G> {
     }
 }
 
-impl<G: Grant, I: OnOrganization + Sync> OpenScope<I> for MembershipScope<G> {
+impl<G: PermissionType, I: OnOrganization + Sync> OpenScope<I> for MembershipScope<G> {
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(
@@ -120,7 +123,7 @@ impl<I: OnOrganization + Sync> OpenScope<I> for MemberScope {
     }
 }
 
-/// `None` if the request names no organization and the caller acts for none.
+/// The scope is `None` if the request names no organization and the caller acts for none.
 impl<I: Sync, S: OpenScope<I>> OpenScope<I> for Option<S> {
     const REQUIREMENT: Requirement = S::REQUIREMENT;
 
@@ -138,12 +141,12 @@ impl<I: Sync, S: OpenScope<I>> OpenScope<I> for Option<S> {
     }
 }
 
-/// A scope that only a person known by a session opens. API keys and services are refused with 401.
+/// A scope that requires a person with a session. API keys and services are refused with 401.
 #[derive(Clone, Debug)]
 pub struct BySession<S> {
-    /// The session.
+    /// The scope on the caller's session.
     pub session: SessionScope,
-    /// The scope.
+    /// The scope that was opened in addition, to which this type dereferences.
     pub scope: S,
 }
 
@@ -171,7 +174,7 @@ impl<I: Sync, S: OpenScope<I>> OpenScope<I> for BySession<S> {
     }
 }
 
-impl<G: Grant, Q: Sync, B: Sync> OpenScope<Input<(JobId,), Q, B>> for JobScope<G> {
+impl<G: PermissionType, Q: Sync, B: Sync> OpenScope<Input<(JobId,), Q, B>> for JobScope<G> {
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(
@@ -183,7 +186,7 @@ impl<G: Grant, Q: Sync, B: Sync> OpenScope<Input<(JobId,), Q, B>> for JobScope<G
     }
 }
 
-impl<G: Grant, I> OpenScope<I> for OrganizationScope<G> {
+impl<G: PermissionType, I> OpenScope<I> for OrganizationScope<G> {
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
 
     fn open<'a>(
@@ -219,6 +222,7 @@ impl<I> OpenScope<I> for SignedInScope {
     }
 }
 
+// Implements both traits for scopes that depend only on the caller.
 macro_rules! caller_scopes {
     ($($scope:ty: $requirement:ident, $open:expr;)+) => {$(
         impl CallerScope for $scope {

@@ -1,4 +1,7 @@
-//! A service: its table of endpoints as a `tower::Service`.
+//! Services: a table of endpoints, compiled into a `tower::Service`, with the ports and settings it runs with.
+//!
+//! [`ServiceBuilder`] checks and compiles the table. [`Service`] is the handle that is called. [`App`] and
+//! [`ServiceOptions`] contain the ports and settings that all services of a process share.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -36,16 +39,16 @@ use crate::kernel::answer::envelope::ErrorStyle;
 use crate::kernel::answer::feed::AccessSignal;
 use crate::kernel::answer::feed::OpenStreams;
 use crate::kernel::answer::feed::SealSignal;
-use crate::kernel::endpoint::openapi::OpenApi;
+use crate::kernel::endpoint::openapi::{OpenApi, Tag};
 use crate::kernel::request::body::Body;
 use crate::kernel::request::body::BoxError;
 use crate::kernel::request::client::forwarded_prefix;
 
-/// A service, ready to be called: in process, or behind any server that takes tower services. Cheap to clone.
+/// A service. It can be called directly, or served by any server for tower services. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Service(Arc<Inner>);
 
-/// A service being put together.
+/// Configures and builds a [`Service`]. Created by [`Service::builder`].
 #[derive(Debug)]
 pub struct ServiceBuilder {
     name: &'static str,
@@ -56,68 +59,84 @@ pub struct ServiceBuilder {
     proxies: TrustedProxies,
     cors: CorsPolicy,
     better_auth: Option<&'static str>,
+    purpose: &'static str,
+    tags: Vec<Tag>,
     session_cookie: Option<&'static str>,
     error_pages: Option<Arc<dyn ErrorPages>>,
 }
 
 impl ServiceBuilder {
-    /// Answers documented paths that begin with `from` also with `to` in its place: the spelling that remains when a
-    /// gateway took its prefix off. Of several mounts the first that fits a path is used.
+    /// Sets the purpose of the service for the OpenAPI document: one or two sentences of Markdown. Default: none.
+    #[must_use]
+    pub const fn purpose(mut self, purpose: &'static str) -> Self {
+        self.purpose = purpose;
+        self
+    }
+
+    /// Describes a tag of [`tagged`](crate::kernel::tagged) in one sentence for the OpenAPI document.
+    #[must_use]
+    pub fn tag(mut self, name: &'static str, description: &'static str) -> Self {
+        self.tags.push(Tag { name, description });
+        self
+    }
+
+    /// Makes documented paths that start with `from` also available with `to` in its place. This is the spelling that
+    /// remains after a gateway has removed its prefix. Of several mounts, the first one that matches a path applies.
     #[must_use]
     pub fn mount(mut self, from: &'static str, to: &'static str) -> Self {
         self.mounts.push(Mount { from, to });
         self
     }
 
-    /// Finds out in another way who calls.
+    /// Sets how callers are authenticated. Default: [`ServiceKeyOnly`].
     #[must_use]
     pub fn identify(mut self, identify: Arc<dyn Identify>) -> Self {
         self.identify = identify;
         self
     }
 
-    /// Believes what these proxies say about the client's address in `X-Forwarded-For`. Those of
-    /// [`ServiceOptions`](super::ServiceOptions), when not said.
+    /// Sets the proxies whose forwarding headers, such as `X-Forwarded-For`, are trusted. Default: those of
+    /// [`ServiceOptions`].
     #[must_use]
     pub fn behind(mut self, proxies: TrustedProxies) -> Self {
         self.proxies = proxies;
         self
     }
 
-    /// Lets pages of these origins call, with their cookies: exactly as browsers write them, `https://app.example.org`.
-    /// None, when not said; a gateway before the service speaks for itself.
+    /// Sets the origins whose pages may call the service with cookies, as browsers write them:
+    /// `https://app.example.org`. Default: none. A gateway in front of the service has a separate CORS policy.
     #[must_use]
     pub fn allowed_origins(mut self, origins: Vec<String>) -> Self {
         self.cors = CorsPolicy(origins);
         self
     }
 
-    /// Puts `code` and `message` beside the envelope below this path, unknown routes included.
+    /// Adds top-level `code` and `message` fields to errors of all paths below `path`, also of unknown paths.
     #[must_use]
     pub fn better_auth_errors_below(mut self, path: &'static str) -> Self {
         self.better_auth = Some(path);
         self
     }
 
-    /// Says in the description by which cookie sessions are known; none when not said.
+    /// Sets the name of the session cookie for the OpenAPI document. Default: none.
     #[must_use]
     pub const fn session_cookie(mut self, name: &'static str) -> Self {
         self.session_cookie = Some(name);
         self
     }
 
-    /// Shows browsers pages of errors: of rows with [`ErrorStyle::Page`](super::ErrorStyle::Page), and of paths that no row
-    /// answers.
+    /// Sets the HTML pages that browsers get on errors of unknown paths and of rows with [`ErrorStyle::Page`]. Default:
+    /// errors are always JSON.
     #[must_use]
     pub fn error_pages(mut self, pages: Arc<dyn ErrorPages>) -> Self {
         self.error_pages = Some(pages);
         self
     }
 
-    /// Checks the table and compiles it.
+    /// Validates and compiles the table.
     ///
     /// # Errors
-    /// [`ServiceError`] says which row is wrong.
+    /// Returns a [`ServiceError`] that names the inconsistent row.
     pub fn build(self) -> Result<Service, ServiceError> {
         let mut operations = BTreeSet::new();
         for endpoint in &self.endpoints {
@@ -134,6 +153,8 @@ impl ServiceBuilder {
         let router = Router::of(&self.endpoints, &self.mounts)?;
         let openapi = OpenApi {
             service: self.name,
+            purpose: self.purpose,
+            tags: self.tags,
             session_cookie: self.session_cookie,
         };
         let openapi = openapi::document(&openapi, &self.endpoints)?.to_string();
@@ -155,7 +176,8 @@ impl ServiceBuilder {
 }
 
 impl Service {
-    /// Begins a service of these rows.
+    /// Starts building a service with these endpoints. The name appears in health checks and the OpenAPI document, and
+    /// is the audience of service tokens.
     #[must_use]
     pub fn builder(name: &'static str, app: Arc<App>, endpoints: Vec<Endpoint>) -> ServiceBuilder {
         ServiceBuilder {
@@ -167,47 +189,50 @@ impl Service {
             identify: Arc::new(ServiceKeyOnly),
             cors: CorsPolicy::default(),
             better_auth: None,
+            purpose: "",
+            tags: Vec::new(),
             session_cookie: None,
             error_pages: None,
         }
     }
 
-    /// The name of the service.
+    /// Returns the name of the service.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.0.name
     }
 
-    /// The table.
+    /// Returns the endpoint table.
     #[must_use]
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.0.endpoints
     }
 
-    /// The row that answers a method and path; `prefix` is what a gateway took off before.
+    /// Finds the endpoint of a method and path; `prefix` is what a gateway has removed from the path.
     #[must_use]
     pub fn find(&self, method: &Method, path: &str, prefix: Option<&str>) -> Option<&Endpoint> {
         let row = self.0.router.find(path, prefix)?.row(method)?;
         self.0.endpoints.get(row)
     }
 
-    /// Tells whether every service answers the path by itself, without a row.
+    /// Returns whether every service responds to this method and path without a row.
     pub(crate) fn is_built_in(method: &Method, path: &str) -> bool {
         matches!(*method, Method::GET | Method::HEAD) && health::is_path(path)
     }
 
-    /// The OpenAPI 3.1 description, as JSON text.
+    /// Returns the OpenAPI 3.1 document, as JSON text.
     #[must_use]
     pub fn openapi(&self) -> &str {
         &self.0.openapi
     }
 
-    /// Answers a request.
+    /// Returns the response to a request. Every failure is a response.
     pub async fn answer(&self, request: Request<Body>) -> Response<Body> {
         policy::answer(&self.0, request).await
     }
 
-    /// Not generic, so that the way of a request is compiled here, and not again in every crate that calls a service.
+    /// Returns the response as a boxed future. Not generic, so that the pipeline is compiled in this crate and not in
+    /// every crate that calls a service.
     fn answered(
         self,
         request: Request<Body>,
@@ -243,31 +268,31 @@ fn into_bytes(mut data: impl Buf) -> Bytes {
     data.copy_to_bytes(data.remaining())
 }
 
-/// Why a table of endpoints is no service.
+/// The reason why a service cannot be built from its table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
-    /// Two rows answer the same method and path.
-    #[error("two rows answer {0}")]
+    /// Two rows have the same method and path.
+    #[error("two rows have the method and path {0}")]
     Duplicate(String),
     /// Two rows have the same operation id.
     #[error("two rows have the operation id {0}")]
     Operation(&'static str),
-    /// A path the router cannot take.
-    #[error("bad path {0}")]
+    /// The path of a row is malformed.
+    #[error("invalid path {0}")]
     Path(String),
-    /// A handler takes another number of path parameters than its path has.
-    #[error("{0} takes another number of parameters than its path has")]
+    /// A handler has a different number of path parameters than its path.
+    #[error("the handler of {0} and its path have different numbers of parameters")]
     Params(&'static str),
-    /// The schema of a shape cannot be compiled.
-    #[error("schema of {0}: {1}")]
+    /// The schema of an operation's input cannot be compiled.
+    #[error("the schema of {0} cannot be compiled: {1}")]
     Schema(&'static str, String),
-    /// Two types of its shapes have the same name, or one looks different coming in and going out.
-    #[error("two schemas are named {0}")]
+    /// Two types have the same schema name, or one type has different schemas as input and as output.
+    #[error("two different schemas are named {0}")]
     Component(String),
 }
 
-/// A service, compiled.
+/// The compiled service, which all clones of a [`Service`] share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) name: &'static str,
@@ -284,13 +309,14 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// The route of a request, in whatever spelling.
+    /// Finds the route of a request, in any spelling of its path.
     pub(crate) fn route<'r>(&'r self, parts: &'r Parts) -> Option<Route<'r>> {
         let prefix = forwarded_prefix(&self.app, &self.proxies, parts);
         self.router.find(parts.uri.path(), prefix)
     }
 
-    /// The cookies of a request for the authentication library, whose clients want those of a dead session taken away.
+    /// Returns the cookies of a request to the routes of better-auth, so that an error response can clear those of an
+    /// ended session. Empty for other routes.
     pub(crate) fn better_auth_cookies(
         &self,
         headers: &HeaderMap,
@@ -302,42 +328,43 @@ impl Inner {
         }
     }
 
-    /// The row of a route for a method.
+    /// Returns the endpoint of a route and method, if there is one.
     pub(crate) fn endpoint(&self, route: &Route<'_>, method: &Method) -> Option<&Endpoint> {
         self.endpoints.get(route.row(method)?)
     }
 }
 
-/// The largest body that is no upload, unless something else is set: 1 MiB.
+/// The default maximum size of a request body that is not an upload: 1 MiB.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// The settings that hold for every service of a process.
+/// The settings that all services of a process share.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServiceOptions {
     /// The rate limits of clients that reach a service without a gateway. See [`RatePlan`] for the defaults.
     #[serde(skip)]
     pub rates: RatePlan,
-    /// How long the rate limiter may take before the in-memory limiter is used instead. 100 milliseconds unless set.
+    /// Time limit of a call to the rate limiter, after which requests are counted in memory. Default: 100 milliseconds.
     #[serde(skip)]
     pub limiter_timeout: Duration,
-    /// The largest body that is no upload, in bytes. [`MAX_BODY_BYTES`] unless set.
+    /// Maximum size of a request body that is not an upload, in bytes. Default: [`MAX_BODY_BYTES`].
     pub max_body_bytes: usize,
-    /// The time limits of request bodies other than uploads: pauses of 10 seconds, 30 seconds in all, unless set.
+    /// Time limits of request bodies that are not uploads. Default: 10 seconds per pause and 30 seconds in total.
     pub body_times: BodyTimes,
-    /// Maximum number of event streams that one caller has open at this process. The API keys of a person count with the
-    /// person, those of an organization with the organization. Above it, 429 `RATE_LIMITED`. Default: 16.
+    /// Maximum number of event streams that one caller can have open at this process. Further ones are refused with 429
+    /// `RATE_LIMITED`. A person and their API keys share one limit, and so do all API keys of an organization. Default:
+    /// 16.
     pub streams_per_caller: usize,
-    /// Proxies whose `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Prefix` are trusted. None unless set.
+    /// Proxies whose `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Prefix` are trusted. Default: none.
     #[serde(skip)]
     pub trusted_proxies: TrustedProxies,
-    /// Origins whose pages may call when no service key is configured. None unless set.
+    /// Origins whose pages may call while no service key is configured. Default: none.
     #[serde(skip)]
     pub allowed_origins: Origins,
-    /// Which receivers webhooks are created for: those of the public internet with TLS, unless set.
+    /// The receivers for which webhooks can be created. Default: `https` URLs on the public internet.
     #[serde(skip)]
     pub webhooks: WebhookTargets,
-    /// How much callers may create. See [`Limits`] for the defaults.
+    /// Limits on the number of records that callers create. See [`Limits`] for the defaults.
     #[serde(skip)]
     pub limits: Arc<Limits>,
 }
@@ -358,48 +385,50 @@ impl Default for ServiceOptions {
     }
 }
 
-/// The ports and settings the services work with. One value serves all of them.
+/// The ports and settings of the services. All services of a process share one value.
 #[derive(Clone, Debug)]
 pub struct App {
-    /// Where records are kept. What follows from a commit is announced by the store, see
+    /// The store of all records. It announces the effects of a commit, see
     /// [`AnnouncingStore`](core_domain::port::AnnouncingStore).
     pub store: Arc<dyn Store>,
-    /// The time outside of units of work.
+    /// The clock for code outside of units of work.
     pub clock: Arc<dyn Clock>,
-    /// Where ids and secrets come from.
+    /// The source of random bytes for ids and secrets.
     pub entropy: Arc<dyn Entropy>,
-    /// The kinds of jobs there are.
+    /// The registered kinds of jobs.
     pub kinds: Arc<Kinds>,
-    /// Makes and checks password hashes.
+    /// Creates and verifies password hashes.
     pub hasher: Arc<dyn PasswordHasher>,
-    /// Keeps uploads until a job has used them.
+    /// Stores uploads until a job has used them.
     pub blobs: Arc<dyn Blobs>,
-    /// Counts the requests of clients that reach a service without a gateway; share it with the gateway of the process.
+    /// Counts the requests of clients that do not come through a gateway. Share it with the gateway of the process.
     pub limiter: Arc<dyn RateLimiter>,
-    /// The key of trusted callers. `None`: every call is let in as `Caller::Service` (local development).
+    /// The key of trusted callers. `None` accepts every request without a credential as `Caller::Service`, for local
+    /// development.
     pub service_key: Option<ServiceKey>,
-    /// Who issues service tokens: the address people reach IAM at.
+    /// The issuer of service tokens: the public URL of IAM.
     pub issuer: String,
-    /// Encrypts what is stored and must be read again: answers that hold secrets, mails with links.
+    /// Encrypts stored data that must be read again: responses with secrets, mails with links.
     pub cipher: Cipher,
-    /// Signs the checkpoints of the audit.
+    /// Signs the checkpoints of the audit log.
     pub audit_key: Ed25519Private,
-    /// Told when entries of the audit were sealed; whoever seals in this process announces it.
+    /// Signals that this process has sealed audit entries.
     pub sealed: SealSignal,
-    /// Told when what somebody may do has changed; whoever listens to the commits of this process announces it.
+    /// Signals changes of a caller's access that this process has committed.
     pub access: AccessSignal,
-    /// The settings of every service.
+    /// The settings of all services.
     pub options: ServiceOptions,
-    /// The writes with an idempotency key that run at the moment; share it between services of one process.
+    /// The idempotency keys of writes in progress. Share one value between the services of a process.
     pub in_flight: InFlight,
-    /// The open event streams by caller; share it between services of one process.
+    /// The number of open event streams by caller. Share one value between the services of a process.
     pub streams: OpenStreams,
-    /// The last health check of the store; share it between services of one process.
+    /// The last health check of the store. Share one value between the services of a process.
     pub store_check: StoreCheck,
 }
 
 impl App {
-    /// Returns whether the store works, as of a second ago at most. Completes within two seconds.
+    /// Returns whether the store is healthy, according to a check that is at most one second old. Completes within two
+    /// seconds.
     pub(crate) async fn is_store_healthy(&self) -> bool {
         self.store_check.is_healthy(&self.store).await
     }

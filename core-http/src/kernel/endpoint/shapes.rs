@@ -1,4 +1,5 @@
-//! What a row takes and gives, compiled from the types of its handler.
+//! The schemas of a row's input and output, compiled from the types of its handler, and the text formats that schemas
+//! can name.
 
 use core_domain::kernel::{Email, Timestamp};
 use core_domain::registry::Hostname;
@@ -11,19 +12,28 @@ use crate::kernel::request::input::PathParams;
 use crate::kernel::request::parse::is_unit;
 pub(crate) use core_domain::kernel::is_plain_name as plain_name;
 
-/// What is known of a row by the types of its handler.
+/// The input and output of a row, according to the types of its handler.
 #[derive(Debug)]
 pub(crate) struct Shapes {
+    /// The number of path parameters.
     pub(crate) params: usize,
+    /// Returns the schemas of the path parameters, in their order.
     pub(crate) describe_params: fn(&mut SchemaGenerator) -> Vec<Schema>,
+    /// Validates the query; `None` if the handler takes none.
     pub(crate) query: Option<Checker>,
+    /// Validates the body; `None` if the handler takes none.
     pub(crate) body: Option<Checker>,
+    /// Returns the schema of the body; `None` if the handler takes none.
     pub(crate) describe_body: Option<Describe>,
+    /// The schema and the other properties of the response.
     pub(crate) answer: AnswerKind,
 }
 
 impl Shapes {
-    /// Of a handler that takes these, or why a schema could not be compiled.
+    /// Compiles the schemas of a handler with these types.
+    ///
+    /// # Errors
+    /// The reason why a schema cannot be compiled, as text.
     pub(crate) fn of<P, Q, B, A>() -> Result<Self, String>
     where
         P: PathParams,
@@ -41,7 +51,7 @@ impl Shapes {
         })
     }
 
-    /// Whether a request without a body is refused.
+    /// Returns whether a request without a body is invalid.
     pub(crate) fn requires_body(&self) -> bool {
         let empty = Value::Object(serde_json::Map::new());
         let body = self.body.as_ref();
@@ -49,6 +59,7 @@ impl Shapes {
     }
 }
 
+/// Compiles the schema of a type; `None` for `()`.
 fn compiled<T: JsonSchema + 'static>() -> Result<Option<Checker>, String> {
     if is_unit::<T>() {
         return Ok(None);
@@ -56,23 +67,28 @@ fn compiled<T: JsonSchema + 'static>() -> Result<Option<Checker>, String> {
     Checker::of::<T>().map(Some)
 }
 
+/// Returns whether the text has the format `email`.
 pub(crate) fn email(text: &str) -> bool {
     Email::parse(text).is_ok()
 }
 
+/// Returns whether the text has the format `idn-hostname`.
 pub(crate) fn hostname(text: &str) -> bool {
     Hostname::parse(text).is_ok()
 }
 
+/// Returns whether the text has the format `date-time` (RFC 3339).
 pub(crate) fn date_time(text: &str) -> bool {
     Timestamp::parse_rfc3339(text).is_some()
 }
 
+/// Returns whether the text has the format `uri`: an absolute URI with a host.
 pub(crate) fn uri(text: &str) -> bool {
     text.parse::<http::Uri>()
         .is_ok_and(|uri| uri.scheme().is_some() && uri.host().is_some_and(|h| !h.is_empty()))
 }
 
+/// Returns whether the text has the format `uuid`, in the form with hyphens.
 pub(crate) fn uuid(text: &str) -> bool {
     text.len() == 36 && uuid::Uuid::try_parse(text).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Bodies of requests and answers.
+//! Bodies of requests and responses: the body type of the suite, reading a body with a size limit, and time limits.
 
 use std::any::Any;
 use std::pin::Pin;
@@ -13,19 +13,19 @@ use http_body_util::combinators::UnsyncBoxBody;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, Sleep};
 
-/// The body of answers and of requests inside the suite: bytes that are there already, or a stream.
+/// The body of requests and responses inside the suite: bytes in memory, or a stream.
 #[derive(Debug)]
 pub struct Body(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    /// Never empty; `None` once they were read.
+    /// Bytes in memory, never empty. `None` if the body is empty or has been read.
     Whole(Option<Bytes>),
     Stream(UnsyncBoxBody<Bytes, BoxError>),
 }
 
 impl Body {
-    /// Any body. One that is of this type already is taken as it is.
+    /// Creates a body from any other body. A [`Body`] is not boxed again.
     pub fn new<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes, Error = BoxError> + Send + 'static,
@@ -33,7 +33,7 @@ impl Body {
         Self::try_from_own(body).unwrap_or_else(|body| Self(Kind::Stream(body.boxed_unsync())))
     }
 
-    /// As [`Self::new`], with any error.
+    /// Like [`Self::new`], for bodies with any error type.
     pub(crate) fn from_any<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -42,7 +42,7 @@ impl Body {
         Self::try_from_own(body).unwrap_or_else(|body| Self::new(body.map_err(Into::into)))
     }
 
-    /// As [`Self::from_any`], with frames of any buffer.
+    /// Like [`Self::from_any`], for bodies with any buffer type.
     pub(crate) fn from_buffers<B>(body: B) -> Self
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
@@ -52,7 +52,7 @@ impl Body {
             .unwrap_or_else(|body| Self::from_any(body.map_frame(move |f| f.map_data(bytes))))
     }
 
-    /// The body itself, if it is of this type already.
+    /// Returns the body itself if it is a [`Body`], otherwise gives it back as the error.
     pub(crate) fn try_from_own<B: 'static>(body: B) -> std::result::Result<Self, B> {
         let mut body = Some(body);
         let own = (&mut body as &mut dyn Any).downcast_mut::<Option<Self>>();
@@ -62,7 +62,7 @@ impl Body {
         }
     }
 
-    /// As [`Self::from_any`]; a body that is known to be empty is dropped.
+    /// Like [`Self::from_any`], but drops a body that is known to be empty.
     pub(crate) fn unless_empty<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -74,7 +74,7 @@ impl Body {
         Self::from_any(body)
     }
 
-    /// Tells whether every byte is there already, so that no reader ever waits for one.
+    /// Returns whether the whole body is in memory, so that reading it never waits.
     pub(crate) const fn is_whole(&self) -> bool {
         matches!(self.0, Kind::Whole(_))
     }
@@ -113,14 +113,14 @@ fn length(bytes: &Bytes) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// A body of these bytes.
+/// Creates a body of these bytes.
 #[must_use]
 pub fn bytes_body(bytes: impl Into<Bytes>) -> Body {
     let bytes = bytes.into();
     Body(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
 }
 
-/// A body without bytes.
+/// Creates an empty body.
 #[must_use]
 pub fn empty_body() -> Body {
     Body(Kind::Whole(None))
@@ -129,8 +129,8 @@ pub fn empty_body() -> Body {
 /// Reads a whole body of at most `limit` bytes.
 ///
 /// # Errors
-/// `PAYLOAD_TOO_LARGE` for more; `BAD_REQUEST` when the client disconnected or a [`TimedBody`](super::TimedBody) ran out of
-/// time.
+/// - `PAYLOAD_TOO_LARGE` if the body has more than `limit` bytes.
+/// - `BAD_REQUEST` if the client disconnects, or a [`TimedBody`] exceeds its time limits.
 pub async fn read_body(mut body: Body, limit: usize) -> Result<Bytes> {
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
@@ -159,7 +159,7 @@ pub async fn read_body(mut body: Body, limit: usize) -> Result<Bytes> {
     Ok(all.map_or_else(|| first.unwrap_or_default(), BytesMut::freeze))
 }
 
-/// The time-out may be of an outer body, with its error wrapped.
+/// Converts the error of a body. A timeout is recognized also if it is the cause of another error.
 fn unreadable(error: &(dyn std::error::Error + 'static)) -> Error {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
     let message = if causes.any(|cause| cause.is::<BodyTimeout>()) {
@@ -177,16 +177,16 @@ fn too_large(limit: usize) -> Error {
     )
 }
 
-/// Any error of a body.
+/// An error of a body, of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A body did not arrive in time.
+/// The time limit that a body has exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyTimeout {
-    /// The sender paused for too long.
+    /// A pause between two frames was longer than this.
     #[error("the body paused for longer than {0:?}")]
     Idle(Duration),
-    /// The whole body took too long.
+    /// The whole body took longer than this.
     #[error("the body took longer than {0:?}")]
     Total(Duration),
 }
@@ -195,16 +195,16 @@ pub enum BodyTimeout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BodyTimes {
-    /// The longest pause between two frames.
+    /// Maximum pause between two frames.
     #[serde(with = "duration_text")]
     pub idle: Duration,
-    /// The longest time for the whole body; [`Duration::MAX`] for no limit.
+    /// Maximum time for the whole body; [`Duration::MAX`] for no limit.
     #[serde(with = "duration_text")]
     pub total: Duration,
 }
 
 impl Default for BodyTimes {
-    /// For the body of an ordinary request: pauses of 10 seconds, 30 seconds in all.
+    /// Returns the limits for a request that is not an upload: 10 seconds per pause and 30 seconds in total.
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(10),
@@ -213,20 +213,20 @@ impl Default for BodyTimes {
     }
 }
 
-/// A body that fails with [`BodyTimeout`] when it exceeds its time limits. A pause is the time for which the reader waits for
-/// a frame. Needs a tokio runtime with timers unless every frame is ready at once.
+/// A body that fails with [`BodyTimeout`] when it exceeds its time limits. A pause is the time for which the reader
+/// waits for a frame. Needs a tokio runtime with timers, unless every frame is ready at once.
 #[derive(Debug)]
 pub struct TimedBody<B> {
     inner: B,
     times: BodyTimes,
     began: Instant,
-    /// Created at the first pause.
+    /// The timer of the current pause. `None` before the first pause, and without limits.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
 
 impl<B> TimedBody<B> {
-    /// Limits a body from now on.
+    /// Limits a body. The total time starts now.
     pub fn new(inner: B, times: BodyTimes) -> Self {
         Self {
             inner,
@@ -255,6 +255,7 @@ impl<B> TimedBody<B> {
         }
     }
 
+    /// Returns which limit was exceeded.
     fn timeout(&self) -> BodyTimeout {
         if self.began.elapsed() >= self.times.total {
             BodyTimeout::Total(self.times.total)
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_of_any_number_of_frames_is_read_whole() {
+    async fn bodies_are_read_completely_whatever_their_number_of_frames() {
         for (body, text) in [
             (empty_body(), ""),
             (bytes_body(""), ""),
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_beyond_the_limit_is_refused_whether_or_not_it_says_its_length() {
+    async fn bodies_above_the_limit_are_refused_with_and_without_a_known_length() {
         for body in [
             bytes_body("123456"),
             pieces(&["123", "456"]),
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_this_type_is_not_boxed_again_and_an_empty_one_has_ended() {
+    fn own_bodies_are_not_boxed_again_and_empty_ones_have_ended() {
         assert!(Body::new(Body::new(bytes_body("x"))).is_whole());
         assert!(!Body::new(pieces(&["x"])).is_whole());
         for body in [

@@ -1,4 +1,4 @@
-//! Query and body of a request against the schemas of its row, all violations at once.
+//! Validates the query and the body of a request by the schemas of its row, and reports all violations at once.
 
 use core_domain::kernel::{Error, Issue, Result};
 use http::header;
@@ -9,10 +9,14 @@ use crate::kernel::endpoint::context::Cx;
 use crate::kernel::endpoint::definition::Endpoint;
 use crate::kernel::request::check::Checker;
 
-/// Checks query and body, and keeps what they say.
+/// Reads and validates the query and the body, and stores them in `parsed`.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` lists everything that is wrong; `MALFORMED_JSON`, `PAYLOAD_TOO_LARGE`, `UNSUPPORTED_MEDIA_TYPE`.
+/// - `VALIDATION_ERROR` with all violations of query and body.
+/// - `MALFORMED_JSON` if the body is not acceptable JSON.
+/// - `PAYLOAD_TOO_LARGE` if the body exceeds the limit of the row or of the installation.
+/// - `UNSUPPORTED_MEDIA_TYPE` if the body has another content type.
+/// - `BAD_REQUEST` if the body does not arrive in time, or the query is not percent-encoded UTF-8.
 pub(crate) async fn check(
     endpoint: &Endpoint,
     cx: &Cx,
@@ -34,7 +38,8 @@ pub(crate) async fn check(
         issues.extend(checker.issues(&parsed.body));
         checker.respell_numbers(&mut parsed.body);
     } else if !cx.method.is_safe() && http_body::Body::size_hint(&body).lower() > 0 {
-        // Nothing of it is read; but a page may send other types than JSON without being asked.
+        // The body is ignored. The content type is checked all the same: without a preflight, pages of other sites
+        // can send only other types than JSON.
         require_json(content_type)?;
     }
     refuse(issues)
@@ -44,7 +49,11 @@ fn body_checker(endpoint: &Endpoint) -> Option<&Checker> {
     endpoint.shapes().ok()?.body.as_ref()
 }
 
-/// Checks the query alone.
+/// Reads the query, stores it in `parsed`, and returns its violations.
+///
+/// # Errors
+/// - `BAD_REQUEST` if the query is not percent-encoded UTF-8.
+/// - `VALIDATION_ERROR` if a parameter contains NUL.
 pub(crate) fn check_query(endpoint: &Endpoint, cx: &Cx, parsed: &mut Parsed) -> Result<Vec<Issue>> {
     let checker = endpoint
         .shapes()
@@ -57,7 +66,7 @@ pub(crate) fn check_query(endpoint: &Endpoint, cx: &Cx, parsed: &mut Parsed) -> 
     Ok(checker.issues(&parsed.query))
 }
 
-/// Refuses a request in which something is wrong.
+/// Returns `VALIDATION_ERROR` with these issues, if there are any.
 pub(crate) fn refuse(issues: Vec<Issue>) -> Result<()> {
     if issues.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The client behind a request, and which forwarding headers are trusted.
+//! The client of a request: its address, the trusted forwarding headers, and the request id.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,28 +13,33 @@ use crate::kernel::admission::identify::is_trusted_hop;
 use crate::kernel::endpoint::context::ForwardedPrefix;
 use crate::kernel::endpoint::service::App;
 
-/// The client's address, set by a gateway in the same process.
+/// The client's IP address as text. An extension of requests from a gateway in the same process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientIp(pub String);
 
-/// The peer of the connection a request came over: an extension of the request that the server sets, as
-/// `core_http::serve` does. Without it clients cannot be distinguished: a gateway applies its limits per path to all such
-/// requests together, and a service does not limit them.
+/// The peer address of the connection. An extension of requests that the server sets, as `core_http::serve` does.
+///
+/// Without it, clients cannot be distinguished. A gateway then applies its limits per path to all such requests
+/// together, and a service does not limit them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddr(pub SocketAddr);
 
-/// An extension of requests from a gateway in the same process: rate limits, cross-origin policy and authentication have been
-/// applied already, and a service does not apply them again.
+/// Marks requests from a gateway in the same process. An extension of requests. The gateway has applied rate limits,
+/// cross-origin policy and authentication, so a service does not apply them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViaGateway;
 
-/// Whether a gateway or another holder of the service key sent the request.
+/// Returns whether a gateway or another holder of the service key sent the request.
 pub(crate) fn is_via_gateway(app: &App, parts: &Parts) -> bool {
     parts.extensions.get::<ViaGateway>().is_some() || is_trusted_hop(app, parts)
 }
 
-/// The client's address: set by the gateway of this process, or forwarded by a holder of the service key, or the peer of the
-/// connection unless that is a trusted proxy. Forwarding headers of others are ignored.
+/// Returns the client's address, if it is known. Sources, in this order:
+/// - the gateway of this process ([`ClientIp`]),
+/// - the forwarding headers of a holder of the service key,
+/// - the peer of the connection, or the client for which a trusted proxy forwards.
+///
+/// Forwarding headers of other senders are ignored.
 pub(crate) fn client_ip(app: &App, proxies: &TrustedProxies, parts: &Parts) -> Option<String> {
     if let Some(known) = parts.extensions.get::<ClientIp>() {
         return Some(known.0.clone());
@@ -48,7 +53,7 @@ pub(crate) fn client_ip(app: &App, proxies: &TrustedProxies, parts: &Parts) -> O
     known.map(|ip| ip.to_canonical().to_string())
 }
 
-/// The peer of the connection, or the client that a trusted proxy forwards for.
+/// Returns the peer of the connection, or the client for which a trusted proxy forwards.
 pub(crate) fn peer_client(parts: &Parts, proxies: &TrustedProxies) -> Option<IpAddr> {
     let peer = parts.extensions.get::<PeerAddr>()?.0.ip();
     let lines = parts.headers.get_all(&header_names::FORWARDED_FOR).iter();
@@ -56,14 +61,15 @@ pub(crate) fn peer_client(parts: &Parts, proxies: &TrustedProxies) -> Option<IpA
     Some(client_address(peer, lines, proxies))
 }
 
-/// Whether the peer of the connection is a trusted proxy.
+/// Returns whether the peer of the connection is a trusted proxy.
 pub(crate) fn is_from_proxy(parts: &Parts, proxies: &TrustedProxies) -> bool {
     let peer = parts.extensions.get::<PeerAddr>();
     peer.is_some_and(|peer| proxies.contains(peer.0.ip()))
 }
 
-/// The prefix that was stripped from the path: set by a gateway in this process, or in the header of a holder of the service
-/// key or of a trusted proxy. It selects the route, so the header of others is ignored.
+/// Returns the prefix that was removed from the path, if there is one. It is set by a gateway in this process, or by
+/// the header of a holder of the service key or of a trusted proxy. It selects the route, so the header of other
+/// senders is ignored.
 pub(crate) fn forwarded_prefix<'p>(
     app: &App,
     proxies: &TrustedProxies,
@@ -77,8 +83,8 @@ pub(crate) fn forwarded_prefix<'p>(
     trusted.then_some(value)?.to_str().ok()
 }
 
-/// The address in the gateway's header, or the last entry of `X-Forwarded-For`, which the sender itself added. The entries
-/// before it may be the client's own text.
+/// Returns the address in the gateway's header, or the last entry of `X-Forwarded-For`, which the trusted sender has
+/// added. Earlier entries can be written by the client.
 fn forwarded_client_ip(headers: &HeaderMap) -> Option<IpAddr> {
     if let Some(address) = headers.get(&header_names::CLIENT_IP) {
         return address.to_str().ok()?.parse().ok();
@@ -90,8 +96,8 @@ fn forwarded_client_ip(headers: &HeaderMap) -> Option<IpAddr> {
     last.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
 }
 
-/// The id of a request: what the gateway or the client calls it, if that is fit to be repeated, else a new one; as a header value, which is always
-/// text.
+/// Returns the id of a request, as a header value that is always text. It is the id that the gateway or the client has
+/// sent, if it is acceptable, or a new UUID.
 #[must_use]
 pub fn request_id(app: &App, headers: &HeaderMap) -> HeaderValue {
     [&header_names::CORE_REQUEST_ID, &header_names::REQUEST_ID]
@@ -100,12 +106,13 @@ pub fn request_id(app: &App, headers: &HeaderMap) -> HeaderValue {
         .unwrap_or_else(|| own_value(new_uuid(app.clock.now(), app.entropy.as_ref())))
 }
 
-/// A header value of text of our own, without a copy. One that cannot be sent, which no text of ours is, is empty.
+/// Creates a header value from text of the program, without a copy. Text that is not a valid header value, which does
+/// not occur, becomes an empty value.
 pub(crate) fn own_value(text: impl Into<Bytes>) -> HeaderValue {
     HeaderValue::from_maybe_shared(text.into()).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// The header's value, when it is there exactly once and fit to be an id.
+/// Returns the value of a header, if it occurs exactly once and is an acceptable request id.
 fn presented(headers: &HeaderMap, name: &HeaderName) -> Option<HeaderValue> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;

@@ -1,30 +1,30 @@
-//! Requests that only ask what would happen (`dryRun=true`).
+//! Dry runs: requests with `dryRun=true`, which return a plan and change nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether to do it.
+/// The query of an operation that supports dry runs.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunQuery {
-    /// Only tell what would happen.
+    /// If `true`, returns the plan of the operation and changes nothing. Default: `false`.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// What would happen; nothing did.
+/// The response of a dry run. Nothing was changed.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PlannedOf_{P}")]
 pub struct Planned<P> {
-    /// Always true.
+    /// Always `true`: the operation was not executed.
     dry_run: bool,
-    /// What would happen.
+    /// The effects that the operation would have.
     plan: P,
 }
 
 impl<P> Planned<P> {
-    /// What would happen.
+    /// Creates the response with this plan.
     pub const fn new(plan: P) -> Self {
         Self {
             dry_run: true,
@@ -32,7 +32,7 @@ impl<P> Planned<P> {
         }
     }
 
-    /// The plan.
+    /// Returns the effects that the operation would have.
     pub const fn plan(&self) -> &P {
         &self.plan
     }

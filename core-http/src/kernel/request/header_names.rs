@@ -1,61 +1,62 @@
-//! Header names that gateway and services agree on. Those that begin with `x-core-` are ours alone: a gateway drops them
-//! from what a client sends, but for [`DEPLOY_BRANCH`].
+//! The header names of gateway and services. Names that start with `x-core-` are internal: a gateway removes them from
+//! the requests of clients, except [`DEPLOY_BRANCH`].
 
 use http::HeaderName;
 
-/// The user a holder of the service key calls for.
+/// The id of the user for whom a holder of the service key calls.
 pub(crate) static USER_ID: HeaderName = HeaderName::from_static("x-core-user-id");
 
-/// That user's role. Informational: a service reads it from the store.
+/// The role of that user. Informational: services read it from the store.
 pub(crate) static ROLE: HeaderName = HeaderName::from_static("x-core-role");
 
-/// That user's permissions, as patterns joined with commas. Informational: a service reads them from the store.
+/// The permissions of that user, as comma-separated patterns. Informational: services read them from the store.
 pub(crate) static PERMISSIONS: HeaderName = HeaderName::from_static("x-core-permissions");
 
-/// The platform that user acts for.
+/// The id of the platform for which that user acts.
 pub(crate) static PLATFORM_ID: HeaderName = HeaderName::from_static("x-core-platform-id");
 
-/// The organization that user acts for.
+/// The id of the organization for which that user acts.
 pub(crate) static ORGANIZATION_ID: HeaderName = HeaderName::from_static("x-core-organization-id");
 
-/// `true` if that organization operates the installation. Informational: a service reads it from the store.
+/// `true` if that organization operates the installation. Informational: services read it from the store.
 pub(crate) static OPERATOR: HeaderName = HeaderName::from_static("x-core-operator");
 
-/// The API key with which a program calls; the user is its owner then, if it is not the organization's own.
+/// The id of the API key that the client presented. [`USER_ID`] is then its owner; it is absent for keys of an
+/// organization.
 pub(crate) static API_KEY_ID: HeaderName = HeaderName::from_static("x-core-api-key-id");
 
-/// The client's address as the gateway knows it.
+/// The client's IP address, as determined by the gateway.
 pub(crate) static CLIENT_IP: HeaderName = HeaderName::from_static("x-core-client-ip");
 
-/// The service key of a gateway, in a request that carries the client's own credential or none.
+/// The service key or service token of a gateway, in requests whose `Authorization` is the client's own or absent.
 pub(crate) static SERVICE_KEY: HeaderName = HeaderName::from_static("x-core-service-key");
 
-/// The request id as the gateway tells it to a service.
+/// The request id that the gateway sends to a service.
 pub(crate) static CORE_REQUEST_ID: HeaderName = HeaderName::from_static("x-core-request-id");
 
-/// The trace id, for services and clients.
+/// The trace id, in requests to services and responses to clients.
 pub(crate) static TRACE_ID: HeaderName = HeaderName::from_static("x-core-trace-id");
 
-/// The branch a client deploys to.
+/// The branch to which a client deploys.
 pub(crate) static DEPLOY_BRANCH: HeaderName = HeaderName::from_static("x-core-deploy-branch");
 
-/// The request id, as clients send and get it.
+/// The request id, in requests of clients and responses to them.
 pub(crate) static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A programmatic API key.
+/// The API key of a program.
 pub(crate) static API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// What a gateway took off the front of the path.
+/// The prefix that a gateway has removed from the path.
 pub(crate) static FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
-/// Set on the stored answer to a request that came before.
+/// `true` on a response that was stored for an earlier request with the same idempotency key.
 pub(crate) static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// The scheme a trusted proxy was asked with.
+/// The scheme of the request to a trusted proxy.
 pub(crate) static FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The host a trusted proxy was asked for.
+/// The host of the request to a trusted proxy.
 pub(crate) static FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The addresses a request came from, as trusted proxies know them.
+/// The addresses of the client and of the proxies before the sender. Each proxy appends one.
 pub(crate) static FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");

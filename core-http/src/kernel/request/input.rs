@@ -1,4 +1,4 @@
-//! What a handler is given of the request.
+//! The input of a handler: typed path parameters, query and body.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -9,46 +9,46 @@ use serde::Deserialize;
 
 use super::body::Body;
 
-/// Path parameters, query and body, checked and typed. `()` stands for none.
+/// Path parameters, query and body, validated and typed. `()` stands for none.
 #[derive(Clone, Debug)]
 pub struct Input<P = (), Q = (), B = ()> {
-    /// The path parameters, in their order: `(PlatformId,)`.
+    /// The path parameters in their order, such as `(PlatformId,)`.
     pub path: P,
-    /// The query: a struct with `Deserialize` and `JsonSchema`.
+    /// The query, a struct that implements `Deserialize` and `JsonSchema`.
     pub query: Q,
-    /// The body: a struct with `Deserialize` and `JsonSchema`.
+    /// The body, a struct that implements `Deserialize` and `JsonSchema`.
     pub body: B,
 }
 
-/// The body of requests that take nothing but a reason.
+/// A request body that contains only a reason.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct ReasonBody {
-    /// Why, in the caller's words.
+    /// The reason for the request, for people and the audit log; `null` for none.
     pub reason: Option<Reason>,
 }
 
-/// As [`Input`], with the body as it comes in, unread and of any size.
+/// Like [`Input`], with the body unread and of any size.
 #[derive(Debug)]
 pub struct RawInput<P = (), Q = ()> {
-    /// The path parameters, in their order.
+    /// The path parameters in their order.
     pub path: P,
-    /// The query.
+    /// The validated query.
     pub query: Q,
-    /// The body.
+    /// The unread body.
     pub body: Body,
 }
 
-/// The parameters of a path: a tuple of typed ids, validated texts or closed words.
+/// The parameters of a path: a tuple of typed ids, validated texts or words of a fixed set.
 ///
-/// A text that is not of its type is "not found": there can be no such thing.
+/// A segment that is not a value of its type is reported as `NOT_FOUND`, because no record can have it.
 pub trait PathParams: Sized + Send + Sync + Clone + 'static {
-    /// How many there are; must be as many as the path names.
+    /// The number of parameters, which must be equal to that of the path.
     const COUNT: usize;
 
-    /// Reads them from the decoded path segments.
+    /// Parses the decoded path segments; `None` if one is invalid.
     fn parse(segments: &[String]) -> Option<Self>;
 
-    /// The schema of each.
+    /// Returns the schemas of the parameters, in their order.
     fn schemas(generator: &mut SchemaGenerator) -> Vec<Schema>;
 }
 
@@ -84,16 +84,16 @@ path_params!(2: A 0, B 1);
 path_params!(3: A 0, B 1, C 2);
 path_params!(4: A 0, B 1, C 2, D 3);
 
-/// A path parameter that the handler parses: for a name that is chosen by the caller, so that a bad one is a mistake in
-/// the request and not a thing that is missing.
+/// A path parameter that the handler parses itself. It is used for a name that the caller chooses: an invalid one is
+/// then reported as `VALIDATION_ERROR` instead of `NOT_FOUND`.
 #[derive(Clone, Debug)]
 pub struct Unparsed<T>(String, PhantomData<fn() -> T>);
 
 impl<T: TextValue> Unparsed<T> {
-    /// The value.
+    /// Parses the parameter, which has this name in errors.
     ///
     /// # Errors
-    /// `VALIDATION_ERROR` names the parameter.
+    /// `VALIDATION_ERROR` if the text is not a value of the type.
     pub fn parse(self, parameter: &str) -> Result<T> {
         let invalid = || Error::invalid(parameter, "pattern", "does not have the expected form");
         T::from_text(&self.0).ok_or_else(invalid)

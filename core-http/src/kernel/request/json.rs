@@ -1,27 +1,27 @@
-//! Strict JSON: what two readers could understand differently is refused.
+//! Strict JSON: text that two parsers could read differently is refused.
 
 use std::fmt;
 
-use core_domain::kernel::{Code, Error, Result, written_number};
+use core_domain::kernel::{Code, Error, Result, number_literal};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::parse::WrittenNumbers;
 
-/// How deep arrays and objects may be nested.
+/// The maximum nesting depth of arrays and objects.
 const MAX_DEPTH: usize = 64;
 
-/// With what the names begin that mean something of its own to `serde_json`: an object that has one would be read as
-/// something else later.
+/// The prefix of field names that have a special meaning in `serde_json`. It would later read an object with such a
+/// field as another value.
 const RESERVED: &str = "$serde_json::private::";
 
-/// Reads one JSON text. Refuses duplicate keys, trailing bytes, NUL characters and nesting deeper than 64, numbers beyond
-/// those a double can be near to, and the names that `serde_json` keeps for itself.
+/// Parses a JSON text strictly. Refuses duplicate keys, trailing bytes, NUL characters, nesting deeper than 64, numbers
+/// outside the range of a double, and field names that `serde_json` reserves.
 ///
-/// Numbers that the value would show otherwise than they were written are what [`written_number`] makes of them.
+/// A number that a [`Value`] cannot represent as it was written becomes a [`written_number`].
 ///
 /// # Errors
-/// `MALFORMED_JSON` says what is wrong with it.
+/// `MALFORMED_JSON` with the reason and its position.
 pub fn parse_strict(bytes: &[u8]) -> Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let numbers = WrittenNumbers::of(bytes);
@@ -40,17 +40,20 @@ pub fn parse_strict(bytes: &[u8]) -> Result<Value> {
         })
 }
 
+/// Visits a JSON text and builds its value.
 #[derive(Clone, Copy)]
 struct Strict<'t> {
+    /// The number of arrays and objects around the current value.
     depth: usize,
-    /// In the order in which they are visited.
+    /// The numbers of the text, in the order in which they are visited.
     numbers: &'t WrittenNumbers<'t>,
 }
 
 impl Strict<'_> {
+    /// Returns the visitor for the content of an array or object.
     fn deeper<E: serde::de::Error>(self) -> std::result::Result<Self, E> {
         if self.depth == MAX_DEPTH {
-            return Err(E::custom("nested too deep"));
+            return Err(E::custom("nested too deeply"));
         }
         Ok(Self {
             depth: self.depth + 1,
@@ -98,7 +101,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         if number.to_string() == written {
             return Ok(Value::Number(number));
         }
-        Ok(written_number(written))
+        Ok(number_literal(written))
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> std::result::Result<Value, E> {
@@ -120,10 +123,10 @@ impl<'de> Visitor<'de> for Strict<'_> {
         while let Some(key) = map.next_key::<String>()? {
             text::<A::Error>(&key)?;
             if key.starts_with(RESERVED) {
-                return Err(A::Error::custom("a name that is reserved"));
+                return Err(A::Error::custom("a reserved field name"));
             }
             if fields.contains_key(&key) {
-                return Err(A::Error::custom("a key is there twice"));
+                return Err(A::Error::custom("a duplicate field name"));
             }
             let value = map.next_value_seed(inside)?;
             fields.insert(key, value);
@@ -132,7 +135,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 }
 
-/// A NUL is valid JSON, but no store keeps it in text.
+/// Refuses text with NUL. It is valid JSON, but Postgres cannot store it, and [`written_number`] uses it as a marker.
 fn text<E: serde::de::Error>(text: &str) -> std::result::Result<&str, E> {
     if text.contains('\0') {
         Err(E::custom("a NUL character"))
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ambiguous_is_refused() {
+    fn ambiguous_json_is_refused() {
         let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
         for bad in [
             "",
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_kept_as_they_were_written() {
+    fn numbers_keep_their_written_form() {
         let exact = r#"[9007199254740993,18446744073709551615,-9223372036854775808,0.1,7.0]"#;
         let parsed = parse_strict(exact.as_bytes()).unwrap();
         assert_eq!(parsed.to_string(), exact);

@@ -1,4 +1,5 @@
-//! From the text of a request to the values its shapes describe.
+//! Parses the text of a request: query strings, forms and JSON bodies become values that schemas can validate, and
+//! validated values become typed input.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -10,23 +11,39 @@ use serde_json::{Map, Value};
 use crate::kernel::request::check::Checker;
 use crate::kernel::{Input, PathParams, parse_strict};
 
-/// A request that was checked against the schemas of its row. May be read any number of times.
+/// The validated values of a request. The typed input can be created from them any number of times.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
+    /// The decoded path parameters.
     pub(crate) path: Vec<String>,
+    /// The query as an object; `null` if the row takes none.
     pub(crate) query: Value,
+    /// The body; `null` if the row takes none.
     pub(crate) body: Value,
 }
 
 impl Parsed {
+    /// Returns the typed path parameters.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if one is not a value of its type.
     pub(crate) fn path<P: PathParams>(&self) -> Result<P> {
         P::parse(&self.path).ok_or(Error::NotFound("resource"))
     }
 
+    /// Returns the typed query.
+    ///
+    /// # Errors
+    /// `VALIDATION_ERROR` if the type is stricter than its schema.
     pub(crate) fn query<Q: DeserializeOwned + 'static>(&self) -> Result<Q> {
         read(&self.query)
     }
 
+    /// Returns the typed input.
+    ///
+    /// # Errors
+    /// - `NOT_FOUND` if a path parameter is not a value of its type.
+    /// - `VALIDATION_ERROR` if a type is stricter than its schema.
     pub(crate) fn input<P, Q, B>(&self) -> Result<Input<P, Q, B>>
     where
         P: PathParams,
@@ -41,7 +58,7 @@ impl Parsed {
     }
 }
 
-/// The domain's types may be stricter than what a schema can say.
+/// Deserializes a validated value. It can still fail, because types can be stricter than a schema can express.
 fn read<T: DeserializeOwned + 'static>(value: &Value) -> Result<T> {
     let none = Value::Null;
     let value = if is_unit::<T>() { &none } else { value };
@@ -54,12 +71,16 @@ fn read<T: DeserializeOwned + 'static>(value: &Value) -> Result<T> {
     })
 }
 
-/// Tells whether the type stands for "none".
+/// Returns whether the type is `()`, which stands for no query or body.
 pub(crate) fn is_unit<T: 'static>() -> bool {
     TypeId::of::<T>() == TypeId::of::<()>()
 }
 
-/// A JSON body; no body at all is an empty object.
+/// Parses a JSON body. No body is parsed as an empty object.
+///
+/// # Errors
+/// - `UNSUPPORTED_MEDIA_TYPE` if the content type is not JSON.
+/// - `MALFORMED_JSON` if the body is not acceptable JSON.
 pub(crate) fn json_body(content_type: Option<&str>, bytes: &[u8]) -> Result<Value> {
     if bytes.is_empty() {
         return Ok(Value::Object(Map::new()));
@@ -68,15 +89,18 @@ pub(crate) fn json_body(content_type: Option<&str>, bytes: &[u8]) -> Result<Valu
     parse_strict(bytes)
 }
 
-/// Refuses a body that is not said to be JSON. One of no type is refused as well: a page of another site may send it
-/// without being asked, which it may not with JSON.
+/// Checks that the content type is JSON. A body without a content type is refused as well: a page of another site can
+/// send it without a preflight, which is not possible with JSON.
+///
+/// # Errors
+/// `UNSUPPORTED_MEDIA_TYPE` for every other content type.
 pub(crate) fn require_json(content_type: Option<&str>) -> Result<()> {
     if content_type.is_some_and(is_json) {
         return Ok(());
     }
     Err(Error::refused(
         Code::UnsupportedMediaType,
-        "Bodies are application/json.",
+        "The body must have the content type application/json.",
     ))
 }
 
@@ -85,7 +109,7 @@ fn is_json(content_type: &str) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-/// Tells whether the content type is that of HTML forms.
+/// Returns whether the content type is `application/x-www-form-urlencoded`.
 pub(crate) fn is_form(content_type: Option<&str>) -> bool {
     content_type.is_some_and(|t| media_type(t) == "application/x-www-form-urlencoded")
 }
@@ -95,8 +119,12 @@ fn media_type(content_type: &str) -> String {
     kind.trim().to_ascii_lowercase()
 }
 
-/// A query string or form as an object; values become what the schema wants them to be, where that is possible.
-/// Of a name given twice the last value counts, unless the schema wants a list.
+/// Parses a query string or form into an object. Values are converted to the types of the schema where possible.
+/// Unknown names are ignored. If a name occurs more than once, the last value wins, unless the schema expects an array.
+///
+/// # Errors
+/// - `BAD_REQUEST` if the text is not percent-encoded UTF-8.
+/// - `VALIDATION_ERROR` if a name or value contains NUL.
 pub(crate) fn form_object(text: &[u8], checker: &Checker) -> Result<Value> {
     let pairs: Vec<(String, String)> = serde_urlencoded::from_bytes(text).map_err(|_| {
         Error::refused(
@@ -110,7 +138,7 @@ pub(crate) fn form_object(text: &[u8], checker: &Checker) -> Result<Value> {
             return Err(Error::invalid(
                 name.trim_matches('\0'),
                 "pattern",
-                "must not hold a NUL character",
+                "must not contain a NUL character",
             ));
         }
         let Some(property) = checker.schema().pointer(&format!(
@@ -137,6 +165,8 @@ pub(crate) fn form_object(text: &[u8], checker: &Checker) -> Result<Value> {
     Ok(Value::Object(object))
 }
 
+/// Converts a value to the type of its schema: an integer, a boolean or text. Integers outside 64 bits become the
+/// nearest one, so that the limits of the schema refuse them.
 fn coerced(text: &str, schema: &Value) -> Value {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let whole = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -154,7 +184,7 @@ fn coerced(text: &str, schema: &Value) -> Value {
     Value::String(text.to_owned())
 }
 
-/// Tells whether a schema allows a type, by name or in one of its branches.
+/// Returns whether a schema allows a type, directly or in a branch of `anyOf`.
 fn allows(schema: &Value, kind: &str) -> bool {
     let named = match schema.get("type") {
         Some(Value::String(name)) => name == kind,
@@ -165,8 +195,8 @@ fn allows(schema: &Value, kind: &str) -> bool {
     named || branches.is_some_and(|all| all.iter().any(|branch| allows(branch, kind)))
 }
 
-/// Goes through the numbers of a JSON text in the order in which they stand in it. Of a text that is no JSON, up to where it
-/// stops being some.
+/// Iterates over the numbers of a JSON text, as written and in the order of the text. For malformed JSON, the numbers
+/// before the first error are correct.
 pub(crate) struct WrittenNumbers<'t> {
     text: &'t [u8],
     at: Cell<usize>,
@@ -180,7 +210,7 @@ impl<'t> WrittenNumbers<'t> {
         }
     }
 
-    /// The next one.
+    /// Returns the next number; `None` after the last one.
     pub(crate) fn next(&self) -> Option<&'t str> {
         let mut at = self.at.get();
         loop {
@@ -197,7 +227,7 @@ impl<'t> WrittenNumbers<'t> {
         std::str::from_utf8(number).ok()
     }
 
-    /// Where the text goes on after the string that begins here.
+    /// Returns the position after the string that starts here.
     fn end_of_string(&self, start: usize) -> usize {
         let mut at = start + 1;
         loop {

@@ -8,8 +8,8 @@ use core_http::kernel::bytes_body;
 use http::Request;
 use serde_json::json;
 
-use super::harness::{MOST, UploadHarness, pieces};
-use crate::world::{SERVICE_KEY, SITE, at, operator, owner};
+use super::harness::{MAX_UPLOAD_BYTES, UploadHarness, pieces};
+use crate::world::{SERVICE_KEY, SITE, operator, owner, platform_path};
 
 /// Returns `mary` with a role that has no permission except `deployment:read`.
 fn reader(mary: &Caller) -> Caller {
@@ -25,10 +25,10 @@ fn reader(mary: &Caller) -> Caller {
 async fn refusals_that_do_not_depend_on_the_body_are_sent_before_it_is_read() {
     let harness = UploadHarness::new().await;
     let (own, mary) = (harness.path(), harness.mary());
-    let missing = at("no-such-platform", "/deploy");
+    let missing = platform_path("no-such-platform", "/deploy");
     // An unauthorized caller gets the authorization error, not the error in the request.
     let wrong = ("content-type", "text/html");
-    let long = (MOST + 1).to_string();
+    let long = (MAX_UPLOAD_BYTES + 1).to_string();
     let too_long = ("content-length", long.as_str());
     for (caller, path, header, status, code) in [
         (&Caller::Anonymous, &own, wrong, 401, "UNAUTHORIZED"),
@@ -52,7 +52,9 @@ async fn cancelled_platforms_refuse_sites_and_suspended_ones_queue_an_operators_
     let harness = UploadHarness::new().await;
     let (world, operator) = (&harness.world, operator());
     let moved = async |step: &str| {
-        let moved = world.moved(&harness.platform, step, &operator).await;
+        let moved = world
+            .change_lifecycle(&harness.platform, step, &operator)
+            .await;
         let _ = moved.expect(200);
         world.run_jobs().await;
     };
@@ -82,8 +84,14 @@ async fn a_service_can_deploy_only_for_members_of_the_platforms_organization() {
     let world = &harness.world;
     let member = world.sign_up("ada@example.org").await;
     let stranger = world.sign_up("eve@example.org").await;
-    let set_up = world.set_up(&member, "engines").await.expect(201);
-    let other = world.set_up(&stranger, "looms").await.expect(201);
+    let set_up = world
+        .set_up_organization(&member, "engines")
+        .await
+        .expect(201);
+    let other = world
+        .set_up_organization(&stranger, "looms")
+        .await
+        .expect(201);
     for (platform, user, status) in [
         (set_up.text("platformId"), &member, 202),
         (set_up.text("platformId"), &stranger, 404),
@@ -92,7 +100,7 @@ async fn a_service_can_deploy_only_for_members_of_the_platforms_organization() {
         (harness.platform.as_str(), &member, 404),
     ] {
         // A raw request: the service identifies the caller from the headers.
-        let request = Request::post(at(platform, "/deploy"))
+        let request = Request::post(platform_path(platform, "/deploy"))
             .header("authorization", format!("Bearer {SERVICE_KEY}"))
             .header("x-core-user-id", &user.user_id);
         let answer = world.cli.raw(request.body(bytes_body(SITE)).unwrap()).await;

@@ -9,8 +9,8 @@ use core_domain::registry::DeploymentStatus;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::harness::{Full, UploadHarness};
-use crate::world::{How, SITE, at, operator};
+use super::harness::{FailingOperation, UploadHarness};
+use crate::world::{JobAction, SITE, operator, platform_path};
 
 const KEY: (&str, &str) = ("idempotency-key", "build-1");
 const OTHER_SITE: &[u8] = b"index.html";
@@ -71,8 +71,8 @@ async fn an_idempotency_key_is_bound_to_its_content_branch_and_platform() {
         refused.refused(422, "IDEMPOTENCY_KEY_REUSED");
     }
     assert_eq!(harness.blobs.count(), (0, 0));
-    let other = harness.world.platform("other").await;
-    let path = at(&other, "/deploy");
+    let other = harness.world.create_platform("other").await;
+    let path = platform_path(&other, "/deploy");
     let elsewhere = harness.world.deploy(&path, &operator(), &[KEY]).await;
     let _ = elsewhere.expect(202);
 }
@@ -111,11 +111,11 @@ async fn without_a_key_the_same_content_returns_the_same_deployment_for_ten_minu
 }
 
 /// Creates a deployment that fails at the provider, and returns the id of its job. The provider works again afterwards.
-async fn failed(harness: &UploadHarness) -> String {
+async fn create_failed_deployment(harness: &UploadHarness) -> String {
     let queued = harness.deploy(&[], SITE).await.expect(202);
-    harness.world.provider.refuse(true);
+    harness.world.provider.set_failing(true);
     harness.world.settle_jobs().await;
-    harness.world.provider.refuse(false);
+    harness.world.provider.set_failing(false);
     let shown = harness.show(queued.text("deploymentId"), "").await;
     assert_eq!(shown.text("status"), "failure");
     assert!(shown.text("errorMessage").contains("the provider refuses"));
@@ -126,7 +126,7 @@ async fn failed(harness: &UploadHarness) -> String {
 #[tokio::test]
 async fn the_content_of_a_failed_deployment_can_be_deployed_again_at_once() {
     let harness = UploadHarness::new().await;
-    failed(&harness).await;
+    create_failed_deployment(&harness).await;
     let _ = harness.deploy(&[], SITE).await.expect(202);
     assert_eq!(
         harness.blobs.count(),
@@ -138,8 +138,8 @@ async fn the_content_of_a_failed_deployment_can_be_deployed_again_at_once() {
 #[tokio::test]
 async fn an_operators_retry_of_a_failed_deployment_deploys_the_same_upload_as_a_new_one() {
     let harness = UploadHarness::new().await;
-    let job = failed(&harness).await;
-    harness.world.operate(&job, How::Retry).await;
+    let job = create_failed_deployment(&harness).await;
+    harness.world.operate(&job, JobAction::Retry).await;
     harness.world.run_jobs().await;
     let all = harness.deployments().await;
     let statuses: Vec<_> = all.iter().map(|deployment| deployment.status).collect();
@@ -159,19 +159,19 @@ async fn an_operators_retry_of_a_failed_deployment_deploys_the_same_upload_as_a_
 async fn a_retry_of_the_cleanup_after_an_active_deployment_does_not_deploy_again() {
     let harness = UploadHarness::new().await;
     let _ = harness.deploy(&[], SITE).await.expect(202);
-    *harness.blobs.full.lock().unwrap() = Some(Full::Removal);
+    *harness.blobs.full.lock().unwrap() = Some(FailingOperation::Removal);
     harness.world.run_jobs().await;
     let job = harness.deployments().await[0].job_id.clone().unwrap();
-    harness.world.operate(job.as_str(), How::Cancel).await;
-    harness.world.operate(job.as_str(), How::Retry).await;
+    harness.world.operate(job.as_str(), JobAction::Cancel).await;
+    harness.world.operate(job.as_str(), JobAction::Retry).await;
     *harness.blobs.full.lock().unwrap() = None;
     harness.world.settle_jobs().await;
     let all = harness.deployments().await;
     let statuses: Vec<_> = all.iter().map(|deployment| deployment.status).collect();
     assert_eq!(statuses, [DeploymentStatus::Active]);
-    let path = at(&harness.platform, "/builds/latest");
+    let path = platform_path(&harness.platform, "/builds/latest");
     assert_eq!(
-        harness.world.shown(&path).await.text("buildStatus"),
+        harness.world.get_record(&path).await.text("buildStatus"),
         "success"
     );
     assert_eq!(harness.blobs.count(), (0, 0));
@@ -180,8 +180,8 @@ async fn a_retry_of_the_cleanup_after_an_active_deployment_does_not_deploy_again
 #[tokio::test]
 async fn a_deployment_ends_with_its_job_and_its_upload_is_removed() {
     for (how, status, repeated) in [
-        (How::Cancel, "canceled", 202),
-        (How::ForceComplete, "active", 200),
+        (JobAction::Cancel, "canceled", 202),
+        (JobAction::ForceComplete, "active", 200),
     ] {
         let harness = UploadHarness::new().await;
         let queued = harness.deploy(&[], SITE).await.expect(202);
@@ -215,12 +215,12 @@ async fn a_provider_has_fifteen_minutes_to_serve_a_site() {
             harness.world.run_jobs().await;
             harness.show(queued.text("deploymentId"), "").await
         };
-        harness.world.provider.sites_are(Some(slow.clone()));
+        harness.world.provider.set_site_state(Some(slow.clone()));
         let given = looked(0).await;
         assert_eq!(given.text("status"), "deploying");
         assert!(given.text("cfDeploymentId").starts_with("deployment-"));
         assert_eq!(looked(after - 2).await.text("status"), "deploying");
-        harness.world.provider.sites_are(then);
+        harness.world.provider.set_site_state(then);
         let ended = looked(2).await;
         let wanted = if said.is_empty() { "active" } else { "failure" };
         assert_eq!(ended.text("status"), wanted, "{said}");
@@ -239,7 +239,7 @@ async fn a_client_that_disconnects_while_its_upload_is_stored_finds_its_deployme
     harness.blobs.close();
     let client = Arc::clone(&harness);
     let leaving = tokio::spawn(async move { client.deploy(&[KEY], SITE).await });
-    harness.blobs.arrival().await;
+    harness.blobs.wait_for_arrival().await;
     leaving.abort();
     assert!(leaving.await.unwrap_err().is_cancelled());
     harness.blobs.gate.add_permits(1_000);

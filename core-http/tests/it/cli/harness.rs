@@ -21,10 +21,10 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use tokio::sync::Semaphore;
 
-use crate::world::{Answer, SERVER_PATH, SITE, World, at, plain_member};
+use crate::world::{Answer, SERVER_PATH, SITE, World, plain_member, platform_path};
 
 /// The maximum size of an upload in these tests, in bytes.
-pub(super) const MOST: usize = 1_000;
+pub(super) const MAX_UPLOAD_BYTES: usize = 1_000;
 
 pub(super) struct UploadHarness {
     pub(super) world: World,
@@ -48,14 +48,14 @@ impl UploadHarness {
     ) -> Self {
         let blobs = WatchedBlobs::default();
         let sites = SiteLimits {
-            upload_bytes: MOST as u64,
+            upload_bytes: MAX_UPLOAD_BYTES as u64,
             ..SiteLimits::default()
         };
         let world = World::with_uploads(CliConfig { sites, uploads }, |app| {
             app.blobs = Arc::new(blobs.clone());
             app.store = around(app.store.clone());
         });
-        let platform = world.platform("harness").await;
+        let platform = world.create_platform("harness").await;
         Self {
             world,
             blobs,
@@ -64,7 +64,7 @@ impl UploadHarness {
     }
 
     pub(super) fn path(&self) -> String {
-        at(&self.platform, "/deploy")
+        platform_path(&self.platform, "/deploy")
     }
 
     /// Returns a member of the platform's organization with the permission to deploy.
@@ -82,7 +82,7 @@ impl UploadHarness {
     }
 
     pub(super) async fn show(&self, deployment: &str, query: &str) -> Answer {
-        let path = at(&self.platform, &format!("/deployments/{deployment}{query}"));
+        let path = platform_path(&self.platform, &format!("/deployments/{deployment}{query}"));
         self.world.cli.get(&self.mary(), &path).await
     }
 
@@ -114,7 +114,7 @@ fn deployments(uow: &mut dyn UnitOfWork) -> &mut dyn Repository<Deployment> {
 
 /// The blob operation that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum FailingOperation {
     Staging,
     Store,
     Removal,
@@ -125,11 +125,11 @@ pub(super) struct WatchedBlobs {
     blobs: MemoryBlobs,
     keys: Arc<Mutex<BTreeSet<String>>>,
     staged: Arc<AtomicUsize>,
-    pub(super) full: Arc<Mutex<Option<Full>>>,
+    pub(super) full: Arc<Mutex<Option<FailingOperation>>>,
     /// Has one permit for each commit of an upload that can proceed.
     pub(super) gate: Arc<Semaphore>,
     /// Gains a permit for each upload that reaches the gate.
-    came: Arc<Semaphore>,
+    arrivals: Arc<Semaphore>,
 }
 
 impl Default for WatchedBlobs {
@@ -140,7 +140,7 @@ impl Default for WatchedBlobs {
             staged: Arc::default(),
             full: Arc::default(),
             gate: Arc::new(Semaphore::new(1_000)),
-            came: Arc::new(Semaphore::new(0)),
+            arrivals: Arc::new(Semaphore::new(0)),
         }
     }
 }
@@ -158,11 +158,11 @@ impl WatchedBlobs {
     }
 
     /// Waits until an upload reaches the gate.
-    pub(super) async fn arrival(&self) {
-        in_time(&self.came).await;
+    pub(super) async fn wait_for_arrival(&self) {
+        take_permit(&self.arrivals).await;
     }
 
-    fn check(&self, place: Full) -> Result<(), BlobError> {
+    fn check(&self, place: FailingOperation) -> Result<(), BlobError> {
         if *self.full.lock().unwrap() == Some(place) {
             return Err(BlobError::Failed(SERVER_PATH.into()));
         }
@@ -171,7 +171,7 @@ impl WatchedBlobs {
 }
 
 /// Takes a permit. Panics after 20 seconds without one.
-async fn in_time(permits: &Semaphore) {
+async fn take_permit(permits: &Semaphore) {
     let permit = tokio::time::timeout(Duration::from_secs(20), permits.acquire()).await;
     permit.unwrap().unwrap().forget();
 }
@@ -191,7 +191,7 @@ impl Blobs for WatchedBlobs {
     }
 
     async fn remove(&self, key: &str) -> Result<(), BlobError> {
-        self.check(Full::Removal)?;
+        self.check(FailingOperation::Removal)?;
         self.keys.lock().unwrap().remove(key);
         self.blobs.remove(key).await
     }
@@ -215,7 +215,7 @@ impl Drop for Counted {
 #[async_trait]
 impl StagedBlob for Staged {
     async fn append(&mut self, bytes: Vec<u8>) -> Result<(), BlobError> {
-        self.watch.0.check(Full::Staging)?;
+        self.watch.0.check(FailingOperation::Staging)?;
         self.blob.append(bytes).await
     }
 
@@ -225,9 +225,9 @@ impl StagedBlob for Staged {
 
     async fn commit(self: Box<Self>, key: &str) -> Result<(), BlobError> {
         let blobs = &self.watch.0;
-        blobs.check(Full::Store)?;
-        blobs.came.add_permits(1);
-        in_time(&blobs.gate).await;
+        blobs.check(FailingOperation::Store)?;
+        blobs.arrivals.add_permits(1);
+        take_permit(&blobs.gate).await;
         blobs.keys.lock().unwrap().insert(key.to_owned());
         self.blob.commit(key).await
     }

@@ -13,12 +13,12 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::harness::{MOST, UploadHarness, pieces, slow};
-use crate::world::{Answer, SITE, at, operator};
+use super::harness::{MAX_UPLOAD_BYTES, UploadHarness, pieces, slow};
+use crate::world::{Answer, SITE, operator, platform_path};
 
 impl UploadHarness {
     async fn deploy_to(&self, platform: &str) -> Answer {
-        let path = at(platform, "/deploy");
+        let path = platform_path(platform, "/deploy");
         let began = Instant::now();
         let body = bytes_body(SITE);
         let deployed = self.world.upload(&path, &operator(), &[], body).await;
@@ -29,7 +29,7 @@ impl UploadHarness {
     /// Asserts that an upload gets 503 with `Retry-After`; `read` says whether its body is read before the refusal.
     async fn refused_on(&self, platform: &str, read: bool) {
         let (body, was_read) = pieces(1, SITE);
-        let path = at(platform, "/deploy");
+        let path = platform_path(platform, "/deploy");
         let refused = self.world.upload(&path, &operator(), &[], body).await;
         assert_eq!(refused.header("retry-after"), "5");
         refused.refused(503, "SERVICE_UNAVAILABLE");
@@ -38,17 +38,17 @@ impl UploadHarness {
 }
 
 /// Uploads whose clients pause until [`Slow::finish`].
-struct Slow {
+struct PausedUploads {
     end: Arc<Semaphore>,
     running: Vec<JoinHandle<Answer>>,
 }
 
-impl Slow {
+impl PausedUploads {
     /// Starts `count` uploads to the platform and waits until all of them are being read.
     async fn begin(harness: &Arc<UploadHarness>, platform: &str, count: u32) -> Self {
         let (reading, end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let begin = |n| {
-            let (harness, path) = (Arc::clone(harness), at(platform, "/deploy"));
+            let (harness, path) = (Arc::clone(harness), platform_path(platform, "/deploy"));
             let body = slow(&reading, &end);
             tokio::spawn(async move {
                 let branch = format!("slow-{n}");
@@ -79,8 +79,8 @@ impl Slow {
 #[tokio::test(start_paused = true)]
 async fn a_platform_is_limited_to_four_uploads_and_does_not_block_other_platforms() {
     let harness = Arc::new(UploadHarness::new().await);
-    let other = harness.world.platform("other").await;
-    let slow = Slow::begin(&harness, &harness.platform, 4).await;
+    let other = harness.world.create_platform("other").await;
+    let slow = PausedUploads::begin(&harness, &harness.platform, 4).await;
     harness.deploy_to(&other).await;
     harness.refused_on(&harness.platform, false).await;
     assert_eq!(slow.finish().await, [202; 4]);
@@ -94,16 +94,16 @@ async fn a_platform_without_uploads_takes_over_a_slot_of_a_platform_with_several
         ..UploadLimits::default()
     };
     let harness = Arc::new(UploadHarness::with(few).await);
-    let other = harness.world.platform("other").await;
-    let slow = Slow::begin(&harness, &harness.platform, 3).await;
+    let other = harness.world.create_platform("other").await;
+    let slow = PausedUploads::begin(&harness, &harness.platform, 3).await;
     // The platform's latest upload is already being stored, so it cannot be cancelled.
     harness.blobs.close();
     let client = Arc::clone(&harness);
     let stored = tokio::spawn(async move { client.deploy(&[], SITE).await });
-    harness.blobs.arrival().await;
+    harness.blobs.wait_for_arrival().await;
     let client = Arc::clone(&harness);
     let taking = tokio::spawn(async move { client.deploy_to(&other).await });
-    harness.blobs.arrival().await;
+    harness.blobs.wait_for_arrival().await;
     harness.blobs.gate.add_permits(1_000);
     taking.await.unwrap();
     assert_eq!(stored.await.unwrap().status, 202);
@@ -116,15 +116,15 @@ async fn the_total_bytes_of_concurrent_uploads_are_limited() {
     let harness = Arc::new(
         UploadHarness::with(UploadLimits {
             // The bytes that two uploads without a `Content-Length` reserve.
-            spool_bytes: 2 * MOST as u64,
+            spool_bytes: 2 * MAX_UPLOAD_BYTES as u64,
             ..UploadLimits::default()
         })
         .await,
     );
     let mut running = Vec::new();
     for slug in ["other", "third"] {
-        let platform = harness.world.platform(slug).await;
-        running.push(Slow::begin(&harness, &platform, 1).await);
+        let platform = harness.world.create_platform(slug).await;
+        running.push(PausedUploads::begin(&harness, &platform, 1).await);
     }
     harness.refused_on(&harness.platform, false).await;
     for slow in running {
@@ -139,11 +139,11 @@ async fn an_upload_is_received_before_it_waits_for_a_permit() {
         ..UploadLimits::default()
     };
     let harness = Arc::new(UploadHarness::with(one).await);
-    let other = harness.world.platform("other").await;
+    let other = harness.world.create_platform("other").await;
     harness.blobs.close();
     let client = Arc::clone(&harness);
     let holder = tokio::spawn(async move { client.deploy(&[], SITE).await });
-    harness.blobs.arrival().await;
+    harness.blobs.wait_for_arrival().await;
     harness.refused_on(&other, true).await;
     harness.blobs.gate.add_permits(1_000);
     assert_eq!(holder.await.unwrap().status, 202);

@@ -12,24 +12,24 @@ use super::harness::UploadHarness;
 use crate::world::SITE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lost {
+enum LostPart {
     /// The transaction is committed, but the store reports an unknown outcome.
     Answer,
     /// The transaction is rolled back, and the store reports an unknown outcome.
     Change,
 }
 
-type Next = Arc<Mutex<Option<Lost>>>;
+type Next = Arc<Mutex<Option<LostPart>>>;
 
 /// A store that loses the next commit or its result.
 #[derive(Debug)]
-struct Losing {
+struct CommitLosingStore {
     store: Arc<dyn Store>,
     next: Next,
 }
 
 #[async_trait]
-impl Store for Losing {
+impl Store for CommitLosingStore {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
         let (unit, next) = (self.store.begin(mode).await?, self.next.clone());
         Ok(Box::new(LosingUnit { unit, next }))
@@ -63,8 +63,8 @@ impl UnitOfWork for LosingUnit {
         let lost = self.next.lock().unwrap().take();
         match lost {
             None => return self.unit.commit().await,
-            Some(Lost::Answer) => drop(self.unit.commit().await?),
-            Some(Lost::Change) => self.unit.rollback().await,
+            Some(LostPart::Answer) => drop(self.unit.commit().await?),
+            Some(LostPart::Change) => self.unit.rollback().await,
         }
         Err(StoreError::commit_unknown("the connection was lost"))
     }
@@ -76,11 +76,11 @@ impl UnitOfWork for LosingUnit {
 
 #[tokio::test]
 async fn a_deployment_whose_commit_has_an_unknown_outcome_is_looked_up() {
-    for (lost, status, count) in [(Lost::Answer, 202, 1), (Lost::Change, 503, 0)] {
+    for (lost, status, count) in [(LostPart::Answer, 202, 1), (LostPart::Change, 503, 0)] {
         let next = Next::default();
         let harness = UploadHarness::over(UploadLimits::default(), |store| {
             let next = next.clone();
-            Arc::new(Losing { store, next })
+            Arc::new(CommitLosingStore { store, next })
         });
         let harness = harness.await;
         *next.lock().unwrap() = Some(lost);

@@ -4,8 +4,8 @@ use core_domain::kernel::Limits;
 use core_domain::registry::DeploymentStatus;
 use serde_json::json;
 
-use super::harness::{Full, UploadHarness};
-use crate::world::{SITE, at, operator};
+use super::harness::{FailingOperation, UploadHarness};
+use crate::world::{SITE, operator, platform_path};
 
 /// The bytes of the files in [`SITE`].
 const SITE_BYTES: u64 = 19;
@@ -27,12 +27,12 @@ async fn with_room(bytes: u64) -> UploadHarness {
 async fn a_site_over_the_limit_is_refused_before_anything_is_stored() {
     let harness = with_room(SITE_BYTES - 1).await;
     // Storing the upload would fail with another error.
-    *harness.blobs.full.lock().unwrap() = Some(Full::Store);
+    *harness.blobs.full.lock().unwrap() = Some(FailingOperation::Store);
     let refused = harness.deploy(&[KEY], SITE).await;
     let refused = refused.refused(409, "LIMIT_REACHED");
     let limit = &refused.json["error"]["details"]["limit"];
     assert_eq!(*limit, json!(SITE_BYTES - 1));
-    let path = at(&harness.platform, "/deploy");
+    let path = platform_path(&harness.platform, "/deploy");
     let by_operator = harness.world.deploy(&path, &operator(), &[KEY]).await;
     by_operator.refused(409, "LIMIT_REACHED");
     assert_eq!(harness.blobs.count(), (0, 0));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use tokio::sync::Semaphore;
 
-use super::harness::{Full, MOST, UploadHarness, pieces, slow};
+use super::harness::{FailingOperation, MAX_UPLOAD_BYTES, UploadHarness, pieces, slow};
 use crate::world::SITE;
 
 const FORM: (&str, &str) = ("content-type", "multipart/form-data; boundary=xyz");
@@ -72,7 +72,12 @@ async fn invalid_sites_are_refused_with_the_reason_and_leave_no_file() {
         (vec![FORM], SITE.to_vec(), 400, bad),
         (vec![FORM], form("file", SITE)[..80].to_vec(), 400, bad),
         (vec![unsaid], form("file", SITE), 400, bad),
-        (none.clone(), vec![b'a'; MOST + 1], 413, "PAYLOAD_TOO_LARGE"),
+        (
+            none.clone(),
+            vec![b'a'; MAX_UPLOAD_BYTES + 1],
+            413,
+            "PAYLOAD_TOO_LARGE",
+        ),
         (none, b"bad sector".to_vec(), 502, "UPSTREAM_ERROR"),
     ] {
         let refused = harness.deploy(&headers, &body).await;
@@ -91,25 +96,28 @@ async fn a_body_longer_than_the_limit_or_its_content_length_is_refused() {
     let said = [("content-length", "99")];
     let none = [];
     for (headers, count, status) in [
-        (&none[..], MOST / 10 + 1, 413),
+        (&none[..], MAX_UPLOAD_BYTES / 10 + 1, 413),
         (&said, 10, 413),
         // Exactly the maximum.
-        (&none, MOST / 10, 202),
+        (&none, MAX_UPLOAD_BYTES / 10, 202),
     ] {
         let (body, _) = pieces(count, b"0123456789");
         let answer = harness.send(headers, body).await;
         assert_eq!(answer.status, status, "{count}");
     }
-    let (length, branch) = (MOST.to_string(), ("x-core-deploy-branch", "b"));
+    let (length, branch) = (MAX_UPLOAD_BYTES.to_string(), ("x-core-deploy-branch", "b"));
     let headers = [("content-length", length.as_str()), branch];
-    let _ = harness.deploy(&headers, &[b'b'; MOST]).await.expect(202);
+    let _ = harness
+        .deploy(&headers, &[b'b'; MAX_UPLOAD_BYTES])
+        .await
+        .expect(202);
 }
 
 #[tokio::test]
 async fn a_failure_to_store_an_upload_queues_nothing_and_reveals_no_path() {
     let harness = UploadHarness::new().await;
     let key = [("idempotency-key", "build-1")];
-    for full in [Full::Staging, Full::Store] {
+    for full in [FailingOperation::Staging, FailingOperation::Store] {
         *harness.blobs.full.lock().unwrap() = Some(full);
         let refused = harness.deploy(&key, SITE).await;
         assert!(!refused.json.to_string().contains("/srv"), "{full:?}");

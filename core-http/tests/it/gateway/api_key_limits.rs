@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use core_domain::gateway::RateKind;
 
-use super::world::{API_KEY, World, anonymous, config, program, resolves_to, signed};
+use super::world::{API_KEY, World, anonymous, api_key_identity, config, resolves_to, signed};
 use crate::world::Answer;
 
 const PATH: &str = "/api/v1/platforms";
@@ -17,7 +17,7 @@ fn world(requests_per_minute: u32) -> World {
         config.rates.set(kind, 100_000, window).unwrap();
     }
     let world = World::with(config);
-    let program = resolves_to(program(requests_per_minute));
+    let program = resolves_to(api_key_identity(requests_per_minute));
     world.iam.reply_to(API_KEY, program);
     world
 }

@@ -18,7 +18,7 @@ use serde_json::json;
 use tower::ServiceExt;
 
 use crate::world::server::{Server, options};
-use crate::world::{Answer, PASSWORD, Person, SERVICE_KEY, World, at, iam_config};
+use crate::world::{Answer, PASSWORD, Person, SERVICE_KEY, World, iam_config, platform_path};
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -67,7 +67,7 @@ impl Arrangement {
         };
         let gateway = Gateway::new(config, ports).unwrap();
         let ada = world.sign_up("ada@example.org").await;
-        let set_up = world.set_up(&ada, "engines").await.expect(201);
+        let set_up = world.set_up_organization(&ada, "engines").await.expect(201);
         Self {
             platform: set_up.text("platformId").to_owned(),
             world,
@@ -79,7 +79,7 @@ impl Arrangement {
 
     async fn hard_delete(&self) -> Answer {
         Answer::of(
-            self.send(Request::post(at(&self.platform, "/delete")))
+            self.send(Request::post(platform_path(&self.platform, "/delete")))
                 .await,
         )
         .await

@@ -62,7 +62,7 @@ async fn the_service_key_authenticates_as_a_service_without_a_lookup() {
     let world = World::new();
     let request = anonymous(PATH).header("authorization", &format!("bearer {KEY}"));
     assert_eq!(world.send(request.build()).await.status, 200);
-    assert_eq!(world.only().caller(), &service("service-key"));
+    assert_eq!(world.single_request().caller(), &service("service-key"));
     assert_eq!(world.iam.lookups(), 0);
 }
 
@@ -135,7 +135,7 @@ async fn without_a_service_key_every_request_passes_as_the_unauthenticated_servi
     let world = World::with(GatewayConfig::default());
     assert!(world.gateway.is_open());
     assert_eq!(world.send(anonymous(PATH).build()).await.status, 200);
-    assert_eq!(world.only().caller(), &service("unauthenticated"));
+    assert_eq!(world.single_request().caller(), &service("unauthenticated"));
 }
 
 #[tokio::test]
@@ -256,7 +256,7 @@ async fn extensions_set_by_the_caller_of_the_gateway_are_removed() {
                 .build(),
         )
         .await;
-    assert_eq!(world.only().caller(), &*owner().caller);
+    assert_eq!(world.single_request().caller(), &*owner().caller);
 }
 
 fn guess(n: usize) -> super::world::Req {

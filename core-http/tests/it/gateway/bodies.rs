@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
-use super::world::{World, after, answer, config, signed};
+use super::world::{World, config, delayed_reply, reply_with, signed};
 use core_http::kernel::{Body, BoxError, bytes_body};
 
 const PATH: &str = "/api/v1/platforms";
@@ -42,7 +42,7 @@ async fn a_streamed_request_body_reaches_the_service_complete() {
     }
     drop(sender);
     assert_eq!(world.send(post(PATH, body)).await.status, 200);
-    assert_eq!(&world.only().body[..], b"one two three");
+    assert_eq!(&world.single_request().body[..], b"one two three");
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn a_response_streams_piece_by_piece() {
     let world = World::new();
     let (sender, body) = piecewise();
     let body = std::sync::Mutex::new(Some(body));
-    world.reply(answer(move || {
+    world.set_reply(reply_with(move || {
         Response::new(body.lock().unwrap().take().unwrap())
     }));
     let response = world
@@ -73,7 +73,7 @@ async fn a_response_that_pauses_for_a_minute_is_aborted() {
     let world = World::new();
     let (sender, body) = piecewise();
     let body = std::sync::Mutex::new(Some(body));
-    world.reply(answer(move || {
+    world.set_reply(reply_with(move || {
         Response::new(body.lock().unwrap().take().unwrap())
     }));
     let request = signed(PATH).build();
@@ -124,15 +124,15 @@ async fn deployment_bodies_may_exceed_the_default_limit() {
         .send(post(DEPLOY, bytes_body(vec![b'x'; 3_000_000])))
         .await;
     assert_eq!(answer.status, 200);
-    assert_eq!(world.only().body.len(), 3_000_000);
+    assert_eq!(world.single_request().body.len(), 3_000_000);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_does_not_respond_within_30_seconds_is_504() {
     let world = World::new();
-    world.reply(after(Duration::from_secs(29)));
+    world.set_reply(delayed_reply(Duration::from_secs(29)));
     assert_eq!(world.get(PATH).await.status, 200);
-    world.reply(after(Duration::from_secs(31)));
+    world.set_reply(delayed_reply(Duration::from_secs(31)));
     let began = tokio::time::Instant::now();
     world.get(PATH).await.refused(504, "UPSTREAM_TIMEOUT");
     assert_eq!(began.elapsed().as_secs(), 30);
@@ -141,7 +141,7 @@ async fn a_service_that_does_not_respond_within_30_seconds_is_504() {
 #[tokio::test(start_paused = true)]
 async fn a_long_poll_extends_the_response_timeout_by_its_wait() {
     let world = World::new();
-    world.reply(after(Duration::from_secs(40)));
+    world.set_reply(delayed_reply(Duration::from_secs(40)));
     assert_eq!(
         world
             .get("/api/v1/provisioning/jobs/j?wait=20")
@@ -153,7 +153,7 @@ async fn a_long_poll_extends_the_response_timeout_by_its_wait() {
         world.get("/api/v1/provisioning/jobs/j?wait=5").await.status,
         504
     );
-    world.reply(after(Duration::from_secs(61)));
+    world.set_reply(delayed_reply(Duration::from_secs(61)));
     assert_eq!(
         world
             .get("/api/v1/provisioning/jobs/j?wait=9999")

@@ -151,7 +151,7 @@ async fn invalidating_a_session_key_or_platform_leaves_other_identities_cached()
 }
 
 // Boxed because the compiler cannot prove `Send` for the body's error type inside an async block.
-fn status_of(
+fn send_boxed(
     world: &World,
     request: super::world::Req,
 ) -> BoxFuture<'static, Result<Response<Body>, Infallible>> {
@@ -182,7 +182,7 @@ async fn under_concurrent_requests_no_identity_outlives_an_acknowledged_invalida
                             .header("authorization", &format!("Bearer {token}"))
                             // Without a peer address, a rejected credential does not lock out the other readers.
                             .without_peer();
-                        let status = status_of(&world, request).await.unwrap().status();
+                        let status = send_boxed(&world, request).await.unwrap().status();
                         let status = status.as_u16();
                         if revoked {
                             return status;

@@ -11,9 +11,9 @@ thread_local! {
     static LINES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-struct ThisThread;
+struct ThreadLogWriter;
 
-impl Write for ThisThread {
+impl Write for ThreadLogWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         LINES.with_borrow_mut(|lines| lines.extend_from_slice(bytes));
         Ok(bytes.len())
@@ -30,7 +30,7 @@ pub(super) fn start() {
     ONCE.call_once(|| {
         let subscriber = tracing_subscriber::fmt()
             .json()
-            .with_writer(|| ThisThread)
+            .with_writer(|| ThreadLogWriter)
             .finish();
         tracing::subscriber::set_global_default(subscriber).unwrap();
     });

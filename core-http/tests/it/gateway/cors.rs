@@ -2,7 +2,7 @@
 
 use http::{Method, Response};
 
-use super::world::{World, anonymous, answer, config, fails, signed};
+use super::world::{World, anonymous, config, failing_reply, reply_with, signed};
 use core_http::gateway::UpstreamError;
 use core_http::kernel::bytes_body;
 
@@ -49,7 +49,7 @@ async fn options_without_preflight_headers_is_authenticated_and_proxied() {
     world
         .send(signed(PATH).method(Method::OPTIONS).build())
         .await;
-    assert_eq!(world.only().method, Method::OPTIONS);
+    assert_eq!(world.single_request().method, Method::OPTIONS);
 }
 
 #[tokio::test]
@@ -92,13 +92,13 @@ async fn responses_of_every_status_have_the_cors_headers() {
     let mut answers = vec![
         world.send(page(PATH).build()).await,
         world
-            .send(page(PATH).without("authorization").build())
+            .send(page(PATH).without_header("authorization").build())
             .await,
         world.send(page("/api/v1/nothing").build()).await,
         world.send(page("/api/v1//x").build()).await,
         world.send(page("/health").build()).await,
     ];
-    world.reply(fails(|| UpstreamError::Broken("x".to_owned())));
+    world.set_reply(failing_reply(|| UpstreamError::Broken("x".to_owned())));
     answers.push(world.send(page(PATH).build()).await);
     for _ in 0..100 {
         answers.push(world.send(page("/api/v1/stacks").build()).await);
@@ -124,7 +124,7 @@ async fn responses_of_every_status_have_the_cors_headers() {
 async fn responses_vary_by_origin_even_without_an_origin_and_keep_other_vary_values() {
     let world = world();
     assert_eq!(world.get(PATH).await.header("vary"), "Origin");
-    world.reply(answer(|| {
+    world.set_reply(reply_with(|| {
         let mut response = Response::new(bytes_body("x"));
         let vary = http::HeaderValue::from_static("Accept, origin");
         response.headers_mut().insert("vary", vary);
@@ -136,7 +136,7 @@ async fn responses_vary_by_origin_even_without_an_origin_and_keep_other_vary_val
 #[tokio::test]
 async fn cors_headers_of_a_service_are_replaced() {
     let world = world();
-    world.reply(answer(|| {
+    world.set_reply(reply_with(|| {
         let mut response = Response::new(bytes_body("x"));
         for name in [
             "access-control-allow-origin",

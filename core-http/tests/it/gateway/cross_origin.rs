@@ -17,7 +17,7 @@ fn open_world() -> World {
 
 fn local(path: &str) -> Req {
     anonymous(path)
-        .without("host")
+        .without_header("host")
         .header("host", "127.0.0.1:8080")
         .method(Method::POST)
 }

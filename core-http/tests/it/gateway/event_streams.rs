@@ -15,7 +15,9 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::over_http::{gateway_to, signed as signed_text};
-use super::world::{FakeReply, KEY, SESSION, World, anonymous, answer, owner, resolves_to, signed};
+use super::world::{
+    FakeReply, KEY, SESSION, World, anonymous, owner, reply_with, resolves_to, signed,
+};
 use crate::world::server::{Server, options};
 
 const PATH: &str = "/api/v1/platforms/events";
@@ -33,11 +35,11 @@ fn endless(content_type: &str) -> Response<Body> {
 
 fn world() -> World {
     let world = World::new();
-    world.reply(answer(|| endless("text/event-stream")));
+    world.set_reply(reply_with(|| endless("text/event-stream")));
     world
 }
 
-async fn opened(gateway: &Gateway, request: http::Request<Body>) -> Body {
+async fn open_stream(gateway: &Gateway, request: http::Request<Body>) -> Body {
     let answer = gateway.clone().oneshot(request).await.unwrap();
     assert_eq!(answer.status(), 200);
     answer.into_body()
@@ -48,8 +50,14 @@ async fn a_stream_ends_when_the_server_stops_and_its_service_gets_the_draining_s
     let world = world();
     let (stop, stopped) = watch::channel(false);
     let request = signed(PATH).extension(Draining::new(stopped));
-    let mut body = opened(&world.gateway, request.build()).await;
-    assert!(world.only().extensions.get::<Draining>().is_some());
+    let mut body = open_stream(&world.gateway, request.build()).await;
+    assert!(
+        world
+            .single_request()
+            .extensions
+            .get::<Draining>()
+            .is_some()
+    );
     for _ in 0..3 {
         assert!(body.frame().await.unwrap().is_ok());
     }
@@ -76,7 +84,7 @@ async fn a_stream_ends_within_5_seconds_after_its_callers_credential_becomes_inv
         Some(FakeReply::Unavailable),
     ] {
         let world = world();
-        let mut body = opened(&world.gateway, signed(PATH).build()).await;
+        let mut body = open_stream(&world.gateway, signed(PATH).build()).await;
         for _ in 0..3 {
             assert!(body.frame().await.unwrap().is_ok());
         }
@@ -94,9 +102,9 @@ async fn a_stream_ends_within_5_seconds_after_its_callers_credential_becomes_inv
 async fn streams_of_the_service_key_and_other_responses_do_not_depend_on_a_session() {
     let world = world();
     let service = anonymous(PATH).header("authorization", &format!("Bearer {KEY}"));
-    let mut of_service = opened(&world.gateway, service.build()).await;
-    world.reply(answer(|| endless("text/plain")));
-    let mut download = opened(&world.gateway, signed(PATH).build()).await;
+    let mut of_service = open_stream(&world.gateway, service.build()).await;
+    world.set_reply(reply_with(|| endless("text/plain")));
+    let mut download = open_stream(&world.gateway, signed(PATH).build()).await;
     world.iam.forget(SESSION);
     for _ in 0..3 {
         assert!(of_service.frame().await.unwrap().is_ok());
@@ -125,9 +133,9 @@ async fn a_stopping_gateway_ends_the_streams_of_http_services_after_a_complete_c
     let mut client = gateway.connect().await;
     let request = signed_text("GET /api/v1/platforms/api/v1/events", "", "");
     client.write(&request).await;
-    client.reads(":\n\n").await;
+    client.read_until(":\n\n").await;
     gateway.stop.send(()).unwrap();
-    assert_eq!(client.closed().await, "\r\n0\r\n\r\n");
+    assert_eq!(client.read_to_close().await, "\r\n0\r\n\r\n");
     gateway.running.await.unwrap().unwrap();
     drop(feed);
 }

@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, Method, Response, StatusCode};
 
-use super::world::{World, anonymous, answer, config, fails, signed};
+use super::world::{World, anonymous, config, failing_reply, reply_with, signed};
 use core_http::gateway::UpstreamError;
 use core_http::kernel::{ClientIp, bytes_body, empty_body};
 
@@ -18,7 +18,7 @@ async fn a_valid_request_id_of_a_client_is_kept_and_an_invalid_one_is_replaced()
         .send(signed(PATH).header("x-request-id", good).build())
         .await;
     assert_eq!(answer.header("x-request-id"), good);
-    assert_eq!(world.only().header("x-core-request-id"), good);
+    assert_eq!(world.single_request().header("x-core-request-id"), good);
     let long = "x".repeat(129);
     for bad in ["", "a b", "<script>", long.as_str()] {
         let answer = world
@@ -53,7 +53,7 @@ async fn core_headers_of_a_client_are_removed() {
     world
         .send(request.header("idempotency-key", "k").build())
         .await;
-    let seen = world.only();
+    let seen = world.single_request();
     assert!(
         seen.headers.values().all(|value| value != "forged"),
         "{:?}",
@@ -102,7 +102,7 @@ async fn connection_cannot_remove_end_to_end_headers() {
                 .build(),
         )
         .await;
-    assert_eq!(world.only().header("x-mine"), "");
+    assert_eq!(world.single_request().header("x-mine"), "");
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn a_valid_trace_is_continued_and_an_invalid_one_is_replaced() {
 #[tokio::test]
 async fn every_response_has_each_security_header_exactly_once() {
     let world = World::new();
-    world.reply(answer(|| {
+    world.set_reply(reply_with(|| {
         let mut response = Response::new(bytes_body("x"));
         for name in [
             "x-frame-options",
@@ -211,7 +211,7 @@ async fn every_response_has_each_security_header_exactly_once() {
 #[tokio::test]
 async fn service_responses_and_errors_pass_without_internal_and_hop_by_hop_headers() {
     let world = World::new();
-    world.reply(answer(|| {
+    world.set_reply(reply_with(|| {
         let mut response = Response::new(bytes_body("<oops>"));
         *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
         let headers = response.headers_mut();
@@ -238,7 +238,7 @@ async fn service_responses_and_errors_pass_without_internal_and_hop_by_hop_heade
 async fn not_modified_no_content_and_head_responses_have_no_body_or_length() {
     let world = World::new();
     for status in [StatusCode::NOT_MODIFIED, StatusCode::NO_CONTENT] {
-        world.reply(answer(move || {
+        world.set_reply(reply_with(move || {
             let mut response = Response::new(empty_body());
             *response.status_mut() = status;
             response
@@ -291,7 +291,7 @@ async fn upstream_failures_are_502_503_and_504_without_their_cause() {
         ),
     ];
     for (make, status, code) in cases {
-        world.reply(fails(make));
+        world.set_reply(failing_reply(make));
         let answer = world.get(PATH).await.refused(status, code);
         assert!(!String::from_utf8_lossy(&answer.bytes).contains("db-7"));
         assert_eq!(!answer.header("retry-after").is_empty(), status == 503);
@@ -302,18 +302,18 @@ async fn upstream_failures_are_502_503_and_504_without_their_cause() {
 #[tokio::test]
 async fn a_service_that_panics_is_a_500_with_the_envelope_and_all_headers() {
     let world = World::new();
-    world.reply(std::sync::Arc::new(|| panic!("the handler is broken")));
+    world.set_reply(std::sync::Arc::new(|| panic!("the handler is broken")));
     let answer = world.get(PATH).await.refused(500, "INTERNAL_ERROR");
     assert_ne!(answer.header("ratelimit"), "");
     assert_ne!(answer.header("x-frame-options"), "");
-    world.reply(super::world::answer(|| Response::new(empty_body())));
+    world.set_reply(super::world::reply_with(|| Response::new(empty_body())));
     assert_eq!(world.get(PATH).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_service_that_responds_with_an_informational_status_is_502() {
     let world = World::new();
-    world.reply(answer(|| {
+    world.set_reply(reply_with(|| {
         let mut response = Response::new(empty_body());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         response
@@ -322,5 +322,5 @@ async fn a_service_that_responds_with_an_informational_status_is_502() {
         .header("connection", "upgrade")
         .header("upgrade", "websocket");
     assert_eq!(world.send(upgrade.build()).await.status, 502);
-    assert_eq!(world.only().header("upgrade"), "");
+    assert_eq!(world.single_request().header("upgrade"), "");
 }

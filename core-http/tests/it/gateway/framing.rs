@@ -47,7 +47,7 @@ async fn ambiguously_framed_requests_are_400_and_the_connection_is_closed() {
     ] {
         let auth = format!("Authorization: Bearer {SESSION}");
         let request = format!("{line} HTTP/1.1\r\n{head}{auth}\r\n\r\n{body}");
-        let answer = server.raw(&request).await;
+        let answer = server.send_raw(&request).await;
         assert_eq!(status(&answer), "400", "{claim}: {answer}");
     }
     assert!(world.seen().is_empty());
@@ -62,9 +62,9 @@ async fn bytes_after_a_request_with_length_and_chunks_are_not_a_second_request()
     );
     let second = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
     let server = served(&world).await;
-    let answer = server.raw(&format!("{head}0\r\n\r\n{second}")).await;
+    let answer = server.send_raw(&format!("{head}0\r\n\r\n{second}")).await;
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
-    let seen = world.only();
+    let seen = world.single_request();
     assert_eq!(seen.header("content-length"), "");
     assert_eq!(seen.header("transfer-encoding"), "");
 }
@@ -72,7 +72,7 @@ async fn bytes_after_a_request_with_length_and_chunks_are_not_a_second_request()
 #[tokio::test]
 async fn connect_is_405() {
     let server = served(&World::new()).await;
-    let answer = server.raw("CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n");
+    let answer = server.send_raw("CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n");
     assert_eq!(status(&answer.await), "405");
 }
 
@@ -84,6 +84,6 @@ async fn oversized_request_heads_are_431() {
         "X: y\r\n".repeat(120),
     ] {
         let request = format!("GET /health HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
-        assert_eq!(status(&server.raw(&request).await), "431");
+        assert_eq!(status(&server.send_raw(&request).await), "431");
     }
 }

@@ -282,14 +282,14 @@ async fn the_legacy_headers_are_sent_when_configured() {
 
 /// A rate limiter that is unreachable or, if `hangs` is set, never responds.
 #[derive(Debug, Default)]
-struct Broken {
+struct BrokenRateLimiter {
     hangs: bool,
-    asked: AtomicUsize,
+    calls: AtomicUsize,
 }
 
 #[async_trait]
-impl RateLimiter for Broken {
-    async fn take(
+impl RateLimiter for BrokenRateLimiter {
+    async fn count_request(
         &self,
         _: RateKey,
         _: &RatePolicy,
@@ -298,7 +298,7 @@ impl RateLimiter for Broken {
         self.fail().await
     }
 
-    async fn give_back(
+    async fn uncount_request(
         &self,
         _: RateKey,
         _: &RatePolicy,
@@ -320,9 +320,9 @@ impl RateLimiter for Broken {
     }
 }
 
-impl Broken {
+impl BrokenRateLimiter {
     async fn fail<T>(&self) -> Result<T, RateLimiterError> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.calls.fetch_add(1, Ordering::SeqCst);
         if self.hangs {
             std::future::pending::<()>().await;
         }
@@ -333,7 +333,7 @@ impl Broken {
 
 #[tokio::test]
 async fn a_failing_limiter_falls_back_to_memory() {
-    let world = World::with_limiter(config(), Arc::new(Broken::default()));
+    let world = World::with_limiter(config(), Arc::new(BrokenRateLimiter::default()));
     for _ in 0..100 {
         assert_eq!(world.get(PATH).await.status, 200);
     }
@@ -342,24 +342,24 @@ async fn a_failing_limiter_falls_back_to_memory() {
 
 #[tokio::test]
 async fn a_failed_limiter_is_retried_after_a_second() {
-    let limiter = Arc::new(Broken::default());
+    let limiter = Arc::new(BrokenRateLimiter::default());
     let world = World::with_limiter(config(), Arc::clone(&limiter) as _);
     for _ in 0..10 {
         world.get(PATH).await;
     }
-    assert_eq!(limiter.asked.load(Ordering::SeqCst), 1);
+    assert_eq!(limiter.calls.load(Ordering::SeqCst), 1);
     world.clock.advance(Duration::from_secs(1));
     world.get(PATH).await;
-    assert_eq!(limiter.asked.load(Ordering::SeqCst), 2);
+    assert_eq!(limiter.calls.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_limiter_that_does_not_respond_falls_back_after_its_timeout() {
     let mut config = config();
     config.limiter_timeout = Duration::from_millis(50);
-    let limiter = Broken {
+    let limiter = BrokenRateLimiter {
         hangs: true,
-        ..Broken::default()
+        ..BrokenRateLimiter::default()
     };
     let world = World::with_limiter(config, Arc::new(limiter));
     let began = tokio::time::Instant::now();

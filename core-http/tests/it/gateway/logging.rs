@@ -6,7 +6,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::captured::{self, captured_log};
-use super::world::{World, after, anonymous, signed};
+use super::world::{World, anonymous, delayed_reply, signed};
 
 /// Returns the fields of the log entries about requests.
 fn requests() -> Vec<Value> {
@@ -87,7 +87,7 @@ async fn refusals_are_logged_with_their_status() {
 async fn a_client_that_disconnects_is_logged_as_499() {
     captured::start();
     let world = World::new();
-    world.reply(after(std::time::Duration::from_secs(5)));
+    world.set_reply(delayed_reply(std::time::Duration::from_secs(5)));
     let request = world.get("/api/v1/platforms");
     let left = tokio::time::timeout(std::time::Duration::from_secs(1), request).await;
     assert!(left.is_err());

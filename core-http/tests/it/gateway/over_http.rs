@@ -19,19 +19,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::captured;
-use super::world::{API_KEY, FakeIam, SESSION, config, owner, program, resolves_to};
+use super::world::{API_KEY, FakeIam, SESSION, api_key_identity, config, owner, resolves_to};
 use crate::world::server::{Server, options, status};
-use crate::world::{SERVICE_KEY, start};
+use crate::world::{SERVICE_KEY, manual_clock};
 
 /// A request as the service received it.
 #[derive(Clone, Debug)]
-struct Arrived {
+struct ReceivedRequest {
     target: String,
     headers: HeaderMap,
     body: Result<Bytes, String>,
 }
 
-impl Arrived {
+impl ReceivedRequest {
     fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value.map_or("", |value| value.to_str().unwrap())
@@ -42,7 +42,7 @@ impl Arrived {
 struct Remote {
     gateway: Server,
     service: SocketAddr,
-    arrived: Arc<Mutex<Vec<Arrived>>>,
+    arrived: Arc<Mutex<Vec<ReceivedRequest>>>,
     _service: Server,
 }
 
@@ -68,15 +68,15 @@ impl Remote {
 
     /// Sends a request with the session token: its request line, more header lines, and its body.
     async fn send(&self, line: &str, lines: &str, body: &str) -> String {
-        self.gateway.raw(&signed(line, lines, body)).await
+        self.gateway.send_raw(&signed(line, lines, body)).await
     }
 
-    fn arrived(&self) -> Vec<Arrived> {
+    fn arrived(&self) -> Vec<ReceivedRequest> {
         self.arrived.lock().unwrap().clone()
     }
 
     /// Returns the targets of the requests that arrived with a complete body.
-    fn whole(&self) -> Vec<String> {
+    fn complete_targets(&self) -> Vec<String> {
         let arrived = self.arrived().into_iter();
         let whole = arrived.filter(|seen| seen.body.is_ok());
         whole.map(|seen| seen.target).collect()
@@ -85,11 +85,11 @@ impl Remote {
 
 async fn record(
     request: Request<IncomingBody>,
-    memory: Arc<Mutex<Vec<Arrived>>>,
+    memory: Arc<Mutex<Vec<ReceivedRequest>>>,
 ) -> Result<Response<core_http::kernel::Body>, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await;
-    memory.lock().unwrap().push(Arrived {
+    memory.lock().unwrap().push(ReceivedRequest {
         target: parts.uri.to_string(),
         headers: parts.headers,
         body: body
@@ -103,7 +103,7 @@ pub(super) fn gateway_to(address: SocketAddr) -> Gateway {
     captured::start();
     let iam = FakeIam::default();
     iam.reply_to(SESSION, resolves_to(owner()));
-    iam.reply_to(API_KEY, resolves_to(program(600)));
+    iam.reply_to(API_KEY, resolves_to(api_key_identity(600)));
     let issuer = crate::world::World::new();
     let tokens = ServiceTokens::new(
         InProcess::service(issuer.iam.0),
@@ -121,7 +121,7 @@ pub(super) fn gateway_to(address: SocketAddr) -> Gateway {
             .with(ServiceName::Registry, upstream(SuiteService::Registry))
             .with(ServiceName::Iam, upstream(SuiteService::Iam)),
         limiter: Arc::new(MemoryRateLimiter::new()),
-        clock: start(),
+        clock: manual_clock(),
         entropy: Arc::new(SeededEntropy::new(1)),
     };
     Gateway::new(config(), ports).unwrap()
@@ -189,7 +189,7 @@ async fn an_http_service_gets_the_identity_of_the_calling_api_key() {
     let request = format!(
         "GET /api/v1/platforms/p-1 HTTP/1.1\r\nHost: a\r\nX-Api-Key: {API_KEY}\r\n{CLOSE}\r\n"
     );
-    let answer = remote.gateway.raw(&request).await;
+    let answer = remote.gateway.send_raw(&request).await;
     assert_eq!(status(&answer), "200", "{answer}");
     let seen = &remote.arrived()[0];
     for (name, value) in [
@@ -236,7 +236,7 @@ async fn an_upload_to_an_http_service_that_pauses_too_long_is_400() {
     assert_eq!(status(&answer), "400", "{answer}");
     assert!(answer.contains("BAD_REQUEST"), "{answer}");
     assert!(
-        remote.whole().is_empty(),
+        remote.complete_targets().is_empty(),
         "a truncated body must not arrive as complete"
     );
 }
@@ -249,11 +249,11 @@ async fn a_body_that_ends_before_its_length_is_never_completed() {
     let request = signed("POST /api/v1/platforms", lines, "only this");
     client.write(&request).await;
     client.0.shutdown().await.unwrap();
-    client.closed().await;
+    client.read_to_close().await;
     // A second request, so that the service has finished with the first one.
     let line = "GET /api/v1/platforms/second";
     remote.send(line, CLOSE, "").await;
-    assert_eq!(remote.whole(), ["/second"]);
+    assert_eq!(remote.complete_targets(), ["/second"]);
 }
 
 #[tokio::test]
@@ -285,7 +285,7 @@ async fn a_service_that_cannot_be_reached_or_disconnects_is_502() {
         let gateway = Server::start(gateway_to(address), options()).await;
         let lines = format!("Content-Length: 0\r\n{CLOSE}");
         let request = signed("POST /api/v1/platforms", &lines, "");
-        let answer = gateway.raw(&request).await;
+        let answer = gateway.send_raw(&request).await;
         assert_eq!(status(&answer), "502", "{answer}");
         assert!(answer.contains("UPSTREAM_ERROR") && !answer.contains(&address.to_string()));
     }

@@ -51,7 +51,7 @@ async fn each_prefix_reaches_its_service_with_the_whole_prefix_removed() {
 async fn the_removed_prefix_is_forwarded() {
     let world = World::new();
     world.get("/api/v1/onboarding/start").await;
-    let seen = world.only();
+    let seen = world.single_request();
     assert_eq!(seen.header("x-forwarded-prefix"), "/api/v1/onboarding");
     let prefix = seen.extensions.get::<ForwardedPrefix>().unwrap();
     assert_eq!(prefix.0, "/api/v1/onboarding");
@@ -62,7 +62,7 @@ async fn whoami_reaches_iam_with_its_full_path() {
     let world = World::new();
     let request = signed("/api/v1/cli/whoami").method(Method::POST);
     assert_eq!(world.send(request.build()).await.status, 200);
-    let seen = world.only();
+    let seen = world.single_request();
     assert_eq!(
         (seen.service, seen.uri.as_str()),
         (ServiceName::Iam, "/api/v1/cli/whoami")
@@ -75,7 +75,7 @@ async fn the_query_and_the_rest_of_the_path_are_kept_byte_for_byte() {
     let world = World::new();
     let rest = "/a%20b/%C3%a9?b=2&a=1&a=%2F+x&empty=&=&%2e%2e/";
     world.get(&format!("/api/v1/platforms{rest}")).await;
-    assert_eq!(world.only().uri, rest);
+    assert_eq!(world.single_request().uri, rest);
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn absolute_targets_of_another_host_are_never_proxied() {
     assert_eq!(world.send(other.build()).await.status, 400);
     let same = signed("http://API.example.org/api/v1/platforms");
     assert_eq!(world.send(same.build()).await.status, 200);
-    assert_eq!(world.only().uri, "/");
+    assert_eq!(world.single_request().uri, "/");
 }
 
 #[tokio::test]

@@ -13,13 +13,13 @@ use futures_util::future::join_all;
 use http::{Request, Response};
 
 use crate::world::server::{Server, options};
-use crate::world::{PLATFORMS, Person, SERVICE_KEY, World, at};
+use crate::world::{PLATFORMS, Person, SERVICE_KEY, World, platform_path};
 
 /// An IAM that counts its requests, and can be down or hang.
 #[derive(Clone, Debug)]
 struct Iam {
     service: InProcess,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     is_down: Arc<AtomicBool>,
     hangs: Arc<AtomicBool>,
 }
@@ -27,7 +27,7 @@ struct Iam {
 #[async_trait]
 impl Upstream for Iam {
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, UpstreamError> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.requests.fetch_add(1, Ordering::SeqCst);
         if self.is_down.load(Ordering::SeqCst) {
             return Err(UpstreamError::Broken("down".to_owned()));
         }
@@ -54,11 +54,11 @@ impl Remote {
     async fn with_tokens_for(target: SuiteService) -> Self {
         let world = World::new();
         let ada = world.sign_up("ada@example.org").await;
-        let set_up = world.set_up(&ada, "engines").await.expect(201);
+        let set_up = world.set_up_organization(&ada, "engines").await.expect(201);
         let registry = Server::start(world.registry.0.clone(), options()).await;
         let iam = Iam {
             service: InProcess::service(world.iam.0.clone()),
-            asked: Arc::default(),
+            requests: Arc::default(),
             is_down: Arc::default(),
             hangs: Arc::default(),
         };
@@ -83,19 +83,19 @@ impl Remote {
 
     /// Gets the platform as its owner, and returns the response status.
     async fn show(&self) -> Result<u16, UpstreamError> {
-        let path = at(&self.platform, "");
+        let path = platform_path(&self.platform, "");
         self.get(self.ada.caller(), &path).await
     }
 
     fn asked(&self) -> usize {
-        self.iam.asked.load(Ordering::SeqCst)
+        self.iam.requests.load(Ordering::SeqCst)
     }
 }
 
 #[tokio::test]
 async fn an_http_service_accepts_identity_headers_with_a_service_token_for_it() {
     let remote = Remote::with_tokens_for(SuiteService::Registry).await;
-    let foreign = at(&remote.world.platform("mills").await, "");
+    let foreign = platform_path(&remote.world.create_platform("mills").await, "");
     assert_eq!(remote.show().await.unwrap(), 200);
     let hidden = remote.get(remote.ada.caller(), &foreign).await;
     assert_eq!(hidden.unwrap(), 404);
@@ -119,7 +119,7 @@ async fn the_service_refuses_an_ended_session_and_a_session_of_another_user() {
         session_id: remote.ada.session_id.clone(),
         ..eve
     };
-    let path = at(&remote.platform, "");
+    let path = platform_path(&remote.platform, "");
     assert_eq!(remote.get(stolen.caller(), &path).await.unwrap(), 401);
     assert_eq!(remote.show().await.unwrap(), 200);
     let (ada, path) = (remote.ada.caller(), "/api/auth/revoke-sessions");

@@ -23,7 +23,7 @@ use http_body_util::BodyExt;
 use tower::ServiceExt;
 
 use super::captured;
-use crate::world::{Answer, start};
+use crate::world::{Answer, manual_clock};
 
 pub(super) const KEY: &str = "service-key-for-tests";
 pub(super) const SESSION: &str = "a-session-token";
@@ -31,7 +31,7 @@ pub(super) const API_KEY: &str = "core_an-api-key";
 
 /// A request as a service received it.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct ReceivedRequest {
     pub(super) service: ServiceName,
     pub(super) method: Method,
     pub(super) uri: String,
@@ -40,7 +40,7 @@ pub(super) struct Seen {
     pub(super) body: Bytes,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Returns a header, or an empty string if it is missing.
     pub(super) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
@@ -59,7 +59,7 @@ pub(super) type Reply =
 pub(super) struct FakeService {
     name: ServiceName,
     routes: Option<Arc<dyn RouteClasses>>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     reply: Arc<Mutex<Reply>>,
 }
 
@@ -77,7 +77,7 @@ impl Upstream for FakeService {
             .collect()
             .await
             .map_err(|error| UpstreamError::Broken(error.to_string()))?;
-        self.seen.lock().unwrap().push(Seen {
+        self.seen.lock().unwrap().push(ReceivedRequest {
             service: self.name,
             method: parts.method,
             uri: parts.uri.to_string(),
@@ -156,7 +156,7 @@ pub(super) fn owner() -> Resolved {
 }
 
 /// Returns the identity of the API key `k-1` of the platform `p-1`, with this limit of requests per minute.
-pub(super) fn program(requests_per_minute: u32) -> Resolved {
+pub(super) fn api_key_identity(requests_per_minute: u32) -> Resolved {
     Resolved {
         caller: Arc::new(crate::world::api_key_named("k-1", "p-1")),
         requests_per_minute: Some(requests_per_minute),
@@ -173,7 +173,7 @@ pub(super) struct World {
     pub(super) gateway: Gateway,
     pub(super) clock: Arc<ManualClock>,
     pub(super) iam: Arc<FakeIam>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     reply: Arc<Mutex<Reply>>,
 }
 
@@ -209,13 +209,13 @@ impl World {
         routes: Option<Arc<dyn RouteClasses>>,
     ) -> Self {
         captured::start();
-        let clock = start();
+        let clock = manual_clock();
         let iam = Arc::new(FakeIam::default());
         iam.reply_to(SESSION, resolves_to(owner()));
         iam.reply_to(API_KEY, resolves_to(owner()));
         let seen = Arc::new(Mutex::new(Vec::new()));
         let reply: Arc<Mutex<Reply>> =
-            Arc::new(Mutex::new(answer(|| Response::new(bytes_body("fine")))));
+            Arc::new(Mutex::new(reply_with(|| Response::new(bytes_body("fine")))));
         let upstreams = ServiceName::ALL
             .iter()
             .filter(|name| **name != ServiceName::Billing)
@@ -247,13 +247,13 @@ impl World {
     }
 
     /// Sets the reply of all services.
-    pub(super) fn reply(&self, reply: Reply) {
+    pub(super) fn set_reply(&self, reply: Reply) {
         *self.reply.lock().unwrap() = reply;
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Answer {
         let response = self.gateway.clone().oneshot(request).await.unwrap();
-        checked(Answer::of(response).await)
+        assert_valid_response(Answer::of(response).await)
     }
 
     /// Returns the error with which the gateway refuses the configuration. It starts with the name of the setting.
@@ -274,27 +274,27 @@ impl World {
         self.send(signed(path).build()).await
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().unwrap().clone()
     }
 
     /// Returns the single request that reached a service.
-    pub(super) fn only(&self) -> Seen {
+    pub(super) fn single_request(&self) -> ReceivedRequest {
         let seen = self.seen();
         assert_eq!(seen.len(), 1, "{seen:?}");
         seen.into_iter().next().unwrap()
     }
 }
 
-pub(super) fn answer(make: impl Fn() -> Response<Body> + Send + Sync + 'static) -> Reply {
+pub(super) fn reply_with(make: impl Fn() -> Response<Body> + Send + Sync + 'static) -> Reply {
     Arc::new(move || Box::pin(std::future::ready(Ok(make()))))
 }
 
-pub(super) fn fails(make: impl Fn() -> UpstreamError + Send + Sync + 'static) -> Reply {
+pub(super) fn failing_reply(make: impl Fn() -> UpstreamError + Send + Sync + 'static) -> Reply {
     Arc::new(move || Box::pin(std::future::ready(Err(make()))))
 }
 
-pub(super) fn after(delay: Duration) -> Reply {
+pub(super) fn delayed_reply(delay: Duration) -> Reply {
     Arc::new(move || {
         Box::pin(async move {
             tokio::time::sleep(delay).await;
@@ -304,7 +304,7 @@ pub(super) fn after(delay: Duration) -> Reply {
 }
 
 /// Asserts the rules for every response: only `set-cookie` may be repeated, and an error has a complete envelope.
-fn checked(answer: Answer) -> Answer {
+fn assert_valid_response(answer: Answer) -> Answer {
     for name in answer.headers.keys() {
         let lines = answer.headers.get_all(name).iter().count();
         assert!(lines == 1 || name == "set-cookie", "{name} is repeated");
@@ -367,7 +367,7 @@ impl Req {
         self
     }
 
-    pub(super) fn without(mut self, name: &str) -> Self {
+    pub(super) fn without_header(mut self, name: &str) -> Self {
         self.0.headers_mut().remove(name);
         self
     }

@@ -1,12 +1,12 @@
 //! Access to every endpoint: roles, tenants, and suspended or deleted platforms.
 
-use core_domain::kernel::{Caller, Grant, grant};
+use core_domain::kernel::{Caller, PermissionType, grant};
 use serde_json::{Value, json};
 
-use super::fixture::{Ask, Case, below_platform, every_row};
-use super::samples::{Least, samples};
+use super::fixture::{Case, TestRequest, below_platform, for_each_endpoint};
+use super::samples::{LowestRole, samples};
 use crate::world::{
-    Answer, World, admin, at, operator, owner, plain_member, user_without_organization,
+    Answer, World, admin, operator, owner, plain_member, platform_path, user_without_organization,
 };
 
 #[test]
@@ -24,7 +24,7 @@ fn every_endpoint_has_exactly_one_sample() {
 
 #[tokio::test]
 async fn the_sample_request_of_every_endpoint_succeeds_with_the_lowest_sufficient_role() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         let answer = case.succeed().await;
         let documented = case.row().success().contains(&answer.status);
         assert!(documented, "{}: {}", case.name(), answer.status);
@@ -35,14 +35,14 @@ async fn the_sample_request_of_every_endpoint_succeeds_with_the_lowest_sufficien
 
 #[tokio::test]
 async fn anonymous_callers_get_401_from_every_endpoint_that_is_not_public() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         let ask = match case.name() {
             // Its cookie identifies the challenge and does not authenticate a user.
-            "verifyPasskeyAuthentication" => case.ask(),
-            _ => case.ask().without_credentials(),
+            "verifyPasskeyAuthentication" => case.valid_request(),
+            _ => case.valid_request().without_credentials(),
         };
         let answer = case.send(&Caller::Anonymous, &ask).await;
-        if case.sample.least == Least::Public {
+        if case.sample.least == LowestRole::Public {
             assert!(answer.is_good(), "{}", case.name());
             return false;
         }
@@ -60,24 +60,26 @@ async fn anonymous_callers_get_401_from_every_endpoint_that_is_not_public() {
 
 #[tokio::test]
 async fn callers_with_a_lower_role_get_403() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         let platform = &case.fixture.ids["platformId"];
         let lesser = [
-            (Least::SignedIn, user_without_organization()),
-            (Least::Member, plain_member(platform)),
-            (Least::Admin, admin(platform)),
-            (Least::Owner, owner(platform)),
+            (LowestRole::SignedIn, user_without_organization()),
+            (LowestRole::Member, plain_member(platform)),
+            (LowestRole::Admin, admin(platform)),
+            (LowestRole::Owner, owner(platform)),
         ];
-        let of_platform = (Least::Member..=Least::Owner).contains(&case.sample.least);
+        let of_platform = (LowestRole::Member..=LowestRole::Owner).contains(&case.sample.least);
         for (least, caller) in lesser
             .into_iter()
             .filter(|(least, _)| *least < case.sample.least)
         {
             // Callers without a membership get 404, tested below. Endpoints for persons have their own tests.
-            if case.sample.least == Least::Person || (of_platform && least == Least::SignedIn) {
+            if case.sample.least == LowestRole::Person
+                || (of_platform && least == LowestRole::SignedIn)
+            {
                 return false;
             }
-            let answer = case.send(&caller, &case.ask()).await;
+            let answer = case.send(&caller, &case.valid_request()).await;
             let refusal = (answer.status.as_u16(), answer.code());
             let context = (case.name(), least);
             assert_eq!(refusal, (403, "FORBIDDEN"), "{context:?}: {}", answer.json);
@@ -89,11 +91,11 @@ async fn callers_with_a_lower_role_get_403() {
 
 #[tokio::test]
 async fn operators_can_call_every_endpoint_that_is_not_for_persons() {
-    every_row(async |case: &Case| {
-        if case.sample.least == Least::Person {
+    for_each_endpoint(async |case: &Case| {
+        if case.sample.least == LowestRole::Person {
             return false;
         }
-        let answer = case.send(&operator(), &case.ask()).await;
+        let answer = case.send(&operator(), &case.valid_request()).await;
         let name = case.name();
         assert!(
             answer.is_good(),
@@ -114,7 +116,7 @@ fn refusal(answer: &Answer) -> (u16, Value) {
 }
 
 /// Returns the request with the id `own` replaced by `other`.
-fn elsewhere(ask: &Ask, own: &str, other: &str) -> Ask {
+fn with_id_replaced(ask: &TestRequest, own: &str, other: &str) -> TestRequest {
     let mut ask = ask.clone();
     ask.path = ask.path.replace(own, other);
     ask.query = ask.query.replace(own, other);
@@ -124,8 +126,8 @@ fn elsewhere(ask: &Ask, own: &str, other: &str) -> Ask {
 
 #[tokio::test]
 async fn another_tenants_platform_or_organization_gets_the_same_404_as_a_missing_one() {
-    let checked = every_row(async |case: &Case| {
-        let ask = case.ask();
+    let checked = for_each_endpoint(async |case: &Case| {
+        let ask = case.valid_request();
         let names = |own: &str| {
             let mut words = ask.path.split('/').chain(ask.query.split(['&', '=']));
             words.any(|word| word == own)
@@ -133,7 +135,7 @@ async fn another_tenants_platform_or_organization_gets_the_same_404_as_a_missing
         };
         let ids = ["platformId", "orgId"].map(|id| case.fixture.ids.get(id).cloned());
         let own = ids.into_iter().flatten().find(|own| names(own));
-        let needs_role = (Least::Member..=Least::Owner).contains(&case.sample.least);
+        let needs_role = (LowestRole::Member..=LowestRole::Owner).contains(&case.sample.least);
         let Some(own) = own.filter(|_| needs_role) else {
             return false;
         };
@@ -146,13 +148,13 @@ async fn another_tenants_platform_or_organization_gets_the_same_404_as_a_missing
         {
             let foreign = case.send(&stranger, &ask).await;
             let missing = case
-                .send(&stranger, &elsewhere(&ask, &own, "nothing"))
+                .send(&stranger, &with_id_replaced(&ask, &own, "nothing"))
                 .await;
             assert_eq!(foreign.status, 404, "{}: {}", case.name(), foreign.json);
             assert_eq!(refusal(&foreign), refusal(&missing), "{}", case.name());
         }
         let missing = case
-            .send(&operator(), &elsewhere(&ask, &own, "nothing"))
+            .send(&operator(), &with_id_replaced(&ask, &own, "nothing"))
             .await;
         assert_eq!(missing.code(), "NOT_FOUND", "{}", case.name());
         true
@@ -162,7 +164,7 @@ async fn another_tenants_platform_or_organization_gets_the_same_404_as_a_missing
 }
 
 /// The ids in bodies and queries of the endpoints for persons.
-const OF_PERSON: [&str; 7] = [
+const PERSON_IDS: [&str; 7] = [
     "organizationId",
     "memberId",
     "invitationId",
@@ -174,12 +176,12 @@ const OF_PERSON: [&str; 7] = [
 
 #[tokio::test]
 async fn ids_in_a_persons_body_or_query_must_exist_and_belong_to_the_person() {
-    let checked = every_row(async |case: &Case| {
-        let ask = case.ask();
+    let checked = for_each_endpoint(async |case: &Case| {
+        let ask = case.valid_request();
         let said = format!("{}{}", ask.query, ask.body);
-        let ids = OF_PERSON.iter().filter_map(|id| case.fixture.ids.get(id));
+        let ids = PERSON_IDS.iter().filter_map(|id| case.fixture.ids.get(id));
         let own: Vec<&String> = ids.filter(|id| said.contains(*id)).collect();
-        if case.sample.least != Least::Person || own.is_empty() {
+        if case.sample.least != LowestRole::Person || own.is_empty() {
             return false;
         }
         let stranger = case.fixture.world.sign_up("mallory@example.com").await;
@@ -187,8 +189,8 @@ async fn ids_in_a_persons_body_or_query_must_exist_and_belong_to_the_person() {
         let name = case.name();
         assert!(foreign.status.is_client_error(), "{name}: {}", foreign.json);
         for id in own {
-            let missing = elsewhere(&ask, id, "nothing");
-            let missing = case.send(&case.least(), &missing).await;
+            let missing = with_id_replaced(&ask, id, "nothing");
+            let missing = case.send(&case.lowest_caller(), &missing).await;
             assert!(missing.status.is_client_error(), "{name}: {}", missing.json);
         }
         true
@@ -199,16 +201,16 @@ async fn ids_in_a_persons_body_or_query_must_exist_and_belong_to_the_person() {
 
 #[tokio::test]
 async fn a_platforms_records_are_not_found_below_another_platform() {
-    let checked = every_row(async |case: &Case| {
+    let checked = for_each_endpoint(async |case: &Case| {
         let path = case.row().path();
         let inner = path.matches('{').count() > 1;
         // `setConfig` creates a missing key, so it succeeds on another platform too.
         if !below_platform(path) || !inner || case.name() == "setConfig" {
             return false;
         }
-        let other = case.fixture.world.platform("other").await;
+        let other = case.fixture.world.create_platform("other").await;
         let own = case.fixture.ids["platformId"].clone();
-        let mut ask = case.ask();
+        let mut ask = case.valid_request();
         ask.path = ask.path.replace(&own, &other);
         let answer = case.send(&operator(), &ask).await;
         let refusal = (answer.status.as_u16(), answer.code());
@@ -221,7 +223,7 @@ async fn a_platforms_records_are_not_found_below_another_platform() {
 
 #[tokio::test]
 async fn unknown_and_malformed_ids_in_a_path_get_404() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         // `checkSlug` accepts unknown slugs, and `followPasswordReset` responds with an HTML page.
         if ["checkSlug", "followPasswordReset"].contains(&case.name()) {
             return false;
@@ -235,10 +237,10 @@ async fn unknown_and_malformed_ids_in_a_path_get_404() {
             }
             let own = case.id_of(name).to_owned();
             for unknown in ["9.9.9-none", "not%20an%20id%21", "%00", &"x".repeat(200)] {
-                let mut ask = case.ask();
+                let mut ask = case.valid_request();
                 ask.path = ask.path.replace(&own, unknown);
                 let caller = match case.sample.least {
-                    Least::Person => case.least(),
+                    LowestRole::Person => case.lowest_caller(),
                     _ => operator(),
                 };
                 let answer = case.send(&caller, &ask).await;
@@ -254,20 +256,22 @@ async fn unknown_and_malformed_ids_in_a_path_get_404() {
 
 #[tokio::test]
 async fn callers_of_a_suspended_platform_get_451_and_operators_do_not() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         let platform = case.fixture.ids["platformId"].clone();
-        let of_platform = (Least::Member..=Least::Owner).contains(&case.sample.least);
+        let of_platform = (LowestRole::Member..=LowestRole::Owner).contains(&case.sample.least);
         if !of_platform {
             return false;
         }
         let flag = json!({ "platformId": platform, "status": "suspended" });
         let world = &case.fixture.world;
-        let flagged = world.as_service("/internal/platform-status", &flag).await;
+        let flagged = world
+            .post_with_service_key("/internal/platform-status", &flag)
+            .await;
         let _ = flagged.expect(200);
-        let answer = case.send(&owner(&platform), &case.ask()).await;
+        let answer = case.send(&owner(&platform), &case.valid_request()).await;
         let refusal = (answer.status.as_u16(), answer.code());
         assert_eq!(refusal, (451, "PLATFORM_SUSPENDED"), "{}", case.name());
-        let answer = case.send(&operator(), &case.ask()).await;
+        let answer = case.send(&operator(), &case.valid_request()).await;
         let name = case.name();
         assert_ne!(answer.status, 451, "{name}: {}", answer.json);
         true
@@ -276,20 +280,24 @@ async fn callers_of_a_suspended_platform_get_451_and_operators_do_not() {
 }
 
 /// The write operations that a deleted platform accepts.
-const TAKEN_BY_DELETED: [&str; 3] = ["restorePlatform", "hardDeletePlatform", "deletePlatform"];
+const DELETED_PLATFORM_OPERATIONS: [&str; 3] =
+    ["restorePlatform", "hardDeletePlatform", "deletePlatform"];
 
 #[tokio::test]
 async fn a_deleted_platform_can_be_read_and_not_written() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         let of_platform = below_platform(case.row().path());
-        if !of_platform || TAKEN_BY_DELETED.contains(&case.name()) {
+        if !of_platform || DELETED_PLATFORM_OPERATIONS.contains(&case.name()) {
             return false;
         }
         let world = &case.fixture.world;
         let platform = case.fixture.ids["platformId"].clone();
-        let deleted = world.registry.delete(&operator(), &at(&platform, "")).await;
+        let deleted = world
+            .registry
+            .delete(&operator(), &platform_path(&platform, ""))
+            .await;
         let _ = deleted.expect(200);
-        let answer = case.send(&owner(&platform), &case.ask()).await;
+        let answer = case.send(&owner(&platform), &case.valid_request()).await;
         let name = case.name();
         if case.row().method().is_safe() {
             assert!(answer.is_good(), "{name}: {}", answer.json);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use core_domain::kernel::PLAIN_NAME;
 use serde_json::{Map, Value, json};
 
-use super::fixture::{Ask, Case, every_row};
+use super::fixture::{Case, TestRequest, for_each_endpoint};
 
 /// Returns the schema of the endpoint's JSON body with every `$ref` inlined; `None` if it has no JSON body.
 fn body_schema(case: &Case) -> Option<Value> {
@@ -32,7 +32,7 @@ fn inlined(schema: &Value, document: &Value) -> Value {
 }
 
 /// Returns the branch of a schema that is not `null`.
-fn of_values(schema: &Value) -> &Value {
+fn non_null_branch(schema: &Value) -> &Value {
     let branches = schema["anyOf"].as_array();
     let value = branches.and_then(|all| all.iter().find(|b| b["type"] != "null"));
     value.unwrap_or(schema)
@@ -47,8 +47,8 @@ fn allows(schema: &Value, kind: &str) -> bool {
 }
 
 /// Returns values that violate each rule of a schema, with the code of the issue.
-fn breaking(whole: &Value) -> Vec<(Value, &'static str)> {
-    let schema = of_values(whole);
+fn violations(whole: &Value) -> Vec<(Value, &'static str)> {
+    let schema = non_null_branch(whole);
     let mut bad = Vec::new();
     for (value, kind) in [
         (json!("seven"), "string"),
@@ -114,15 +114,15 @@ fn is_issue(found: &str, field: &str, code: &str) -> bool {
 #[tokio::test]
 async fn every_rule_of_every_body_field_is_enforced() {
     let broken = Cell::new(0);
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         let Some(schema) = body_schema(case) else {
             return false;
         };
-        let (good, least) = (case.ask(), case.least());
+        let (good, least) = (case.valid_request(), case.lowest_caller());
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         for (field, rules) in schema["properties"].as_object().unwrap() {
             let mut cases: Vec<(Option<Value>, &str)> = Vec::new();
-            let bad = breaking(rules)
+            let bad = violations(rules)
                 .into_iter()
                 .filter(|(value, _)| *value != json!(""));
             cases.extend(bad.map(|(value, code)| (Some(value), code)));
@@ -153,19 +153,19 @@ async fn every_rule_of_every_body_field_is_enforced() {
 
 #[tokio::test]
 async fn all_errors_of_a_body_are_reported_at_once() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         let Some(schema) = body_schema(case) else {
             return false;
         };
-        let mut ask = case.ask();
+        let mut ask = case.valid_request();
         let mut wanted = Vec::new();
         for (field, rules) in schema["properties"].as_object().unwrap() {
-            if let Some((value, code)) = breaking(rules).into_iter().next() {
+            if let Some((value, code)) = violations(rules).into_iter().next() {
                 ask = ask.with_field(field, Some(value));
                 wanted.push(issue(field, code));
             }
         }
-        let answer = case.send(&case.least(), &ask).await;
+        let answer = case.send(&case.lowest_caller(), &ask).await;
         for issue in wanted {
             assert!(
                 answer.issues().contains(&issue),
@@ -181,12 +181,12 @@ async fn all_errors_of_a_body_are_reported_at_once() {
 
 /// Sends a raw body with a content type. Returns the status and the error code.
 async fn with_text(case: &Case, content_type: &str, text: &str) -> (u16, String) {
-    let ask = case.ask();
+    let ask = case.valid_request();
     let mut request = http::Request::builder()
         .method(ask.method.clone())
         .uri(format!("{}?{}", ask.path, ask.query))
         .extension(core_http::kernel::ViaGateway)
-        .extension(std::sync::Arc::new(case.least()));
+        .extension(std::sync::Arc::new(case.lowest_caller()));
     for (name, value) in &ask.headers {
         request = request.header(name, value);
     }
@@ -200,7 +200,7 @@ async fn with_text(case: &Case, content_type: &str, text: &str) -> (u16, String)
 
 #[tokio::test]
 async fn bodies_that_are_not_json_objects_of_limited_size_are_refused() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         if body_schema(case).is_none() {
             return false;
         }
@@ -230,7 +230,7 @@ async fn bodies_that_are_not_json_objects_of_limited_size_are_refused() {
 }
 
 /// Returns fields that clients cannot set in a request body.
-fn foreign_fields() -> Map<String, Value> {
+fn read_only_fields() -> Map<String, Value> {
     let fields = json!({
         "id": "chosen", "organizationId": "chosen", "ownerUserId": "chosen", "paymentCustomerId": "chosen",
         "createdAt": "2001-01-01T00:00:00.000Z", "updatedAt": "2001-01-01T00:00:00.000Z",
@@ -244,17 +244,17 @@ fn foreign_fields() -> Map<String, Value> {
 
 #[tokio::test]
 async fn fields_that_clients_cannot_set_change_nothing() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         let Some(schema) = body_schema(case) else {
             return false;
         };
-        let mut ask: Ask = case.ask();
-        for (field, value) in foreign_fields() {
+        let mut ask: TestRequest = case.valid_request();
+        for (field, value) in read_only_fields() {
             if schema["properties"][&field].is_null() {
                 ask = ask.with_field(&field, Some(value));
             }
         }
-        let answer = case.send(&case.least(), &ask).await;
+        let answer = case.send(&case.lowest_caller(), &ask).await;
         let text = answer.json.to_string();
         assert!(answer.is_good(), "{}: {text}", case.name());
         for chosen in ["chosen", "2001-01-01", "2099-01-01"] {

@@ -3,12 +3,12 @@
 use http::Method;
 use serde_json::{Map, Value};
 
-use super::fixture::{Case, every_row};
+use super::fixture::{Case, for_each_endpoint};
 
 pub(super) const ENDPOINTS: &str = include_str!("../../../../tests/data/endpoints.json");
 
 /// Response fields that are not in the list: RFC 8628 adds one, and a hostname lists its missing DNS records.
-const ADDED: [(&str, &str); 8] = [
+const ADDITIONAL_FIELDS: [(&str, &str); 8] = [
     ("iam-029", "verification_uri_complete"),
     ("registry-078", "missingRecords"),
     ("registry-079", "missingRecords"),
@@ -54,7 +54,7 @@ fn is_instant(value: &Value) -> bool {
     text.len() == 24 && bytes[10] == b'T' && bytes[19] == b'.' && text.ends_with('Z')
 }
 
-fn fits(id: &str, fields: &Map<String, Value>, words: &Value, record: &Value) {
+fn assert_record_matches(id: &str, fields: &Map<String, Value>, words: &Value, record: &Value) {
     let Some(record) = record.as_object() else {
         panic!("{id}: not an object: {record}");
     };
@@ -62,7 +62,7 @@ fn fits(id: &str, fields: &Map<String, Value>, words: &Value, record: &Value) {
         assert!(record.contains_key(name), "{id}: {name} is missing");
     }
     for (name, value) in record.iter().filter(|(_, value)| !value.is_null()) {
-        if ADDED.contains(&(id, name.as_str())) {
+        if ADDITIONAL_FIELDS.contains(&(id, name.as_str())) {
             continue;
         }
         let Some(wanted) = fields.get(name) else {
@@ -80,27 +80,27 @@ fn fits(id: &str, fields: &Map<String, Value>, words: &Value, record: &Value) {
     }
 }
 
-fn fits_list(id: &str, response: &Value, answer: &Value) {
+fn assert_list_matches(id: &str, response: &Value, answer: &Value) {
     let data = answer["data"].as_array().unwrap();
     assert!(!data.is_empty(), "{id}: the list is empty");
     if let Some(fields) = response["item_fields"].as_object() {
         for record in data {
-            fits(id, fields, &response["enum"], record);
+            assert_record_matches(id, fields, &response["enum"], record);
         }
     }
     if let Some(envelope) = response["envelope"]["pagination"].as_object() {
-        fits(id, envelope, &Value::Null, &answer["pagination"]);
+        assert_record_matches(id, envelope, &Value::Null, &answer["pagination"]);
     }
 }
 
-fn fits_row(id: &str, response: &Value, answer: &Value) {
+fn assert_response_matches(id: &str, response: &Value, answer: &Value) {
     match response["kind"].as_str().unwrap_or_default() {
-        "list" => fits_list(id, response, answer),
+        "list" => assert_list_matches(id, response, answer),
         "object" => {
             let Some(fields) = response["fields"].as_object() else {
                 return;
             };
-            fits(id, fields, &response["enum"], answer);
+            assert_record_matches(id, fields, &response["enum"], answer);
             for (name, value) in response["values"].as_object().into_iter().flatten() {
                 assert_eq!(&answer[name], value, "{id}");
             }
@@ -114,7 +114,7 @@ fn fits_row(id: &str, response: &Value, answer: &Value) {
                 "{id}"
             );
             for entity in data {
-                fits(
+                assert_record_matches(
                     id,
                     record["fields"].as_object().unwrap(),
                     &record["enum"],
@@ -130,7 +130,7 @@ fn fits_row(id: &str, response: &Value, answer: &Value) {
 
 #[tokio::test]
 async fn every_endpoint_returns_exactly_what_is_documented() {
-    let checked = every_row(async |case: &Case| {
+    let checked = for_each_endpoint(async |case: &Case| {
         let row = case.row();
         let Some(documented) = documented(case.service.0.name(), row.method(), row.path()) else {
             return false;
@@ -141,7 +141,7 @@ async fn every_endpoint_returns_exactly_what_is_documented() {
         if let Some(status) = status {
             assert_eq!(u64::from(answer.status.as_u16()), status, "{id}");
         }
-        fits_row(id, &documented["response"], &answer.json);
+        assert_response_matches(id, &documented["response"], &answer.json);
         true
     })
     .await;

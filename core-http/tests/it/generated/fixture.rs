@@ -11,10 +11,10 @@ use futures_util::FutureExt;
 use http::{Method, Request};
 use serde_json::{Map, Value, json};
 
-use super::samples::{Least, Sample, samples};
+use super::samples::{LowestRole, Sample, samples};
 use crate::world::{
-    Answer, Api, Person, SITE, WEBHOOKS, World, admin, at, operator, owner, plain_member,
-    user_without_organization, webhooks_of,
+    Answer, Api, Person, SITE, WEBHOOKS, World, admin, operator, owner, plain_member,
+    platform_path, user_without_organization, webhooks_of,
 };
 
 /// A world with records of every kind.
@@ -28,7 +28,7 @@ pub(super) struct Fixture {
 
 /// A request that can be changed before it is sent.
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
+pub(super) struct TestRequest {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) query: String,
@@ -38,7 +38,7 @@ pub(super) struct Ask {
     pub(super) uploads: bool,
 }
 
-impl Ask {
+impl TestRequest {
     pub(super) fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -90,14 +90,16 @@ pub(super) struct Case {
 /// `false` to skip its endpoint.
 ///
 /// Returns the number of endpoints that were checked and not skipped.
-pub(super) async fn every_row<F>(check: F) -> usize
+pub(super) async fn for_each_endpoint<F>(check: F) -> usize
 where
     F: AsyncFn(&Case) -> bool,
 {
     let (mut checked, mut failed) = (0, Vec::new());
     let mut world = Some(World::new());
     for sample in samples() {
-        let emptied = world.take().map_or_else(World::new, World::emptied);
+        let emptied = world
+            .take()
+            .map_or_else(World::new, World::with_empty_store);
         let case = Case::of(emptied, sample).await;
         match AssertUnwindSafe(check(&case)).catch_unwind().await {
             Ok(counts) => {
@@ -124,8 +126,8 @@ impl Case {
         let service = services.iter().find(with_row).unwrap().name();
         let fixture = Fixture::for_service(world, service).await;
         let case = Self::within(fixture, sample);
-        for step in sample.before {
-            let path = case.fixture.filled(step.1);
+        for step in sample.preparation {
+            let path = case.fixture.fill_in(step.1);
             let (service, operator) = (&case.service, operator());
             let before = service.send(&operator, step.0, &path, &[], Value::Null);
             let before = before.await;
@@ -156,21 +158,21 @@ impl Case {
     }
 
     /// Returns the valid request of the endpoint.
-    pub(super) fn ask(&self) -> Ask {
+    pub(super) fn valid_request(&self) -> TestRequest {
         let row = self.row();
         let uploads = row.takes_uploads();
         let headers = self.sample.headers.iter().map(|(name, value)| {
             let value = match *value {
                 "{cookie}" => self.fixture.person.cookie.clone(),
                 "{bearer}" => format!("Bearer {}", self.fixture.person.token),
-                value => self.fixture.filled(value),
+                value => self.fixture.fill_in(value),
             };
             ((*name).to_owned(), value)
         });
-        Ask {
+        TestRequest {
             method: row.method().clone(),
             path: self.path(row.path()),
-            query: self.fixture.filled(self.sample.query),
+            query: self.fixture.fill_in(self.sample.query),
             headers: headers.collect(),
             body: self.body(),
             uploads,
@@ -179,15 +181,15 @@ impl Case {
 
     fn path(&self, pattern: &str) -> String {
         let mut path = pattern.to_owned();
-        for (parameter, id) in self.sample.using {
+        for (parameter, id) in self.sample.id_overrides {
             path = path.replace(&format!("{{{parameter}}}"), &self.fixture.ids[id]);
         }
-        self.fixture.filled(&path)
+        self.fixture.fill_in(&path)
     }
 
     /// Returns the id that the valid request has for a path parameter.
     pub(super) fn id_of(&self, parameter: &str) -> &str {
-        let mut using = self.sample.using.iter();
+        let mut using = self.sample.id_overrides.iter();
         let other = using.find(|(name, _)| *name == parameter);
         &self.fixture.ids[other.map_or(parameter, |(_, id)| id)]
     }
@@ -210,7 +212,7 @@ impl Case {
         for (field, value) in own {
             match value {
                 Value::String(text) => {
-                    body.insert(field, text_or_object(self.fixture.filled(&text)))
+                    body.insert(field, text_or_object(self.fixture.fill_in(&text)))
                 }
                 Value::Null => body.remove(&field),
                 value => body.insert(field, value),
@@ -227,25 +229,25 @@ impl Case {
     }
 
     /// Returns a caller with the lowest role that the endpoint accepts.
-    pub(super) fn least(&self) -> Caller {
+    pub(super) fn lowest_caller(&self) -> Caller {
         let platform = &self.fixture.ids["platformId"];
         match self.sample.least {
-            Least::Public => Caller::Anonymous,
-            Least::SignedIn => user_without_organization(),
-            Least::Person => self.fixture.person.caller(),
-            Least::Member => plain_member(platform),
-            Least::Admin => admin(platform),
-            Least::Owner => owner(platform),
-            Least::Operator | Least::Service => operator(),
+            LowestRole::Public => Caller::Anonymous,
+            LowestRole::SignedIn => user_without_organization(),
+            LowestRole::Person => self.fixture.person.caller(),
+            LowestRole::Member => plain_member(platform),
+            LowestRole::Admin => admin(platform),
+            LowestRole::Owner => owner(platform),
+            LowestRole::Operator | LowestRole::Service => operator(),
         }
     }
 
-    pub(super) async fn send(&self, caller: &Caller, ask: &Ask) -> Answer {
+    pub(super) async fn send(&self, caller: &Caller, ask: &TestRequest) -> Answer {
         Self::send_to(&self.service, caller, ask).await
     }
 
     /// Sends a request to a service, which can be another one than the case's.
-    pub(super) async fn send_to(service: &Api, caller: &Caller, ask: &Ask) -> Answer {
+    pub(super) async fn send_to(service: &Api, caller: &Caller, ask: &TestRequest) -> Answer {
         let mut request = Request::builder()
             .method(ask.method.clone())
             .uri(ask.uri())
@@ -274,7 +276,9 @@ impl Case {
 
     /// Sends the valid request as a caller with the lowest role, and asserts that it succeeds.
     pub(super) async fn succeed(&self) -> Answer {
-        let answer = self.send(&self.least(), &self.ask()).await;
+        let answer = self
+            .send(&self.lowest_caller(), &self.valid_request())
+            .await;
         let name = self.sample.operation;
         assert!(
             answer.is_good(),
@@ -307,7 +311,7 @@ fn find<'a>(api: &'a Api, operation: &str) -> Option<&'a Endpoint> {
 impl Fixture {
     /// Creates a fixture with all records.
     pub(super) async fn of(world: World) -> Self {
-        let mut fixture = Self::bare(world).await;
+        let mut fixture = Self::with_platform(world).await;
         fixture.add_catalogue().await;
         fixture.add_people().await;
         fixture
@@ -315,7 +319,7 @@ impl Fixture {
 
     /// Creates a fixture with the records that the endpoints of a service need.
     async fn for_service(world: World, service: &str) -> Self {
-        let mut fixture = Self::bare(world).await;
+        let mut fixture = Self::with_platform(world).await;
         match service {
             "iam" => fixture.add_people().await,
             _ => fixture.add_catalogue().await,
@@ -324,8 +328,8 @@ impl Fixture {
     }
 
     /// Creates a fixture with a platform, and a person without access to it.
-    async fn bare(world: World) -> Self {
-        let platform = world.platform("engines").await;
+    async fn with_platform(world: World) -> Self {
+        let platform = world.create_platform("engines").await;
         let person = world.sign_up("ada@example.org").await;
         let ids = BTreeMap::from([
             ("platformId", platform),
@@ -355,7 +359,7 @@ impl Fixture {
         let domain = world.domain(platform, &dns, "shop.example.org").await;
         let (_, letter) = world.dead_letter(platform).await;
         let job = world.provision(platform).await;
-        let hold = world.hold_on(json!({ "scope": "kind", "kind": "onboard" }));
+        let hold = world.create_hold(json!({ "scope": "kind", "kind": "onboard" }));
         let hold = hold.await;
         world.template("web").await;
         world.begin_session_of(&owner(platform)).await;
@@ -365,9 +369,14 @@ impl Fixture {
             let set = world.set_config(platform, "features", config).await;
             assert!(set.is_good(), "{}", set.json);
         }
-        world.secret(platform, &resource, "API_KEY", "set").await;
-        world.feature(platform, &child, "search").await;
-        let build = world.shown(&at(platform, "/builds/latest")).await.id();
+        world
+            .set_secret_status(platform, &resource, "API_KEY", "set")
+            .await;
+        world.activate_feature(platform, &child, "search").await;
+        let build = world
+            .get_record(&platform_path(platform, "/builds/latest"))
+            .await
+            .id();
         let start = json!({ "platformName": "Looms", "slug": "looms" });
         let path = "/api/v1/onboarding/start";
         let caller = &user_without_organization();
@@ -419,22 +428,28 @@ impl Fixture {
         let [magic, reset, verify] = world.link_tokens(&dora.email).await;
         let unused = world.sign_up("hal@example.com").await;
         let [.., unused] = world.link_tokens(&unused.email).await;
-        let with_platform = world.set_up(person, "own-engines").await.expect(201);
+        let with_platform = world
+            .set_up_organization(person, "own-engines")
+            .await
+            .expect(201);
         let key = json!({ "organizationId": with_platform.text("orgId") });
-        let key = world.make_key(&person.caller(), key).await.expect(200);
+        let key = world
+            .create_api_key(&person.caller(), key)
+            .await
+            .expect(200);
         let event = world.audit("user.signed_up").await.pop().unwrap().id;
         let pending = world.device_codes().await;
-        let approved = world.approved(person).await;
+        let approved = world.approve_device(person).await;
         let tokens = world.device_login(person).await;
         let grace = world.sign_up("grace@example.com").await;
-        let factor = world.second_factor(&grace).await;
-        let waiting = world.half_sign_in(&grace.email).await;
+        let factor = world.enable_second_factor(&grace).await;
+        let waiting = world.begin_sign_in(&grace.email).await;
         let set_up = world.set_up_second_factor(person).await;
-        let mut known = world.passkey(person, 1).await;
+        let mut known = world.create_passkey(person, 1).await;
         let passkeys = world.passkeys_of(person).await;
         let registering = world.begin_passkey(person).await;
         let made = world.authenticator(2).create(&registering.options);
-        let showing = world.ask_for_passkey().await;
+        let showing = world.begin_passkey_sign_in().await;
         let shown = known.get(&showing.options);
         self.ids.extend([
             ("organizationId", organizations.own),
@@ -472,7 +487,7 @@ impl Fixture {
     }
 
     /// Replaces the `{name}` parameters of a text by the ids of the fixture.
-    pub(super) fn filled(&self, text: &str) -> String {
+    pub(super) fn fill_in(&self, text: &str) -> String {
         let mut filled = text.to_owned();
         for (name, id) in &self.ids {
             filled = filled.replace(&format!("{{{name}}}"), id);
@@ -482,7 +497,7 @@ impl Fixture {
 
     /// Creates another platform, and returns its members, who have no access to the fixture's platform.
     pub(super) async fn strangers(&self) -> Vec<Caller> {
-        let other = self.world.platform("foreign").await;
+        let other = self.world.create_platform("foreign").await;
         let of_other = |user, role| member(user, &other, role).unwrap();
         vec![
             of_other("oscar", Role::OWNER),

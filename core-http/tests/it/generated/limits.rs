@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use core_domain::kernel::{Code, Limits};
 use http::Method;
 
-use super::fixture::{Case, every_row};
-use super::samples::Least;
+use super::fixture::{Case, for_each_endpoint};
+use super::samples::LowestRole;
 
 /// Endpoints without a limit, and the reason that they cannot create an unlimited number of records.
 const WITHOUT_LIMIT: &[(&str, &[&str])] = &[
@@ -130,10 +130,10 @@ const BY_HAND: &[(&str, &str)] = &[
 
 /// Returns whether the valid request is refused when every limit is zero.
 async fn is_refused(case: &Case) -> bool {
-    let services = case.fixture.world.services_with(Limits::of(0));
+    let services = case.fixture.world.services_with(Limits::uniform(0));
     let name = case.service.0.name();
     let limited = services.iter().find(|api| api.0.name() == name).unwrap();
-    let answer = Case::send_to(limited, &case.least(), &case.ask()).await;
+    let answer = Case::send_to(limited, &case.lowest_caller(), &case.valid_request()).await;
     answer.status == 409 && (answer.json.is_null() || answer.code() == Code::LimitReached.as_str())
 }
 
@@ -144,9 +144,9 @@ async fn every_endpoint_that_creates_records_has_a_limit_or_a_reason_for_none() 
         .flat_map(|(_, rows)| *rows)
         .copied()
         .collect();
-    let checked = every_row(async |case| {
+    let checked = for_each_endpoint(async |case| {
         let creates = [Method::POST, Method::PUT].contains(case.row().method());
-        let operates = [Least::Operator, Least::Service].contains(&case.sample.least);
+        let operates = [LowestRole::Operator, LowestRole::Service].contains(&case.sample.least);
         if !creates || operates || BY_HAND.iter().any(|(row, _)| *row == case.name()) {
             return false;
         }

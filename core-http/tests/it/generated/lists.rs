@@ -3,9 +3,9 @@
 use core_domain::kernel::Clock;
 use serde_json::{Value, json};
 
-use super::fixture::{Case, Fixture, every_row};
+use super::fixture::{Case, Fixture, for_each_endpoint};
 use super::samples::samples;
-use crate::world::{World, at, operator};
+use crate::world::{World, operator, platform_path};
 
 /// Returns whether the endpoint takes this parameter.
 pub(super) fn takes(case: &Case, parameter: &str) -> bool {
@@ -18,7 +18,7 @@ pub(super) fn takes(case: &Case, parameter: &str) -> bool {
 }
 
 /// Returns the cursor of the next page, for each of the list formats.
-pub(super) fn next(answer: &Value) -> Option<String> {
+pub(super) fn next_cursor(answer: &Value) -> Option<String> {
     let pagination = &answer["pagination"];
     // Lists that also return their own cursor name the next one `nextCursor`.
     let next = pagination.get("nextCursor").or(pagination.get("cursor"));
@@ -32,7 +32,7 @@ fn records(answer: &Value) -> Vec<Value> {
 }
 
 /// Adds enough new records of every kind for a walk over several pages.
-pub(super) async fn filled(case: &Case) {
+pub(super) async fn add_records(case: &Case) {
     let round = case.fixture.world.clock.now().millis();
     if case.fixture.ids.contains_key("entityId") {
         fill_catalogue(case, round).await;
@@ -47,11 +47,11 @@ pub(super) async fn filled(case: &Case) {
         }
         "listHolds" => {
             world
-                .hold_on(json!({ "scope": "kind", "kind": "domain.add" }))
+                .create_hold(json!({ "scope": "kind", "kind": "domain.add" }))
                 .await;
         }
         "listJobEvents" => {
-            let path = case.ask().path.replace("/events", "/retry");
+            let path = case.valid_request().path.replace("/events", "/retry");
             let retried = case.service.post(&operator(), &path, Value::Null).await;
             let _ = retried.expect(200);
         }
@@ -60,7 +60,7 @@ pub(super) async fn filled(case: &Case) {
                 let template = json!({ "name": name, "displayName": name, "description": name });
                 let made = world
                     .stacks
-                    .post(&operator(), &case.ask().path, template)
+                    .post(&operator(), &case.valid_request().path, template)
                     .await;
                 let _ = made.expect(201);
                 world.tick(1);
@@ -73,7 +73,7 @@ pub(super) async fn filled(case: &Case) {
                     json!({ "version": version, "coreSdkVersion": "1.0.0", "stackDefinition": {} });
                 let made = world
                     .stacks
-                    .post(&operator(), &case.ask().path, version)
+                    .post(&operator(), &case.valid_request().path, version)
                     .await;
                 let _ = made.expect(201);
             }
@@ -96,10 +96,12 @@ async fn fill_catalogue(case: &Case, round: i64) {
             .resource(platform, &entity, &format!("{slug}-db"))
             .await;
         world.resource(platform, child, &format!("{slug}-kv")).await;
-        world.feature(platform, child, &slug).await;
+        world.activate_feature(platform, child, &slug).await;
         let secret = slug.replace('-', "_").to_ascii_uppercase();
         let resource = &case.fixture.ids["resourceId"];
-        world.secret(platform, resource, &secret, "set").await;
+        world
+            .set_secret_status(platform, resource, &secret, "set")
+            .await;
         world.provision(platform).await;
         world.workspace_stack(platform, &entity, &slug).await;
         let config = json!({ "configValue": slug });
@@ -115,9 +117,9 @@ async fn fill_catalogue(case: &Case, round: i64) {
         );
         world.dns_record(platform, stack, resource, &hostname).await;
         world.domain(platform, record, &hostname).await;
-        world.platform(&format!("further-{slug}")).await;
+        world.create_platform(&format!("further-{slug}")).await;
     }
-    for path in ["/suspend", "/restore"].map(|step| at(platform, step)) {
+    for path in ["/suspend", "/restore"].map(|step| platform_path(platform, step)) {
         let moved = world.registry.post(&operator(), &path, Value::Null).await;
         let _ = moved.expect(200);
         world.tick(1);
@@ -135,7 +137,7 @@ async fn fill_organization(case: &Case, round: i64) {
     for user in ["adam", "mary"] {
         for name in ["one", "two"].map(|name| format!("{name}-{round}")) {
             let permission = format!("{name}:read");
-            world.grant_in(organization, user, &permission).await;
+            world.create_grant(organization, user, &permission).await;
             world.tick(1);
         }
     }
@@ -143,23 +145,25 @@ async fn fill_organization(case: &Case, round: i64) {
 
 #[tokio::test]
 async fn every_list_can_be_paged_through_without_gaps_or_repetitions() {
-    let checked = every_row(async |case: &Case| {
+    let checked = for_each_endpoint(async |case: &Case| {
         if !takes(case, "cursor") {
             return false;
         }
-        filled(case).await;
+        add_records(case).await;
         let caller = operator();
         let whole = case
-            .send(&caller, &case.ask().with_query("limit=100"))
+            .send(&caller, &case.valid_request().with_query("limit=100"))
             .await;
         let whole = records(&whole.json);
         let mut walked = Vec::new();
         let mut query = "limit=1".to_owned();
         loop {
-            let page = case.send(&caller, &case.ask().with_query(&query)).await;
+            let page = case
+                .send(&caller, &case.valid_request().with_query(&query))
+                .await;
             assert_eq!(page.status, 200, "{}: {}", case.name(), page.json);
             walked.extend(records(&page.json));
-            match next(&page.json) {
+            match next_cursor(&page.json) {
                 Some(cursor) => query = format!("limit=1&cursor={cursor}"),
                 None => break,
             }
@@ -188,11 +192,11 @@ fn max_limit(case: &Case) -> Option<u64> {
 
 #[tokio::test]
 async fn invalid_cursors_and_limits_are_refused_and_a_limit_without_a_maximum_is_capped() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         if !takes(case, "cursor") {
             return false;
         }
-        let least = case.least();
+        let least = case.lowest_caller();
         for (query, code) in [
             ("limit=0", "VALIDATION_ERROR"),
             ("limit=-1", "VALIDATION_ERROR"),
@@ -203,7 +207,9 @@ async fn invalid_cursors_and_limits_are_refused_and_a_limit_without_a_maximum_is
             ("cursor=a%20b", "VALIDATION_ERROR"),
             ("cursor=%00", "VALIDATION_ERROR"),
         ] {
-            let answer = case.send(&least, &case.ask().with_query(query)).await;
+            let answer = case
+                .send(&least, &case.valid_request().with_query(query))
+                .await;
             let refusal = (answer.status.as_u16(), answer.code());
             assert_eq!(refusal, (400, code), "{} {query}", case.name());
         }
@@ -211,11 +217,13 @@ async fn invalid_cursors_and_limits_are_refused_and_a_limit_without_a_maximum_is
             Some(max) => (max, Some(max + 1)),
             None => (100_000, None),
         };
-        let ask = case.ask().with_query(&format!("limit={most}&unknown=x"));
+        let ask = case
+            .valid_request()
+            .with_query(&format!("limit={most}&unknown=x"));
         let answer = case.send(&least, &ask).await;
         assert_eq!(answer.status, 200, "{}: {}", case.name(), answer.json);
         if let Some(above) = above {
-            let ask = case.ask().with_query(&format!("limit={above}"));
+            let ask = case.valid_request().with_query(&format!("limit={above}"));
             let answer = case.send(&least, &ask).await;
             answer.refused(400, "VALIDATION_ERROR");
         }
@@ -232,18 +240,18 @@ async fn a_cursor_is_only_valid_for_its_own_list() {
     for sample in samples() {
         let case = Case::within(fixture, sample);
         if takes(&case, "cursor") {
-            filled(&case).await;
+            add_records(&case).await;
             // For operators these two paths return the same list.
             let same = |list: &str| (list, case.name()) == ("listAudit", "listAuditEvents");
             for (list, cursor) in cursors.iter().filter(|(list, _)| !same(list)) {
-                let ask = case.ask().with_query(&format!("cursor={cursor}"));
+                let ask = case.valid_request().with_query(&format!("cursor={cursor}"));
                 let answer = case.send(&operator(), &ask).await;
                 assert_eq!(answer.code(), "INVALID_CURSOR", "{list} in {}", case.name());
             }
             let first = case
-                .send(&operator(), &case.ask().with_query("limit=1"))
+                .send(&operator(), &case.valid_request().with_query("limit=1"))
                 .await;
-            cursors.push((case.name(), next(&first.json).unwrap()));
+            cursors.push((case.name(), next_cursor(&first.json).unwrap()));
         }
         fixture = case.fixture;
     }

@@ -9,9 +9,9 @@ use core_http::kernel::testing::SERVICE_KEY;
 use http::Request;
 use serde_json::Value;
 
-use super::fixture::{Ask, Case, every_row};
+use super::fixture::{Case, TestRequest, for_each_endpoint};
 use super::replays::{PROOF_EXPIRES_AFTER, first_caller};
-use super::samples::Least;
+use super::samples::LowestRole;
 use crate::world::{Answer, api_key};
 
 /// Returns an API key of the platform's organization with these permissions.
@@ -28,31 +28,32 @@ fn key_with(case: &Case, patterns: &[&str]) -> Caller {
 }
 
 /// Endpoints that give permissions to others. Their callers must have these permissions themselves.
-const GIVE_RIGHTS: [&str; 4] = ["createGrant", "createInvitation", "mapRole", "removeGrant"];
+const GRANTING_OPERATIONS: [&str; 4] =
+    ["createGrant", "createInvitation", "mapRole", "removeGrant"];
 
 #[tokio::test]
 async fn an_api_key_needs_the_permission_of_the_endpoint_and_no_other() {
-    let checked = every_row(async |case: &Case| {
+    let checked = for_each_endpoint(async |case: &Case| {
         let Some(permission) = case.row().requirement().permission() else {
             return false;
         };
-        let of_organization = (Least::Member..=Least::Owner).contains(&case.sample.least);
+        let of_organization = (LowestRole::Member..=LowestRole::Owner).contains(&case.sample.least);
         if !of_organization {
             return false;
         }
-        let (ask, name) = (case.ask(), case.name());
+        let (ask, name) = (case.valid_request(), case.name());
         let mut denied = key_with(case, &["*:*"]);
         if let Caller::ApiKey {
             membership: Some(own),
             ..
         } = &mut denied
         {
-            own.permissions = PermissionSet::new(["*:*"]).denying([permission.as_str()]);
+            own.permissions = PermissionSet::new(["*:*"]).without([permission.as_str()]);
         }
         let refused = case.send(&denied, &ask).await;
         let refusal = (refused.status.as_u16(), refused.code());
         assert_eq!(refusal, (403, "FORBIDDEN"), "{name}: {}", refused.json);
-        if GIVE_RIGHTS.contains(&name) {
+        if GRANTING_OPERATIONS.contains(&name) {
             return true;
         }
         let narrowed = key_with(case, &[permission.as_str()]);
@@ -65,7 +66,7 @@ async fn an_api_key_needs_the_permission_of_the_endpoint_and_no_other() {
 }
 
 /// Sends a request with the service key for a member, with headers that claim the rights of an owner and operator.
-async fn send_vouched(case: &Case, user: &str, ask: &Ask) -> Answer {
+async fn send_vouched(case: &Case, user: &str, ask: &TestRequest) -> Answer {
     let mut request = Request::builder()
         .method(ask.method.clone())
         .uri(ask.uri())
@@ -88,13 +89,16 @@ async fn send_vouched(case: &Case, user: &str, ask: &Ask) -> Answer {
 
 #[tokio::test]
 async fn identity_headers_cannot_raise_the_rights_of_a_member() {
-    let checked = every_row(async |case: &Case| {
+    let checked = for_each_endpoint(async |case: &Case| {
         let least = case.sample.least;
-        let above_member = matches!(least, Least::Admin | Least::Owner | Least::Operator);
+        let above_member = matches!(
+            least,
+            LowestRole::Admin | LowestRole::Owner | LowestRole::Operator
+        );
         if !above_member || case.row().takes_uploads() {
             return false;
         }
-        let ask = case.ask().without_credentials();
+        let ask = case.valid_request().without_credentials();
         let world = &case.fixture.world;
         let platform = &case.fixture.ids["platformId"];
         if !case.fixture.ids.contains_key("orgId") {
@@ -126,13 +130,13 @@ const NEED_A_CONFIRMED_ADDRESS: [&str; 8] = [
 #[tokio::test]
 async fn a_person_with_an_unconfirmed_address_cannot_enrol_factors_or_use_invitations() {
     let refused = RefCell::new(BTreeSet::new());
-    every_row(async |case: &Case| {
-        if case.sample.least != Least::Person && case.sample.least != Least::SignedIn {
+    for_each_endpoint(async |case: &Case| {
+        if case.sample.least != LowestRole::Person && case.sample.least != LowestRole::SignedIn {
             return false;
         }
         let person = &case.fixture.person;
         case.fixture.world.set_confirmed(person, false).await;
-        let answer = case.send(&person.caller(), &case.ask()).await;
+        let answer = case.send(&person.caller(), &case.valid_request()).await;
         let unproved = "EMAIL_VERIFICATION_REQUIRED_BEFORE_ACCEPTING_OR_REJECTING_INVITATION";
         if ["EMAIL_NOT_VERIFIED", unproved].contains(&answer.code()) {
             assert_eq!(answer.status, 403, "{}", case.name());
@@ -146,7 +150,7 @@ async fn a_person_with_an_unconfirmed_address_cannot_enrol_factors_or_use_invita
 }
 
 /// Endpoints that require a step-up only if an owner is added or removed; `iam/step_up.rs` tests them.
-const ASK_ABOUT_OWNERS: [&str; 4] = [
+const STEP_UP_FOR_OWNERS: [&str; 4] = [
     "createInvitation",
     "inviteMember",
     "removeMember",
@@ -161,16 +165,16 @@ fn documents_step_up(case: &Case) -> bool {
 
 #[tokio::test]
 async fn only_the_endpoints_that_document_a_step_up_require_one() {
-    let checked = every_row(async |case: &Case| {
-        if matches!(case.sample.least, Least::Public | Least::Service) {
+    let checked = for_each_endpoint(async |case: &Case| {
+        if matches!(case.sample.least, LowestRole::Public | LowestRole::Service) {
             return false;
         }
-        let (caller, ask) = (first_caller(case), case.ask());
+        let (caller, ask) = (first_caller(case), case.valid_request());
         case.fixture.world.tick(PROOF_EXPIRES_AFTER);
         let answer = case.send(&caller, &ask).await;
         let asks = answer.code() == "STEP_UP_REQUIRED";
         let context = format!("{}: {} {}", case.name(), answer.status, answer.json);
-        let expected = documents_step_up(case) && !ASK_ABOUT_OWNERS.contains(&case.name());
+        let expected = documents_step_up(case) && !STEP_UP_FOR_OWNERS.contains(&case.name());
         assert_eq!(asks, expected, "{context}");
         asks
     })

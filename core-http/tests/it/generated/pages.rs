@@ -3,8 +3,8 @@
 use core_domain::kernel::Caller;
 use http::Method;
 
-use super::fixture::{Ask, Case, every_row};
-use super::samples::Least;
+use super::fixture::{Case, TestRequest, for_each_endpoint};
+use super::samples::LowestRole;
 use crate::world::Answer;
 
 /// The `Accept` header of a browser.
@@ -24,9 +24,9 @@ fn text(answer: &Answer) -> String {
 
 #[tokio::test]
 async fn every_page_has_one_heading_a_language_labels_and_no_inline_script() {
-    let checked = every_row(async |case: &Case| {
-        let ask = case.ask().with("accept", HTML);
-        let answer = case.send(&case.least(), &ask).await;
+    let checked = for_each_endpoint(async |case: &Case| {
+        let ask = case.valid_request().with("accept", HTML);
+        let answer = case.send(&case.lowest_caller(), &ask).await;
         if !is_page(case) || answer.status != 200 {
             return false;
         }
@@ -82,7 +82,7 @@ fn check_headers(page: &Answer) {
 }
 
 /// The origin headers of form submissions that no page of IAM has sent.
-const FROM_ELSEWHERE: [&[(&str, &str)]; 8] = [
+const CROSS_ORIGIN_HEADERS: [&[(&str, &str)]; 8] = [
     &[("origin", "http://evil.test")],
     &[("origin", "null")],
     &[("origin", "é")],
@@ -95,12 +95,15 @@ const FROM_ELSEWHERE: [&[(&str, &str)]; 8] = [
 
 #[tokio::test]
 async fn forms_without_a_same_origin_header_are_refused_with_or_without_cookies() {
-    let checked = every_row(async |case: &Case| {
+    let checked = for_each_endpoint(async |case: &Case| {
         if !is_page(case) || case.row().method() != Method::POST {
             return false;
         }
-        for said in FROM_ELSEWHERE {
-            for ask in [case.ask(), case.ask().without_credentials()] {
+        for said in CROSS_ORIGIN_HEADERS {
+            for ask in [
+                case.valid_request(),
+                case.valid_request().without_credentials(),
+            ] {
                 refused_from(case, ask, said).await;
             }
         }
@@ -112,7 +115,7 @@ async fn forms_without_a_same_origin_header_are_refused_with_or_without_cookies(
     assert!(checked >= 16, "{checked}");
 }
 
-async fn refused_from(case: &Case, mut ask: Ask, said: &[(&str, &str)]) {
+async fn refused_from(case: &Case, mut ask: TestRequest, said: &[(&str, &str)]) {
     ask.headers.retain(|(name, _)| name != "origin");
     let ask = said
         .iter()
@@ -127,17 +130,17 @@ async fn refused_from(case: &Case, mut ask: Ask, said: &[(&str, &str)]) {
 
 #[tokio::test]
 async fn endpoints_that_are_not_pages_never_return_html() {
-    let checked = every_row(async |case: &Case| {
+    let checked = for_each_endpoint(async |case: &Case| {
         if is_page(case) {
             return false;
         }
-        let ask = case.ask().with("accept", HTML);
-        if case.sample.least != Least::Public {
+        let ask = case.valid_request().with("accept", HTML);
+        if case.sample.least != LowestRole::Public {
             let nobody = ask.clone().without_credentials();
             let refused = case.send(&Caller::Anonymous, &nobody).await;
             assert!(!is_html(&refused), "{}", case.name());
         }
-        let good = case.send(&case.least(), &ask).await;
+        let good = case.send(&case.lowest_caller(), &ask).await;
         assert!(good.is_good(), "{}: {}", case.name(), good.json);
         assert!(!is_html(&good), "{}", case.name());
         true

@@ -9,7 +9,7 @@ use core_storage::{Filter, Select};
 use serde_json::Value;
 
 use super::fixture::{Case, Fixture};
-use super::lists::{filled, next, takes};
+use super::lists::{add_records, next_cursor, takes};
 use super::samples::samples;
 use crate::world::World;
 
@@ -74,7 +74,7 @@ fn queries(case: &Case) -> Vec<String> {
 }
 
 /// Tables whose lists may filter rows one by one, and the rows to which the filtering is limited.
-const FEW: [(&str, &str); 5] = [
+const SMALL_TABLES: [(&str, &str); 5] = [
     ("unsealed_audit_entries", "those of the last moment"),
     ("api_keys", "the keys of one owner"),
     ("members", "the members of one organization"),
@@ -104,7 +104,7 @@ fn is_list(select: &Select) -> bool {
 /// Returns the first step of the plans that scans or sorts; `None` if the plans use an index.
 fn problem(select: &Select, plans: &Plans) -> Option<String> {
     let table = select.table.name;
-    let few = FEW.iter().any(|(of_few, _)| *of_few == table);
+    let few = SMALL_TABLES.iter().any(|(of_few, _)| *of_few == table);
     let everything = few || select.filter.conjuncts().into_iter().all(hides);
     for step in &plans.sqlite {
         let scans = step.starts_with("SCAN") && !(everything && step.contains("USING"));
@@ -133,14 +133,16 @@ fn problem(select: &Select, plans: &Plans) -> Option<String> {
 async fn selects(case: &Case, queries_of: &FaultStore) -> Vec<Select> {
     let mut selects = Vec::new();
     let mut answered = 0;
-    for caller in [operator(), case.least()] {
+    for caller in [operator(), case.lowest_caller()] {
         for query in queries(case) {
             drop(queries_of.take_queries());
-            let ask = case.ask().with_query(&format!("limit={PAGE}{query}"));
+            let ask = case
+                .valid_request()
+                .with_query(&format!("limit={PAGE}{query}"));
             let first = case.send(&caller, &ask).await;
             // Some filters are not permitted to every caller, and some exclude each other.
             answered += usize::from(first.is_good());
-            if let Some(cursor) = next(&first.json) {
+            if let Some(cursor) = next_cursor(&first.json) {
                 let ask = ask.with_query(&format!("cursor={cursor}"));
                 let second = case.send(&caller, &ask).await;
                 assert!(second.is_good(), "{}: {}", case.name(), second.json);
@@ -164,7 +166,7 @@ async fn no_list_query_scans_a_table_or_sorts() {
             fixture = case.fixture;
             continue;
         }
-        filled(&case).await;
+        add_records(&case).await;
         for select in selects(&case, &queries_of).await {
             if !planned.insert(format!("{select:?}")) {
                 continue;

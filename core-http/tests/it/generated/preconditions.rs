@@ -5,8 +5,8 @@ use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::fixture::{Ask, Case, description, every_row};
-use super::samples::Least;
+use super::fixture::{Case, TestRequest, description, for_each_endpoint};
+use super::samples::LowestRole;
 use crate::world::{World, operator};
 
 const KEY: &str = "idempotency-key";
@@ -15,19 +15,19 @@ const KEY: &str = "idempotency-key";
 const SUSPENDS: &str = "suspendPlatform";
 
 /// Returns the parts of a response that a replay must repeat: the status, the body, and the entity tag.
-fn seen(answer: &Answer) -> (u16, Value, String) {
+fn replayed_parts(answer: &Answer) -> (u16, Value, String) {
     let etag = answer.header("etag").to_owned();
     (answer.status.as_u16(), answer.json.clone(), etag)
 }
 
 #[tokio::test]
 async fn a_write_repeated_with_its_key_happens_once_and_gets_the_same_response() {
-    let checked = every_row(async |case: &Case| {
+    let checked = for_each_endpoint(async |case: &Case| {
         if !case.row().takes_idempotency_keys() {
             return false;
         }
-        let (least, name) = (case.least(), case.name());
-        let ask = case.ask().with(KEY, "once");
+        let (least, name) = (case.lowest_caller(), case.name());
+        let ask = case.valid_request().with(KEY, "once");
         let first = case.send(&least, &ask).await;
         assert!(first.status.is_success(), "{name}: {}", first.json);
         case.fixture.world.tick(60);
@@ -42,7 +42,7 @@ async fn a_write_repeated_with_its_key_happens_once_and_gets_the_same_response()
             "{name}: {}",
             again.json
         );
-        assert_eq!(seen(&again), seen(&first), "{name}");
+        assert_eq!(replayed_parts(&again), replayed_parts(&first), "{name}");
         let other = different(&ask);
         let refused = case.send(&least, &other).await;
         assert_eq!(
@@ -52,7 +52,7 @@ async fn a_write_repeated_with_its_key_happens_once_and_gets_the_same_response()
             refused.json
         );
         // A key is bound to its caller, so the same key of another caller is a new request.
-        if case.sample.least < Least::Service && case.sample.least != Least::Person {
+        if case.sample.least < LowestRole::Service && case.sample.least != LowestRole::Person {
             let theirs = case.send(&operator(), &ask).await;
             assert_eq!(theirs.header("idempotency-replayed"), "", "{name}");
         }
@@ -63,7 +63,7 @@ async fn a_write_repeated_with_its_key_happens_once_and_gets_the_same_response()
 }
 
 /// Returns a different request to the same endpoint.
-fn different(ask: &Ask) -> Ask {
+fn different(ask: &TestRequest) -> TestRequest {
     if ask.body.is_object() {
         return ask.clone().with_field("unknown", Some(json!(1)));
     }
@@ -72,18 +72,18 @@ fn different(ask: &Ask) -> Ask {
 
 #[tokio::test]
 async fn a_refusal_is_replayed_with_its_key_and_an_invalid_key_is_refused() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         if !case.row().takes_idempotency_keys() {
             return false;
         }
-        let (least, name) = (case.least(), case.name());
+        let (least, name) = (case.lowest_caller(), case.name());
         for bad in ["", "a b", "\"\"", &"x".repeat(256)] {
-            let ask = case.ask().with(KEY, bad);
+            let ask = case.valid_request().with(KEY, bad);
             let refused = case.send(&least, &ask).await;
             assert_eq!(refused.code(), "VALIDATION_ERROR", "{name} {bad:?}");
         }
         case.succeed().await;
-        let ask = case.ask().with(KEY, "refused");
+        let ask = case.valid_request().with(KEY, "refused");
         let first = case.send(&least, &ask).await;
         let final_refusal = [404, 409].contains(&first.status.as_u16());
         if final_refusal && first.code() != "IDEMPOTENCY_IN_PROGRESS" {
@@ -98,11 +98,14 @@ async fn a_refusal_is_replayed_with_its_key_and_an_invalid_key_is_refused() {
 
 #[tokio::test]
 async fn concurrent_requests_with_one_key_take_effect_once() {
-    every_row(async |case: &Case| {
+    for_each_endpoint(async |case: &Case| {
         if !case.row().takes_idempotency_keys() {
             return false;
         }
-        let (least, ask) = (case.least(), case.ask().with(KEY, "at-once"));
+        let (least, ask) = (
+            case.lowest_caller(),
+            case.valid_request().with(KEY, "at-once"),
+        );
         let answers = join_all((0..4).map(|_| case.send(&least, &ask))).await;
         let first_hand = answers
             .iter()
@@ -120,15 +123,15 @@ async fn concurrent_requests_with_one_key_take_effect_once() {
 
 #[tokio::test]
 async fn if_match_changes_a_record_only_while_it_has_that_entity_tag() {
-    let checked = every_row(async |case: &Case| {
+    let checked = for_each_endpoint(async |case: &Case| {
         if !case.row().obeys_if_match() {
             return false;
         }
-        let (least, name) = (case.least(), case.name());
+        let (least, name) = (case.lowest_caller(), case.name());
         let current = current_etag(case).await;
         let weak = format!("W/{current}");
         for stale in ["\"999\"", "\"a\", W/\"b\"", "nonsense", "\"*\"", "", &weak] {
-            let ask = case.ask().with("if-match", stale);
+            let ask = case.valid_request().with("if-match", stale);
             let refused = case.send(&least, &ask).await;
             let refusal = (refused.status.as_u16(), refused.code());
             assert_eq!(
@@ -138,7 +141,7 @@ async fn if_match_changes_a_record_only_while_it_has_that_entity_tag() {
                 refused.json
             );
         }
-        let ask = case.ask().with("if-match", "\"999\"");
+        let ask = case.valid_request().with("if-match", "\"999\"");
         let ask = ask.with("if-match", &format!("{weak}, {current}"));
         let changed = case.send(&least, &ask).await;
         assert!(changed.status.is_success(), "{name}: {}", changed.json);
@@ -151,7 +154,7 @@ async fn if_match_changes_a_record_only_while_it_has_that_entity_tag() {
 /// Returns the entity tag of the record that the endpoint changes. It comes from the `GET` at the same path, or at the
 /// parent path of an action. If there is no such `GET`, it comes from the response to the valid request.
 async fn current_etag(case: &Case) -> String {
-    let mut ask = case.ask();
+    let mut ask = case.valid_request();
     if ask.method == Method::POST {
         let above = parent(case.row().path());
         if !is_shown(&description(&case.service), above) {
@@ -166,7 +169,7 @@ async fn current_etag(case: &Case) -> String {
         ask.path = ask.path.replace(case.id_of("buildId"), "latest");
     }
     let caller = match case.sample.least {
-        Least::Person => case.least(),
+        LowestRole::Person => case.lowest_caller(),
         _ => operator(),
     };
     let shown = case.send(&caller, &ask).await;
@@ -176,7 +179,7 @@ async fn current_etag(case: &Case) -> String {
 
 #[tokio::test]
 async fn a_matching_if_none_match_gets_304_without_a_body() {
-    let checked = every_row(async |case: &Case| {
+    let checked = for_each_endpoint(async |case: &Case| {
         if case.row().method() != Method::GET {
             return false;
         }
@@ -187,12 +190,12 @@ async fn a_matching_if_none_match_gets_304_without_a_body() {
         if etag.is_empty() {
             return false;
         }
-        let ask = case.ask().with("if-none-match", etag);
-        let same = case.send(&case.least(), &ask).await;
+        let ask = case.valid_request().with("if-none-match", etag);
+        let same = case.send(&case.lowest_caller(), &ask).await;
         assert_eq!((same.status.as_u16(), same.bytes.len()), (304, 0));
         assert_eq!(same.header("etag"), etag);
-        let ask = case.ask().with("if-none-match", "\"other\"");
-        assert_eq!(case.send(&case.least(), &ask).await.status, 200);
+        let ask = case.valid_request().with("if-none-match", "\"other\"");
+        assert_eq!(case.send(&case.lowest_caller(), &ask).await.status, 200);
         true
     })
     .await;

@@ -7,8 +7,8 @@ use core_domain::port::{Mode, Within};
 use core_http::kernel::testing::Answer;
 use serde_json::json;
 
-use super::fixture::{Ask, Case, every_row};
-use super::samples::Least;
+use super::fixture::{Case, TestRequest, for_each_endpoint};
+use super::samples::LowestRole;
 use crate::world::{World, owner};
 
 const KEY: &str = "idempotency-key";
@@ -48,8 +48,8 @@ const ENDS_ACCESS: [&str; 4] = [
 /// Returns the caller of an endpoint. An endpoint for operators gets a person who operates the installation. Their
 /// session exists, because some endpoints require a step-up.
 pub(super) fn first_caller(case: &Case) -> Caller {
-    if case.sample.least != Least::Operator {
-        return case.least();
+    if case.sample.least != LowestRole::Operator {
+        return case.lowest_caller();
     }
     let stranger = owner(&case.fixture.ids["platformId"]);
     let mut caller = match case.name() {
@@ -60,21 +60,21 @@ pub(super) fn first_caller(case: &Case) -> Caller {
     if let Caller::User { membership, .. } = &mut caller {
         *membership = stranger.membership().cloned();
         if let Some(own) = membership {
-            own.operates = true;
+            own.is_operator = true;
         }
     }
     caller
 }
 
 /// Applies the loss and returns the caller after it.
-async fn after(case: &Case, loss: Loss, mut caller: Caller) -> Caller {
+async fn apply_loss(case: &Case, loss: Loss, mut caller: Caller) -> Caller {
     let world = &case.fixture.world;
     if let Caller::User { membership, .. } = &mut caller {
         match loss {
             Loss::RoleTakenAway => {
                 if let Some(own) = membership {
                     own.permissions = PermissionSet::new(Vec::<&str>::new());
-                    own.role = Roles::from(Role::MEMBER);
+                    own.roles = Roles::from(Role::MEMBER);
                 }
             }
             Loss::OrganizationLeft => *membership = None,
@@ -95,7 +95,9 @@ async fn set_suspension(case: &Case, status: &str) {
     let platform = &case.fixture.ids["platformId"];
     let flag = json!({ "platformId": platform, "status": status });
     let world = &case.fixture.world;
-    let _ = world.as_service("/internal/platform-status", &flag).await;
+    let _ = world
+        .post_with_service_key("/internal/platform-status", &flag)
+        .await;
 }
 
 async fn remove_memberships(world: &World, user: Option<&UserId>) {
@@ -124,18 +126,18 @@ fn is_refused_for_loss(before: &Answer, anew: &Answer) -> bool {
     refuses_caller && (before.status, before.code()) != (anew.status, anew.code())
 }
 
-async fn send(case: &Case, caller: &Caller, ask: &Ask, key: &str) -> Answer {
+async fn send(case: &Case, caller: &Caller, ask: &TestRequest, key: &str) -> Answer {
     case.send(caller, &ask.clone().with(KEY, key)).await
 }
 
 #[tokio::test]
 async fn a_stored_response_is_not_replayed_to_a_caller_who_has_lost_the_right_to_it() {
     let count = std::cell::RefCell::new(std::collections::BTreeMap::new());
-    every_row(async |case: &Case| {
-        if !case.row().takes_idempotency_keys() || case.sample.least == Least::Service {
+    for_each_endpoint(async |case: &Case| {
+        if !case.row().takes_idempotency_keys() || case.sample.least == LowestRole::Service {
             return false;
         }
-        let (caller, ask, name) = (first_caller(case), case.ask(), case.name());
+        let (caller, ask, name) = (first_caller(case), case.valid_request(), case.name());
         let first = send(case, &caller, &ask, "once").await;
         assert!(first.is_good(), "{name}: {}", first.json);
         let ends_access = ENDS_ACCESS.contains(&name);
@@ -144,7 +146,7 @@ async fn a_stored_response_is_not_replayed_to_a_caller_who_has_lost_the_right_to
                 continue;
             }
             let before = send(case, &caller, &ask, &format!("before-{loss:?}")).await;
-            let caller = after(case, loss, caller.clone()).await;
+            let caller = apply_loss(case, loss, caller.clone()).await;
             let anew = send(case, &caller, &ask, &format!("{loss:?}")).await;
             let replay = send(case, &caller, &ask, "once").await;
             if loss == Loss::PlatformSuspended {

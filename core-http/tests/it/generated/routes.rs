@@ -281,7 +281,7 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
 }
 
 /// Returns a path that a client could request: the parameters and the `*` are replaced by values.
-fn asked(pattern: &str) -> String {
+fn concrete_path(pattern: &str) -> String {
     let segments = pattern.split('/').map(|segment| match segment {
         "*" => "some/thing",
         s if s.starts_with('{') => "x1",
@@ -293,13 +293,13 @@ fn asked(pattern: &str) -> String {
 /// Returns every path at which the endpoint must be found, with the prefix that a gateway has removed.
 fn spellings(endpoint: &Value) -> Vec<(String, Option<String>)> {
     let path = text(endpoint, "path");
-    let mut spellings = vec![(asked(path), None)];
+    let mut spellings = vec![(concrete_path(path), None)];
     for alias in endpoint["aliases"].as_array().into_iter().flatten() {
-        spellings.push((asked(alias.as_str().unwrap()), None));
+        spellings.push((concrete_path(alias.as_str().unwrap()), None));
     }
     let gateway = &endpoint["gateway_path"];
     if let Some(prefix) = text(gateway, "literal").strip_suffix(path) {
-        spellings.push((asked(path), Some(prefix.to_owned())));
+        spellings.push((concrete_path(path), Some(prefix.to_owned())));
     }
     let (natural, rest) = (
         text(gateway, "natural"),
@@ -308,8 +308,8 @@ fn spellings(endpoint: &Value) -> Vec<(String, Option<String>)> {
     // If two services share a prefix, `reaches_natural_as` is a note in words instead of a path.
     if rest.starts_with('/') && !rest.contains(' ') {
         let prefix = natural.strip_suffix(rest).unwrap_or(natural);
-        spellings.push((asked(rest), None));
-        spellings.push((asked(rest), Some(prefix.to_owned())));
+        spellings.push((concrete_path(rest), None));
+        spellings.push((concrete_path(rest), Some(prefix.to_owned())));
     }
     spellings
 }
@@ -328,7 +328,7 @@ fn every_spelling_of_a_documented_route_reaches_the_same_endpoint() {
                 continue;
             }
             let method: Method = text(&endpoint, "method").parse().unwrap();
-            let own = service.find(&method, &asked(text(&endpoint, "path")), None);
+            let own = service.find(&method, &concrete_path(text(&endpoint, "path")), None);
             let own = own.map(|row| row.operation());
             assert!(own.is_some(), "{endpoint}");
             for (path, prefix) in spellings(&endpoint) {

@@ -3,7 +3,7 @@
 
 /// The lowest role that may call an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Least {
+pub(super) enum LowestRole {
     Public,
     SignedIn,
     Person,
@@ -18,27 +18,27 @@ pub(super) enum Least {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) operation: &'static str,
-    pub(super) least: Least,
+    pub(super) least: LowestRole,
     /// The query string, without `?`.
     pub(super) query: &'static str,
     /// A JSON object with the fields that replace those of the example; `null` removes a field.
     pub(super) body: &'static str,
     pub(super) headers: &'static [(&'static str, &'static str)],
     /// Path parameters, each with the name of the fixture's id to use in place of the id of the same name.
-    pub(super) using: &'static [(&'static str, &'static str)],
+    pub(super) id_overrides: &'static [(&'static str, &'static str)],
     /// The method and path of requests that an operator sends first.
-    pub(super) before: &'static [(&'static str, &'static str)],
+    pub(super) preparation: &'static [(&'static str, &'static str)],
 }
 
-const fn sample(operation: &'static str, least: Least) -> Sample {
+const fn sample(operation: &'static str, least: LowestRole) -> Sample {
     Sample {
         operation,
         least,
         query: "",
         body: "{}",
         headers: &[],
-        using: &[],
-        before: &[],
+        id_overrides: &[],
+        preparation: &[],
     }
 }
 
@@ -59,17 +59,17 @@ impl Sample {
     }
 
     const fn using(mut self, using: &'static [(&'static str, &'static str)]) -> Self {
-        self.using = using;
+        self.id_overrides = using;
         self
     }
 
     const fn before(mut self, before: &'static [(&'static str, &'static str)]) -> Self {
-        self.before = before;
+        self.preparation = before;
         self
     }
 }
 
-use Least::{Admin, Member, Operator, Owner, Person, Public, Service, SignedIn};
+use LowestRole::{Admin, Member, Operator, Owner, Person, Public, Service, SignedIn};
 
 const BEARER: &[(&str, &str)] = &[("authorization", "{bearer}")];
 const COOKIE: &[(&str, &str)] = &[("cookie", "{cookie}"), ("origin", "http://iam.test")];

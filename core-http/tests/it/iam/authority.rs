@@ -28,22 +28,25 @@ async fn the_gateway_resolves_role_platform_and_suspension_and_refuses_after_a_s
     let world = World::new();
     let gateway = authority(&world.app.store);
     let ada = world.sign_up(ADA).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let platform = made.text("platformId");
     let signed = ada.cookie.split_once('=').unwrap().1;
     for token in [&*ada.token, signed] {
         let known = gateway.resolve(&bearer(token)).await.unwrap();
         assert!(!known.suspended);
         assert_eq!(known.caller.platform_id().unwrap().as_str(), platform);
-        assert_eq!(known.caller.membership().unwrap().role, Role::OWNER.into());
+        assert_eq!(known.caller.membership().unwrap().roles, Role::OWNER.into());
         assert_eq!(known.caller.session_id().unwrap().as_str(), ada.session_id);
     }
     for (status, suspended) in [("suspended", true), ("active", false)] {
-        world.flag(platform, status).await;
+        world.set_platform_status(platform, status).await;
         let known = gateway.resolve(&bearer(&ada.token)).await.unwrap();
         assert_eq!(known.suspended, suspended);
     }
-    let _ = world.held(&ada.token, "POST", SIGN_OUT).await.expect(200);
+    let _ = world
+        .send_with_bearer(&ada.token, "POST", SIGN_OUT)
+        .await
+        .expect(200);
     let refused = gateway.resolve(&bearer(&ada.token)).await;
     assert_eq!(refused.unwrap_err(), AuthorityError::Refused);
 }

@@ -4,8 +4,8 @@
 use core_http::iam::IamOptions;
 use serde_json::{Value, json};
 
-use super::pages::{HTML, OWN, location, text};
-use super::{ADA, EVE, GET_SESSION, NEW, WRONG, cookies};
+use super::pages::{ACCEPT_HTML, OWN_ORIGIN, location, text};
+use super::{ADA, EVE, GET_SESSION, NEW_PASSWORD, WRONG_PASSWORD, cookies};
 use crate::world::{Answer, ORIGIN, PASSWORD, Person, World};
 
 const VERIFY: &str = "/api/auth/verify-email";
@@ -24,7 +24,8 @@ impl World {
     async fn follow(&self, token: &str, rest: &str, person: Option<&Person>) -> Answer {
         let path = format!("{VERIFY}?token={token}{rest}");
         let cookie = person.map(|person| ("cookie", person.cookie.as_str()));
-        self.ask("GET", &path, cookie.as_slice(), Value::Null).await
+        self.send_unidentified("GET", &path, cookie.as_slice(), Value::Null)
+            .await
     }
 
     async fn confirm_with(&self, body: Value, person: Option<&Person>) -> Answer {
@@ -32,7 +33,8 @@ impl World {
         let bearer = bearer
             .as_ref()
             .map(|value| ("authorization", value.as_str()));
-        self.ask("POST", VERIFY, bearer.as_slice(), body).await
+        self.send_unidentified("POST", VERIFY, bearer.as_slice(), body)
+            .await
     }
 
     async fn is_confirmed(&self, person: &Person) -> bool {
@@ -79,12 +81,14 @@ async fn a_link_alone_confirms_nothing_and_stays_valid() {
 async fn an_api_key_does_not_confirm_the_address() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let body = json!({ "organizationId": made.text("orgId") });
-    let key = world.make_key(&ada.caller(), body).await.expect(200);
+    let key = world.create_api_key(&ada.caller(), body).await.expect(200);
     let body = json!({ "token": world.confirmation(ADA).await });
     let headers = [("x-api-key", key.text("key"))];
-    let refused = world.ask("POST", VERIFY, &headers, body).await;
+    let refused = world
+        .send_unidentified("POST", VERIFY, &headers, body)
+        .await;
     refused.refused(401, "UNAUTHORIZED");
 }
 
@@ -113,7 +117,7 @@ async fn a_wrong_password_with_a_link_counts_as_a_failed_sign_in() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let token = &world.confirmation(ADA).await;
-    let wrong = json!({ "token": token, "password": WRONG });
+    let wrong = json!({ "token": token, "password": WRONG_PASSWORD });
     for _ in 0..5 {
         let refused = world.confirm_with(wrong.clone(), None).await;
         refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
@@ -141,7 +145,9 @@ async fn the_confirmation_page_accepts_a_session_or_the_password_and_redirects()
     assert!(own.contains("Is <strong>ada@example.org</strong> your address?"));
     assert!(!own.contains("name=\"password\""));
     for method in ["GET", "HEAD"] {
-        let looked = world.ask(method, &path, &[HTML], Value::Null).await;
+        let looked = world
+            .send_unidentified(method, &path, &[ACCEPT_HTML], Value::Null)
+            .await;
         assert_eq!(looked.status, 200);
     }
     let page = text(&world.page(&path, &[]).await, 200);
@@ -149,10 +155,10 @@ async fn the_confirmation_page_accepts_a_session_or_the_password_and_redirects()
     assert!(page.contains("This account is not mine"));
     let token = world.mailed_token(ADA).await;
     let link = [("token", token.as_str()), ("callbackURL", "/done")];
-    let wrong = [&link[..], &[("password", WRONG)]].concat();
-    let refused = world.form("/verify-email", &wrong, &[OWN]).await;
+    let wrong = [&link[..], &[("password", WRONG_PASSWORD)]].concat();
+    let refused = world.form("/verify-email", &wrong, &[OWN_ORIGIN]).await;
     assert!(text(&refused, 401).contains("The password is wrong."));
-    let without = world.form("/verify-email", &link, &[OWN]).await;
+    let without = world.form("/verify-email", &link, &[OWN_ORIGIN]).await;
     assert!(text(&without, 200).contains("Enter the password of your account"));
     assert!(!world.is_confirmed(&ada).await);
     let confirmed = world.form_of(&ada, "/verify-email", &link).await;
@@ -166,24 +172,26 @@ async fn the_confirmation_page_accepts_a_session_or_the_password_and_redirects()
 async fn the_owner_of_an_address_takes_over_an_account_with_a_new_password() {
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
-    let device = world.approved(&mallory).await;
+    let device = world.approve_device(&mallory).await;
     let token = world.confirmation(ADA).await;
     let set = async |password| {
         let fields = [("token", token.as_str()), ("newPassword", password)];
-        world.form(TAKE_OVER, &fields, &[OWN]).await
+        world.form(TAKE_OVER, &fields, &[OWN_ORIGIN]).await
     };
     let short = text(&set("short").await, 400);
     assert!(short.contains("newPassword-error") && !short.contains("password-error\""));
     assert_eq!(
-        location(&set(NEW).await),
+        location(&set(NEW_PASSWORD).await),
         "/sign-in?notice=password-changed"
     );
-    let ended = world.held(&mallory.token, "GET", GET_SESSION).await;
+    let ended = world
+        .send_with_bearer(&mallory.token, "GET", GET_SESSION)
+        .await;
     assert_eq!(ended.expect(200).json, Value::Null);
     world.poll(&device).await.refused(400, "access_denied");
     let old = world.sign_in(ADA, PASSWORD).await;
     old.refused(401, "INVALID_EMAIL_OR_PASSWORD");
-    let ada = world.sign_in(ADA, NEW).await.expect(200);
+    let ada = world.sign_in(ADA, NEW_PASSWORD).await.expect(200);
     assert_eq!(ada.json["user"]["id"], mallory.user_id.as_str());
     assert_eq!(ada.json["user"]["emailVerified"], true);
     let again = set(PASSWORD).await;
@@ -194,17 +202,19 @@ async fn the_owner_of_an_address_takes_over_an_account_with_a_new_password() {
 async fn the_owner_of_an_address_deletes_an_account_and_all_its_access() {
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
-    let device = world.approved(&mallory).await;
+    let device = world.approve_device(&mallory).await;
     let token = world.confirmation(ADA).await;
     let delete = async |sure| {
         let fields = [("token", token.as_str()), ("sure", sure)];
-        world.form(DELETE, &fields, &[OWN]).await
+        world.form(DELETE, &fields, &[OWN_ORIGIN]).await
     };
     let unsure = text(&delete("false").await, 200);
-    assert!(unsure.contains("Delete the account for good"));
+    assert!(unsure.contains("Delete the account permanently"));
     let page = location(&delete("true").await).to_owned();
     assert!(text(&world.page(&page, &[]).await, 200).contains("The account was deleted."));
-    let ended = world.held(&mallory.token, "GET", GET_SESSION).await;
+    let ended = world
+        .send_with_bearer(&mallory.token, "GET", GET_SESSION)
+        .await;
     assert_eq!(ended.expect(200).json, Value::Null);
     world.poll(&device).await.refused(400, "access_denied");
     let old = world.sign_in(ADA, PASSWORD).await;
@@ -221,15 +231,17 @@ async fn the_owner_of_an_address_deletes_an_account_and_all_its_access() {
 async fn a_link_cannot_delete_a_member_of_an_organization() {
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
-    world.found(&mallory, "engines").await;
+    world.create_organization(&mallory, "engines").await;
     let token = world.confirmation(ADA).await;
     let path = format!("/verify-email?token={token}");
     let page = text(&world.page(&path, &[]).await, 200);
     assert!(page.contains("cannot be deleted here") && !page.contains(DELETE));
     let fields = [("token", token.as_str()), ("sure", "true")];
-    let refused = world.form(DELETE, &fields, &[OWN]).await;
+    let refused = world.form(DELETE, &fields, &[OWN_ORIGIN]).await;
     assert!(text(&refused, 409).contains("Take it over instead."));
-    let kept = world.held(&mallory.token, "GET", GET_SESSION).await;
+    let kept = world
+        .send_with_bearer(&mallory.token, "GET", GET_SESSION)
+        .await;
     assert!(kept.expect(200).json.is_object());
 }
 
@@ -239,19 +251,19 @@ async fn older_links_neither_take_over_nor_delete_a_confirmed_account() {
     let ada = world.sign_up(ADA).await;
     let older = world.confirmation(ADA).await;
     world.confirm(&ada).await;
-    let authenticator = world.second_factor(&ada).await;
+    let authenticator = world.enable_second_factor(&ada).await;
     let over = "http://iam.test/?error=INVALID_TOKEN";
     let token = ("token", older.as_str());
     for (path, field) in [
-        (TAKE_OVER, ("newPassword", NEW)),
+        (TAKE_OVER, ("newPassword", NEW_PASSWORD)),
         (DELETE, ("sure", "true")),
     ] {
-        let refused = world.form(path, &[token, field], &[OWN]).await;
+        let refused = world.form(path, &[token, field], &[OWN_ORIGIN]).await;
         assert_eq!(location(&refused), over, "{path}");
     }
-    let cookie = world.half_sign_in(ADA).await;
+    let cookie = world.begin_sign_in(ADA).await;
     let code = authenticator.code(&world);
-    let done = world.complete(&cookie, "verify-totp", &code).await;
+    let done = world.complete_sign_in(&cookie, "verify-totp", &code).await;
     let _ = done.expect(200);
     // The page reveals nothing about an account that is confirmed already.
     let page = world
@@ -271,12 +283,12 @@ async fn untrusted_callback_urls_are_refused() {
         ("token", token.as_str()),
         ("callbackURL", "https://evil.net"),
         ("password", PASSWORD),
-        ("newPassword", NEW),
+        ("newPassword", NEW_PASSWORD),
         ("sure", "true"),
     ];
     for path in ["/verify-email", TAKE_OVER, DELETE] {
         assert_eq!(
-            world.form(path, &fields, &[OWN]).await.status,
+            world.form(path, &fields, &[OWN_ORIGIN]).await.status,
             403,
             "{path}"
         );

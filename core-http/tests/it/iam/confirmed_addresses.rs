@@ -4,8 +4,10 @@ use core_http::iam::IamOptions;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::pages::OWN;
-use super::{ADA, EVE, GET_SESSION, NEW, SIGN_UP, WRONG, cookies, without_request_id};
+use super::pages::OWN_ORIGIN;
+use super::{
+    ADA, EVE, GET_SESSION, NEW_PASSWORD, SIGN_UP, WRONG_PASSWORD, cookies, without_request_id,
+};
 use crate::world::{Answer, ORIGIN, PASSWORD, World, on_every_store};
 
 const REQUIRED: IamOptions = IamOptions {
@@ -36,7 +38,7 @@ async fn follow_link(world: &World, link: &str) -> Answer {
     let link: Vec<(String, String)> = serde_urlencoded::from_str(query).unwrap();
     let link = link.iter().map(|(name, value)| (&**name, &**value));
     let fields: Vec<_> = link.chain([("password", PASSWORD)]).collect();
-    world.form("/verify-email", &fields, &[OWN]).await
+    world.form("/verify-email", &fields, &[OWN_ORIGIN]).await
 }
 
 async fn subjects(world: &World) -> Vec<String> {
@@ -97,7 +99,7 @@ async fn an_address_gets_at_most_five_mails_of_a_kind_per_hour() {
 async fn only_the_right_password_reveals_an_unconfirmed_address_and_sends_a_link() {
     let world = world();
     sign_up(&world, ADA).await;
-    for (email, password) in [(ADA, WRONG), (EVE, PASSWORD)] {
+    for (email, password) in [(ADA, WRONG_PASSWORD), (EVE, PASSWORD)] {
         let refused = world.sign_in(email, password).await;
         refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
     }
@@ -133,8 +135,8 @@ async fn sign_in_links_and_reset_links_also_confirm_the_address() {
     let token = world.mailed_token(ADA).await;
     let signed_in = world.follow_magic_link(&token).await.expect(200);
     assert_eq!(signed_in.json["user"]["emailVerified"], true);
-    let _ = world.reset_password(EVE, NEW).await.expect(200);
-    let _ = world.sign_in(EVE, NEW).await.expect(200);
+    let _ = world.reset_password(EVE, NEW_PASSWORD).await.expect(200);
+    let _ = world.sign_in(EVE, NEW_PASSWORD).await.expect(200);
 }
 
 #[tokio::test]
@@ -148,7 +150,10 @@ async fn a_confirmation_link_signs_in_once_if_the_option_is_set() {
     let confirmed = follow_link(&world, &link).await.expect(303);
     assert_eq!(confirmed.header("location"), "http://iam.test/");
     let token = confirmed.header("set-auth-token");
-    let session = world.held(token, "GET", GET_SESSION).await.expect(200);
+    let session = world
+        .send_with_bearer(token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert_eq!(session.json["user"]["email"], ADA);
     assert_eq!(world.audit("user.signed_in").await.len(), 1);
     let again = follow_link(&world, &link).await.expect(303);

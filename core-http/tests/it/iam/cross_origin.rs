@@ -42,12 +42,14 @@ async fn changes_with_cookies_must_come_from_a_trusted_origin_or_a_program() {
             _ => Value::Null,
         };
         let headers: Vec<_> = std::iter::once(cookie).chain(said).collect();
-        let answer = world.ask(method, path, &headers, body).await;
+        let answer = world.send_unidentified(method, path, &headers, body).await;
         assert_eq!(answer.code(), code, "{method} {path} {said:?}");
         assert_eq!(answer.status == 403, !code.is_empty());
     }
     let later = [cookie, OWN];
-    let out = world.ask("POST", SIGN_OUT, &later, Value::Null).await;
+    let out = world
+        .send_unidentified("POST", SIGN_OUT, &later, Value::Null)
+        .await;
     let _ = out.expect(200);
 }
 
@@ -56,9 +58,13 @@ async fn sign_up_and_sign_in_refuse_untrusted_origins_even_without_cookies() {
     let world = World::new();
     let body = json!({ "name": "A", "email": ADA, "password": PASSWORD });
     for path in [SIGN_UP, SIGN_IN] {
-        let refused = world.ask("POST", path, &[EVIL], body.clone()).await;
+        let refused = world
+            .send_unidentified("POST", path, &[EVIL], body.clone())
+            .await;
         refused.refused(403, "INVALID_ORIGIN");
-        let own = world.ask("POST", path, &[OWN], body.clone()).await;
+        let own = world
+            .send_unidentified("POST", path, &[OWN], body.clone())
+            .await;
         let _ = own.expect(200);
     }
 }
@@ -75,8 +81,10 @@ async fn only_trusted_origins_get_cors_headers() {
         ("HTTP://IAM.TEST", false),
     ] {
         let headers = [("origin", origin), wants];
-        let asked = world.ask("OPTIONS", ORG_SETUP, &headers, Value::Null).await;
-        let read = world.ask("GET", "/health", &headers[..1], Value::Null);
+        let asked = world
+            .send_unidentified("OPTIONS", ORG_SETUP, &headers, Value::Null)
+            .await;
+        let read = world.send_unidentified("GET", "/health", &headers[..1], Value::Null);
         for answer in [asked.expect(204), read.await.expect(200)] {
             let allowed = if trusted { (origin, "true") } else { ("", "") };
             let name = |rest| format!("access-control-allow-{rest}");
@@ -87,7 +95,9 @@ async fn only_trusted_origins_get_cors_headers() {
         }
     }
     let own = [OWN, wants];
-    let asked = world.ask("OPTIONS", ORG_SETUP, &own, Value::Null).await;
+    let asked = world
+        .send_unidentified("OPTIONS", ORG_SETUP, &own, Value::Null)
+        .await;
     for (name, value) in [
         ("allow-methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS"),
         ("allow-headers", "Content-Type, Authorization, X-Request-Id"),
@@ -95,6 +105,8 @@ async fn only_trusted_origins_get_cors_headers() {
     ] {
         assert_eq!(asked.header(&format!("access-control-{name}")), value);
     }
-    let nothing = world.ask("OPTIONS", ORG_SETUP, &[], Value::Null).await;
+    let nothing = world
+        .send_unidentified("OPTIONS", ORG_SETUP, &[], Value::Null)
+        .await;
     nothing.refused(405, "METHOD_NOT_ALLOWED");
 }

@@ -13,7 +13,7 @@ use core_http::kernel::{PeerAddr, ViaGateway, bytes_body};
 use http::Request;
 use serde_json::json;
 
-use super::{ADA, EVE, NEW, SIGN_IN, SIGN_UP, WRONG, cookies};
+use super::{ADA, EVE, NEW_PASSWORD, SIGN_IN, SIGN_UP, WRONG_PASSWORD, cookies};
 use crate::world::{Answer, Api, ORIGIN, PASSWORD, World, iam_config};
 
 /// A browser: its client address, and the device cookie that it keeps.
@@ -57,22 +57,22 @@ impl Browser {
     }
 
     /// Fails five times, so that the next attempt has to wait.
-    async fn fails_until_it_waits(&mut self, iam: &Api, email: &str) {
+    async fn fail_until_delayed(&mut self, iam: &Api, email: &str) {
         for _ in 0..5 {
-            let failed = self.sign_in(iam, email, WRONG).await;
+            let failed = self.sign_in(iam, email, WRONG_PASSWORD).await;
             failed.refused(401, "INVALID_EMAIL_OR_PASSWORD");
         }
-        self.waits(iam, email).await;
+        self.assert_sign_in_delayed(iam, email).await;
     }
 
     /// Asserts that a sign-in with the right password is refused with 429.
-    async fn waits(&mut self, iam: &Api, email: &str) {
+    async fn assert_sign_in_delayed(&mut self, iam: &Api, email: &str) {
         let waits = self.sign_in(iam, email, PASSWORD).await;
         waits.refused(429, "RATE_LIMITED");
     }
 
     /// Asserts that a sign-in with the right password succeeds.
-    async fn succeeds(&mut self, iam: &Api, email: &str) -> Answer {
+    async fn sign_in_successfully(&mut self, iam: &Api, email: &str) -> Answer {
         self.sign_in(iam, email, PASSWORD).await.expect(200)
     }
 }
@@ -82,14 +82,14 @@ async fn failures_of_strangers_do_not_delay_a_known_browser() {
     let world = World::new();
     world.sign_up(ADA).await;
     let mut own = Browser::new(1);
-    own.succeeds(&world.iam, ADA).await;
+    own.sign_in_successfully(&world.iam, ADA).await;
     // The stranger uses another address, and then the address of the owner's browser.
     for client in [9, 1] {
         let mut stranger = Browser::new(client);
-        stranger.fails_until_it_waits(&world.iam, ADA).await;
-        own.succeeds(&world.iam, ADA).await;
+        stranger.fail_until_delayed(&world.iam, ADA).await;
+        own.sign_in_successfully(&world.iam, ADA).await;
         // The owner's sign-in does not end the delay of strangers.
-        stranger.waits(&world.iam, ADA).await;
+        stranger.assert_sign_in_delayed(&world.iam, ADA).await;
         world.tick(super::DAY);
     }
 }
@@ -99,14 +99,14 @@ async fn a_known_browser_is_delayed_only_by_its_own_failures() {
     let world = World::new();
     world.sign_up(ADA).await;
     let [mut own, mut other] = [1, 2].map(Browser::new);
-    own.succeeds(&world.iam, ADA).await;
-    other.succeeds(&world.iam, ADA).await;
-    own.fails_until_it_waits(&world.iam, ADA).await;
-    other.succeeds(&world.iam, ADA).await;
-    Browser::new(3).succeeds(&world.iam, ADA).await;
-    own.waits(&world.iam, ADA).await;
+    own.sign_in_successfully(&world.iam, ADA).await;
+    other.sign_in_successfully(&world.iam, ADA).await;
+    own.fail_until_delayed(&world.iam, ADA).await;
+    other.sign_in_successfully(&world.iam, ADA).await;
+    Browser::new(3).sign_in_successfully(&world.iam, ADA).await;
+    own.assert_sign_in_delayed(&world.iam, ADA).await;
     world.tick(1);
-    own.succeeds(&world.iam, ADA).await;
+    own.sign_in_successfully(&world.iam, ADA).await;
 }
 
 #[tokio::test]
@@ -115,14 +115,14 @@ async fn device_cookies_of_other_accounts_and_forged_ones_are_ignored() {
     world.sign_up(ADA).await;
     world.sign_up(EVE).await;
     let mut eve = Browser::new(1);
-    eve.succeeds(&world.iam, EVE).await;
-    Browser::new(9).fails_until_it_waits(&world.iam, ADA).await;
-    eve.waits(&world.iam, ADA).await;
+    eve.sign_in_successfully(&world.iam, EVE).await;
+    Browser::new(9).fail_until_delayed(&world.iam, ADA).await;
+    eve.assert_sign_in_delayed(&world.iam, ADA).await;
     let mut forged = Browser::new(2);
     forged.cookie = eve.cookie.map(|cookie| cookie.replace("%3A", "%3Ax"));
-    forged.waits(&world.iam, ADA).await;
+    forged.assert_sign_in_delayed(&world.iam, ADA).await;
     forged.cookie = Some("core.device=x".to_owned());
-    forged.waits(&world.iam, ADA).await;
+    forged.assert_sign_in_delayed(&world.iam, ADA).await;
 }
 
 #[tokio::test]
@@ -132,16 +132,14 @@ async fn a_device_cookie_remembers_four_accounts() {
     let mut shared = Browser::new(1);
     for email in &people {
         world.sign_up(email).await;
-        shared.succeeds(&world.iam, email).await;
+        shared.sign_in_successfully(&world.iam, email).await;
     }
     for email in &people {
-        Browser::new(9)
-            .fails_until_it_waits(&world.iam, email)
-            .await;
+        Browser::new(9).fail_until_delayed(&world.iam, email).await;
     }
-    shared.waits(&world.iam, &people[0]).await;
+    shared.assert_sign_in_delayed(&world.iam, &people[0]).await;
     for email in &people[1..] {
-        shared.succeeds(&world.iam, email).await;
+        shared.sign_in_successfully(&world.iam, email).await;
     }
 }
 
@@ -151,33 +149,38 @@ async fn a_sign_up_makes_a_browser_known_and_a_password_change_keeps_it_known() 
     let mut own = Browser::new(1);
     let body = json!({ "name": "Ada", "email": ADA, "password": PASSWORD });
     let _ = own.post(&world.iam, SIGN_UP, body).await.expect(200);
-    Browser::new(9).fails_until_it_waits(&world.iam, ADA).await;
-    let signed_in = own.succeeds(&world.iam, ADA).await;
-    let body = json!({ "currentPassword": PASSWORD, "newPassword": NEW });
+    Browser::new(9).fail_until_delayed(&world.iam, ADA).await;
+    let signed_in = own.sign_in_successfully(&world.iam, ADA).await;
+    let body = json!({ "currentPassword": PASSWORD, "newPassword": NEW_PASSWORD });
     let path = "/api/auth/change-password";
     let bearer = format!("Bearer {}", signed_in.text("token"));
     let headers = [("authorization", bearer.as_str())];
-    let _ = world.ask("POST", path, &headers, body).await.expect(200);
-    let _ = own.sign_in(&world.iam, ADA, NEW).await.expect(200);
+    let _ = world
+        .send_unidentified("POST", path, &headers, body)
+        .await
+        .expect(200);
+    let _ = own.sign_in(&world.iam, ADA, NEW_PASSWORD).await.expect(200);
 }
 
 #[tokio::test]
 async fn failures_within_a_session_delay_only_that_session() {
     let world = World::new();
     world.sign_up(ADA).await;
-    let one = Browser::new(1).succeeds(&world.iam, ADA).await;
-    let other = Browser::new(2).succeeds(&world.iam, ADA).await;
-    Browser::new(9).fails_until_it_waits(&world.iam, ADA).await;
+    let one = Browser::new(1).sign_in_successfully(&world.iam, ADA).await;
+    let other = Browser::new(2).sign_in_successfully(&world.iam, ADA).await;
+    Browser::new(9).fail_until_delayed(&world.iam, ADA).await;
     let path = "/api/auth/verify-password";
     let check = async |signed_in: &Answer, password: &str| {
         let bearer = format!("Bearer {}", signed_in.text("token"));
         let headers = [("authorization", bearer.as_str())];
         let body = json!({ "password": password });
-        world.ask("POST", path, &headers, body).await
+        world.send_unidentified("POST", path, &headers, body).await
     };
     let _ = check(&one, PASSWORD).await.expect(200);
     for _ in 0..5 {
-        check(&one, WRONG).await.refused(400, "INVALID_PASSWORD");
+        check(&one, WRONG_PASSWORD)
+            .await
+            .refused(400, "INVALID_PASSWORD");
     }
     check(&one, PASSWORD).await.refused(429, "RATE_LIMITED");
     let _ = check(&other, PASSWORD).await.expect(200);
@@ -192,10 +195,12 @@ async fn nodes_that_share_a_limiter_count_failed_sign_ins_together() {
     let other_node = core_http::iam::service(Arc::clone(&world.app), &iam_config());
     let other_node = Api(other_node.unwrap());
     let mut known = Browser::new(1);
-    known.succeeds(&world.iam, ADA).await;
-    Browser::new(9).fails_until_it_waits(&world.iam, ADA).await;
-    Browser::new(8).waits(&other_node, ADA).await;
-    known.succeeds(&other_node, ADA).await;
+    known.sign_in_successfully(&world.iam, ADA).await;
+    Browser::new(9).fail_until_delayed(&world.iam, ADA).await;
+    Browser::new(8)
+        .assert_sign_in_delayed(&other_node, ADA)
+        .await;
+    known.sign_in_successfully(&other_node, ADA).await;
 }
 
 /// A limiter that cannot be reached.
@@ -211,7 +216,7 @@ impl Unreachable {
 
 #[async_trait]
 impl RateLimiter for Unreachable {
-    async fn take(
+    async fn count_request(
         &self,
         _: RateKey,
         _: &RatePolicy,
@@ -220,7 +225,7 @@ impl RateLimiter for Unreachable {
         Err(Self::error())
     }
 
-    async fn give_back(
+    async fn uncount_request(
         &self,
         _: RateKey,
         _: &RatePolicy,
@@ -246,9 +251,9 @@ impl RateLimiter for Unreachable {
 async fn failed_sign_ins_are_counted_in_memory_while_the_limiter_cannot_be_reached() {
     let world = World::with(|app| app.limiter = Arc::new(Unreachable));
     world.sign_up(ADA).await;
-    Browser::new(9).fails_until_it_waits(&world.iam, ADA).await;
+    Browser::new(9).fail_until_delayed(&world.iam, ADA).await;
     world.tick(1);
     let mut own = Browser::new(9);
-    own.succeeds(&world.iam, ADA).await;
-    own.fails_until_it_waits(&world.iam, ADA).await;
+    own.sign_in_successfully(&world.iam, ADA).await;
+    own.fail_until_delayed(&world.iam, ADA).await;
 }

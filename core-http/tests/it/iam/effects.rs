@@ -9,18 +9,19 @@ use core_domain::port::{AnnouncingStore, CommitListener, Mode, Store, UnitOfWork
 use serde_json::{Value, json};
 
 use super::{
-    ADA, BOOTSTRAP, CORE_SESSION, DAY, EVE, GET_SESSION, NEW, ORG_SETUP, SESSIONS, SIGN_OUT,
+    ADA, BOOTSTRAP, CORE_SESSION, DAY, EVE, GET_SESSION, NEW_PASSWORD, ORG_SETUP, SESSIONS,
+    SIGN_OUT,
 };
 use crate::world::{PASSWORD, Person, World, operator};
 
 /// Counts the units of work that write, and records the announced effects.
 #[derive(Debug, Default)]
-struct Watch {
+struct EffectRecorder {
     writes: AtomicUsize,
-    heard: Mutex<Vec<Effect>>,
+    effects: Mutex<Vec<Effect>>,
 }
 
-impl Watch {
+impl EffectRecorder {
     /// Returns the number of writing units of work begun since the last call.
     fn writes(&self) -> usize {
         self.writes.swap(0, Ordering::SeqCst)
@@ -29,7 +30,7 @@ impl Watch {
     /// Returns the effects announced since the last call, sorted. Leaves out those of queued jobs, messages, mails and
     /// audit entries.
     fn access_changes(&self) -> Vec<Effect> {
-        let mut heard = std::mem::take(&mut *self.heard.lock().unwrap());
+        let mut heard = std::mem::take(&mut *self.effects.lock().unwrap());
         heard.retain(|effect| {
             !matches!(
                 effect,
@@ -44,8 +45,8 @@ impl Watch {
     }
 
     /// Returns the ids of the sessions and platforms announced since the last call.
-    fn changed(&self) -> Vec<String> {
-        let heard = std::mem::take(&mut *self.heard.lock().unwrap());
+    fn take_changed_ids(&self) -> Vec<String> {
+        let heard = std::mem::take(&mut *self.effects.lock().unwrap());
         let changed = heard.into_iter().filter_map(|effect| match effect {
             Effect::SessionChanged(id) => Some(id.to_string()),
             Effect::PlatformAccessChanged(id) => Some(id.to_string()),
@@ -55,14 +56,14 @@ impl Watch {
     }
 }
 
-impl CommitListener for Watch {
-    fn committed(&self, effects: &Effects) {
-        self.heard.lock().unwrap().extend(effects.iter().cloned());
+impl CommitListener for EffectRecorder {
+    fn on_committed(&self, effects: &Effects) {
+        self.effects.lock().unwrap().extend(effects.iter().cloned());
     }
 }
 
 #[derive(Debug)]
-struct WatchedStore(Arc<dyn Store>, Arc<Watch>);
+struct WatchedStore(Arc<dyn Store>, Arc<EffectRecorder>);
 
 #[async_trait]
 impl Store for WatchedStore {
@@ -78,8 +79,8 @@ impl Store for WatchedStore {
     }
 }
 
-fn watched() -> (World, Arc<Watch>) {
-    let watch = Arc::new(Watch::default());
+fn watched() -> (World, Arc<EffectRecorder>) {
+    let watch = Arc::new(EffectRecorder::default());
     let world = World::with(|app| {
         let store = WatchedStore(Arc::clone(&app.store), Arc::clone(&watch));
         let listener = Arc::clone(&watch);
@@ -95,15 +96,18 @@ async fn only_ended_sessions_are_announced() {
     world.sign_up(EVE).await;
     let other = world.sign_in(ADA, PASSWORD).await.expect(200);
     let other = world.session_of(other.text("token")).await;
-    let _ = world.sign_in(ADA, super::WRONG).await.expect(401);
-    assert_eq!(watch.changed(), [""; 0]);
+    let _ = world.sign_in(ADA, super::WRONG_PASSWORD).await.expect(401);
+    assert_eq!(watch.take_changed_ids(), [""; 0]);
     let path = format!("{SESSIONS}/{other}");
     let ended = world.iam.delete(&ada.caller(), &path).await;
     let _ = ended.expect(200);
-    assert_eq!(watch.changed(), [other]);
+    assert_eq!(watch.take_changed_ids(), [other]);
     for announced in [vec![ada.session_id.clone()], Vec::new()] {
-        let _ = world.held(&ada.token, "POST", SIGN_OUT).await.expect(200);
-        assert_eq!(watch.changed(), announced);
+        let _ = world
+            .send_with_bearer(&ada.token, "POST", SIGN_OUT)
+            .await
+            .expect(200);
+        assert_eq!(watch.take_changed_ids(), announced);
     }
     let entries = world.audit("session.revoked").await;
     assert_eq!(entries[0].actor_id, ada.user_id);
@@ -124,11 +128,11 @@ async fn end_sessions(world: &World, ada: &Person, by: &str) {
     let ended = match by {
         "change-password" => {
             let body = json!({
-                "currentPassword": PASSWORD, "newPassword": NEW, "revokeOtherSessions": true,
+                "currentPassword": PASSWORD, "newPassword": NEW_PASSWORD, "revokeOtherSessions": true,
             });
             world.iam.post(&ada.caller(), &path, body).await
         }
-        "reset-password" => world.reset_password(ADA, NEW).await,
+        "reset-password" => world.reset_password(ADA, NEW_PASSWORD).await,
         "ban" => {
             let path = format!("/api/core/users/{}/ban", ada.user_id);
             world.iam.post(&operator(), &path, json!({})).await
@@ -172,10 +176,13 @@ async fn every_action_that_ends_sessions_announces_exactly_the_ended_ones() {
         expected.sort();
         assert_eq!(watch.access_changes(), expected, "{by}");
         for token in &tokens {
-            let refused = world.held(token, "GET", SESSIONS).await;
+            let refused = world.send_with_bearer(token, "GET", SESSIONS).await;
             refused.refused(401, "UNAUTHORIZED");
         }
-        let _ = world.held(&eve.token, "GET", SESSIONS).await.expect(200);
+        let _ = world
+            .send_with_bearer(&eve.token, "GET", SESSIONS)
+            .await
+            .expect(200);
     }
 }
 
@@ -203,11 +210,11 @@ async fn requests_without_a_session_write_nothing() {
             ("POST", ORG_SETUP, json!({ "name": "A", "slug": "abc" })),
             ("POST", BOOTSTRAP, json!({})),
         ] {
-            world.ask(method, path, headers, body).await;
+            world.send_unidentified(method, path, headers, body).await;
             assert_eq!(watch.writes(), 0, "{method} {path} {headers:?}");
         }
     }
-    assert_eq!(watch.changed(), [""; 0]);
+    assert_eq!(watch.take_changed_ids(), [""; 0]);
     for (hours, path, writes) in [
         (23, GET_SESSION, 0),
         (0, CORE_SESSION, 0),
@@ -216,7 +223,10 @@ async fn requests_without_a_session_write_nothing() {
         (0, CORE_SESSION, 0),
     ] {
         world.tick(hours * 3_600);
-        let _ = world.held(&ada.token, "GET", path).await.expect(200);
+        let _ = world
+            .send_with_bearer(&ada.token, "GET", path)
+            .await
+            .expect(200);
         assert_eq!(watch.writes(), writes, "{hours} {path}");
     }
 }
@@ -229,9 +239,9 @@ async fn the_101st_session_evicts_and_announces_the_oldest() {
         world.tick(1);
         let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
     }
-    assert_eq!(watch.changed(), [""; 0]);
+    assert_eq!(watch.take_changed_ids(), [""; 0]);
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
-    assert_eq!(watch.changed(), [ada.session_id.as_str()]);
+    assert_eq!(watch.take_changed_ids(), [ada.session_id.as_str()]);
     let listed = world.iam.get(&ada.caller(), SESSIONS).await.expect(200);
     let ids = listed.each("id");
     assert!(ids.len() == 100 && !ids.contains(&&*ada.session_id));
@@ -242,7 +252,7 @@ async fn the_101st_session_evicts_and_announces_the_oldest() {
     // Expired sessions do not count.
     world.tick(7 * DAY);
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
-    assert_eq!(watch.changed(), [""; 0]);
+    assert_eq!(watch.take_changed_ids(), [""; 0]);
     assert_eq!(world.audit("session.evicted").await.len(), 1);
 }
 
@@ -260,7 +270,9 @@ async fn a_lower_session_limit_evicts_all_excess_sessions() {
     });
     world.tick(1);
     let token = world.sign_in(ADA, PASSWORD).await.expect(200);
-    let listed = world.held(token.text("token"), "GET", SESSIONS).await;
+    let listed = world
+        .send_with_bearer(token.text("token"), "GET", SESSIONS)
+        .await;
     assert_eq!(listed.expect(200).each("id").len(), 2);
     let ended = world.audit("session.evicted").await;
     assert_eq!(ended.len(), 4);
@@ -272,8 +284,8 @@ async fn changing_the_active_organization_is_announced_and_audited() {
     let (world, watch) = watched();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     world.sign_in(ADA, PASSWORD).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
-    assert_eq!(watch.changed(), [&*ada.session_id]);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
+    assert_eq!(watch.take_changed_ids(), [&*ada.session_id]);
     let entries = world.audit("session.organization_changed").await;
     assert_eq!(entries.len(), 1);
     let whose = (&entries[0].entity_id, &entries[0].actor_id);
@@ -281,8 +293,11 @@ async fn changing_the_active_organization_is_announced_and_audited() {
     let after = entries[0].after.as_ref().unwrap().value();
     assert_eq!(after["activeOrganizationId"], made.text("orgId"));
     let body = json!({ "ownerId": eve.user_id });
-    let _ = world.as_service(BOOTSTRAP, &body).await.expect(201);
-    assert_eq!(watch.changed(), [&*eve.session_id]);
+    let _ = world
+        .post_with_service_key(BOOTSTRAP, &body)
+        .await
+        .expect(201);
+    assert_eq!(watch.take_changed_ids(), [&*eve.session_id]);
     let platform = made.text("platformId");
     for (status, changes) in [
         ("suspended", 1),
@@ -290,7 +305,11 @@ async fn changing_the_active_organization_is_announced_and_audited() {
         ("active", 1),
         ("active", 0),
     ] {
-        world.flag(platform, status).await;
-        assert_eq!(watch.changed(), vec![platform; changes], "{status}");
+        world.set_platform_status(platform, status).await;
+        assert_eq!(
+            watch.take_changed_ids(),
+            vec![platform; changes],
+            "{status}"
+        );
     }
 }

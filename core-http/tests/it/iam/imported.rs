@@ -15,29 +15,29 @@ use core_domain::use_case::iam::user::{
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, GET_SESSION, WRONG};
+use super::{ADA, EVE, GET_SESSION, WRONG_PASSWORD};
 use crate::world::{PASSWORD, World, on_every_store};
 
 /// A fake hasher that marks passwords with `$new$`. Hashes marked with `$old$` are outdated.
 #[derive(Debug, Default)]
-struct Marks {
+struct MarkingHasher {
     /// A concurrent change that happens once, while a password is checked.
-    meanwhile: Mutex<Option<Meanwhile>>,
+    concurrent_rehash: Mutex<Option<ConcurrentRehash>>,
     /// `true` makes hashing fail with `Busy`.
-    fails: AtomicBool,
+    is_failing: AtomicBool,
 }
 
 #[derive(Clone, Debug)]
-struct Meanwhile {
+struct ConcurrentRehash {
     store: Arc<dyn Store>,
     cx: Context,
     /// The hash that replaces the checked one.
     hash: String,
 }
 
-impl Meanwhile {
-    async fn happens(&self) {
-        let on_file = &on_file(self.store.as_ref()).await;
+impl ConcurrentRehash {
+    async fn apply(&self) {
+        let on_file = &find_credential(self.store.as_ref()).await;
         let (cx, hash) = (&self.cx, &PasswordHash::new(self.hash.clone()));
         let scope = &PublicScope::open();
         let done = transact(self.store.as_ref(), |uow, _| {
@@ -48,9 +48,9 @@ impl Meanwhile {
 }
 
 #[async_trait]
-impl PasswordHasher for Marks {
+impl PasswordHasher for MarkingHasher {
     async fn hash(&self, password: &str) -> Result<String, PasswordError> {
-        if self.fails.load(Ordering::SeqCst) {
+        if self.is_failing.load(Ordering::SeqCst) {
             return Err(PasswordError::Busy);
         }
         Ok(format!("$new${password}"))
@@ -70,15 +70,15 @@ impl PasswordHasher for Marks {
         hash: Option<&'a str>,
     ) -> Result<bool, PasswordError> {
         let fits = hash.and_then(|hash| hash.rsplit('$').next()) == Some(password);
-        let meanwhile = self.meanwhile.lock().unwrap().take();
+        let meanwhile = self.concurrent_rehash.lock().unwrap().take();
         if let Some(meanwhile) = meanwhile {
-            meanwhile.happens().await;
+            meanwhile.apply().await;
         }
         Ok(fits)
     }
 }
 
-async fn on_file(store: &dyn Store) -> PasswordCredential {
+async fn find_credential(store: &dyn Store) -> PasswordCredential {
     let mut uow = store.begin(Mode::Read).await.unwrap();
     let found = password_credential(uow.as_mut(), &Email::parse(ADA).unwrap()).await;
     uow.rollback().await;
@@ -86,7 +86,7 @@ async fn on_file(store: &dyn Store) -> PasswordCredential {
 }
 
 async fn hash_on_file(world: &World) -> String {
-    let on_file = on_file(world.app.store.as_ref()).await;
+    let on_file = find_credential(world.app.store.as_ref()).await;
     on_file.hash.expose().to_owned()
 }
 
@@ -102,7 +102,7 @@ fn person(email: &str, id: Option<&str>, hash: Option<&str>) -> ImportedUser {
     }
 }
 
-async fn taken_over(world: &World, people: &[ImportedUser]) -> Vec<ImportOutcome> {
+async fn import_people(world: &World, people: &[ImportedUser]) -> Vec<ImportOutcome> {
     let cx = &Context::system(Arc::clone(&world.app.entropy));
     let scope = &authorize_operator(cx).unwrap();
     let outcomes = transact(world.app.store.as_ref(), |uow, _| {
@@ -112,12 +112,12 @@ async fn taken_over(world: &World, people: &[ImportedUser]) -> Vec<ImportOutcome
 }
 
 /// Creates a world in which Ada was imported with an outdated hash.
-async fn world() -> (World, Arc<Marks>) {
-    let marks = Arc::new(Marks::default());
+async fn world() -> (World, Arc<MarkingHasher>) {
+    let marks = Arc::new(MarkingHasher::default());
     let hasher = Arc::clone(&marks);
     let world = World::with(|app| app.hasher = hasher);
     let hash = format!("$old${PASSWORD}");
-    let outcomes = taken_over(&world, &[person(ADA, Some("user-1"), Some(&hash))]).await;
+    let outcomes = import_people(&world, &[person(ADA, Some("user-1"), Some(&hash))]).await;
     let expected = ImportOutcome::Imported(UserId::parse("user-1"));
     assert_eq!(outcomes, [expected]);
     (world, marks)
@@ -126,7 +126,7 @@ async fn world() -> (World, Arc<Marks>) {
 #[tokio::test]
 async fn the_first_sign_in_replaces_an_outdated_password_hash() {
     let (world, _) = world().await;
-    let _ = world.sign_in(ADA, WRONG).await.expect(401);
+    let _ = world.sign_in(ADA, WRONG_PASSWORD).await.expect(401);
     assert_eq!(hash_on_file(&world).await, format!("$old${PASSWORD}"));
     for _ in 0..2 {
         let signed_in = world.sign_in(ADA, PASSWORD).await.expect(200);
@@ -141,10 +141,10 @@ async fn the_first_sign_in_replaces_an_outdated_password_hash() {
 #[tokio::test]
 async fn a_failed_rehash_does_not_fail_the_sign_in() {
     let (world, marks) = world().await;
-    marks.fails.store(true, Ordering::SeqCst);
+    marks.is_failing.store(true, Ordering::SeqCst);
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
     assert_eq!(hash_on_file(&world).await, format!("$old${PASSWORD}"));
-    marks.fails.store(false, Ordering::SeqCst);
+    marks.is_failing.store(false, Ordering::SeqCst);
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
     assert_eq!(hash_on_file(&world).await, format!("$new${PASSWORD}"));
 }
@@ -156,7 +156,7 @@ async fn a_hash_that_changes_during_its_check_is_checked_again() {
         ("$new$another horse".to_owned(), 401),
     ] {
         let (world, marks) = world().await;
-        *marks.meanwhile.lock().unwrap() = Some(Meanwhile {
+        *marks.concurrent_rehash.lock().unwrap() = Some(ConcurrentRehash {
             store: Arc::clone(&world.app.store),
             cx: Context::system(Arc::clone(&world.app.entropy)),
             hash: hash.clone(),
@@ -195,7 +195,7 @@ async fn an_import_leaves_existing_users_unchanged_and_adds_the_others(world: Wo
         .await
         .unwrap();
     uow.rollback().await;
-    let outcomes = taken_over(&world, &batch).await;
+    let outcomes = import_people(&world, &batch).await;
     let kind = |outcome: &ImportOutcome| match outcome {
         ImportOutcome::Imported(_) => "imported",
         ImportOutcome::EmailTaken => "email",
@@ -207,7 +207,7 @@ async fn an_import_leaves_existing_users_unchanged_and_adds_the_others(world: Wo
     }
     let entries = world.audit("user.imported").await;
     assert_eq!((entries.len(), &*entries[0].actor_type), (2, "system"));
-    let again = taken_over(&world, &batch).await;
+    let again = import_people(&world, &batch).await;
     assert_eq!(world.audit("user.imported").await.len(), 2);
     assert_eq!(kind(&again[0]), "email");
     // A user without a password cannot sign in with one.
@@ -216,7 +216,9 @@ async fn an_import_leaves_existing_users_unchanged_and_adds_the_others(world: Wo
         .sign_in("zoe@example.org", "correct horse battery")
         .await;
     let zoe = zoe.expect(200);
-    let shown = world.held(zoe.text("token"), "GET", GET_SESSION).await;
+    let shown = world
+        .send_with_bearer(zoe.text("token"), "GET", GET_SESSION)
+        .await;
     let user = &shown.json["user"];
     let expected = json!({
         "id": user["id"], "name": "Somebody", "email": "zoe@example.org", "emailVerified": true,

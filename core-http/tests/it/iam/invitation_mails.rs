@@ -16,7 +16,7 @@ async fn invite(world: &World, person: &Person, organization: &str, email: &str)
     let body = json!({
         "email": email, "role": "member", "organizationId": organization, "resend": true,
     });
-    world.organization(person, "invite-member", body).await
+    world.call_organization(person, "invite-member", body).await
 }
 
 async fn mailed(world: &World, email: &str) -> usize {
@@ -50,7 +50,12 @@ async fn invitation_mails_to_an_address_are_limited_across_organizations() {
     let mut organizations = Vec::new();
     for number in 0..11 {
         let person = &people[number % 2];
-        organizations.push((person, world.found(person, &format!("acme-{number}")).await));
+        organizations.push((
+            person,
+            world
+                .create_organization(person, &format!("acme-{number}"))
+                .await,
+        ));
     }
     let mut waits = Vec::new();
     for (sent, (person, organization)) in organizations.iter().enumerate() {
@@ -76,14 +81,16 @@ async fn invitation_mails_to_an_address_are_limited_across_organizations() {
 async fn an_invitation_is_mailed_again_only_after_a_pause() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     let id = world.invite(&ada, &organization, EVE, "member").await;
     let name = world.mailed_invitation(EVE).await;
     let refused = invite(&world, &ada, &organization, EVE).await;
     assert_eq!(limit_of(refused), (1, 299));
     // The same pause applies after a cancellation, on both invitation routes.
     let body = json!({ "invitationId": id });
-    let canceled = world.organization(&ada, "cancel-invitation", body).await;
+    let canceled = world
+        .call_organization(&ada, "cancel-invitation", body)
+        .await;
     let _ = canceled.expect(200);
     let refused = invite(&world, &ada, &organization, EVE).await;
     assert_eq!(limit_of(refused), (1, 299));
@@ -103,12 +110,14 @@ async fn an_invitation_is_mailed_again_only_after_a_pause() {
 async fn a_refused_resend_leaves_the_mailed_secret_valid() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     world.invite(&ada, &organization, EVE, "member").await;
     let name = world.mailed_invitation(EVE).await;
     limit_of(invite(&world, &ada, &organization, EVE).await);
     let body = json!({ "invitationId": name });
-    let accepted = world.organization(&eve, "accept-invitation", body).await;
+    let accepted = world
+        .call_organization(&eve, "accept-invitation", body)
+        .await;
     let _ = accepted.expect(200);
 }
 
@@ -116,7 +125,7 @@ async fn a_refused_resend_leaves_the_mailed_secret_valid() {
 async fn a_request_refused_by_a_limit_succeeds_later_under_the_same_idempotency_key() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     world.invite(&ada, &organization, EVE, "member").await;
     let body = json!({
         "email": EVE, "role": "member", "organizationId": organization, "resend": true,
@@ -143,14 +152,14 @@ async fn invitation_mails_of_an_organization_are_limited_per_day() {
         app.options.limits = Arc::new(limits);
     });
     let ada = world.sign_up(ADA).await;
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     for email in ["a@example.org", "b@example.org"] {
         let _ = invite(&world, &ada, &organization, email).await.expect(200);
         world.tick(HOUR);
     }
     let refused = invite(&world, &ada, &organization, EVE).await;
     assert_eq!(limit_of(refused), (2, DAY - 2 * HOUR));
-    let other = world.found(&ada, "looms").await;
+    let other = world.create_organization(&ada, "looms").await;
     let _ = invite(&world, &ada, &other, EVE).await.expect(200);
 }
 
@@ -202,7 +211,7 @@ fn rows_with_names(
 /// Sends a name to every route that stores one. Returns the paths and answers.
 async fn store_name(world: &World, name: &str) -> Vec<(&'static str, Answer)> {
     let ada = world.sign_up(ADA).await;
-    world.found(&ada, "first").await;
+    world.create_organization(&ada, "first").await;
     let mut answers = Vec::new();
     let rows = rows_with_names(name, &ada, "acme").into_iter();
     for (number, (method, path, mut body)) in rows.enumerate() {
@@ -215,7 +224,7 @@ async fn store_name(world: &World, name: &str) -> Vec<(&'static str, Answer)> {
                 world.iam.post(&operator(), path, body).await
             }
             "/api/v1/onboarding/start" => world.registry.post(&ada.caller(), path, body).await,
-            _ => world.ask(method, path, &cookie, body).await,
+            _ => world.send_unidentified(method, path, &cookie, body).await,
         };
         answers.push((path, answer));
     }

@@ -12,7 +12,8 @@ use crate::world::{Answer, Person, World};
 const BOB: &str = "bob@example.org";
 
 /// The error code for a recipient who has not proved that the address is theirs.
-const UNPROVED: &str = "EMAIL_VERIFICATION_REQUIRED_BEFORE_ACCEPTING_OR_REJECTING_INVITATION";
+const VERIFICATION_REQUIRED: &str =
+    "EMAIL_VERIFICATION_REQUIRED_BEFORE_ACCEPTING_OR_REJECTING_INVITATION";
 
 /// Reads, rejects and accepts an invitation, in this order. Returns the answers.
 async fn all_answers(world: &World, person: &Person, name: &str) -> [Answer; 3] {
@@ -21,36 +22,40 @@ async fn all_answers(world: &World, person: &Person, name: &str) -> [Answer; 3] 
     [
         world.iam.get(&person.caller(), &path).await,
         world
-            .organization(person, "reject-invitation", body.clone())
+            .call_organization(person, "reject-invitation", body.clone())
             .await,
-        world.organization(person, "accept-invitation", body).await,
+        world
+            .call_organization(person, "accept-invitation", body)
+            .await,
     ]
 }
 
 async fn is_confirmed(world: &World, person: &Person) -> bool {
-    let session = world.held(&person.token, "GET", GET_SESSION).await;
+    let session = world
+        .send_with_bearer(&person.token, "GET", GET_SESSION)
+        .await;
     session.expect(200).json["user"]["emailVerified"] == true
 }
 
 /// Creates an owner, and a person who has an invitation and an unconfirmed address. Returns the world, both people and
 /// the id of the organization.
-async fn invited(role: &str) -> (World, Person, Person, String) {
+async fn invite_unconfirmed_person(role: &str) -> (World, Person, Person, String) {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     world.invite(&ada, &organization, EVE, role).await;
     (world, ada, eve, organization)
 }
 
 #[tokio::test]
 async fn an_unconfirmed_recipient_cannot_answer_by_the_id_alone() {
-    let (world, ada, eve, organization) = invited("owner").await;
+    let (world, ada, eve, organization) = invite_unconfirmed_person("owner").await;
     let name = InvitationRef::parse(&world.mailed_invitation(EVE).await).unwrap();
     let id = name.id().as_str();
     let wrong = format!("{id}.{}", "x".repeat(43));
     let [by_id, by_wrong] = [id, &wrong].map(|name| all_answers(&world, &eve, name));
     for (by_id, by_wrong) in by_id.await.into_iter().zip(by_wrong.await) {
-        by_id.clone().refused(403, UNPROVED);
+        by_id.clone().refused(403, VERIFICATION_REQUIRED);
         assert_eq!(without_request_id(by_id), without_request_id(by_wrong));
     }
     assert!(!is_confirmed(&world, &eve).await);
@@ -65,13 +70,13 @@ async fn the_mailed_secret_works_once_and_confirms_the_address() {
         ("accept-invitation", "accepted"),
         ("reject-invitation", "rejected"),
     ] {
-        let (world, _, eve, _) = invited("member").await;
+        let (world, _, eve, _) = invite_unconfirmed_person("member").await;
         let name = world.mailed_invitation(EVE).await;
         let path = format!("/api/auth/organization/get-invitation?id={name}");
         let shown = world.iam.get(&eve.caller(), &path).await.expect(200);
         assert_eq!(shown.json["organizationName"], "acme");
         let body = json!({ "invitationId": name });
-        let answered = world.organization(&eve, call, body.clone()).await;
+        let answered = world.call_organization(&eve, call, body.clone()).await;
         assert_eq!(answered.expect(200).json["invitation"]["status"], status);
         assert!(is_confirmed(&world, &eve).await);
         let [entry] = <[_; 1]>::try_from(world.audit("user.email_verified").await).unwrap();
@@ -85,41 +90,45 @@ async fn the_mailed_secret_works_once_and_confirms_the_address() {
             told.map(|mail| mail.to.to_string()).collect::<Vec<_>>(),
             [EVE]
         );
-        let again = world.organization(&eve, call, body).await;
+        let again = world.call_organization(&eve, call, body).await;
         again.refused(400, "INVITATION_NOT_FOUND");
     }
 }
 
 #[tokio::test]
 async fn resending_an_invitation_invalidates_the_former_secret() {
-    let (world, ada, eve, organization) = invited("member").await;
+    let (world, ada, eve, organization) = invite_unconfirmed_person("member").await;
     let old = world.mailed_invitation(EVE).await;
     world.tick(3_600);
     let resend = json!({
         "email": EVE, "role": "member", "resend": true, "organizationId": organization,
     });
-    let resent = world.organization(&ada, "invite-member", resend).await;
+    let resent = world.call_organization(&ada, "invite-member", resend).await;
     let id = resent.expect(200).id();
     let new = world.mailed_invitation(EVE).await;
     assert!(new != old && new.starts_with(&id) && old.starts_with(&id));
     for answer in all_answers(&world, &eve, &old).await {
-        answer.refused(403, UNPROVED);
+        answer.refused(403, VERIFICATION_REQUIRED);
     }
     let body = json!({ "invitationId": new });
-    let accepted = world.organization(&eve, "accept-invitation", body).await;
+    let accepted = world
+        .call_organization(&eve, "accept-invitation", body)
+        .await;
     let _ = accepted.expect(200);
 }
 
 #[tokio::test]
 async fn a_canceled_invitation_accepts_no_secret() {
-    let (world, ada, eve, _) = invited("member").await;
+    let (world, ada, eve, _) = invite_unconfirmed_person("member").await;
     let name = world.mailed_invitation(EVE).await;
     let id = InvitationRef::parse(&name).unwrap().id().to_string();
     let body = json!({ "invitationId": id });
-    let canceled = world.organization(&ada, "cancel-invitation", body).await;
+    let canceled = world
+        .call_organization(&ada, "cancel-invitation", body)
+        .await;
     let _ = canceled.expect(200);
     for answer in all_answers(&world, &eve, &name).await {
-        answer.refused(403, UNPROVED);
+        answer.refused(403, VERIFICATION_REQUIRED);
     }
     world.confirm(&eve).await;
     for answer in all_answers(&world, &eve, &name).await {
@@ -129,7 +138,7 @@ async fn a_canceled_invitation_accepts_no_secret() {
 
 #[tokio::test]
 async fn the_link_does_not_work_for_another_address() {
-    let (world, _, _, _) = invited("member").await;
+    let (world, _, _, _) = invite_unconfirmed_person("member").await;
     let bob = world.sign_up(BOB).await;
     let name = world.mailed_invitation(EVE).await;
     for is_confirmed in [false, true] {
@@ -144,7 +153,7 @@ async fn the_link_does_not_work_for_another_address() {
 
 #[tokio::test]
 async fn a_confirmed_recipient_answers_an_invitation_without_a_secret() {
-    let (world, _, eve, _) = invited("member").await;
+    let (world, _, eve, _) = invite_unconfirmed_person("member").await;
     let name = InvitationRef::parse(&world.mailed_invitation(EVE).await).unwrap();
     let id = name.id().as_str();
     // Invitations from the time before secrets have none.
@@ -157,17 +166,19 @@ async fn a_confirmed_recipient_answers_an_invitation_without_a_secret() {
     invitations.replace(&seen, next).await.unwrap();
     uow.commit().await.unwrap();
     for answer in all_answers(&world, &eve, &name.expose()).await {
-        answer.refused(403, UNPROVED);
+        answer.refused(403, VERIFICATION_REQUIRED);
     }
     world.confirm(&eve).await;
     let body = json!({ "invitationId": id });
-    let accepted = world.organization(&eve, "accept-invitation", body).await;
+    let accepted = world
+        .call_organization(&eve, "accept-invitation", body)
+        .await;
     let _ = accepted.expect(200);
 }
 
 #[tokio::test]
 async fn plain_members_cannot_see_invitations() {
-    let (world, ada, _, organization) = invited("owner").await;
+    let (world, ada, _, organization) = invite_unconfirmed_person("owner").await;
     let bob = world.sign_up(BOB).await;
     world.join([&ada, &bob], &organization, "member").await;
     let own = format!("/api/core/organizations/{organization}/invitations");
@@ -194,7 +205,7 @@ async fn plain_members_cannot_see_invitations() {
 
 #[tokio::test]
 async fn the_secret_appears_only_in_the_mail() {
-    let (world, ada, eve, organization) = invited("member").await;
+    let (world, ada, eve, organization) = invite_unconfirmed_person("member").await;
     let name = world.mailed_invitation(EVE).await;
     let (_, secret) = name.rsplit_once('.').unwrap();
     let hash = TokenHash::of(secret).as_text().to_owned();
@@ -217,7 +228,7 @@ async fn the_secret_appears_only_in_the_mail() {
 
 #[tokio::test]
 async fn the_suites_invitation_list_accepts_limits_from_1_to_100() {
-    let (world, ada, _, organization) = invited("member").await;
+    let (world, ada, _, organization) = invite_unconfirmed_person("member").await;
     world.invite(&ada, &organization, BOB, "member").await;
     let list = async |query: &str| {
         let path = format!("/api/core/organizations/{organization}/invitations?{query}");
@@ -234,7 +245,7 @@ async fn the_suites_invitation_list_accepts_limits_from_1_to_100() {
 
 #[tokio::test]
 async fn resending_an_invitation_requires_the_right_to_give_its_role() {
-    let (world, ada, _, organization) = invited("owner").await;
+    let (world, ada, _, organization) = invite_unconfirmed_person("owner").await;
     let bob = world.sign_up(BOB).await;
     world.join([&ada, &bob], &organization, "admin").await;
     let name = world.mailed_invitation(EVE).await;
@@ -243,7 +254,7 @@ async fn resending_an_invitation_requires_the_right_to_give_its_role() {
         let body = json!({
             "email": EVE, "role": role, "resend": true, "organizationId": organization,
         });
-        world.organization(person, "invite-member", body).await
+        world.call_organization(person, "invite-member", body).await
     };
     for role in ["member", "owner"] {
         let refused = resend(&bob, role).await;

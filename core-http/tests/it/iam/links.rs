@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, GET_SESSION, NEW, cookies};
+use super::{ADA, EVE, GET_SESSION, NEW_PASSWORD, cookies};
 use crate::world::{ORIGIN, PASSWORD, World, on_every_store};
 
 const SEND: &str = "/api/auth/sign-in/magic-link";
@@ -23,23 +23,28 @@ async fn a_sign_in_link_works_once_and_signs_up_new_users() {
     assert_eq!(page, "http://iam.test/magic-link");
     let path = &format!("{VERIFY}?{query}");
     // A mail scanner that sends `HEAD` does not use up the link.
-    let looked = world.ask("HEAD", path, &[], Value::Null).await;
+    let looked = world
+        .send_unidentified("HEAD", path, &[], Value::Null)
+        .await;
     assert_eq!(looked.status, 302);
-    let first = world.ask("GET", path, &[], Value::Null).await;
+    let first = world.send_unidentified("GET", path, &[], Value::Null).await;
     assert_eq!(
         (first.status.as_u16(), first.header("location")),
         (302, "http://iam.test/new")
     );
     assert!(cookies(&first)[0].starts_with("better-auth.session_token="));
     let token = first.header("set-auth-token").to_owned();
-    let session = world.held(&token, "GET", GET_SESSION).await.expect(200);
+    let session = world
+        .send_with_bearer(&token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     let user = &session.json["user"];
     assert_eq!(
         (&user["email"], &user["name"]),
         (&json!(ADA), &json!("Ada"))
     );
     assert_eq!(user["emailVerified"], true);
-    let second = world.ask("GET", path, &[], Value::Null).await;
+    let second = world.send_unidentified("GET", path, &[], Value::Null).await;
     let target = "http://iam.test/dash?error=INVALID_TOKEN";
     assert_eq!(
         (second.status.as_u16(), second.header("location")),
@@ -57,12 +62,15 @@ async fn a_link_without_a_callback_returns_the_session_and_leaves_a_confirmed_ac
     let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
     let token = world.mailed_token(ADA).await;
     let signed_in = world
-        .ask("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
+        .send_unidentified("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
         .await;
     let signed_in = signed_in.expect(200);
     assert_eq!(signed_in.json["user"]["id"], ada.user_id.as_str());
     assert_eq!(signed_in.json["session"]["token"], signed_in.json["token"]);
-    let kept = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    let kept = world
+        .send_with_bearer(&ada.token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert!(kept.json.is_object());
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
 }
@@ -74,11 +82,11 @@ async fn a_sign_in_link_ends_the_access_of_a_stranger_who_signed_up_with_the_add
     let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
     let token = world.mailed_token(ADA).await;
     let signed_in = world
-        .ask("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
+        .send_unidentified("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
         .await;
     let _ = signed_in.expect(200);
     let ended = world
-        .held(&attacker.token, "GET", GET_SESSION)
+        .send_with_bearer(&attacker.token, "GET", GET_SESSION)
         .await
         .expect(200);
     assert!(ended.json.is_null());
@@ -95,7 +103,7 @@ async fn links_expire_after_five_minutes_and_untrusted_callbacks_are_refused() {
     let token = world.mailed_token(ADA).await;
     world.tick(300);
     let late = world
-        .ask("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
+        .send_unidentified("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
         .await;
     assert_eq!(
         (late.status.as_u16(), late.header("location")),
@@ -107,10 +115,14 @@ async fn links_expire_after_five_minutes_and_untrusted_callbacks_are_refused() {
         let refused = world.post(SEND, body).await;
         refused.refused(403, "INVALID_CALLBACK_URL");
         let path = format!("{VERIFY}?token=x&{field}=https%3A%2F%2Fevil.net");
-        let refused = world.ask("GET", &path, &[], Value::Null).await;
+        let refused = world
+            .send_unidentified("GET", &path, &[], Value::Null)
+            .await;
         refused.refused(403, "INVALID_CALLBACK_URL");
     }
-    let missing = world.ask("GET", VERIFY, &[], Value::Null).await;
+    let missing = world
+        .send_unidentified("GET", VERIFY, &[], Value::Null)
+        .await;
     missing.refused(400, "VALIDATION_ERROR");
 }
 
@@ -118,7 +130,7 @@ async fn links_expire_after_five_minutes_and_untrusted_callbacks_are_refused() {
 async fn concurrent_uses_of_one_link_create_one_session(world: World) {
     let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
     let path = format!("{VERIFY}?token={}", world.mailed_token(ADA).await);
-    let uses = (0..8).map(|_| world.ask("GET", &path, &[], Value::Null));
+    let uses = (0..8).map(|_| world.send_unidentified("GET", &path, &[], Value::Null));
     let answers = futures_util::future::join_all(uses).await;
     let done = answers.iter().filter(|answer| answer.status == 200).count();
     let refused = answers.iter().filter(|answer| answer.status == 302).count();
@@ -155,7 +167,7 @@ async fn a_reset_link_works_once_and_ends_every_session() {
     let _ = world.post(REQUEST_RESET, body).await.expect(200);
     let link = world.mailed_link(ADA).await;
     let path = link.strip_prefix(ORIGIN).unwrap();
-    let followed = world.ask("GET", path, &[], Value::Null).await;
+    let followed = world.send_unidentified("GET", path, &[], Value::Null).await;
     let target = followed.header("location").to_owned();
     let token = target
         .strip_prefix("http://iam.test/new-password?token=")
@@ -165,19 +177,22 @@ async fn a_reset_link_works_once_and_ends_every_session() {
         .post(RESET, set("short"))
         .await
         .refused(400, "PASSWORD_TOO_SHORT");
-    let _ = world.post(RESET, set(NEW)).await.expect(200);
+    let _ = world.post(RESET, set(NEW_PASSWORD)).await.expect(200);
     world
-        .post(RESET, set(NEW))
+        .post(RESET, set(NEW_PASSWORD))
         .await
         .refused(400, "INVALID_TOKEN");
-    let ended = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    let ended = world
+        .send_with_bearer(&ada.token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert!(ended.json.is_null());
     world
         .sign_in(ADA, PASSWORD)
         .await
         .refused(401, "INVALID_EMAIL_OR_PASSWORD");
-    let _ = world.sign_in(ADA, NEW).await.expect(200);
-    let late = world.ask("GET", path, &[], Value::Null).await;
+    let _ = world.sign_in(ADA, NEW_PASSWORD).await.expect(200);
+    let late = world.send_unidentified("GET", path, &[], Value::Null).await;
     assert!(
         late.header("location")
             .ends_with("/new-password?error=INVALID_TOKEN")
@@ -192,13 +207,13 @@ async fn link_requests_do_not_reveal_which_addresses_have_users() {
     for path in [REQUEST_RESET, CONFIRM, SEND] {
         let mut work = Vec::new();
         for email in [ADA, EVE] {
-            let queued = world.waiting_mails().await.len();
+            let queued = world.queued_mails().await.len();
             drop(store.take_queries());
             let answer = world.post(path, json!({ "email": email })).await;
             let queries = store.take_queries().into_iter();
             let tables: Vec<_> = queries.map(|query| query.table.name).collect();
-            let queued = world.waiting_mails().await.len() - queued;
-            let rows = world.verifications(email).await;
+            let queued = world.queued_mails().await.len() - queued;
+            let rows = world.count_link_tokens(email).await;
             work.push((answer.expect(200).json, tables, queued, rows));
         }
         assert_eq!(work[0], work[1], "{path}");
@@ -227,10 +242,12 @@ async fn further_link_requests_leave_the_owners_link_valid() {
         let used = match path {
             SEND => {
                 let path = format!("{VERIFY}?token={owners}");
-                world.ask("GET", &path, &[], Value::Null).await
+                world
+                    .send_unidentified("GET", &path, &[], Value::Null)
+                    .await
             }
             _ => {
-                let body = json!({ "token": owners, "newPassword": NEW });
+                let body = json!({ "token": owners, "newPassword": NEW_PASSWORD });
                 world.post(RESET, body).await
             }
         };
@@ -244,8 +261,8 @@ async fn an_address_gets_five_links_of_a_kind_per_hour_across_all_clients() {
     world.sign_up(ADA).await;
     for path in [SEND, REQUEST_RESET, CONFIRM] {
         let before = [
-            world.verifications(ADA).await,
-            world.verifications(EVE).await,
+            world.count_link_tokens(ADA).await,
+            world.count_link_tokens(EVE).await,
         ];
         let first = world.post(path, json!({ "email": ADA })).await.expect(200);
         for client in 0..7 {
@@ -253,13 +270,16 @@ async fn an_address_gets_five_links_of_a_kind_per_hour_across_all_clients() {
             for email in [ADA, EVE] {
                 let headers = [("x-forwarded-for", address.as_str())];
                 let body = json!({ "email": email });
-                let next = world.ask("POST", path, &headers, body).await.expect(200);
+                let next = world
+                    .send_unidentified("POST", path, &headers, body)
+                    .await
+                    .expect(200);
                 assert_eq!(next.json, first.json, "{path}");
             }
         }
         let after = [
-            world.verifications(ADA).await,
-            world.verifications(EVE).await,
+            world.count_link_tokens(ADA).await,
+            world.count_link_tokens(EVE).await,
         ];
         assert_eq!(after, before.map(|before| before + 5), "{path}");
     }
@@ -288,7 +308,9 @@ async fn a_verification_link_works_once_and_then_reports_an_invalid_token() {
     let path = &format!("/api/auth/verify-email?{query}");
     let headers = [("cookie", ada.cookie.as_str())];
     // A mail scanner that sends `HEAD` does not use up the link.
-    let looked = world.ask("HEAD", path, &headers, Value::Null).await;
+    let looked = world
+        .send_unidentified("HEAD", path, &headers, Value::Null)
+        .await;
     assert_eq!(
         (looked.status.as_u16(), looked.header("location")),
         (302, &*link)
@@ -297,14 +319,18 @@ async fn a_verification_link_works_once_and_then_reports_an_invalid_token() {
         "http://iam.test/done",
         "http://iam.test/done?error=INVALID_TOKEN",
     ] {
-        let answer = world.ask("GET", path, &headers, Value::Null).await;
+        let answer = world
+            .send_unidentified("GET", path, &headers, Value::Null)
+            .await;
         assert_eq!(
             (answer.status.as_u16(), answer.header("location")),
             (302, target)
         );
     }
     let path = "/api/auth/verify-email?token=nonsense";
-    let bare = world.ask("GET", path, &headers, Value::Null).await;
+    let bare = world
+        .send_unidentified("GET", path, &headers, Value::Null)
+        .await;
     bare.refused(401, "INVALID_TOKEN");
     assert_eq!(world.audit("user.email_verified").await.len(), 1);
 }

@@ -6,9 +6,9 @@ use core_domain::iam::TokenHash;
 use core_domain::kernel::TextValue;
 use serde_json::{Value, json};
 
-use super::api_keys::Ada;
+use super::api_keys::OrganizationOwner;
 use super::{ADA, EVE};
-use crate::world::{Person, World, answered, operator, webhooks_of};
+use crate::world::{Person, World, operator, reply_with_status, webhooks_of};
 
 const BOB: &str = "bob@example.org";
 
@@ -29,11 +29,15 @@ const CHANGES: [&str; 12] = [
 ];
 
 /// Makes every kind of change to an organization. Returns the reference of an invitation, which contains its secret.
-async fn change_everything(world: &World, ada: &Ada, [eve, bob]: [&Person; 2]) -> String {
+async fn change_everything(
+    world: &World,
+    ada: &OrganizationOwner,
+    [eve, bob]: [&Person; 2],
+) -> String {
     let (owner, organization) = (&ada.person, ada.org.as_str());
     let call = async |person: &Person, call: &str, mut body: Value| {
         body["organizationId"] = json!(organization);
-        let done = world.organization(person, call, body).await;
+        let done = world.call_organization(person, call, body).await;
         world.tick(1);
         done.expect(200)
     };
@@ -93,16 +97,16 @@ fn named_in(text: &str) -> Vec<&'static str> {
 #[tokio::test]
 async fn organization_changes_appear_only_in_audit_feed_and_webhooks_of_the_platform() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let [eve, bob] = [world.sign_up(EVE).await, world.sign_up(BOB).await];
-    let other = world.set_up(&bob, "other").await.expect(201);
+    let other = world.set_up_organization(&bob, "other").await.expect(201);
     let platforms = [ada.platform.as_str(), other.text("platformId")];
     for (platform, name) in platforms.iter().zip(["own", "other"]) {
-        world.webhook(&webhooks_of(platform), name).await;
+        world.create_webhook(&webhooks_of(platform), name).await;
     }
     let name = change_everything(&world, &ada, [&eve, &bob]).await;
     world.seal().await;
-    let sent = world.dispatch(|_| answered(204)).await;
+    let sent = world.dispatch(|_| reply_with_status(204)).await;
     let mut shown = String::new();
     for ((platform, webhook), expected) in platforms
         .iter()
@@ -139,7 +143,7 @@ async fn organization_changes_appear_only_in_audit_feed_and_webhooks_of_the_plat
 async fn changes_of_an_organization_without_a_platform_belong_to_the_installation() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     world.invite(&ada, &organization, EVE, "member").await;
     let [entry] = <[_; 1]>::try_from(world.audit("invitation.created").await).unwrap();
     assert_eq!(entry.platform_id, None);

@@ -46,9 +46,9 @@ use crate::world::{Answer, Person, World};
 
 const ADA: &str = "ada@example.org";
 const EVE: &str = "eve@example.org";
-const WRONG: &str = "wrong horse battery";
+const WRONG_PASSWORD: &str = "wrong horse battery";
 /// The new password in tests that change it.
-const NEW: &str = "staple battery horse";
+const NEW_PASSWORD: &str = "staple battery horse";
 
 /// One day, in seconds.
 const DAY: u64 = 24 * 3_600;
@@ -63,38 +63,52 @@ const ORG_SETUP: &str = "/api/core/org-setup";
 const BOOTSTRAP: &str = "/api/core/bootstrap";
 
 /// The content type of forms.
-const FORM: &str = "application/x-www-form-urlencoded";
+const FORM_CONTENT_TYPE: &str = "application/x-www-form-urlencoded";
 
 type Headers<'h> = &'h [(&'h str, &'h str)];
 
 impl World {
     /// Sends a request whose caller no gateway has identified. IAM identifies the caller by the headers.
-    async fn ask(&self, method: &str, path: &str, headers: Headers<'_>, body: Value) -> Answer {
+    async fn send_unidentified(
+        &self,
+        method: &str,
+        path: &str,
+        headers: Headers<'_>,
+        body: Value,
+    ) -> Answer {
         let nobody = Caller::Anonymous;
         self.iam.send(&nobody, method, path, headers, body).await
     }
 
     async fn post(&self, path: &str, body: Value) -> Answer {
-        self.ask("POST", path, &[], body).await
+        self.send_unidentified("POST", path, &[], body).await
     }
 
     /// Sends a request with this bearer token.
-    async fn held(&self, token: &str, method: &str, path: &str) -> Answer {
+    async fn send_with_bearer(&self, token: &str, method: &str, path: &str) -> Answer {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str())];
-        self.ask(method, path, &headers, Value::Null).await
+        self.send_unidentified(method, path, &headers, Value::Null)
+            .await
     }
 
     /// Sends a request with the session token of a person.
-    async fn as_person(&self, person: &Person, method: &str, path: &str, body: Value) -> Answer {
+    async fn send_as_person(
+        &self,
+        person: &Person,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> Answer {
         let bearer = format!("Bearer {}", person.token);
         let headers = [("authorization", bearer.as_str())];
-        self.ask(method, path, &headers, body).await
+        self.send_unidentified(method, path, &headers, body).await
     }
 
     /// Sends a request with an API key, as a program that calls IAM itself.
-    async fn with_key(&self, secret: &str, method: &str, path: &str, body: Value) -> Answer {
-        self.ask(method, path, &[("x-api-key", secret)], body).await
+    async fn send_with_key(&self, secret: &str, method: &str, path: &str, body: Value) -> Answer {
+        self.send_unidentified(method, path, &[("x-api-key", secret)], body)
+            .await
     }
 
     async fn sign_in(&self, email: &str, password: &str) -> Answer {
@@ -105,7 +119,7 @@ impl World {
     /// Signs in with the token of a magic link.
     async fn follow_magic_link(&self, token: &str) -> Answer {
         let path = format!("/api/auth/magic-link/verify?token={token}");
-        self.ask("GET", &path, &[], Value::Null).await
+        self.send_unidentified("GET", &path, &[], Value::Null).await
     }
 
     /// Requests a reset link and sets a new password with it.

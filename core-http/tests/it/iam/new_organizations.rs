@@ -6,7 +6,7 @@ use core_http::gateway::Authority;
 use core_http::iam::SessionAuthority;
 use serde_json::{Value, json};
 
-use super::api_keys::Ada;
+use super::api_keys::OrganizationOwner;
 use super::{ADA, ORG_SETUP};
 use crate::world::{Answer, World, iam_config, operator, vouched_for};
 
@@ -31,7 +31,7 @@ fn assert_refused(answer: &Answer, status: u16, context: &str) {
 #[tokio::test]
 async fn api_keys_create_no_organizations_whatever_their_permissions() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     for (number, body) in [
         json!({}),
         json!({ "scopes": ["platform:read"] }),
@@ -43,7 +43,9 @@ async fn api_keys_create_no_organizations_whatever_their_permissions() {
         let (_, secret) = ada.key(&world, body.clone()).await;
         let slug = format!("by-key-{number}");
         for (path, status) in [(CREATE, 403), (ORG_SETUP, 401)] {
-            let answer = world.with_key(&secret, "POST", path, named(&slug)).await;
+            let answer = world
+                .send_with_key(&secret, "POST", path, named(&slug))
+                .await;
             assert_refused(&answer, status, &format!("{path} {body}"));
         }
         let authority = SessionAuthority::new(world.app.store.clone(), &iam_config());

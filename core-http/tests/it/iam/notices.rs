@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{ADA, NEW, WRONG};
+use super::{ADA, NEW_PASSWORD, WRONG_PASSWORD};
 use crate::world::{PASSWORD, Person, World};
 
 /// Returns the subjects and texts of the mails since the last call. Advances the clock by a second.
-async fn told(world: &World, mails_read: &mut usize) -> Vec<(String, String)> {
+async fn take_new_mails(world: &World, mails_read: &mut usize) -> Vec<(String, String)> {
     let mails = world.mails().await;
     let new = mails[*mails_read..].iter().map(|mail| {
         assert_eq!(mail.to.as_str(), ADA);
@@ -15,7 +15,7 @@ async fn told(world: &World, mails_read: &mut usize) -> Vec<(String, String)> {
             mail.html
                 .contains("href=\"http://iam.test/account/security\"")
         );
-        for secret in [PASSWORD, NEW, "token="] {
+        for secret in [PASSWORD, NEW_PASSWORD, "token="] {
             assert!(!mail.text.contains(secret) && !mail.html.contains(secret));
         }
         (mail.subject.clone(), mail.text.clone())
@@ -27,7 +27,7 @@ async fn told(world: &World, mails_read: &mut usize) -> Vec<(String, String)> {
 }
 
 async fn subjects(world: &World, mails_read: &mut usize) -> Vec<String> {
-    told(world, mails_read)
+    take_new_mails(world, mails_read)
         .await
         .into_iter()
         .map(|(subject, _)| subject)
@@ -45,14 +45,14 @@ async fn password_changes_and_resets_send_a_notice() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut mails_read = 0;
-    let wrong = json!({ "currentPassword": WRONG, "newPassword": NEW });
+    let wrong = json!({ "currentPassword": WRONG_PASSWORD, "newPassword": NEW_PASSWORD });
     let path = "/api/auth/change-password";
     let refused = world.iam.post(&ada.caller(), path, wrong).await;
     refused.refused(400, "INVALID_PASSWORD");
     assert!(subjects(&world, &mut mails_read).await.is_empty());
-    let change = json!({ "currentPassword": PASSWORD, "newPassword": NEW });
+    let change = json!({ "currentPassword": PASSWORD, "newPassword": NEW_PASSWORD });
     post_as(&world, &ada, "change-password", change).await;
-    let [(subject, text)] = &told(&world, &mut mails_read).await[..] else {
+    let [(subject, text)] = &take_new_mails(&world, &mut mails_read).await[..] else {
         panic!("expected one mail");
     };
     assert_eq!(subject, "Your password was changed");
@@ -105,7 +105,7 @@ async fn confirming_an_address_sends_one_notice() {
 async fn second_factor_changes_and_used_recovery_codes_send_a_notice() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let authenticator = world.second_factor(&ada).await;
+    let authenticator = world.enable_second_factor(&ada).await;
     let mut mails_read = 0;
     assert_eq!(
         subjects(&world, &mut mails_read).await,
@@ -129,11 +129,13 @@ async fn second_factor_changes_and_used_recovery_codes_send_a_notice() {
             world.tick(1);
         }
         mails_read += before.len();
-        let cookie = world.half_sign_in(ADA).await;
+        let cookie = world.begin_sign_in(ADA).await;
         let code = &authenticator.recovery_codes[used];
-        let done = world.complete(&cookie, "verify-backup-code", code).await;
+        let done = world
+            .complete_sign_in(&cookie, "verify-backup-code", code)
+            .await;
         let _ = done.expect(200);
-        let [(subject, text)] = &told(&world, &mut mails_read).await[..] else {
+        let [(subject, text)] = &take_new_mails(&world, &mut mails_read).await[..] else {
             panic!("expected one mail");
         };
         assert_eq!(subject, "A recovery code was used");
@@ -172,7 +174,7 @@ async fn added_passkeys_send_a_notice_and_refused_ones_do_not() {
     let refused = world.finish_passkey(&ada, &begun.cookie, &json!({})).await;
     refused.refused(400, "FAILED_TO_VERIFY_REGISTRATION");
     assert!(subjects(&world, &mut mails_read).await.is_empty());
-    let _ = world.passkey(&ada, 1).await;
+    let _ = world.create_passkey(&ada, 1).await;
     assert_eq!(
         subjects(&world, &mut mails_read).await,
         ["A passkey was added"]
@@ -197,8 +199,8 @@ async fn shown_secrets_renewed_codes_and_removed_passkeys_send_a_notice() {
         .await;
     }
     assert!(subjects(&world, &mut mails_read).await.is_empty());
-    let _ = world.second_factor(&ada).await;
-    let _ = world.passkey(&ada, 1).await;
+    let _ = world.enable_second_factor(&ada).await;
+    let _ = world.create_passkey(&ada, 1).await;
     mails_read = 2;
     world.tick(1);
     let passkey = json!({ "id": world.passkeys_of(&ada).await[0]["id"] });

@@ -12,7 +12,7 @@ use http::Request;
 use serde_json::json;
 
 use super::{ADA, EVE, SESSIONS};
-use crate::world::{Answer, Api, Person, World, at, iam_config, operator};
+use crate::world::{Answer, Api, Person, World, iam_config, operator, platform_path};
 
 impl World {
     /// Returns the caller that a gateway derives from the session of a person.
@@ -39,12 +39,12 @@ async fn a_named_person_has_their_role_in_the_organization_of_the_requested_plat
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let bob = world.sign_up("bob@example.org").await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let _ = world.join([&ada, &bob], made.text("orgId"), "member").await;
     let engines = made.text("platformId");
-    let looms = world.set_up(&eve, "looms").await.expect(201);
+    let looms = world.set_up_organization(&eve, "looms").await.expect(201);
     let looms = looms.text("platformId");
-    let bare = world.platform("bare").await;
+    let bare = world.create_platform("bare").await;
     for (user, method, platform, expected) in [
         (&*ada.user_id, "GET", engines, 200),
         (&bob.user_id, "GET", engines, 200),
@@ -55,11 +55,11 @@ async fn a_named_person_has_their_role_in_the_organization_of_the_requested_plat
         (&bob.user_id, "DELETE", engines, 403),
         (&eve.user_id, "DELETE", looms, 200),
     ] {
-        let answer = call_for(&world.registry, user, method, &at(platform, "")).await;
+        let answer = call_for(&world.registry, user, method, &platform_path(platform, "")).await;
         assert_eq!(answer.status, expected, "{user} {method} {}", answer.json);
     }
-    world.flag(engines, "suspended").await;
-    let path = at(engines, "");
+    world.set_platform_status(engines, "suspended").await;
+    let path = platform_path(engines, "");
     let suspended = call_for(&world.registry, &ada.user_id, "GET", &path).await;
     suspended.refused(451, "PLATFORM_SUSPENDED");
     let listed = call_for(&world.iam, &ada.user_id, "GET", SESSIONS).await;
@@ -91,13 +91,19 @@ async fn permission_headers_do_not_extend_the_rights_of_a_named_person() {
         world.sign_up(ADA).await,
         world.sign_up("bob@example.org").await,
     ];
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let (org, platform) = (made.text("orgId"), made.text("platformId"));
     let _ = world.join([&ada, &bob], org, "member").await;
-    let other = world.platform("looms").await;
+    let other = world.create_platform("looms").await;
     let delete = async |user: &str, more: &[(&str, &str)], platform: &str| {
         let headers = [&EVERY_RIGHT, more, &[("x-core-user-id", user)]].concat();
-        call_with(&world.registry, "DELETE", &at(platform, ""), &headers).await
+        call_with(
+            &world.registry,
+            "DELETE",
+            &platform_path(platform, ""),
+            &headers,
+        )
+        .await
     };
     let ways = [
         vec![],
@@ -130,7 +136,13 @@ async fn permission_headers_do_not_extend_the_rights_of_a_named_person() {
             &[("x-core-user-id", &*bob.user_id)],
         ]
         .concat();
-        let shown = call_with(&world.registry, "GET", &at(platform, ""), &headers).await;
+        let shown = call_with(
+            &world.registry,
+            "GET",
+            &platform_path(platform, ""),
+            &headers,
+        )
+        .await;
         shown.refused(403, "FORBIDDEN");
         let refused = delete(&ada.user_id, more, platform).await;
         refused.refused(403, "FORBIDDEN");
@@ -141,17 +153,20 @@ async fn permission_headers_do_not_extend_the_rights_of_a_named_person() {
 async fn a_named_api_key_has_its_scopes_until_it_is_deleted() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let platform = made.text("platformId");
     let acting = world.session_caller(&ada).await;
-    let made = world.make_key(&acting, json!({ "scopes": ["entity:read"] }));
+    let made = world.create_api_key(&acting, json!({ "scopes": ["entity:read"] }));
     let key = made.await.expect(200).id();
     let call = async |method: &str, path: &str, headers: &[(&str, &str)]| {
         let headers = [&EVERY_RIGHT, headers].concat();
         let answer = call_with(&world.registry, method, path, &headers).await;
         answer.status.as_u16()
     };
-    let (entities, own) = (at(platform, "/entities"), at(platform, ""));
+    let (entities, own) = (
+        platform_path(platform, "/entities"),
+        platform_path(platform, ""),
+    );
     let named = ("x-core-api-key-id", &*key);
     let of = |user| [named, ("x-core-user-id", user)];
     assert_eq!(call("GET", &entities, &[named]).await, 200);
@@ -176,10 +191,10 @@ async fn a_named_api_key_has_its_scopes_until_it_is_deleted() {
 async fn a_named_personal_key_acts_in_no_organization_despite_the_headers() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let (platform, organization) = (made.text("platformId"), made.text("orgId"));
     let acting = world.session_caller(&ada).await;
-    let made = world.make_key(&acting, json!({ "organizationId": null }));
+    let made = world.create_api_key(&acting, json!({ "organizationId": null }));
     let key = made.await.expect(200).id();
     let headers = [
         &EVERY_RIGHT[..],
@@ -191,7 +206,10 @@ async fn a_named_personal_key_acts_in_no_organization_despite_the_headers() {
         ],
     ]
     .concat();
-    for path in [at(platform, ""), at(platform, "/entities")] {
+    for path in [
+        platform_path(platform, ""),
+        platform_path(platform, "/entities"),
+    ] {
         let refused = call_with(&world.registry, "GET", &path, &headers).await;
         refused.refused(404, "NOT_FOUND");
     }

@@ -18,7 +18,7 @@ fn with_limits(change: impl FnOnce(&mut Limits)) -> World {
 
 async fn create(world: &World, person: &Person, slug: &str) -> Answer {
     let body = json!({ "name": slug, "slug": slug });
-    world.organization(person, "create", body).await
+    world.call_organization(person, "create", body).await
 }
 
 async fn onboard(world: &World, caller: &Caller, slug: &str) -> Answer {
@@ -31,7 +31,9 @@ async fn onboard(world: &World, caller: &Caller, slug: &str) -> Answer {
 
 async fn accept(world: &World, person: &Person) -> Answer {
     let body = json!({ "invitationId": world.mailed_invitation(&person.email).await });
-    world.organization(person, "accept-invitation", body).await
+    world
+        .call_organization(person, "accept-invitation", body)
+        .await
 }
 
 async fn concurrent_requests_respect_the_limit_of_organizations_per_person(world: World) {
@@ -49,7 +51,7 @@ async fn concurrent_requests_respect_the_limit_of_organizations_per_person(world
 
 async fn concurrent_requests_respect_the_limit_of_invitations_per_organization(world: World) {
     let ada = world.sign_up(ADA).await;
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     let invite = |number| {
         // An organization may mail 100 invitations a day, so the second half follows a day later.
         if number == 50 {
@@ -73,7 +75,7 @@ async fn concurrent_requests_respect_the_limit_of_api_keys_per_owner(world: Worl
     };
     let world = world.with_limits(limits);
     let ada = world.sign_up(ADA).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     for organization_owned in [false, true] {
         let make = |_| {
             let (api, caller) = (world.iam.clone(), ada.caller());
@@ -97,11 +99,13 @@ on_every_store! {
 async fn every_route_that_creates_an_organization_is_limited_except_for_operators() {
     let world = with_limits(|limits| limits.organizations_per_owner = 1);
     let ada = world.sign_up(ADA).await;
-    world.found(&ada, "acme").await;
+    world.create_organization(&ada, "acme").await;
     assert_limit(&create(&world, &ada, "b").await, 1, "create");
     let body = json!({ "name": "Looms", "slug": "c" });
     let cookie = [("cookie", &*ada.cookie), ("origin", crate::world::ORIGIN)];
-    let set_up = world.ask("POST", ORG_SETUP, &cookie, body).await;
+    let set_up = world
+        .send_unidentified("POST", ORG_SETUP, &cookie, body)
+        .await;
     assert_limit(&set_up, 1, ORG_SETUP);
     let started = onboard(&world, &ada.caller(), "d").await;
     assert_limit(&started, 1, "onboarding");
@@ -127,12 +131,12 @@ async fn unfinished_onboardings_count_as_organizations() {
 async fn organizations_and_unfinished_onboardings_share_one_limit_on_every_route() {
     let world = with_limits(|limits| limits.organizations_per_owner = 2);
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let looms = world.found(&eve, "looms").await;
+    let looms = world.create_organization(&eve, "looms").await;
     world.invite(&eve, &looms, ADA, "owner").await;
     let _ = onboard(&world, &ada.caller(), "a").await.expect(202);
-    world.found(&ada, "b").await;
+    world.create_organization(&ada, "b").await;
     assert_limit(&create(&world, &ada, "c").await, 2, "create");
-    assert_limit(&world.set_up(&ada, "d").await, 2, ORG_SETUP);
+    assert_limit(&world.set_up_organization(&ada, "d").await, 2, ORG_SETUP);
     let started = onboard(&world, &ada.caller(), "e").await;
     assert_limit(&started, 2, "onboarding");
     assert_limit(&accept(&world, &ada).await, 2, "as an owner");
@@ -142,19 +146,24 @@ async fn organizations_and_unfinished_onboardings_share_one_limit_on_every_route
 async fn becoming_an_owner_of_an_existing_organization_is_limited() {
     let world = with_limits(|limits| limits.organizations_per_owner = 1);
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let acme = world.found(&ada, "acme").await;
-    let looms = world.found(&eve, "looms").await;
+    let acme = world.create_organization(&ada, "acme").await;
+    let looms = world.create_organization(&eve, "looms").await;
     world.invite(&ada, &acme, EVE, "owner").await;
     assert_limit(&accept(&world, &eve).await, 1, "as an owner");
     world.tick(300);
     let body = json!({ "organizationId": looms });
-    let _ = world.organization(&eve, "delete", body).await.expect(200);
+    let _ = world
+        .call_organization(&eve, "delete", body)
+        .await
+        .expect(200);
     let _ = accept(&world, &eve).await.expect(200);
     let bob = world.sign_up(BOB).await;
-    let looms = world.found(&bob, "looms").await;
+    let looms = world.create_organization(&bob, "looms").await;
     let member = world.join([&bob, &ada], &looms, "member").await;
     let body = json!({ "memberId": member, "role": "owner", "organizationId": looms });
-    let promoted = world.organization(&bob, "update-member-role", body).await;
+    let promoted = world
+        .call_organization(&bob, "update-member-role", body)
+        .await;
     assert_limit(&promoted, 1, "update-member-role");
 }
 
@@ -162,11 +171,11 @@ async fn becoming_an_owner_of_an_existing_organization_is_limited() {
 async fn a_full_organization_accepts_no_member_by_route_or_page() {
     let world = with_limits(|limits| limits.members_per_organization = 1);
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let acme = world.found(&ada, "acme").await;
+    let acme = world.create_organization(&ada, "acme").await;
     world.invite(&ada, &acme, EVE, "member").await;
     assert_limit(&accept(&world, &eve).await, 1, "accept-invitation");
     let name = world.mailed_invitation(EVE).await;
-    let (body, form) = (format!("action=accept&id={name}"), super::FORM);
+    let (body, form) = (format!("action=accept&id={name}"), super::FORM_CONTENT_TYPE);
     let headers = [
         ("cookie", &*eve.cookie),
         ("origin", crate::world::ORIGIN),
@@ -180,11 +189,11 @@ async fn a_full_organization_accepts_no_member_by_route_or_page() {
 async fn both_invitation_routes_limit_the_pending_invitations() {
     let world = with_limits(|limits| limits.invitations_per_organization = 1);
     let ada = world.sign_up(ADA).await;
-    let acme = world.found(&ada, "acme").await;
+    let acme = world.create_organization(&ada, "acme").await;
     let id = world.invite(&ada, &acme, EVE, "member").await;
     let own = format!("/api/core/organizations/{acme}/invitations");
     let invite = async |body: Value| {
-        let invited = world.organization(&ada, "invite-member", body).await;
+        let invited = world.call_organization(&ada, "invite-member", body).await;
         let created = world
             .iam
             .post(&ada.caller(), &own, json!({ "email": BOB }))
@@ -196,7 +205,9 @@ async fn both_invitation_routes_limit_the_pending_invitations() {
         assert_limit(&answer, 1, "invitations");
     }
     let cancel = json!({ "invitationId": id });
-    let canceled = world.organization(&ada, "cancel-invitation", cancel).await;
+    let canceled = world
+        .call_organization(&ada, "cancel-invitation", cancel)
+        .await;
     let _ = canceled.expect(200);
     let [invited, _] = invite(body).await;
     let _ = invited.expect(200);
@@ -206,7 +217,7 @@ async fn both_invitation_routes_limit_the_pending_invitations() {
 async fn role_mappings_per_organization_are_limited() {
     let world = with_limits(|limits| limits.role_mappings_per_organization = 1);
     let ada = world.sign_up(ADA).await;
-    let acme = world.found(&ada, "acme").await;
+    let acme = world.create_organization(&ada, "acme").await;
     let map = async |role: &str| {
         let body = json!({ "orgId": acme, "role": role, "permissions": ["job:read"] });
         world.iam.post(&ada.caller(), "/api/core/roles", body).await

@@ -4,10 +4,13 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{ADA, BOOTSTRAP, CORE_SESSION, EVE, ORG_SETUP};
-use crate::world::{PASSWORD, SERVICE_KEY, World, at, on_every_store, operator};
+use crate::world::{PASSWORD, SERVICE_KEY, World, on_every_store, operator, platform_path};
 
 async fn acts_for(world: &World, token: &str) -> Value {
-    let shown = world.held(token, "GET", CORE_SESSION).await.expect(200);
+    let shown = world
+        .send_with_bearer(token, "GET", CORE_SESSION)
+        .await
+        .expect(200);
     shown.json["organization"]["id"].clone()
 }
 
@@ -15,20 +18,20 @@ async fn acts_for(world: &World, token: &str) -> Value {
 async fn setting_up_an_organization_makes_the_caller_its_owner_and_activates_it() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let answered = json!({
         "orgId": made.json["orgId"], "platformId": made.json["platformId"], "slug": "engines",
         "name": "Engines",
     });
     assert_eq!(made.json, answered);
-    let path = at(made.text("platformId"), "");
+    let path = platform_path(made.text("platformId"), "");
     let platform = world.registry.get(&operator(), &path).await.expect(200);
     let named = (platform.text("name"), platform.text("slug"));
     assert_eq!(named, ("Engines", "engines"));
-    let again = world.set_up(&ada, "engines").await;
+    let again = world.set_up_organization(&ada, "engines").await;
     again.refused(409, "SLUG_TAKEN");
     world.tick(1);
-    let second = world.set_up(&ada, "looms").await.expect(201);
+    let second = world.set_up_organization(&ada, "looms").await.expect(201);
     assert_eq!(acts_for(&world, &ada.token).await, second.json["orgId"]);
     // A new session acts for the organization that was joined first.
     let later = world.sign_in(ADA, PASSWORD).await.expect(200);
@@ -55,7 +58,9 @@ async fn setting_up_an_organization_requires_the_session_cookie() {
         ("a9", &[cookie, own], 201),
     ] {
         let body = json!({ "name": "Engines", "slug": slug });
-        let answer = world.ask("POST", ORG_SETUP, headers, body).await;
+        let answer = world
+            .send_unidentified("POST", ORG_SETUP, headers, body)
+            .await;
         assert_eq!(answer.status, expected, "{slug}: {}", answer.json);
     }
 }
@@ -65,17 +70,25 @@ async fn after_bootstrap_the_owners_sessions_without_an_organization_are_operato
     let world = World::new();
     let busy = world.sign_up(ADA).await;
     let free = world.sign_in(ADA, PASSWORD).await.expect(200);
-    let engines = world.set_up(&busy, "engines").await.expect(201).json;
+    let engines = world
+        .set_up_organization(&busy, "engines")
+        .await
+        .expect(201)
+        .json;
     world.confirm(&busy).await;
     let body = json!({ "email": "Ada@Example.org" });
-    let made = world.as_service(BOOTSTRAP, &body).await.expect(201).json;
+    let made = world
+        .post_with_service_key(BOOTSTRAP, &body)
+        .await
+        .expect(201)
+        .json;
     let answered = json!({
         "orgId": made["orgId"], "name": "Core Operator", "slug": "core-operator",
         "type": "core-operator", "ownerId": busy.user_id,
     });
     assert_eq!(made, answered);
     let free = world
-        .held(free.text("token"), "GET", CORE_SESSION)
+        .send_with_bearer(free.text("token"), "GET", CORE_SESSION)
         .await
         .json;
     let fields = ["effectiveRole", "role", "platformId", "tenant"].map(|name| &free[name]);
@@ -89,38 +102,44 @@ async fn bootstrap_refuses_an_owner_named_by_an_unconfirmed_address() {
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
     let body = json!({ "email": ADA });
-    let refused = world.as_service(BOOTSTRAP, &body).await;
+    let refused = world.post_with_service_key(BOOTSTRAP, &body).await;
     let refused = refused.refused(409, "CONFLICT");
     let message = refused.json["error"]["message"].as_str().unwrap();
     assert!(message.contains("ownerId"), "{message}");
     assert_eq!(acts_for(&world, &mallory.token).await, Value::Null);
     // A caller who names the id has identified the account.
     let body = json!({ "ownerId": mallory.user_id, "email": ADA });
-    let _ = world.as_service(BOOTSTRAP, &body).await.expect(201);
+    let _ = world
+        .post_with_service_key(BOOTSTRAP, &body)
+        .await
+        .expect(201);
 }
 
 #[tokio::test]
 async fn bootstrap_uses_the_given_name_and_prefers_the_owner_id_to_the_address() {
     let world = World::new();
     let [ada, _] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let _ = world.set_up(&ada, "engines").await.expect(201);
+    let _ = world.set_up_organization(&ada, "engines").await.expect(201);
     for (body, status, code) in [
         (json!({ "ownerId": "nobody" }), 404, "NOT_FOUND"),
         (json!({ "email": "nobody@example.org" }), 404, "NOT_FOUND"),
         (json!({ "slug": "engines" }), 409, "SLUG_TAKEN"),
     ] {
-        let refused = world.as_service(BOOTSTRAP, &body).await;
+        let refused = world.post_with_service_key(BOOTSTRAP, &body).await;
         refused.refused(status, code);
     }
     let body = json!({ "name": "Staff", "slug": "staff", "ownerId": ada.user_id, "email": EVE });
-    let made = world.as_service(BOOTSTRAP, &body).await.expect(201);
+    let made = world
+        .post_with_service_key(BOOTSTRAP, &body)
+        .await
+        .expect(201);
     let named = (made.text("name"), made.text("slug"), made.text("ownerId"));
     assert_eq!(named, ("Staff", "staff", &*ada.user_id));
 }
 
 async fn concurrent_bootstraps_create_one_operator_organization(world: World) {
     let body = json!({});
-    let asked = (0..5).map(|_| world.as_service(BOOTSTRAP, &body));
+    let asked = (0..5).map(|_| world.post_with_service_key(BOOTSTRAP, &body));
     let answers = join_all(asked).await;
     let made = answers.iter().filter(|answer| answer.status == 201).count();
     let refused = answers.iter().filter(|answer| answer.code() == "CONFLICT");

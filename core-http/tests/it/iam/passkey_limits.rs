@@ -11,9 +11,9 @@ const NOBODY: &Caller = &Caller::Anonymous;
 
 async fn the_sixth_pending_registration_ends_only_the_persons_oldest(world: World) {
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
-    let mut phone = world.passkey(&eve, 99).await;
+    let mut phone = world.create_passkey(&eve, 99).await;
     let hers = world.begin_passkey(&eve).await;
-    let asked = world.ask_for_passkey().await;
+    let asked = world.begin_passkey_sign_in().await;
     let mut begun = Vec::new();
     for _ in 0..=MAX_PASSKEY_REGISTRATIONS {
         world.tick(1);
@@ -33,7 +33,9 @@ async fn the_sixth_pending_registration_ends_only_the_persons_oldest(world: Worl
     let of_eve = world.finish_passkey(&eve, &hers.cookie, &made).await;
     let _ = of_eve.expect(200);
     let shown = phone.get(&asked.options);
-    let signed_in = world.show_passkey(NOBODY, &asked.cookie, &shown).await;
+    let signed_in = world
+        .finish_passkey_sign_in(NOBODY, &asked.cookie, &shown)
+        .await;
     let _ = signed_in.expect(200);
 }
 
@@ -43,19 +45,23 @@ on_every_store! { the_sixth_pending_registration_ends_only_the_persons_oldest }
 async fn a_challenge_expires_after_five_minutes() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let mut phone = world.passkey(&ada, 1).await;
-    let asked = world.ask_for_passkey().await;
+    let mut phone = world.create_passkey(&ada, 1).await;
+    let asked = world.begin_passkey_sign_in().await;
     let in_time = phone.get(&asked.options);
-    let too_late = world.ask_for_passkey().await;
+    let too_late = world.begin_passkey_sign_in().await;
     let shown = phone.get(&too_late.options);
     world.tick(299);
-    let last = world.show_passkey(NOBODY, &asked.cookie, &in_time).await;
+    let last = world
+        .finish_passkey_sign_in(NOBODY, &asked.cookie, &in_time)
+        .await;
     let _ = last.expect(200);
     world.tick(1);
-    let late = world.show_passkey(NOBODY, &too_late.cookie, &shown).await;
+    let late = world
+        .finish_passkey_sign_in(NOBODY, &too_late.cookie, &shown)
+        .await;
     late.refused(400, "CHALLENGE_NOT_FOUND");
     let forged = "better-auth.better-auth-passkey=abc.def";
-    let forged = world.show_passkey(NOBODY, forged, &shown).await;
+    let forged = world.finish_passkey_sign_in(NOBODY, forged, &shown).await;
     forged.refused(400, "CHALLENGE_NOT_FOUND");
 }
 
@@ -65,7 +71,7 @@ async fn a_person_has_at_most_twenty_passkeys() {
     let ada = world.sign_up(ADA).await;
     let begun = world.begin_passkey(&ada).await;
     for number in 0..20 {
-        world.passkey(&ada, number).await;
+        world.create_passkey(&ada, number).await;
         world.tick(1);
     }
     let made = world.authenticator(99).create(&begun.options);

@@ -12,7 +12,7 @@ const NOBODY: &Caller = &Caller::Anonymous;
 
 async fn a_registered_passkey_signs_in(world: World) {
     let ada = world.sign_up(ADA).await;
-    let mut phone = world.passkey(&ada, 1).await;
+    let mut phone = world.create_passkey(&ada, 1).await;
     let own = world.passkeys_of(&ada).await;
     assert_eq!(own.len(), 1);
     assert_eq!(own[0]["name"], "Phone");
@@ -39,7 +39,7 @@ async fn a_registered_passkey_signs_in(world: World) {
             .any(|c| c.starts_with("better-auth.better-auth-passkey=; Max-Age=0"))
     );
     let token = done.json["session"]["token"].as_str().unwrap();
-    let session = world.held(token, "GET", GET_SESSION).await;
+    let session = world.send_with_bearer(token, "GET", GET_SESSION).await;
     assert_eq!(session.json["user"]["email"], ADA);
     let own = world.passkeys_of(&ada).await;
     assert_eq!(own[0]["counter"], 2);
@@ -76,32 +76,38 @@ async fn a_challenge_works_once_even_for_concurrent_answers(world: World) {
     let mut phone = world.authenticator(9);
     phone.counts = false;
     world.register_passkey(&ada, &mut phone).await;
-    let asked = &world.ask_for_passkey().await;
+    let asked = &world.begin_passkey_sign_in().await;
     let shown = &phone.get(&asked.options);
-    let rivals = (0..3).map(|_| world.show_passkey(NOBODY, &asked.cookie, shown));
+    let rivals = (0..3).map(|_| world.finish_passkey_sign_in(NOBODY, &asked.cookie, shown));
     let answers = join_all(rivals).await;
     let (done, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
     assert_eq!((done.len(), refused.len()), (1, 2));
     for refused in refused {
         assert_eq!(refused.code(), "CHALLENGE_NOT_FOUND");
     }
-    let replayed = world.show_passkey(NOBODY, &asked.cookie, shown).await;
+    let replayed = world
+        .finish_passkey_sign_in(NOBODY, &asked.cookie, shown)
+        .await;
     replayed.refused(400, "CHALLENGE_NOT_FOUND");
     // A wrong answer uses up the challenge as well.
-    let asked = world.ask_for_passkey().await;
+    let asked = world.begin_passkey_sign_in().await;
     let mut elsewhere = phone.clone();
     elsewhere.origin = "https://evil.example.net".to_owned();
     let wrong = elsewhere.get(&asked.options);
-    let wrong = world.show_passkey(NOBODY, &asked.cookie, &wrong).await;
+    let wrong = world
+        .finish_passkey_sign_in(NOBODY, &asked.cookie, &wrong)
+        .await;
     wrong.refused(401, "AUTHENTICATION_FAILED");
     let right = phone.get(&asked.options);
-    let late = world.show_passkey(NOBODY, &asked.cookie, &right).await;
+    let late = world
+        .finish_passkey_sign_in(NOBODY, &asked.cookie, &right)
+        .await;
     late.refused(400, "CHALLENGE_NOT_FOUND");
 }
 
 async fn a_decreasing_counter_is_refused_and_audited(world: World) {
     let ada = world.sign_up(ADA).await;
-    let mut phone = world.passkey(&ada, 1).await;
+    let mut phone = world.create_passkey(&ada, 1).await;
     let mut copy = phone.clone();
     let _ = world.sign_in_by_passkey(&mut phone).await.expect(200);
     let refused = world.sign_in_by_passkey(&mut copy).await;
@@ -124,13 +130,16 @@ on_every_store! {
 async fn a_passkey_replaces_password_and_second_factor() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    world.second_factor(&ada).await;
-    let mut phone = world.passkey(&ada, 1).await;
-    let waiting = world.half_sign_in(ADA).await;
-    let asked = world.ask_for_passkey().await;
+    world.enable_second_factor(&ada).await;
+    let mut phone = world.create_passkey(&ada, 1).await;
+    let waiting = world.begin_sign_in(ADA).await;
+    let asked = world.begin_passkey_sign_in().await;
     let shown = phone.get(&asked.options);
     let both = format!("{waiting}; {}", asked.cookie);
-    let done = world.show_passkey(NOBODY, &both, &shown).await.expect(200);
+    let done = world
+        .finish_passkey_sign_in(NOBODY, &both, &shown)
+        .await
+        .expect(200);
     assert!(done.json["session"]["token"].is_string());
     let set = cookies(&done);
     assert!(
@@ -143,7 +152,7 @@ async fn a_passkey_replaces_password_and_second_factor() {
 async fn unverified_users_wrong_origins_and_forged_keys_are_refused() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let mut phone = world.passkey(&ada, 1).await;
+    let mut phone = world.create_passkey(&ada, 1).await;
     let mut careless = phone.clone();
     careless.verifies_user = false;
     let mut elsewhere = phone.clone();
@@ -171,8 +180,8 @@ async fn unverified_users_wrong_origins_and_forged_keys_are_refused() {
 async fn a_passkey_authenticates_only_its_owner() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
-    let phone = world.passkey(&ada, 1).await;
-    let mut hers = world.passkey(&eve, 2).await;
+    let phone = world.create_passkey(&ada, 1).await;
+    let mut hers = world.create_passkey(&eve, 2).await;
     // Eve's credential comes with Ada's user handle, and then with none.
     hers.user_handle.clone_from(&phone.user_handle);
     let refused = world.sign_in_by_passkey(&mut hers).await;
@@ -197,9 +206,11 @@ async fn a_passkey_authenticates_only_its_owner() {
     let shown = phone.clone().get(&json!({
         "rpId": "iam.test", "challenge": begun.options["challenge"],
     }));
-    let mixed = world.show_passkey(NOBODY, &begun.cookie, &shown).await;
+    let mixed = world
+        .finish_passkey_sign_in(NOBODY, &begun.cookie, &shown)
+        .await;
     mixed.refused(400, "CHALLENGE_NOT_FOUND");
-    let asked = world.ask_for_passkey().await;
+    let asked = world.begin_passkey_sign_in().await;
     let mixed = world.finish_passkey(&ada, &asked.cookie, &made).await;
     mixed.refused(400, "CHALLENGE_NOT_FOUND");
 }
@@ -208,8 +219,8 @@ async fn a_passkey_authenticates_only_its_owner() {
 async fn sign_in_options_reveal_no_credentials() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    world.passkey(&ada, 1).await;
-    let asked = world.ask_for_passkey().await;
+    world.create_passkey(&ada, 1).await;
+    let asked = world.begin_passkey_sign_in().await;
     assert_eq!(asked.options["allowCredentials"], json!([]));
     assert_eq!(asked.options["userVerification"], "required");
     let begun = world.begin_passkey(&ada).await;
@@ -221,7 +232,7 @@ async fn sign_in_options_reveal_no_credentials() {
 async fn only_the_owner_renames_and_removes_a_passkey() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
-    let mut phone = world.passkey(&ada, 1).await;
+    let mut phone = world.create_passkey(&ada, 1).await;
     let id = world.passkeys_of(&ada).await[0]["id"].clone();
     let (rename, remove) = (json!({ "id": id, "name": "Laptop" }), json!({ "id": id }));
     let call = async |person: &crate::world::Person, call: &str, body: &Value| {
@@ -241,10 +252,10 @@ async fn only_the_owner_renames_and_removes_a_passkey() {
     let stale = call(&ada, "delete-passkey", &remove).await;
     let stale = stale.refused(403, "STEP_UP_REQUIRED");
     assert!(stale.bytes.windows(9).any(|part| part == b"\"passkey\""));
-    let asked = world.ask_for_passkey().await;
+    let asked = world.begin_passkey_sign_in().await;
     let shown = phone.get(&asked.options);
     let proved = world
-        .show_passkey(&ada.caller(), &asked.cookie, &shown)
+        .finish_passkey_sign_in(&ada.caller(), &asked.cookie, &shown)
         .await;
     let proved = proved.expect(200);
     assert_eq!(proved.json["session"]["id"], ada.session_id.as_str());
@@ -289,11 +300,11 @@ async fn adding_a_passkey_requires_a_fresh_proof() {
 async fn a_passkey_does_not_reauthenticate_the_session_of_another_person() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
-    let mut phone = world.passkey(&ada, 1).await;
-    let asked = world.ask_for_passkey().await;
+    let mut phone = world.create_passkey(&ada, 1).await;
+    let asked = world.begin_passkey_sign_in().await;
     let shown = phone.get(&asked.options);
     let done = world
-        .show_passkey(&eve.caller(), &asked.cookie, &shown)
+        .finish_passkey_sign_in(&eve.caller(), &asked.cookie, &shown)
         .await;
     let done = done.expect(200);
     assert_eq!(done.json["user"]["id"], ada.user_id.as_str());
@@ -305,7 +316,7 @@ async fn a_passkey_does_not_reauthenticate_the_session_of_another_person() {
 async fn a_banned_person_cannot_sign_in_by_passkey() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let mut phone = world.passkey(&ada, 1).await;
+    let mut phone = world.create_passkey(&ada, 1).await;
     let path = format!("/api/core/users/{}/ban", ada.user_id);
     let banned = world.iam.post(&operator(), &path, json!({})).await;
     let _ = banned.expect(200);
@@ -318,7 +329,7 @@ async fn a_banned_person_cannot_sign_in_by_passkey() {
 async fn a_sign_in_link_removes_passkeys_added_before_the_confirmation() {
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
-    let mut hers = world.passkey(&mallory, 1).await;
+    let mut hers = world.create_passkey(&mallory, 1).await;
     // Such passkeys exist from the time before a passkey required a confirmed address.
     world.set_confirmed(&mallory, false).await;
     let [magic, ..] = world.link_tokens(ADA).await;
@@ -332,10 +343,10 @@ async fn a_sign_in_link_removes_passkeys_added_before_the_confirmation() {
 async fn challenges_are_stored_without_their_token_and_passkeys_shown_without_their_key() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    world.passkey(&ada, 1).await;
+    world.create_passkey(&ada, 1).await;
     for (begun, user) in [
         (world.begin_passkey(&ada).await, Some(ada.user_id.as_str())),
-        (world.ask_for_passkey().await, None),
+        (world.begin_passkey_sign_in().await, None),
     ] {
         let stored = world.passkey_challenges().await;
         let hash = TokenHash::of(begun.token());
@@ -361,10 +372,10 @@ async fn challenges_are_stored_without_their_token_and_passkeys_shown_without_th
 async fn disabled_passkeys_cannot_be_registered_or_used_but_can_be_removed() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let mut phone = world.passkey(&ada, 1).await;
+    let mut phone = world.create_passkey(&ada, 1).await;
     let (registering, signing_in) = (
         world.begin_passkey(&ada).await,
-        world.ask_for_passkey().await,
+        world.begin_passkey_sign_in().await,
     );
     let made = world.authenticator(2).create(&registering.options);
     let shown = phone.get(&signing_in.options);
@@ -379,7 +390,9 @@ async fn disabled_passkeys_cannot_be_registered_or_used_but_can_be_removed() {
     }
     let refused = world.finish_passkey(&ada, &registering.cookie, &made).await;
     refused.refused(400, "PASSKEYS_DISABLED");
-    let refused = world.show_passkey(NOBODY, &signing_in.cookie, &shown).await;
+    let refused = world
+        .finish_passkey_sign_in(NOBODY, &signing_in.cookie, &shown)
+        .await;
     refused.refused(400, "PASSKEYS_DISABLED");
     let own = world.passkeys_of(&ada).await;
     assert_eq!(own.len(), 1);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, GET_SESSION, NEW, WRONG, cookies};
+use super::{ADA, EVE, GET_SESSION, NEW_PASSWORD, WRONG_PASSWORD, cookies};
 use crate::world::{PASSWORD, Person, World, operator};
 
 const CHANGE: &str = "/api/auth/change-password";
@@ -15,11 +15,14 @@ async fn as_person(
 ) -> crate::world::Answer {
     let bearer = format!("Bearer {}", person.token);
     let headers = [("authorization", bearer.as_str())];
-    world.ask("POST", path, &headers, body).await
+    world.send_unidentified("POST", path, &headers, body).await
 }
 
 async fn is_alive(world: &World, token: &str) -> bool {
-    let found = world.held(token, "GET", GET_SESSION).await.expect(200);
+    let found = world
+        .send_with_bearer(token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     found.json.is_object()
 }
 
@@ -29,20 +32,19 @@ async fn a_password_change_ends_other_sessions_and_the_callers_on_request() {
     let ada = world.sign_up(ADA).await;
     let other = world.sign_in(ADA, PASSWORD).await.expect(200);
     let other = other.text("token").to_owned();
-    let body = json!({ "currentPassword": PASSWORD, "newPassword": NEW });
+    let body = json!({ "currentPassword": PASSWORD, "newPassword": NEW_PASSWORD });
     let changed = as_person(&world, &ada, CHANGE, body).await.expect(200);
     assert_eq!(changed.json["token"], Value::Null);
     assert_eq!(changed.json["user"]["id"], ada.user_id.as_str());
     assert!(is_alive(&world, &ada.token).await && !is_alive(&world, &other).await);
-    let body =
-        json!({ "currentPassword": NEW, "newPassword": PASSWORD, "revokeOtherSessions": true });
+    let body = json!({ "currentPassword": NEW_PASSWORD, "newPassword": PASSWORD, "revokeOtherSessions": true });
     let renewed = as_person(&world, &ada, CHANGE, body).await.expect(200);
     assert!(!is_alive(&world, &ada.token).await);
     assert!(is_alive(&world, renewed.text("token")).await);
     assert!(cookies(&renewed)[0].starts_with("better-auth.session_token="));
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
     world
-        .sign_in(ADA, NEW)
+        .sign_in(ADA, NEW_PASSWORD)
         .await
         .refused(401, "INVALID_EMAIL_OR_PASSWORD");
 }
@@ -51,7 +53,7 @@ async fn a_password_change_ends_other_sessions_and_the_callers_on_request() {
 async fn wrong_current_passwords_change_nothing_and_are_limited() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let body = json!({ "currentPassword": WRONG, "newPassword": NEW });
+    let body = json!({ "currentPassword": WRONG_PASSWORD, "newPassword": NEW_PASSWORD });
     for _ in 0..4 {
         let refused = as_person(&world, &ada, CHANGE, body.clone()).await;
         refused.refused(400, "INVALID_PASSWORD");
@@ -77,7 +79,7 @@ async fn verifying_a_password_requires_a_session() {
     let verify = "/api/auth/verify-password";
     let right = as_person(&world, &ada, verify, json!({ "password": PASSWORD })).await;
     assert_eq!(right.expect(200).json, json!({ "status": true }));
-    let wrong = as_person(&world, &ada, verify, json!({ "password": WRONG })).await;
+    let wrong = as_person(&world, &ada, verify, json!({ "password": WRONG_PASSWORD })).await;
     wrong.refused(400, "INVALID_PASSWORD");
     let nobody = world.post(verify, json!({ "password": PASSWORD })).await;
     nobody.refused(401, "UNAUTHORIZED");
@@ -92,7 +94,10 @@ async fn people_change_their_name_and_picture_but_not_their_address() {
         json!({ "name": "Ada L.", "image": "https://example.org/ada.png", "emailVerified": true });
     let changed = as_person(&world, &ada, update, body).await.expect(200);
     assert!(cookies(&changed)[0].starts_with(&ada.cookie));
-    let found = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    let found = world
+        .send_with_bearer(&ada.token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     let user = &found.json["user"];
     assert_eq!(
         (&user["name"], &user["emailVerified"]),
@@ -103,7 +108,7 @@ async fn people_change_their_name_and_picture_but_not_their_address() {
         .await
         .expect(200);
     let profile = world
-        .held(&ada.token, "GET", "/api/auth/profile")
+        .send_with_bearer(&ada.token, "GET", "/api/auth/profile")
         .await
         .expect(200);
     assert_eq!(
@@ -123,7 +128,7 @@ async fn accounts_and_sessions_are_listed_and_a_session_is_ended_by_token_or_id(
     let ada = world.sign_up(ADA).await;
     let eve = world.sign_up(EVE).await;
     let accounts = world
-        .held(&ada.token, "GET", "/api/auth/list-accounts")
+        .send_with_bearer(&ada.token, "GET", "/api/auth/list-accounts")
         .await
         .expect(200);
     let account = &accounts.json[0];
@@ -139,7 +144,7 @@ async fn accounts_and_sessions_are_listed_and_a_session_is_ended_by_token_or_id(
         others.push(other.text("token").to_owned());
     }
     let list = world
-        .held(&ada.token, "GET", "/api/auth/list-sessions")
+        .send_with_bearer(&ada.token, "GET", "/api/auth/list-sessions")
         .await
         .expect(200);
     let shown = list.json.as_array().unwrap();
@@ -192,7 +197,7 @@ async fn a_ban_ends_sessions_and_blocks_sign_ins_until_it_is_lifted() {
         .await
         .refused(403, "BANNED_USER");
     world
-        .sign_in(ADA, WRONG)
+        .sign_in(ADA, WRONG_PASSWORD)
         .await
         .refused(401, "INVALID_EMAIL_OR_PASSWORD");
     let _ = world
@@ -220,17 +225,17 @@ async fn an_ended_session_gets_401_and_its_cookies_are_cleared() {
         ("origin", crate::world::ORIGIN),
     ];
     let _ = world
-        .ask("POST", "/api/auth/sign-out", &headers, Value::Null)
+        .send_unidentified("POST", "/api/auth/sign-out", &headers, Value::Null)
         .await
         .expect(200);
     let dead = world
-        .ask("GET", "/api/auth/list-sessions", &headers, Value::Null)
+        .send_unidentified("GET", "/api/auth/list-sessions", &headers, Value::Null)
         .await;
     let dead = dead.refused(401, "UNAUTHORIZED");
     assert_eq!(dead.json["message"], "Unauthorized");
     assert_eq!(cookies(&dead).len(), 3);
     let nobody = world
-        .ask("GET", "/api/auth/list-sessions", &[], Value::Null)
+        .send_unidentified("GET", "/api/auth/list-sessions", &[], Value::Null)
         .await;
     assert!(cookies(&nobody.refused(401, "UNAUTHORIZED")).is_empty());
 }
@@ -240,7 +245,10 @@ async fn people_see_their_own_audit_entries_and_operators_see_all() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let events = "/api/audit/events";
-    let own = world.held(&ada.token, "GET", events).await.expect(200);
+    let own = world
+        .send_with_bearer(&ada.token, "GET", events)
+        .await
+        .expect(200);
     let data = own.json["data"].as_array().unwrap();
     assert!(
         !data.is_empty()
@@ -250,12 +258,12 @@ async fn people_see_their_own_audit_entries_and_operators_see_all() {
     );
     let id = data[0]["id"].as_str().unwrap();
     let one = world
-        .held(&ada.token, "GET", &format!("{events}/{id}"))
+        .send_with_bearer(&ada.token, "GET", &format!("{events}/{id}"))
         .await
         .expect(200);
     assert_eq!(one.json["action"], data[0]["action"]);
     let foreign = world
-        .held(&eve.token, "GET", &format!("{events}/{id}"))
+        .send_with_bearer(&eve.token, "GET", &format!("{events}/{id}"))
         .await;
     foreign.refused(404, "NOT_FOUND");
     let all = world
@@ -264,7 +272,10 @@ async fn people_see_their_own_audit_entries_and_operators_see_all() {
         .await;
     assert_eq!(all.expect(200).json["pagination"]["total"], 2);
     let named = format!("{events}?actorId={}", eve.user_id);
-    let still_own = world.held(&ada.token, "GET", &named).await.expect(200);
+    let still_own = world
+        .send_with_bearer(&ada.token, "GET", &named)
+        .await
+        .expect(200);
     let data = still_own.json["data"].as_array().unwrap();
     assert!(
         data.iter()

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ADA, CORE_SESSION, EVE};
-use crate::world::{Answer, Person, World, at, operator};
+use crate::world::{Answer, Person, World, operator, platform_path};
 
 const ROLES: &str = "/api/core/roles";
 const GRANTS: &str = "/api/core/grants";
@@ -22,7 +22,7 @@ impl Team {
     async fn new() -> Self {
         let world = World::new();
         let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-        let made = world.set_up(&ada, "engines").await.expect(201);
+        let made = world.set_up_organization(&ada, "engines").await.expect(201);
         let organization = made.text("orgId").to_owned();
         world.join([&ada, &eve], &organization, "member").await;
         Self {
@@ -36,7 +36,10 @@ impl Team {
 
     /// Returns the permissions of a person, as the enriched session reports them.
     async fn permissions(&self, person: &Person) -> Vec<String> {
-        let found = self.world.held(&person.token, "GET", CORE_SESSION).await;
+        let found = self
+            .world
+            .send_with_bearer(&person.token, "GET", CORE_SESSION)
+            .await;
         let shown = found.expect(200).json["permissions"].clone();
         serde_json::from_value(shown).unwrap()
     }
@@ -45,7 +48,7 @@ impl Team {
         let permissions = self.permissions(person).await;
         permissions
             .iter()
-            .any(|pattern| core_domain::kernel::includes(pattern, permission))
+            .any(|pattern| core_domain::kernel::pattern_includes(pattern, permission))
     }
 
     async fn post(&self, by: &Person, path: &str, body: Value) -> Answer {
@@ -125,7 +128,7 @@ async fn callers_grant_only_permissions_they_have_and_only_owners_change_owners(
     let body = json!({ "memberId": team.member_id(&team.eve).await, "role": "admin" });
     let promoted = team
         .world
-        .organization(&team.ada, "update-member-role", body)
+        .call_organization(&team.ada, "update-member-role", body)
         .await;
     let _ = promoted.expect(200);
     let refused = team
@@ -208,7 +211,7 @@ async fn only_operators_can_see_which_rule_decides() {
 #[tokio::test]
 async fn a_grant_applies_in_the_registry_until_it_is_removed() {
     let team = Team::new().await;
-    let path = at(&team.platform, "/entities");
+    let path = platform_path(&team.platform, "/entities");
     let create = async |slug: &str| {
         let body = json!({ "name": slug, "slug": slug, "type": "tenant" });
         let caller = team.acting(&team.eve).await;

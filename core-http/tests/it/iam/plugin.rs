@@ -20,41 +20,50 @@ async fn organizations_are_created_activated_updated_read_and_deleted() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let body = json!({ "name": "Acme", "slug": "acme", "metadata": { "a": 1 } });
-    let created = world.organization(&ada, "create", body).await.expect(200);
+    let created = world
+        .call_organization(&ada, "create", body)
+        .await
+        .expect(200);
     let id = created.id();
     assert_eq!(created.json["metadata"], json!({ "a": 1 }));
     assert_eq!(created.json["members"][0]["role"], "owner");
-    let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    let session = world
+        .send_with_bearer(&ada.token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert_eq!(session.json["session"]["activeOrganizationId"], id);
     let taken = world
-        .organization(&ada, "create", json!({ "name": "B", "slug": "acme" }))
+        .call_organization(&ada, "create", json!({ "name": "B", "slug": "acme" }))
         .await;
     taken.refused(400, "ORGANIZATION_ALREADY_EXISTS");
     let taken = world
-        .organization(&ada, "check-slug", json!({ "slug": "acme" }))
+        .call_organization(&ada, "check-slug", json!({ "slug": "acme" }))
         .await;
     taken.refused(400, "ORGANIZATION_SLUG_ALREADY_TAKEN");
     let free = world
-        .organization(&ada, "check-slug", json!({ "slug": "free" }))
+        .call_organization(&ada, "check-slug", json!({ "slug": "free" }))
         .await
         .expect(200);
     assert_eq!(free.json, json!({ "status": true }));
     let list = read(&world, &ada, "list").await.expect(200);
     assert_eq!(list.json[0]["metadata"], "{\"a\":1}");
     let by_post = world
-        .organization(&ada, "list", Value::Null)
+        .call_organization(&ada, "list", Value::Null)
         .await
         .expect(200);
     assert_eq!(by_post.json, list.json);
     let change =
         json!({ "data": { "name": "Acme 2", "logo": "https://x.test/l.png", "metadata": null } });
-    let changed = world.organization(&ada, "update", change).await.expect(200);
+    let changed = world
+        .call_organization(&ada, "update", change)
+        .await
+        .expect(200);
     assert_eq!(
         (&changed.json["name"], &changed.json["metadata"]),
         (&json!("Acme 2"), &Value::Null)
     );
     let none = world
-        .organization(&ada, "set-active", json!({ "organizationId": null }))
+        .call_organization(&ada, "set-active", json!({ "organizationId": null }))
         .await;
     assert_eq!(none.expect(200).json, Value::Null);
     let full = read(&world, &ada, "get-full-organization")
@@ -62,7 +71,7 @@ async fn organizations_are_created_activated_updated_read_and_deleted() {
         .expect(200);
     assert_eq!(full.json, Value::Null);
     let by_slug = world
-        .organization(&ada, "set-active", json!({ "organizationSlug": "acme" }))
+        .call_organization(&ada, "set-active", json!({ "organizationSlug": "acme" }))
         .await;
     assert_eq!(by_slug.expect(200).id(), id);
     let full = read(&world, &ada, "get-full-organization")
@@ -70,15 +79,18 @@ async fn organizations_are_created_activated_updated_read_and_deleted() {
         .expect(200);
     assert_eq!(full.json["members"][0]["user"]["email"], ADA);
     let gone = world
-        .organization(&ada, "delete", json!({ "organizationId": id }))
+        .call_organization(&ada, "delete", json!({ "organizationId": id }))
         .await
         .expect(200);
     assert_eq!(gone.id(), id);
     let again = world
-        .organization(&ada, "delete", json!({ "organizationId": id }))
+        .call_organization(&ada, "delete", json!({ "organizationId": id }))
         .await;
     again.refused(400, "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION");
-    let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    let session = world
+        .send_with_bearer(&ada.token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert_eq!(session.json["session"]["activeOrganizationId"], Value::Null);
 }
 
@@ -86,10 +98,10 @@ async fn organizations_are_created_activated_updated_read_and_deleted() {
 async fn organizations_with_a_platform_are_not_deleted_and_other_peoples_look_missing() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let id = made.text("orgId");
     let refused = world
-        .organization(&ada, "delete", json!({ "organizationId": id }))
+        .call_organization(&ada, "delete", json!({ "organizationId": id }))
         .await;
     refused.refused(409, "CONFLICT");
     for (call, body, status, code) in [
@@ -118,11 +130,11 @@ async fn organizations_with_a_platform_are_not_deleted_and_other_peoples_look_mi
             "MEMBER_NOT_FOUND",
         ),
     ] {
-        let foreign = world.organization(&eve, call, body.clone()).await;
+        let foreign = world.call_organization(&eve, call, body.clone()).await;
         let foreign = foreign.refused(status, code);
         let missing = body.to_string().replace(id, "unknown");
         let missing = world
-            .organization(&eve, call, serde_json::from_str(&missing).unwrap())
+            .call_organization(&eve, call, serde_json::from_str(&missing).unwrap())
             .await;
         assert_eq!(
             missing.refused(status, code).json["message"],
@@ -130,7 +142,7 @@ async fn organizations_with_a_platform_are_not_deleted_and_other_peoples_look_mi
         );
     }
     let none = world
-        .organization(
+        .call_organization(
             &eve,
             "invite-member",
             json!({ "email": BOB, "role": "member" }),
@@ -148,7 +160,7 @@ async fn only_the_recipient_answers_an_invitation_and_only_once() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let bob = world.sign_up(BOB).await;
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     let id = world
         .invite(&ada, &organization, "EVE@example.org", "member")
         .await;
@@ -156,18 +168,18 @@ async fn only_the_recipient_answers_an_invitation_and_only_once() {
     let expected = format!("http://iam.test/accept-invitation?id={id}.");
     assert!(link.starts_with(&expected), "{link}");
     let twice = json!({ "email": EVE, "role": "member" });
-    let twice = world.organization(&ada, "invite-member", twice).await;
+    let twice = world.call_organization(&ada, "invite-member", twice).await;
     twice.refused(400, "USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION");
     let again = json!({ "email": EVE, "role": "member", "resend": true });
     world.tick(PAUSE);
     let again = world
-        .organization(&ada, "invite-member", again)
+        .call_organization(&ada, "invite-member", again)
         .await
         .expect(200);
     assert_eq!(again.id(), id);
     let of = json!({ "invitationId": id });
     let refused = world
-        .organization(&bob, "accept-invitation", of.clone())
+        .call_organization(&bob, "accept-invitation", of.clone())
         .await;
     refused.refused(403, "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION");
     let refused = read(&world, &bob, &format!("get-invitation?id={id}")).await;
@@ -185,22 +197,25 @@ async fn only_the_recipient_answers_an_invitation_and_only_once() {
         .expect(200);
     assert_eq!(listed.json[0]["organizationName"], "acme");
     let accepted = world
-        .organization(&eve, "accept-invitation", of.clone())
+        .call_organization(&eve, "accept-invitation", of.clone())
         .await
         .expect(200);
     assert_eq!(accepted.json["invitation"]["status"], "accepted");
     assert_eq!(accepted.json["member"]["role"], "member");
-    let session = world.held(&eve.token, "GET", GET_SESSION).await.expect(200);
+    let session = world
+        .send_with_bearer(&eve.token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert_eq!(
         session.json["session"]["activeOrganizationId"],
         organization
     );
     for call in ["accept-invitation", "reject-invitation"] {
-        let refused = world.organization(&eve, call, of.clone()).await;
+        let refused = world.call_organization(&eve, call, of.clone()).await;
         refused.refused(400, "INVITATION_NOT_FOUND");
     }
     let member = json!({ "email": EVE, "role": "admin", "organizationId": organization });
-    let member = world.organization(&ada, "invite-member", member).await;
+    let member = world.call_organization(&ada, "invite-member", member).await;
     member.refused(400, "USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION");
 }
 
@@ -209,10 +224,10 @@ async fn rejected_canceled_and_expired_invitations_can_be_replaced() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     world.confirm(&eve).await;
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     let id = world.invite(&ada, &organization, EVE, "member").await;
     let rejected = world
-        .organization(&eve, "reject-invitation", json!({ "invitationId": id }))
+        .call_organization(&eve, "reject-invitation", json!({ "invitationId": id }))
         .await;
     let rejected = rejected.expect(200);
     assert_eq!(
@@ -233,13 +248,13 @@ async fn rejected_canceled_and_expired_invitations_can_be_replaced() {
         (&bob, 403, "YOU_ARE_NOT_ALLOWED_TO_CANCEL_THIS_INVITATION"),
     ] {
         let refused = world
-            .organization(who, "cancel-invitation", of.clone())
+            .call_organization(who, "cancel-invitation", of.clone())
             .await;
         refused.refused(status, code);
     }
     for _ in 0..2 {
         let canceled = world
-            .organization(&ada, "cancel-invitation", of.clone())
+            .call_organization(&ada, "cancel-invitation", of.clone())
             .await
             .expect(200);
         assert_eq!(canceled.json["status"], "canceled");
@@ -249,7 +264,7 @@ async fn rejected_canceled_and_expired_invitations_can_be_replaced() {
     // A second has passed since the invitation was sent.
     world.tick(48 * 3_600 - 1);
     let late = world
-        .organization(&eve, "accept-invitation", json!({ "invitationId": id }))
+        .call_organization(&eve, "accept-invitation", json!({ "invitationId": id }))
         .await;
     late.refused(400, "INVITATION_NOT_FOUND");
     world.invite(&ada, &organization, EVE, "member").await;
@@ -272,20 +287,22 @@ async fn callers_assign_only_known_roles_within_their_own_permissions() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let bob = world.sign_up(BOB).await;
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     let eves = world.join([&ada, &eve], &organization, "admin").await;
     let bobs = world.join([&ada, &bob], &organization, "member").await;
     let unknown = json!({ "email": "x@example.org", "role": "boss" });
-    let unknown = world.organization(&ada, "invite-member", unknown).await;
+    let unknown = world
+        .call_organization(&ada, "invite-member", unknown)
+        .await;
     assert_eq!(
         unknown.refused(400, "ROLE_NOT_FOUND").json["message"],
         "ROLE_NOT_FOUND: boss"
     );
     let owner = json!({ "email": "x@example.org", "role": "owner" });
-    let owner = world.organization(&eve, "invite-member", owner).await;
+    let owner = world.call_organization(&eve, "invite-member", owner).await;
     owner.refused(403, "YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE");
     let member = json!({ "email": "x@example.org", "role": "member" });
-    let member = world.organization(&bob, "invite-member", member).await;
+    let member = world.call_organization(&bob, "invite-member", member).await;
     member.refused(
         403,
         "YOU_ARE_NOT_ALLOWED_TO_INVITE_USERS_TO_THIS_ORGANIZATION",
@@ -293,13 +310,13 @@ async fn callers_assign_only_known_roles_within_their_own_permissions() {
     let update = |member: &str, role: Value| json!({ "memberId": member, "role": role });
     for (who, member, role) in [(&eve, &eves, "owner"), (&bob, &bobs, "admin")] {
         let refused = world
-            .organization(who, "update-member-role", update(member, json!(role)))
+            .call_organization(who, "update-member-role", update(member, json!(role)))
             .await;
         refused.refused(403, "YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_MEMBER");
     }
     let several = update(&bobs, json!(["admin", "member"]));
     let several = world
-        .organization(&ada, "update-member-role", several)
+        .call_organization(&ada, "update-member-role", several)
         .await
         .expect(200);
     assert_eq!(several.json["role"], "admin,member");
@@ -307,14 +324,14 @@ async fn callers_assign_only_known_roles_within_their_own_permissions() {
         json!({ "permissions": { "member": ["create", "update"], "invitation": ["cancel"] } });
     for (who, success) in [(&ada, true), (&bob, true)] {
         let asked = world
-            .organization(who, "has-permission", may.clone())
+            .call_organization(who, "has-permission", may.clone())
             .await
             .expect(200);
         assert_eq!(asked.json, json!({ "error": null, "success": success }));
     }
     let end = json!({ "permissions": { "organization": ["delete"] } });
     let asked = world
-        .organization(&bob, "has-permission", end)
+        .call_organization(&bob, "has-permission", end)
         .await
         .expect(200);
     assert_eq!(asked.json["success"], false);
@@ -328,10 +345,10 @@ async fn callers_assign_only_known_roles_within_their_own_permissions() {
 async fn members_leave_and_are_removed_but_the_last_owner_stays() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     let eves = world.join([&ada, &eve], &organization, "member").await;
     let of = json!({ "organizationId": organization });
-    let refused = world.organization(&ada, "leave", of.clone()).await;
+    let refused = world.call_organization(&ada, "leave", of.clone()).await;
     refused.refused(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER");
     let members = read(&world, &ada, "list-members").await.expect(200);
     assert_eq!(members.json["total"], 2);
@@ -340,25 +357,30 @@ async fn members_leave_and_are_removed_but_the_last_owner_stays() {
         .unwrap()
         .to_owned();
     let demote = json!({ "memberId": adas, "role": "member" });
-    let refused = world.organization(&ada, "update-member-role", demote).await;
+    let refused = world
+        .call_organization(&ada, "update-member-role", demote)
+        .await;
     refused.refused(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER");
     let refused = world
-        .organization(&eve, "remove-member", json!({ "memberIdOrEmail": ADA }))
+        .call_organization(&eve, "remove-member", json!({ "memberIdOrEmail": ADA }))
         .await;
     refused.refused(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER");
     let promote = json!({ "memberId": eves, "role": "owner" });
     let _ = world
-        .organization(&ada, "update-member-role", promote)
+        .call_organization(&ada, "update-member-role", promote)
         .await
         .expect(200);
     let removed = world
-        .organization(&eve, "remove-member", json!({ "memberIdOrEmail": ADA }))
+        .call_organization(&eve, "remove-member", json!({ "memberIdOrEmail": ADA }))
         .await;
     assert_eq!(removed.expect(200).json["member"]["user"]["email"], ADA);
-    let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    let session = world
+        .send_with_bearer(&ada.token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert_eq!(session.json["session"]["activeOrganizationId"], Value::Null);
     let gone = world
-        .organization(&eve, "remove-member", json!({ "memberIdOrEmail": adas }))
+        .call_organization(&eve, "remove-member", json!({ "memberIdOrEmail": adas }))
         .await;
     gone.refused(400, "MEMBER_NOT_FOUND");
 }
@@ -367,7 +389,7 @@ async fn members_leave_and_are_removed_but_the_last_owner_stays() {
 async fn the_suites_invitation_routes_use_epoch_seconds_own_codes_and_permissions() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     let path = format!("/api/core/organizations/{organization}/invitations");
     let made = world
         .iam
@@ -415,11 +437,12 @@ async fn the_suites_invitation_routes_use_epoch_seconds_own_codes_and_permission
 /// Eight concurrent accepts of one invitation create one member.
 async fn concurrent_accepts_of_one_invitation_create_one_member(world: World) {
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
-    let organization = world.found(&ada, "acme").await;
+    let organization = world.create_organization(&ada, "acme").await;
     world.invite(&ada, &organization, EVE, "member").await;
     let name = world.mailed_invitation(EVE).await;
-    let accepts = (0..8)
-        .map(|_| world.organization(&eve, "accept-invitation", json!({ "invitationId": name })));
+    let accepts = (0..8).map(|_| {
+        world.call_organization(&eve, "accept-invitation", json!({ "invitationId": name }))
+    });
     let answers = futures_util::future::join_all(accepts).await;
     let done = answers.iter().filter(|answer| answer.status == 200).count();
     assert_eq!(
@@ -439,7 +462,9 @@ async fn concurrent_accepts_of_one_invitation_create_one_member(world: World) {
 async fn one_owner_stays_when_all_owners_leave_at_once(world: World) {
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     for (round, call) in ["leave", "update-member-role"].into_iter().enumerate() {
-        let organization = world.found(&ada, &format!("acme-{round}")).await;
+        let organization = world
+            .create_organization(&ada, &format!("acme-{round}"))
+            .await;
         let eves = world.join([&ada, &eve], &organization, "owner").await;
         let path = format!("list-members?organizationId={organization}");
         let members = read(&world, &ada, &path).await.expect(200);
@@ -452,8 +477,8 @@ async fn one_owner_stays_when_all_owners_leave_at_once(world: World) {
             _ => json!({ "organizationId": organization, "memberId": member, "role": "member" }),
         };
         let both = [
-            world.organization(&ada, call, body(&adas)),
-            world.organization(&eve, call, body(&eves)),
+            world.call_organization(&ada, call, body(&adas)),
+            world.call_organization(&eve, call, body(&eves)),
         ];
         let answers = futures_util::future::join_all(both).await;
         let done = answers.iter().filter(|answer| answer.status == 200).count();
@@ -473,18 +498,21 @@ async fn metadata_has_at_most_16_kib() {
     let metadata = |bytes: usize| json!({ "a": "x".repeat(bytes - r#"{"a":""}"#.len()) });
     let body = |bytes| json!({ "name": "Acme", "slug": "acme", "metadata": metadata(bytes) });
     let refused = world
-        .organization(&ada, "create", body(16 * 1024 + 1))
+        .call_organization(&ada, "create", body(16 * 1024 + 1))
         .await;
     let refused = refused.refused(400, "VALIDATION_ERROR");
     assert_eq!(refused.issues(), ["metadata: too_long"]);
     let _ = world
-        .organization(&ada, "create", body(16 * 1024))
+        .call_organization(&ada, "create", body(16 * 1024))
         .await
         .expect(200);
     let change = json!({ "data": { "metadata": metadata(16 * 1024 + 1) } });
-    let refused = world.organization(&ada, "update", change).await;
+    let refused = world.call_organization(&ada, "update", change).await;
     assert_eq!(refused.issues(), ["data.metadata: too_long"]);
     let change = json!({ "data": { "metadata": { "a": "new" } } });
-    let changed = world.organization(&ada, "update", change).await.expect(200);
+    let changed = world
+        .call_organization(&ada, "update", change)
+        .await
+        .expect(200);
     assert_eq!(changed.json["metadata"], json!({ "a": "new" }));
 }

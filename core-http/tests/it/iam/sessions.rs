@@ -17,16 +17,24 @@ const HOUR: u64 = 3_600;
 async fn signing_out_ends_the_session_at_once_and_clears_the_cookies() {
     let world = World::new();
     let token = world.sign_up(ADA).await.token;
-    let out = world.held(&token, "POST", SIGN_OUT).await.expect(200);
+    let out = world
+        .send_with_bearer(&token, "POST", SIGN_OUT)
+        .await
+        .expect(200);
     assert_eq!(out.json, json!({ "success": true }));
-    let gone = world.held(&token, "GET", GET_SESSION).await.expect(200);
+    let gone = world
+        .send_with_bearer(&token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert_eq!(gone.json, Value::Null);
     for answer in [out, gone] {
         let cookies = cookies(&answer);
         assert_eq!(cookies.len(), 3);
         assert!(cookies.iter().all(|c| c.contains("=; Max-Age=0;")));
     }
-    let nobody = world.ask("GET", GET_SESSION, &[], Value::Null).await;
+    let nobody = world
+        .send_unidentified("GET", GET_SESSION, &[], Value::Null)
+        .await;
     assert!(nobody.json.is_null() && cookies(&nobody).is_empty());
     assert_eq!(nobody.header("cache-control"), "no-store");
     assert_eq!(world.audit("session.signed_out").await.len(), 1);
@@ -44,7 +52,10 @@ async fn a_used_session_is_extended_once_a_day_and_ends_after_thirty_days() {
         (24, CORE_SESSION, "24T10:00:00.000Z", false),
     ] {
         world.tick(hours * HOUR);
-        let found = world.held(&ada.token, "GET", path).await.expect(200);
+        let found = world
+            .send_with_bearer(&ada.token, "GET", path)
+            .await
+            .expect(200);
         let expected = format!("2027-01-{end}");
         assert_eq!(found.json["session"]["expiresAt"], expected);
         assert_eq!(found.header("cache-control"), "no-store");
@@ -55,7 +66,7 @@ async fn a_used_session_is_extended_once_a_day_and_ends_after_thirty_days() {
     }
     for day in 3..=30 {
         world.tick(24 * HOUR - if day == 3 { 2 * HOUR } else { 0 });
-        let found = world.held(&ada.token, "GET", GET_SESSION).await;
+        let found = world.send_with_bearer(&ada.token, "GET", GET_SESSION).await;
         assert_eq!(found.json.is_null(), day == 30, "{day}");
     }
 }
@@ -66,7 +77,10 @@ async fn people_list_and_end_only_their_own_valid_sessions() {
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     world.tick(1);
     let other = world.sign_in(ADA, PASSWORD).await.expect(200);
-    let list = world.held(&ada.token, "GET", SESSIONS).await.expect(200);
+    let list = world
+        .send_with_bearer(&ada.token, "GET", SESSIONS)
+        .await
+        .expect(200);
     let newest = &list.json["data"][0];
     let shown = json!({
         "id": newest["id"], "createdAt": "2027-01-15T08:00:01.000Z",
@@ -79,10 +93,15 @@ async fn people_list_and_end_only_their_own_valid_sessions() {
 
     let path = format!("{SESSIONS}/{}", list.each("id")[0]);
     for (by, status) in [(&eve, 404), (&ada, 200), (&ada, 404)] {
-        let ended = world.held(&by.token, "DELETE", &path).await.expect(status);
+        let ended = world
+            .send_with_bearer(&by.token, "DELETE", &path)
+            .await
+            .expect(status);
         assert!(status != 200 || ended.json == json!({ "id": newest["id"] }));
     }
-    let gone = world.held(other.text("token"), "GET", GET_SESSION).await;
+    let gone = world
+        .send_with_bearer(other.text("token"), "GET", GET_SESSION)
+        .await;
     assert!(gone.expect(200).json.is_null());
     world.tick(7 * 24 * HOUR - 1);
     let left = world.iam.get(&ada.caller(), SESSIONS).await.expect(200);
@@ -99,7 +118,9 @@ async fn the_enriched_session_shows_organization_role_tenant_and_suspension() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let shown = async || {
-        let found = world.held(&ada.token, "GET", CORE_SESSION).await;
+        let found = world
+            .send_with_bearer(&ada.token, "GET", CORE_SESSION)
+            .await;
         let mut fields = found.expect(200).json;
         assert_eq!(fields["user"]["email"], ADA);
         assert_eq!(fields["session"]["id"], ada.session_id.as_str());
@@ -113,13 +134,17 @@ async fn the_enriched_session_shows_organization_role_tenant_and_suspension() {
         "effectiveRole": null, "permissions": [],
     });
     assert_eq!(shown().await, nothing);
-    let made = world.set_up(&ada, "engines").await.expect(201).json;
+    let made = world
+        .set_up_organization(&ada, "engines")
+        .await
+        .expect(201)
+        .json;
     let (platform, id) = (&made["platformId"], &made["orgId"]);
     let now = "2027-01-15T08:00:00.000Z";
     for (status, suspended) in [("active", false), ("suspended", true), ("suspended", true)] {
         let wanted = json!({ "platformId": platform, "status": status });
         let path = "/internal/platform-status";
-        let answer = world.as_service(path, &wanted).await.expect(200);
+        let answer = world.post_with_service_key(path, &wanted).await.expect(200);
         assert_eq!(answer.json, wanted);
         let expected = json!({
             "organization": {
@@ -145,7 +170,9 @@ async fn validate_session_returns_the_session_of_a_token() {
     let ada = world.sign_up(ADA).await;
     let ask = async |token: &str| {
         let body = json!({ "token": token });
-        let told = world.as_service("/api/validate-session", &body).await;
+        let told = world
+            .post_with_service_key("/api/validate-session", &body)
+            .await;
         assert_eq!(told.header("cache-control"), "no-store");
         told.expect(200).json
     };
@@ -190,7 +217,9 @@ async fn the_client_address_is_taken_only_from_trusted_proxies_and_services() {
         }
         let request = request.body(bytes_body(body.to_string())).unwrap();
         let made = world.iam.raw(request).await.expect(200);
-        let found = world.held(made.text("token"), "GET", GET_SESSION).await;
+        let found = world
+            .send_with_bearer(made.text("token"), "GET", GET_SESSION)
+            .await;
         assert_eq!(found.json["session"]["ipAddress"], expected, "{headers:?}");
     }
 }

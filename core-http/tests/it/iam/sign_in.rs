@@ -11,7 +11,8 @@ use core_domain::use_case::iam::user::{PasswordCredential, SignIn, password_cred
 use serde_json::{Value, json};
 
 use super::{
-    ADA, DAY, EVE, FORM, GET_SESSION, SIGN_IN, SIGN_UP, WRONG, cookies, without_request_id,
+    ADA, DAY, EVE, FORM_CONTENT_TYPE, GET_SESSION, SIGN_IN, SIGN_UP, WRONG_PASSWORD, cookies,
+    without_request_id,
 };
 use crate::world::{PASSWORD, World};
 
@@ -41,7 +42,7 @@ async fn wrong_passwords_and_unknown_addresses_are_refused_alike_and_audited() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let mut refusals = Vec::new();
-    for (email, password) in [(ADA, WRONG), (EVE, PASSWORD), (ADA, "")] {
+    for (email, password) in [(ADA, WRONG_PASSWORD), (EVE, PASSWORD), (ADA, "")] {
         let refused = world.sign_in(email, password).await;
         let refused = refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
         assert_eq!(refused.text("message"), "Invalid email or password");
@@ -67,7 +68,7 @@ async fn forms_sign_in_and_sessions_not_remembered_get_cookies_without_max_age()
     let world = World::new();
     let send = async |path, text: &str| {
         let text = format!("{text}&email=ada%40example.org");
-        world.post_text(path, FORM, &text).await
+        world.post_text(path, FORM_CONTENT_TYPE, &text).await
     };
     let up = send(SIGN_UP, "name=Ada&password=correct+horse+battery").await;
     let _ = up.expect(200);
@@ -83,11 +84,14 @@ async fn forms_sign_in_and_sessions_not_remembered_get_cookies_without_max_age()
         assert!(cookie.ends_with(attributes), "{cookie}");
     }
     world.tick(DAY - 1);
-    let last = world.held(token, "GET", GET_SESSION).await;
+    let last = world.send_with_bearer(token, "GET", GET_SESSION).await;
     let end = "2027-01-16T08:00:00.000Z";
     assert_eq!(last.json["session"]["expiresAt"], end);
     world.tick(1);
-    let over = world.held(token, "GET", GET_SESSION).await.expect(200);
+    let over = world
+        .send_with_bearer(token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert_eq!(over.json, Value::Null);
 }
 
@@ -147,7 +151,7 @@ async fn a_password_that_changes_during_its_check_does_not_sign_in() {
         let input = SignIn {
             checked,
             remembered,
-            confirmed_only: false,
+            require_verified_email: false,
             device: None,
         };
         let done = sign_in(&cx, &PublicScope::open(), uow.as_mut(), &input).await;

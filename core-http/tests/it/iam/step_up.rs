@@ -4,17 +4,17 @@ use core_domain::kernel::{Caller, Role};
 use serde_json::{Value, json};
 
 use super::{ADA, EVE};
-use crate::world::{Answer, PASSWORD, Person, World, api_key, at, operator};
+use crate::world::{Answer, PASSWORD, Person, World, api_key, operator, platform_path};
 
 const VERIFY_PASSWORD: &str = "/api/auth/verify-password";
 
 impl World {
     async fn hard_delete(&self, caller: &Caller, platform: &str) -> Answer {
-        let path = at(platform, "/delete");
+        let path = platform_path(platform, "/delete");
         self.registry.post(caller, &path, Value::Null).await
     }
 
-    async fn show_password(&self, person: &Person) {
+    async fn verify_password(&self, person: &Person) {
         let body = json!({ "password": PASSWORD });
         let caller = &person.caller();
         let shown = self.iam.post(caller, VERIFY_PASSWORD, body).await;
@@ -29,7 +29,7 @@ fn methods(refused: &Answer) -> Value {
 #[tokio::test]
 async fn hard_deleting_a_platform_requires_a_fresh_proof() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let ada = world.sign_up(ADA).await;
     let owner = ada.member_of(&platform, Role::OWNER);
     world.tick(600);
@@ -47,7 +47,7 @@ async fn hard_deleting_a_platform_requires_a_fresh_proof() {
     wrong.refused(400, "INVALID_PASSWORD");
     let refused = world.hard_delete(&owner, &platform).await;
     refused.refused(403, "STEP_UP_REQUIRED");
-    world.show_password(&ada).await;
+    world.verify_password(&ada).await;
     world.tick(599);
     let _ = world.hard_delete(&owner, &platform).await.expect(200);
     let told = world.audit("session.reauthenticated").await;
@@ -57,17 +57,17 @@ async fn hard_deleting_a_platform_requires_a_fresh_proof() {
 #[tokio::test]
 async fn with_a_second_factor_only_that_factor_is_a_fresh_proof() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let ada = world.sign_up(ADA).await;
     let owner = ada.member_of(&platform, Role::OWNER);
-    let authenticator = world.second_factor(&ada).await;
+    let authenticator = world.enable_second_factor(&ada).await;
     world.tick(600);
-    world.show_password(&ada).await;
+    world.verify_password(&ada).await;
     let refused = world.hard_delete(&owner, &platform).await;
     let refused = refused.refused(403, "STEP_UP_REQUIRED");
     assert_eq!(methods(&refused), json!(["totp", "backup-code"]));
     let code = json!({ "code": authenticator.code(&world) });
-    let shown = world.two_factor(&ada, "verify-totp", code).await;
+    let shown = world.call_two_factor(&ada, "verify-totp", code).await;
     let _ = shown.expect(200);
     let _ = world.hard_delete(&owner, &platform).await.expect(200);
 }
@@ -75,14 +75,16 @@ async fn with_a_second_factor_only_that_factor_is_a_fresh_proof() {
 #[tokio::test]
 async fn ended_sessions_and_other_peoples_sessions_prove_nothing() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let ada = world.sign_up(ADA).await;
     let eve = world.sign_up(EVE).await;
     let stolen = Person {
         session_id: eve.session_id.clone(),
         ..ada.clone()
     };
-    let out = world.held(&ada.token, "POST", super::SIGN_OUT).await;
+    let out = world
+        .send_with_bearer(&ada.token, "POST", super::SIGN_OUT)
+        .await;
     let _ = out.expect(200);
     for person in [&ada, &stolen] {
         let owner = person.member_of(&platform, Role::OWNER);
@@ -101,9 +103,9 @@ async fn ended_sessions_and_other_peoples_sessions_prove_nothing() {
 async fn services_and_keys_need_no_proof_and_people_without_a_session_are_refused() {
     let world = World::new();
     let [first, second, third] = [
-        world.platform("first").await,
-        world.platform("second").await,
-        world.platform("third").await,
+        world.create_platform("first").await,
+        world.create_platform("second").await,
+        world.create_platform("third").await,
     ];
     let ada = world.sign_up(ADA).await;
     world.tick(3_600);
@@ -131,11 +133,13 @@ async fn adding_and_removing_owners_requires_a_fresh_proof() {
     for person in [&ada, &eve] {
         world.confirm(person).await;
     }
-    let organization = world.found(&ada, "adas").await;
+    let organization = world.create_organization(&ada, "adas").await;
     let member = world.join([&ada, &eve], &organization, "member").await;
     let change = async |role: &str| {
         let body = json!({ "memberId": member, "role": role, "organizationId": organization });
-        world.organization(&ada, "update-member-role", body).await
+        world
+            .call_organization(&ada, "update-member-role", body)
+            .await
     };
     world.tick(600);
     let _ = change("admin").await.expect(200);
@@ -144,21 +148,21 @@ async fn adding_and_removing_owners_requires_a_fresh_proof() {
         "email": "bob@example.org", "role": "owner", "organizationId": organization,
     });
     let invited = world
-        .organization(&ada, "invite-member", invite.clone())
+        .call_organization(&ada, "invite-member", invite.clone())
         .await;
     invited.refused(403, "STEP_UP_REQUIRED");
-    world.show_password(&ada).await;
-    let invited = world.organization(&ada, "invite-member", invite).await;
+    world.verify_password(&ada).await;
+    let invited = world.call_organization(&ada, "invite-member", invite).await;
     let _ = invited.expect(200);
     let _ = change("owner").await.expect(200);
     world.tick(600);
     change("admin").await.refused(403, "STEP_UP_REQUIRED");
     let body = json!({ "memberIdOrEmail": member, "organizationId": organization });
     let removed = world
-        .organization(&ada, "remove-member", body.clone())
+        .call_organization(&ada, "remove-member", body.clone())
         .await;
     removed.refused(403, "STEP_UP_REQUIRED");
-    world.show_password(&ada).await;
-    let removed = world.organization(&ada, "remove-member", body).await;
+    world.verify_password(&ada).await;
+    let removed = world.call_organization(&ada, "remove-member", body).await;
     let _ = removed.expect(200);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::api_keys::Ada;
+use super::api_keys::OrganizationOwner;
 use super::{ADA, BOOTSTRAP, EVE, GET_SESSION, ORG_SETUP, SESSIONS};
 use crate::world::{Answer, Person, World};
 
@@ -11,7 +11,7 @@ const BOB: &str = "bob@example.org";
 /// The organization of a suspended platform: its owner Ada, the member Eve, and the invited Bob.
 struct Suspended {
     world: World,
-    ada: Ada,
+    ada: OrganizationOwner,
     eve: Person,
     bob: Person,
     /// The id of Eve's membership.
@@ -25,13 +25,13 @@ struct Suspended {
 impl Suspended {
     async fn new() -> Self {
         let world = World::new();
-        let ada = Ada::in_(&world).await;
+        let ada = OrganizationOwner::create_in(&world).await;
         let [eve, bob] = [world.sign_up(EVE).await, world.sign_up(BOB).await];
         world.confirm(&bob).await;
         let member = world.join([&ada.person, &eve], &ada.org, "member").await;
         let invitation = world.invite(&ada.person, &ada.org, BOB, "member").await;
         let (key, _) = ada.key(&world, json!({ "name": "CI" })).await;
-        world.flag(&ada.platform, "suspended").await;
+        world.set_platform_status(&ada.platform, "suspended").await;
         Self {
             world,
             ada,
@@ -44,7 +44,7 @@ impl Suspended {
     }
 
     async fn post(&self, person: &Person, path: &str, body: Value) -> Answer {
-        self.world.as_person(person, "POST", path, body).await
+        self.world.send_as_person(person, "POST", path, body).await
     }
 
     /// Returns every request by which the owner changes the organization or its records.
@@ -103,19 +103,23 @@ async fn the_organization_of_a_suspended_platform_cannot_be_changed() {
     }
     let body = json!({ "name": "Another", "slug": "another" });
     let cookie = [("cookie", ada.cookie.as_str())];
-    let set_up = world.ask("POST", ORG_SETUP, &cookie, body).await;
+    let set_up = world
+        .send_unidentified("POST", ORG_SETUP, &cookie, body)
+        .await;
     set_up.refused(451, "PLATFORM_SUSPENDED");
     let leave = json!({ "organizationId": suspended.ada.org });
-    let leave = world.organization(eve, "leave", leave).await;
+    let leave = world.call_organization(eve, "leave", leave).await;
     leave.refused(451, "PLATFORM_SUSPENDED");
     for call in ["accept-invitation", "reject-invitation"] {
         let answer = json!({ "invitationId": suspended.invitation });
-        let answer = world.organization(&suspended.bob, call, answer).await;
+        let answer = world.call_organization(&suspended.bob, call, answer).await;
         answer.refused(451, "PLATFORM_SUSPENDED");
     }
-    world.flag(&suspended.ada.platform, "active").await;
+    world
+        .set_platform_status(&suspended.ada.platform, "active")
+        .await;
     let accept = json!({ "invitationId": suspended.invitation });
-    let accept = world.organization(&suspended.bob, "accept-invitation", accept);
+    let accept = world.call_organization(&suspended.bob, "accept-invitation", accept);
     let _ = accept.await.expect(200);
 }
 
@@ -123,7 +127,7 @@ async fn the_organization_of_a_suspended_platform_cannot_be_changed() {
 async fn members_of_a_suspended_organization_can_act_for_another_one() {
     let suspended = Suspended::new().await;
     let (world, eve) = (&suspended.world, &suspended.eve);
-    let list = world.as_person(eve, "GET", "/api/auth/organization/list", Value::Null);
+    let list = world.send_as_person(eve, "GET", "/api/auth/organization/list", Value::Null);
     assert_eq!(list.await.expect(200).json[0]["id"], suspended.ada.org);
     for (method, path) in [
         ("GET", GET_SESSION),
@@ -131,7 +135,7 @@ async fn members_of_a_suspended_organization_can_act_for_another_one() {
         ("GET", "/api/auth/profile"),
         ("POST", "/api/auth/revoke-other-sessions"),
     ] {
-        let own = world.as_person(eve, method, path, Value::Null).await;
+        let own = world.send_as_person(eve, method, path, Value::Null).await;
         assert_eq!(own.status, 200, "{path}: {}", own.json);
     }
     let none = json!({ "organizationId": null });
@@ -139,7 +143,7 @@ async fn members_of_a_suspended_organization_can_act_for_another_one() {
         .post(eve, "/api/auth/organization/set-active", none)
         .await
         .expect(200);
-    let own = world.found(eve, "eves").await;
+    let own = world.create_organization(eve, "eves").await;
     for organization in [&suspended.ada.org, &own] {
         let body = json!({ "organizationId": organization });
         let active = suspended.post(eve, "/api/auth/organization/set-active", body);
@@ -158,7 +162,10 @@ async fn operators_can_change_the_organization_of_a_suspended_platform() {
     let world = &suspended.world;
     let grace = world.sign_up("grace@example.com").await;
     let body = json!({ "ownerId": grace.user_id });
-    let _ = world.as_service(BOOTSTRAP, &body).await.expect(201);
+    let _ = world
+        .post_with_service_key(BOOTSTRAP, &body)
+        .await
+        .expect(201);
     for (path, body) in suspended.changes_by_owner() {
         // Other people's keys are not found, even for operators.
         if path.starts_with("/api/auth/api-key") {
@@ -172,6 +179,8 @@ async fn operators_can_change_the_organization_of_a_suspended_platform() {
         "/api/auth/organization/list-members?organizationId={}",
         suspended.ada.org
     );
-    let members = world.as_person(&grace, "GET", &members, Value::Null).await;
+    let members = world
+        .send_as_person(&grace, "GET", &members, Value::Null)
+        .await;
     assert_eq!(members.expect(200).json["members"][0]["user"]["email"], ADA);
 }

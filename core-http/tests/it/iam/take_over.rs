@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ADA, GET_SESSION, NEW};
+use super::{ADA, GET_SESSION, NEW_PASSWORD};
 use crate::world::{PASSWORD, Person, World, on_every_store};
 
 /// The credentials of Mallory, who signed up with Ada's address. The second factor is from a time when it did not
@@ -16,14 +16,20 @@ struct Access {
 }
 
 async fn set_up(world: &World, mallory: &Person) -> Access {
-    let made = world.set_up(mallory, "engines").await.expect(201);
+    let made = world
+        .set_up_organization(mallory, "engines")
+        .await
+        .expect(201);
     let body = json!({ "organizationId": made.text("orgId") });
-    let key = world.make_key(&mallory.caller(), body).await.expect(200);
-    let second_factor = world.second_factor(mallory).await;
-    let half_signed_in = world.half_sign_in(ADA).await;
+    let key = world
+        .create_api_key(&mallory.caller(), body)
+        .await
+        .expect(200);
+    let second_factor = world.enable_second_factor(mallory).await;
+    let half_signed_in = world.begin_sign_in(ADA).await;
     Access {
         session: mallory.token.clone(),
-        device_code: world.approved(mallory).await,
+        device_code: world.approve_device(mallory).await,
         half_signed_in,
         key: key.text("key").to_owned(),
         codes: second_factor.recovery_codes,
@@ -32,16 +38,18 @@ async fn set_up(world: &World, mallory: &Person) -> Access {
 
 /// Asserts that none of the credentials gives access any more.
 async fn assert_ended(world: &World, access: &Access) {
-    let session = world.held(&access.session, "GET", GET_SESSION).await;
+    let session = world
+        .send_with_bearer(&access.session, "GET", GET_SESSION)
+        .await;
     assert_eq!(session.expect(200).json, Value::Null);
     let device = world.poll(&access.device_code).await;
     device.refused(400, "access_denied");
     let code = &access.codes[0];
     let completed = world
-        .complete(&access.half_signed_in, "verify-backup-code", code)
+        .complete_sign_in(&access.half_signed_in, "verify-backup-code", code)
         .await;
     completed.refused(401, "INVALID_TWO_FACTOR_COOKIE");
-    assert_eq!(world.verdict(&access.key).await, "NOT_FOUND");
+    assert_eq!(world.key_verdict(&access.key).await, "NOT_FOUND");
 }
 
 on_every_store! { a_sign_in_link_ends_all_access_from_before_the_confirmation }
@@ -64,9 +72,9 @@ async fn a_password_reset_ends_all_access_from_before_the_confirmation(world: Wo
     let mallory = world.sign_up(ADA).await;
     let access = set_up(&world, &mallory).await;
     world.set_confirmed(&mallory, false).await;
-    let _ = world.reset_password(ADA, NEW).await.expect(200);
+    let _ = world.reset_password(ADA, NEW_PASSWORD).await.expect(200);
     assert_ended(&world, &access).await;
-    let signed_in = world.sign_in(ADA, NEW).await.expect(200);
+    let signed_in = world.sign_in(ADA, NEW_PASSWORD).await.expect(200);
     assert_eq!(signed_in.json["user"]["id"], mallory.user_id.as_str());
 }
 
@@ -79,8 +87,10 @@ async fn a_sign_in_link_keeps_keys_and_factors_of_a_confirmed_account(world: Wor
     let [magic, ..] = world.link_tokens(ADA).await;
     let asked = world.follow_magic_link(&magic).await.expect(200);
     assert_eq!(asked.json["twoFactorRedirect"], true);
-    let session = world.held(&access.session, "GET", GET_SESSION).await;
+    let session = world
+        .send_with_bearer(&access.session, "GET", GET_SESSION)
+        .await;
     assert_eq!(session.expect(200).json["user"]["id"], ada.user_id.as_str());
     let _ = world.poll(&access.device_code).await.expect(200);
-    assert_eq!(world.verdict(&access.key).await, "VALID");
+    assert_eq!(world.key_verdict(&access.key).await, "VALID");
 }

@@ -9,10 +9,10 @@ use futures_util::future::join_all;
 use http::{Request, request};
 use serde_json::{Value, json};
 
-use super::{ADA, DAY, EVE, GET_SESSION, NEW, SIGN_IN, SIGN_UP, WRONG};
+use super::{ADA, DAY, EVE, GET_SESSION, NEW_PASSWORD, SIGN_IN, SIGN_UP, WRONG_PASSWORD};
 use crate::world::{Answer, PASSWORD, World};
 
-fn from(client: u8, request: request::Builder) -> request::Builder {
+fn with_peer(client: u8, request: request::Builder) -> request::Builder {
     request.extension(PeerAddr(SocketAddr::from(([203, 0, 113, client], 4_000))))
 }
 
@@ -23,18 +23,18 @@ async fn sign_in(world: &World, client: u8, email: &str, password: &str) -> Answ
         .header("content-type", "application/json")
         .header("user-agent", "test agent")
         .extension(ViaGateway);
-    let request = from(client, request).body(bytes_body(body.to_string()));
+    let request = with_peer(client, request).body(bytes_body(body.to_string()));
     world.iam.raw(request.unwrap()).await
 }
 
 /// Asserts that a sign-in with a wrong password is refused with 401.
 async fn fail(world: &World, client: u8, email: &str) {
-    let wrong = sign_in(world, client, email, WRONG).await;
+    let wrong = sign_in(world, client, email, WRONG_PASSWORD).await;
     wrong.refused(401, "INVALID_EMAIL_OR_PASSWORD");
 }
 
 /// Asserts that a sign-in with the right password has to wait this many seconds.
-async fn waits(world: &World, client: u8, email: &str, seconds: u64) {
+async fn assert_sign_in_delayed(world: &World, client: u8, email: &str, seconds: u64) {
     let refused = sign_in(world, client, email, PASSWORD).await;
     let refused = refused.refused(429, "RATE_LIMITED");
     let message = "Too many requests. Please try again later.";
@@ -56,7 +56,7 @@ async fn after_five_failures_the_delay_of_an_account_grows_for_every_client() {
     world.sign_up(ADA).await;
     // A delay must not reveal which accounts exist, and concurrent requests must not get more attempts.
     for email in [ADA, EVE] {
-        let tried = (0..20).map(|client| sign_in(&world, client, email, WRONG));
+        let tried = (0..20).map(|client| sign_in(&world, client, email, WRONG_PASSWORD));
         let tried = join_all(tried).await;
         let failed = tried.iter().filter(|answer| answer.status == 401);
         assert_eq!(failed.count(), 5);
@@ -64,11 +64,11 @@ async fn after_five_failures_the_delay_of_an_account_grows_for_every_client() {
     for (client, seconds) in [(10, 1), (11, 2), (12, 4), (13, 8)] {
         // Refused attempts do not count as failures.
         for _ in 0..31 {
-            waits(&world, 99, "ADA@example.org", seconds).await;
+            assert_sign_in_delayed(&world, 99, "ADA@example.org", seconds).await;
         }
         fail(&world, client, "bob@example.org").await;
         world.tick(seconds - 1);
-        waits(&world, client, ADA, 1).await;
+        assert_sign_in_delayed(&world, client, ADA, 1).await;
         world.tick(1);
         fail(&world, client, ADA).await;
     }
@@ -77,7 +77,7 @@ async fn after_five_failures_the_delay_of_an_account_grows_for_every_client() {
     for client in 0..5 {
         fail(&world, client, ADA).await;
     }
-    waits(&world, 1, ADA, 1).await;
+    assert_sign_in_delayed(&world, 1, ADA, 1).await;
 }
 
 /// Returns the audited lock-outs, oldest first: the user id, the number of failures and the client address.
@@ -107,7 +107,7 @@ async fn each_delay_is_audited_once_whatever_number_of_sign_ins_it_refuses() {
     assert_eq!(lockouts(&world).await, []);
     for (failures, client) in [(5, 20), (6, 30)] {
         for client in client..client + 10 {
-            waits(&world, client, ADA, if failures == 5 { 1 } else { 2 }).await;
+            assert_sign_in_delayed(&world, client, ADA, if failures == 5 { 1 } else { 2 }).await;
         }
         let told = lockouts(&world).await;
         let expected = (ada.user_id.clone(), failures, format!("203.0.113.{client}"));
@@ -126,7 +126,7 @@ async fn each_delay_is_audited_once_whatever_number_of_sign_ins_it_refuses() {
     };
     let _ = check(PASSWORD).await.expect(200);
     for _ in 0..5 {
-        check(WRONG).await.refused(400, "INVALID_PASSWORD");
+        check(WRONG_PASSWORD).await.refused(400, "INVALID_PASSWORD");
     }
     for _ in 0..3 {
         check(PASSWORD).await.refused(429, "RATE_LIMITED");
@@ -142,7 +142,7 @@ async fn only_a_client_that_tries_many_accounts_is_refused() {
     let mut looked_at = 0;
     for n in 0..60 {
         let email = format!("person{n}@example.org");
-        let answer = sign_in(&world, 1, &email, WRONG).await;
+        let answer = sign_in(&world, 1, &email, WRONG_PASSWORD).await;
         if answer.status == 401 {
             looked_at += 1;
             continue;
@@ -158,14 +158,17 @@ async fn only_a_client_that_tries_many_accounts_is_refused() {
     let details = told.after.as_ref().unwrap().as_str();
     assert!(details.contains(r#""limit":"failed-accounts-of-client","retryAfter":3600"#));
     assert!(details.contains("person30@example.org"), "{details}");
-    waits(&world, 1, ADA, 3_600).await;
+    assert_sign_in_delayed(&world, 1, ADA, 3_600).await;
     succeed(&world, 2, ADA).await;
-    let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    let session = world
+        .send_with_bearer(&ada.token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert_eq!(session.json["user"]["email"], ADA);
     // Concurrent attempts do not exceed the limit.
     let tried = (0..60).map(|n| {
         let (world, email) = (&world, format!("other{n}@example.org"));
-        async move { sign_in(world, 3, &email, WRONG).await }
+        async move { sign_in(world, 3, &email, WRONG_PASSWORD).await }
     });
     let tried = join_all(tried).await;
     let failed = tried.iter().filter(|answer| answer.status == 401);
@@ -197,7 +200,7 @@ async fn accounts_that_sign_in_after_a_failure_do_not_count_as_spraying() {
         fail(&world, 1, &format!("{name}@example.org")).await;
     }
     fail(&world, 1, "bob@example.org").await;
-    waits(&world, 1, ADA, 3_600).await;
+    assert_sign_in_delayed(&world, 1, ADA, 3_600).await;
 }
 
 #[tokio::test]
@@ -208,11 +211,14 @@ async fn a_locked_account_keeps_its_sessions_and_a_password_reset_unlocks_it() {
         fail(&world, 1, ADA).await;
         world.tick(if round < 15 { 900 } else { 0 });
     }
-    waits(&world, 2, ADA, 900).await;
-    let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    assert_sign_in_delayed(&world, 2, ADA, 900).await;
+    let session = world
+        .send_with_bearer(&ada.token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert_eq!(session.json["user"]["email"], ADA);
-    let _ = world.reset_password(ADA, NEW).await.expect(200);
-    let _ = sign_in(&world, 2, ADA, NEW).await.expect(200);
+    let _ = world.reset_password(ADA, NEW_PASSWORD).await.expect(200);
+    let _ = sign_in(&world, 2, ADA, NEW_PASSWORD).await.expect(200);
 }
 
 #[tokio::test]
@@ -224,7 +230,7 @@ async fn failures_are_forgotten_one_day_after_the_last_one() {
             fail(&world, client, ADA).await;
         }
     }
-    waits(&world, 9, ADA, 2).await;
+    assert_sign_in_delayed(&world, 9, ADA, 2).await;
 }
 
 #[tokio::test]
@@ -244,17 +250,17 @@ async fn failures_of_a_client_are_limited_per_account_and_in_total() {
         fail(&world, 1, ADA).await;
     }
     for _ in 0..5 {
-        waits(&world, 1, "ADA@example.org", 60).await;
+        assert_sign_in_delayed(&world, 1, "ADA@example.org", 60).await;
     }
     succeed(&world, 2, ADA).await;
     fail(&world, 1, EVE).await;
     fail(&world, 1, "bob@example.org").await;
     for email in [ADA, "dan@example.org"] {
-        waits(&world, 1, email, 3_600).await;
+        assert_sign_in_delayed(&world, 1, email, 3_600).await;
     }
     succeed(&world, 2, ADA).await;
     world.tick(60);
-    waits(&world, 1, ADA, 3_540).await;
+    assert_sign_in_delayed(&world, 1, ADA, 3_540).await;
     world.tick(3_540);
     succeed(&world, 1, ADA).await;
 }
@@ -268,7 +274,7 @@ async fn clients_without_a_gateway_have_the_rate_limits_of_the_routes() {
         ("GET", GET_SESSION, 100, "\"default\";q=100;w=60"),
     ] {
         let ask = |client: u8| {
-            let request = from(client, Request::builder().method(method).uri(path));
+            let request = with_peer(client, Request::builder().method(method).uri(path));
             world.iam.raw(request.body(empty_body()).unwrap())
         };
         for _ in 0..limit {

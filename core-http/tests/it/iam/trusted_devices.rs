@@ -4,7 +4,7 @@ use core_domain::iam::MAX_TRUSTED_DEVICES;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{ADA, DAY, EVE, NEW, SIGN_IN, cookies};
+use super::{ADA, DAY, EVE, NEW_PASSWORD, SIGN_IN, cookies};
 use crate::world::{Answer, Authenticator, ORIGIN, PASSWORD, Person, World, on_every_store};
 
 const NAME: &str = "better-auth.trust_device=";
@@ -25,23 +25,33 @@ pub(super) async fn sign_in(world: &World, email: &str, password: &str, device: 
     let headers = [("cookie", device), ("origin", ORIGIN)];
     let body = json!({ "email": email, "password": password });
     world.tick(1);
-    world.ask("POST", SIGN_IN, &headers, body).await.expect(200)
+    world
+        .send_unidentified("POST", SIGN_IN, &headers, body)
+        .await
+        .expect(200)
 }
 
 /// Signs in with the second factor and trusts the device. Returns its cookie. Advances the clock by a minute.
-pub(super) async fn trusted(world: &World, email: &str, authenticator: &Authenticator) -> String {
+pub(super) async fn trust_device(
+    world: &World,
+    email: &str,
+    authenticator: &Authenticator,
+) -> String {
     world.tick(30);
-    let cookie = world.half_sign_in(email).await;
+    let cookie = world.begin_sign_in(email).await;
     let headers = [("cookie", cookie.as_str()), ("origin", ORIGIN)];
     let body = json!({ "code": authenticator.code(world), "trustDevice": true });
     let path = "/api/auth/two-factor/verify-totp";
-    let done = world.ask("POST", path, &headers, body).await.expect(200);
+    let done = world
+        .send_unidentified("POST", path, &headers, body)
+        .await
+        .expect(200);
     world.tick(30);
     device_of(&done).unwrap()
 }
 
 /// Returns whether a sign-in requires the second factor. Asserts that only a complete sign-in sets a trust cookie.
-pub(super) fn is_asked(answer: &Answer) -> bool {
+pub(super) fn requires_second_factor(answer: &Answer) -> bool {
     assert_eq!(
         device_of(answer).is_some(),
         answer.json["token"].is_string()
@@ -53,8 +63,8 @@ pub(super) fn is_asked(answer: &Answer) -> bool {
 pub(super) async fn ada_with_device(world: &World) -> (Person, Authenticator, String) {
     let ada = world.sign_up(ADA).await;
     world.confirm(&ada).await;
-    let authenticator = world.second_factor(&ada).await;
-    let device = trusted(world, ADA, &authenticator).await;
+    let authenticator = world.enable_second_factor(&ada).await;
+    let device = trust_device(world, ADA, &authenticator).await;
     (ada, authenticator, device)
 }
 
@@ -65,10 +75,10 @@ async fn device_trust_is_optional_and_lasts_thirty_days_after_the_last_sign_in(w
     for pause in [0, 29 * DAY, 29 * DAY] {
         world.tick(pause);
         let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
-        assert!(!is_asked(&signed_in));
+        assert!(!requires_second_factor(&signed_in));
         let next = device_of(&signed_in).unwrap();
         assert!(
-            is_asked(&sign_in(&world, ADA, PASSWORD, &device).await),
+            requires_second_factor(&sign_in(&world, ADA, PASSWORD, &device).await),
             "a trust token works once"
         );
         device = next;
@@ -77,12 +87,14 @@ async fn device_trust_is_optional_and_lasts_thirty_days_after_the_last_sign_in(w
     let details = entries[0].after.as_ref().unwrap().as_str();
     assert!(details.contains(r#""trustedDevice":true"#), "{details}");
     world.tick(30 * DAY);
-    assert!(is_asked(&sign_in(&world, ADA, PASSWORD, &device).await));
+    assert!(requires_second_factor(
+        &sign_in(&world, ADA, PASSWORD, &device).await
+    ));
     // Without `trustDevice` the sign-in sets no trust cookie.
-    let cookie = world.half_sign_in(ADA).await;
+    let cookie = world.begin_sign_in(ADA).await;
     let code = authenticator.code(&world);
     let done = world
-        .complete(&cookie, "verify-totp", &code)
+        .complete_sign_in(&cookie, "verify-totp", &code)
         .await
         .expect(200);
     assert_eq!(device_of(&done), None);
@@ -92,31 +104,36 @@ async fn one_trust_token_skips_the_second_factor_in_one_of_two_concurrent_sign_i
     let (_, _, device) = ada_with_device(&world).await;
     let rivals = (0..2).map(|_| sign_in(&world, ADA, PASSWORD, &device));
     let answers = join_all(rivals).await;
-    let (asked, signed_in): (Vec<_>, Vec<_>) = answers.iter().partition(|one| is_asked(one));
+    let (asked, signed_in): (Vec<_>, Vec<_>) =
+        answers.iter().partition(|one| requires_second_factor(one));
     assert_eq!((asked.len(), signed_in.len()), (1, 1));
     let next = device_of(signed_in[0]).unwrap();
-    assert!(!is_asked(&sign_in(&world, ADA, PASSWORD, &next).await));
+    assert!(!requires_second_factor(
+        &sign_in(&world, ADA, PASSWORD, &next).await
+    ));
 }
 
 async fn the_twenty_first_trusted_device_replaces_the_oldest(world: World) {
     let eve = world.sign_up(EVE).await;
-    let of_eve = world.second_factor(&eve).await;
-    let of_eve = trusted(&world, EVE, &of_eve).await;
+    let of_eve = world.enable_second_factor(&eve).await;
+    let of_eve = trust_device(&world, EVE, &of_eve).await;
     let (_, authenticator, first) = ada_with_device(&world).await;
     let mut devices = vec![first];
     for _ in 1..MAX_TRUSTED_DEVICES {
-        devices.push(trusted(&world, ADA, &authenticator).await);
+        devices.push(trust_device(&world, ADA, &authenticator).await);
     }
     assert_eq!(devices.len(), 20);
     // A sign-in does not make a device newer, so the first stays the oldest.
     let first = sign_in(&world, ADA, PASSWORD, &devices[0]).await;
     devices[0] = device_of(&first).unwrap();
-    devices.push(trusted(&world, ADA, &authenticator).await);
+    devices.push(trust_device(&world, ADA, &authenticator).await);
     for (at, device) in devices.iter().enumerate() {
         let signed_in = sign_in(&world, ADA, PASSWORD, device).await;
-        assert_eq!(is_asked(&signed_in), at == 0, "{at}");
+        assert_eq!(requires_second_factor(&signed_in), at == 0, "{at}");
     }
-    assert!(!is_asked(&sign_in(&world, EVE, PASSWORD, &of_eve).await));
+    assert!(!requires_second_factor(
+        &sign_in(&world, EVE, PASSWORD, &of_eve).await
+    ));
 }
 
 on_every_store! {
@@ -130,15 +147,15 @@ async fn expired_devices_are_replaced_before_trusted_ones() {
     let world = World::new();
     let (_, authenticator, first) = ada_with_device(&world).await;
     for _ in 1..MAX_TRUSTED_DEVICES {
-        trusted(&world, ADA, &authenticator).await;
+        trust_device(&world, ADA, &authenticator).await;
     }
     world.tick(29 * DAY);
     let renewed = sign_in(&world, ADA, PASSWORD, &first).await;
     let renewed = device_of(&renewed).unwrap();
     world.tick(2 * DAY);
-    trusted(&world, ADA, &authenticator).await;
+    trust_device(&world, ADA, &authenticator).await;
     let signed_in = sign_in(&world, ADA, PASSWORD, &renewed).await;
-    assert!(!is_asked(&signed_in));
+    assert!(!requires_second_factor(&signed_in));
 }
 
 #[tokio::test]
@@ -146,17 +163,25 @@ async fn device_trust_requires_its_own_user_and_a_valid_signature() {
     let world = World::new();
     let (_, _, device) = ada_with_device(&world).await;
     let eve = world.sign_up(EVE).await;
-    let other = world.second_factor(&eve).await;
-    assert!(is_asked(&sign_in(&world, EVE, PASSWORD, &device).await));
+    let other = world.enable_second_factor(&eve).await;
+    assert!(requires_second_factor(
+        &sign_in(&world, EVE, PASSWORD, &device).await
+    ));
     let (_, value) = device.split_once('=').unwrap();
     let (token, _) = value.split_once('.').unwrap();
     for forged in [token, "", "a.b"] {
         let forged = format!("{NAME}{forged}");
-        assert!(is_asked(&sign_in(&world, ADA, PASSWORD, &forged).await));
+        assert!(requires_second_factor(
+            &sign_in(&world, ADA, PASSWORD, &forged).await
+        ));
     }
-    let of_eve = trusted(&world, EVE, &other).await;
-    assert!(is_asked(&sign_in(&world, ADA, PASSWORD, &of_eve).await));
-    assert!(!is_asked(&sign_in(&world, ADA, PASSWORD, &device).await));
+    let of_eve = trust_device(&world, EVE, &other).await;
+    assert!(requires_second_factor(
+        &sign_in(&world, ADA, PASSWORD, &of_eve).await
+    ));
+    assert!(!requires_second_factor(
+        &sign_in(&world, ADA, PASSWORD, &device).await
+    ));
 }
 
 #[tokio::test]
@@ -166,8 +191,10 @@ async fn sign_in_links_require_the_second_factor_even_on_trusted_devices() {
     let [token, ..] = world.link_tokens(ADA).await;
     let path = format!("/api/auth/magic-link/verify?token={token}");
     let headers = [("cookie", device.as_str())];
-    let asked = world.ask("GET", &path, &headers, Value::Null).await;
-    assert!(is_asked(&asked.expect(200)));
+    let asked = world
+        .send_unidentified("GET", &path, &headers, Value::Null)
+        .await;
+    assert!(requires_second_factor(&asked.expect(200)));
 }
 
 #[tokio::test]
@@ -175,8 +202,8 @@ async fn a_new_password_a_sign_out_everywhere_and_a_new_factor_end_device_trust(
     for (path, body, password) in [
         (
             "change-password",
-            json!({ "currentPassword": PASSWORD, "newPassword": NEW }),
-            NEW,
+            json!({ "currentPassword": PASSWORD, "newPassword": NEW_PASSWORD }),
+            NEW_PASSWORD,
         ),
         ("revoke-sessions", json!({}), PASSWORD),
         (
@@ -194,10 +221,10 @@ async fn a_new_password_a_sign_out_everywhere_and_a_new_factor_end_device_trust(
             .await
             .expect(200);
         if path == "two-factor/disable" {
-            world.second_factor(&ada).await;
+            world.enable_second_factor(&ada).await;
         }
         let signed_in = sign_in(&world, ADA, password, &device).await;
-        assert!(is_asked(&signed_in), "{path}");
+        assert!(requires_second_factor(&signed_in), "{path}");
     }
 }
 
@@ -205,8 +232,10 @@ async fn a_new_password_a_sign_out_everywhere_and_a_new_factor_end_device_trust(
 async fn a_password_reset_ends_device_trust() {
     let world = World::new();
     let (_, _, device) = ada_with_device(&world).await;
-    let _ = world.reset_password(ADA, NEW).await.expect(200);
-    assert!(is_asked(&sign_in(&world, ADA, NEW, &device).await));
+    let _ = world.reset_password(ADA, NEW_PASSWORD).await.expect(200);
+    assert!(requires_second_factor(
+        &sign_in(&world, ADA, NEW_PASSWORD, &device).await
+    ));
 }
 
 #[tokio::test]
@@ -214,25 +243,35 @@ async fn a_sign_in_on_a_trusted_device_is_not_a_fresh_proof() {
     let world = World::new();
     let (ada, authenticator, device) = ada_with_device(&world).await;
     // An API key needs an organization.
-    world.found(&ada, "acme").await;
+    world.create_organization(&ada, "acme").await;
     let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
     let bearer = format!("Bearer {}", signed_in.text("token"));
     let headers = [("authorization", bearer.as_str())];
     let key = json!({ "name": "ci" });
     let path = "/api/auth/api-key/create";
-    let refused = world.ask("POST", path, &headers, key.clone()).await;
+    let refused = world
+        .send_unidentified("POST", path, &headers, key.clone())
+        .await;
     refused.refused(403, "STEP_UP_REQUIRED");
     let password = json!({ "password": PASSWORD });
     let own = "/api/auth/verify-password";
-    let _ = world.ask("POST", own, &headers, password).await.expect(200);
-    let refused = world.ask("POST", path, &headers, key.clone()).await;
+    let _ = world
+        .send_unidentified("POST", own, &headers, password)
+        .await
+        .expect(200);
+    let refused = world
+        .send_unidentified("POST", path, &headers, key.clone())
+        .await;
     refused.refused(403, "STEP_UP_REQUIRED");
     world.tick(30);
     let code = json!({ "code": authenticator.code(&world) });
     let shown = "/api/auth/two-factor/verify-totp";
-    let shown = world.ask("POST", shown, &headers, code).await.expect(200);
+    let shown = world
+        .send_unidentified("POST", shown, &headers, code)
+        .await
+        .expect(200);
     assert_eq!(shown.json["user"]["id"], ada.user_id.as_str());
     // The proof is accepted. The request fails because the organization has no platform.
-    let proved = world.ask("POST", path, &headers, key).await;
+    let proved = world.send_unidentified("POST", path, &headers, key).await;
     proved.refused(409, "CONFLICT");
 }

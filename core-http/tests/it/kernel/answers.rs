@@ -33,7 +33,7 @@ fn row() -> core_http::kernel::Row {
     get("/api/v1/a", "a")
 }
 
-async fn asked(row: Endpoint, headers: &[(&str, &str)]) -> Answer {
+async fn get_response(row: Endpoint, headers: &[(&str, &str)]) -> Answer {
     let api = of_rows(vec![row]);
     api.send(&Caller::Anonymous, "GET", "/a", headers, Value::Null)
         .await
@@ -51,12 +51,14 @@ async fn bytes_are_sent_with_their_content_type() {
             })
         )
     };
-    let answer = asked(csv(), &[("accept", "text/csv")]).await.expect(200);
+    let answer = get_response(csv(), &[("accept", "text/csv")])
+        .await
+        .expect(200);
     assert_eq!(
         (answer.header("content-type"), &answer.bytes[..]),
         ("text/csv", &b"a,b"[..])
     );
-    asked(csv(), &[("accept", "application/json")])
+    get_response(csv(), &[("accept", "application/json")])
         .await
         .refused(406, "NOT_ACCEPTABLE");
     let described: Value = serde_json::from_str(of_rows(vec![csv()]).0.openapi()).unwrap();
@@ -77,7 +79,9 @@ async fn an_undeclared_content_type_is_500() {
             bytes: Bytes::new(),
         })
     );
-    asked(undeclared, &[]).await.refused(500, "INTERNAL_ERROR");
+    get_response(undeclared, &[])
+        .await
+        .refused(500, "INTERNAL_ERROR");
 }
 
 #[tokio::test]
@@ -86,7 +90,7 @@ async fn a_stream_is_sent_piece_by_piece() {
         let pieces = ["one ", "two"].map(|piece| Ok::<_, Error>(Bytes::from(piece)));
         Ok(MediaStream::new("text/plain", stream::iter(pieces)))
     });
-    let answer = asked(pieces, &[]).await.expect(200);
+    let answer = get_response(pieces, &[]).await.expect(200);
     assert_eq!(&answer.bytes[..], b"one two");
     assert_eq!(
         (
@@ -106,7 +110,7 @@ async fn events_have_ids_names_and_data_of_one_line_each() {
         let events = [first, Event::json(&7)?].map(Ok::<_, Error>);
         Ok(EventStream::new(stream::iter(events)))
     });
-    let answer = asked(events, &[("accept", "text/event-stream")])
+    let answer = get_response(events, &[("accept", "text/event-stream")])
         .await
         .expect(200);
     assert_eq!(answer.header("content-type"), "text/event-stream");
@@ -129,14 +133,16 @@ async fn a_redirect_has_a_location_and_requires_a_redirection_status() {
             })
         )
     };
-    let answer = asked(to(row().success(&[StatusCode::FOUND])), &[])
+    let answer = get_response(to(row().success(&[StatusCode::FOUND])), &[])
         .await
         .expect(302);
     assert_eq!(
         (answer.header("location"), answer.bytes.len()),
         ("/elsewhere", 0)
     );
-    asked(to(row()), &[]).await.refused(500, "INTERNAL_ERROR");
+    get_response(to(row()), &[])
+        .await
+        .refused(500, "INTERNAL_ERROR");
     let broken = answering!(
         row().success(&[StatusCode::FOUND]),
         Redirect,
@@ -144,13 +150,17 @@ async fn a_redirect_has_a_location_and_requires_a_redirection_status() {
             location: "a\nb".to_owned(),
         })
     );
-    asked(broken, &[]).await.refused(500, "INTERNAL_ERROR");
+    get_response(broken, &[])
+        .await
+        .refused(500, "INTERNAL_ERROR");
 }
 
 #[tokio::test]
 async fn an_html_page_forbids_scripts_of_other_origins_and_frames() {
     let page = answering!(row(), Html, Ok(Html("<p>Hello".to_owned())));
-    let answer = asked(page, &[("accept", "text/html")]).await.expect(200);
+    let answer = get_response(page, &[("accept", "text/html")])
+        .await
+        .expect(200);
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
     let policy = answer.header("content-security-policy");
     assert!(policy.contains("default-src 'self'") && policy.contains("frame-ancestors 'none'"));
@@ -168,7 +178,7 @@ async fn a_json_response_can_have_a_status_headers_and_an_entity_tag() {
             Ok(output.header(header::LOCATION, value).etag("3"))
         })
     };
-    let answer = asked(json(), &[("if-none-match", "\"3\"")])
+    let answer = get_response(json(), &[("if-none-match", "\"3\"")])
         .await
         .expect(202);
     assert_eq!(
@@ -181,6 +191,8 @@ async fn a_json_response_can_have_a_status_headers_and_an_entity_tag() {
 #[tokio::test]
 async fn a_handler_that_panics_is_500_without_the_panic_message() {
     let panics = answering!(row(), (), panic!("internal detail"));
-    let answer = asked(panics, &[]).await.refused(500, "INTERNAL_ERROR");
+    let answer = get_response(panics, &[])
+        .await
+        .refused(500, "INTERNAL_ERROR");
     assert!(!answer.json.to_string().contains("internal detail"));
 }

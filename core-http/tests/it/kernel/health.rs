@@ -17,13 +17,13 @@ use crate::world::World;
 #[derive(Debug)]
 struct ObservedStore {
     inner: Option<Arc<dyn Store>>,
-    begun: AtomicUsize,
+    begin_count: AtomicUsize,
 }
 
 #[async_trait]
 impl Store for ObservedStore {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.begin_count.fetch_add(1, Ordering::Relaxed);
         match &self.inner {
             Some(store) => store.begin(mode).await,
             None => std::future::pending().await,
@@ -35,7 +35,7 @@ impl Store for ObservedStore {
 
 impl ObservedStore {
     fn begun(&self) -> usize {
-        self.begun.load(Ordering::Relaxed)
+        self.begin_count.load(Ordering::Relaxed)
     }
 }
 
@@ -45,7 +45,7 @@ fn observed(hangs: bool) -> (World, Arc<ObservedStore>) {
     let world = World::with(|app| {
         let store = Arc::new(ObservedStore {
             inner: (!hangs).then(|| Arc::clone(&app.store)),
-            begun: AtomicUsize::new(0),
+            begin_count: AtomicUsize::new(0),
         });
         app.store = store.clone();
         observed = Some(store);

@@ -242,7 +242,7 @@ async fn an_organization_setup_is_replayed_after_it_changed_the_sessions_organiz
 #[tokio::test]
 async fn a_key_is_the_same_at_every_spelling_of_a_path_and_refuses_other_requests() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let headers = [("idempotency-key", "k1")];
     let create = async |path: &str, slug: &str| {
         let body = json!({ "name": "One", "slug": slug, "type": "tenant" });
@@ -260,7 +260,7 @@ async fn a_key_is_the_same_at_every_spelling_of_a_path_and_refuses_other_request
     assert_eq!(alias.json, first.json);
     let other = create(path, "two").await;
     other.refused(422, "IDEMPOTENCY_KEY_REUSED");
-    let elsewhere = world.platform("looms").await;
+    let elsewhere = world.create_platform("looms").await;
     let other = create(&path.replace("{id}", &elsewhere), "one").await;
     other.refused(422, "IDEMPOTENCY_KEY_REUSED");
     let query = create("/api/v1/platforms/{id}/entities?x=1", "one").await;
@@ -270,7 +270,7 @@ async fn a_key_is_the_same_at_every_spelling_of_a_path_and_refuses_other_request
 #[tokio::test]
 async fn a_refusal_of_access_is_not_stored_for_the_key() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let headers = [("idempotency-key", "k1")];
     let path = format!("/api/v1/platforms/{platform}/entities");
     let body = json!({ "name": "One", "slug": "one", "type": "tenant" });

@@ -28,7 +28,7 @@ fn assert_refused(answer: Answer) {
 #[tokio::test]
 async fn the_17th_event_stream_of_a_caller_is_429_across_all_services() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
     let job = format!("/api/v1/provision/jobs/{job}/events");
     let accept = [("accept", "text/event-stream")];
@@ -53,7 +53,7 @@ async fn the_17th_event_stream_of_a_caller_is_429_across_all_services() {
 #[tokio::test]
 async fn the_api_keys_of_an_organization_share_its_event_streams() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let _open = streams(&world, &api_key(&platform), LIMIT).await;
     let other = api_key_named("key-2", &platform);
     assert_refused(world.registry.get(&other, EVENTS).await);

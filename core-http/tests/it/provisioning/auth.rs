@@ -5,8 +5,8 @@ use core_domain::port::{Infrastructure, ResourceRef, SetSecrets};
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
 
-use super::wanted;
-use crate::world::{World, at, operator};
+use super::platform_body;
+use crate::world::{World, operator, platform_path};
 
 const UPGRADE: &str = "/api/v1/provision/auth/upgrade";
 
@@ -24,7 +24,9 @@ impl World {
 
     /// Returns the auth workers in the registry, newest first.
     async fn auth_workers(&self, platform: &str) -> Vec<Value> {
-        let resources = self.shown(&at(platform, "/resources")).await;
+        let resources = self
+            .get_record(&platform_path(platform, "/resources"))
+            .await;
         let resources = resources.json["data"].as_array().unwrap().clone();
         let auth = |resource: &Value| resource["serviceName"] == "auth";
         resources.into_iter().filter(auth).collect()
@@ -34,7 +36,7 @@ impl World {
 #[tokio::test]
 async fn an_upgrade_creates_or_replaces_the_auth_worker_of_every_environment_in_use() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let body = json!({ "platformId": platform });
     let refused = world
         .provisioning
@@ -42,9 +44,9 @@ async fn an_upgrade_creates_or_replaces_the_auth_worker_of_every_environment_in_
         .await;
     refused.refused(409, "CONFLICT");
     for environment in ["dev", "prod"] {
-        let mut body = wanted(&platform);
+        let mut body = platform_body(&platform);
         body["environment"] = json!(environment);
-        world.queued(&operator(), super::PLATFORM, body).await;
+        world.queue_job(&operator(), super::PLATFORM, body).await;
     }
     world.run_jobs().await;
     let dry = format!("{UPGRADE}?dryRun=true");
@@ -103,13 +105,13 @@ async fn an_upgrade_creates_or_replaces_the_auth_worker_of_every_environment_in_
     let older = json!({ "config": { "authVersion": 0, "theme": "dark" } });
     let path = format!("/resources/{}", workers[0]["id"].as_str().unwrap());
     let _ = world
-        .patched(&at(&platform, &path), older)
+        .patch_record(&platform_path(&platform, &path), older)
         .await
         .expect(200);
     assert!(plan().await.contains(&"update".to_owned()));
     world.upgrade_auth(&platform).await;
     world.run_jobs().await;
-    let replaced = world.shown(&at(&platform, &path)).await;
+    let replaced = world.get_record(&platform_path(&platform, &path)).await;
     assert_eq!(
         replaced.json["config"],
         json!({ "authVersion": 1, "theme": "dark" })
@@ -129,7 +131,7 @@ async fn an_upgrade_creates_or_replaces_the_auth_worker_of_every_environment_in_
 async fn after_any_store_failure_an_auth_worker_exists_once_and_is_removed_with_its_platform() {
     for call in 1.. {
         let (world, store) = World::faulty();
-        let platform = world.platform("engines").await;
+        let platform = world.create_platform("engines").await;
         world.provision(&platform).await;
         world.run_jobs().await;
         let job = world.upgrade_auth(&platform).await;
@@ -137,15 +139,15 @@ async fn after_any_store_failure_an_auth_worker_exists_once_and_is_removed_with_
         // In every second round the job stays unfinished: the removal must also find objects without a record.
         let also_unfinished = call % 2 == 0;
         if !also_unfinished {
-            world.pass(600).await;
-            world.pass(600).await;
+            world.advance_and_run(600).await;
+            world.advance_and_run(600).await;
             assert_eq!(world.job(&job).await["status"], "COMPLETED", "{call}");
             assert_eq!(world.auth_workers(&platform).await.len(), 1, "{call}");
             assert_eq!(world.provider.names().len(), 7, "{call}");
         }
-        world.deleted(&platform, "delete").await;
-        world.pass(600).await;
-        world.pass(600).await;
+        world.delete_platform(&platform, "delete").await;
+        world.advance_and_run(600).await;
+        world.advance_and_run(600).await;
         assert!(world.provider.names().is_empty(), "{call}");
         if !failed {
             assert!(call > 15, "a run has only {call} calls");

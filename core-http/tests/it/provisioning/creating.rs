@@ -3,13 +3,13 @@
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::{DEPROVISION, PLATFORM, wanted};
-use crate::world::{World, at, on_every_store, operator, resource_body};
+use super::{DEPROVISION, PLATFORM, platform_body};
+use crate::world::{World, on_every_store, operator, platform_path, resource_body};
 
 #[tokio::test]
 async fn provisioning_creates_six_resources_in_the_requested_environment() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let rows = [
         (None, "prod", 6),
         (Some("dev"), "dev", 12),
@@ -17,11 +17,11 @@ async fn provisioning_creates_six_resources_in_the_requested_environment() {
         (Some("prod"), "prod", 18),
     ];
     for (asked, environment, resources) in rows {
-        let mut body = wanted(&platform);
+        let mut body = platform_body(&platform);
         if let Some(asked) = asked {
             body["environment"] = json!(asked);
         }
-        let id = world.queued(&operator(), PLATFORM, body).await;
+        let id = world.queue_job(&operator(), PLATFORM, body).await;
         let job = world.job(&id).await;
         assert_eq!([&job["kind"], &job["status"]], ["platform", "QUEUED"]);
         assert_eq!(job["platformId"], *platform);
@@ -36,7 +36,7 @@ async fn provisioning_creates_six_resources_in_the_requested_environment() {
         let steps: Vec<_> = steps.map(|step| step["name"].as_str().unwrap()).collect();
         assert_eq!(steps, ["d1", "kv", "r2", "queue", "worker", "pages"]);
         assert_eq!(world.provider.names().len(), resources);
-        let list = at(&platform, "/resources?limit=1");
+        let list = platform_path(&platform, "/resources?limit=1");
         assert_eq!(world.count(&list).await, resources as u64);
         let newest = world.registry.get(&operator(), &list).await.json["data"][0].clone();
         assert_eq!(newest["entityId"], job["entityId"]);
@@ -46,7 +46,10 @@ async fn provisioning_creates_six_resources_in_the_requested_environment() {
     world.deprovision(&platform, "dev").await;
     world.run_jobs().await;
     assert_eq!(world.provider.names().len(), 12);
-    assert_eq!(world.count(&at(&platform, "/resources")).await, 12);
+    assert_eq!(
+        world.count(&platform_path(&platform, "/resources")).await,
+        12
+    );
     let queued = world.audit("platform.provision_queued").await;
     assert_eq!(queued.len(), 4);
     assert_eq!(queued[0].actor_id, "service-key");
@@ -55,21 +58,25 @@ async fn provisioning_creates_six_resources_in_the_requested_environment() {
 #[tokio::test]
 async fn resources_belong_to_the_named_entity_or_to_the_platforms_own_tenant() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let owner_of = async |body| {
-        let job = world.queued(&operator(), PLATFORM, body).await;
+        let job = world.queue_job(&operator(), PLATFORM, body).await;
         world.tick(1);
         world.job(&job).await["entityId"].clone()
     };
-    let own = owner_of(wanted(&platform)).await;
+    let own = owner_of(platform_body(&platform)).await;
     let named = world.tenant(&platform, "named").await;
-    assert_eq!(owner_of(wanted(&platform)).await, own, "one tenant for all");
+    assert_eq!(
+        owner_of(platform_body(&platform)).await,
+        own,
+        "one tenant for all"
+    );
     let deleted = world.tenant(&platform, "deleted").await;
-    let path = at(&platform, &format!("/entities/{deleted}"));
+    let path = platform_path(&platform, &format!("/entities/{deleted}"));
     let _ = world.registry.delete(&operator(), &path).await.expect(200);
-    let other = world.platform("looms").await;
+    let other = world.create_platform("looms").await;
     let foreign = world.tenant(&other, "foreign").await;
-    let mut body = wanted(&platform);
+    let mut body = platform_body(&platform);
     body["defaultEntityId"] = json!(named);
     assert_eq!(owner_of(body.clone()).await, *named);
     for entity in ["nobody", &deleted, &foreign] {
@@ -82,9 +89,9 @@ async fn resources_belong_to_the_named_entity_or_to_the_platforms_own_tenant() {
 }
 
 async fn without_an_idempotency_key_every_request_creates_a_job(world: World) {
-    let platform = world.platform("engines").await;
-    let (caller, body) = (operator(), wanted(&platform));
-    let requests = (0..8).map(|_| world.queued(&caller, PLATFORM, body.clone()));
+    let platform = world.create_platform("engines").await;
+    let (caller, body) = (operator(), platform_body(&platform));
+    let requests = (0..8).map(|_| world.queue_job(&caller, PLATFORM, body.clone()));
     let mut jobs = join_all(requests).await;
     jobs.sort();
     jobs.dedup();
@@ -96,17 +103,17 @@ on_every_store! { without_an_idempotency_key_every_request_creates_a_job }
 #[tokio::test]
 async fn a_deleted_platform_can_be_deprovisioned_but_not_provisioned() {
     let world = World::new();
-    let platform = world.platform("engines").await;
-    world.deleted(&platform, "soft-delete").await;
+    let platform = world.create_platform("engines").await;
+    world.delete_platform(&platform, "soft-delete").await;
     let ask = async |path| {
-        let body = wanted(&platform);
+        let body = platform_body(&platform);
         world.provisioning.post(&operator(), path, body).await
     };
     let refused = ask(PLATFORM).await.refused(409, "INVALID_STATE");
     assert_eq!(refused.json["error"]["details"]["status"], "deleted");
     let _ = ask(DEPROVISION).await.expect(202);
     // During a hard delete a single job removes everything.
-    world.deleted(&platform, "delete").await;
+    world.delete_platform(&platform, "delete").await;
     for path in [PLATFORM, DEPROVISION] {
         ask(path).await.refused(409, "INVALID_STATE");
     }
@@ -117,15 +124,15 @@ async fn a_deleted_platform_can_be_deprovisioned_but_not_provisioned() {
 async fn nothing_is_created_for_an_entity_or_platform_that_was_deleted_after_queueing() {
     let world = World::new();
     for (slug, gone) in [("engines", "entity"), ("looms", "platform")] {
-        let platform = world.platform(slug).await;
-        let mut body = wanted(&platform);
+        let platform = world.create_platform(slug).await;
+        let mut body = platform_body(&platform);
         let entity = world.tenant(&platform, "tenant").await;
         body["defaultEntityId"] = json!(entity);
-        let job = world.queued(&operator(), PLATFORM, body).await;
+        let job = world.queue_job(&operator(), PLATFORM, body).await;
         let path = if gone == "entity" {
-            at(&platform, &format!("/entities/{entity}"))
+            platform_path(&platform, &format!("/entities/{entity}"))
         } else {
-            at(&platform, "")
+            platform_path(&platform, "")
         };
         let _ = world.registry.delete(&operator(), &path).await.expect(200);
         world.run_jobs().await;
@@ -139,15 +146,15 @@ async fn nothing_is_created_for_an_entity_or_platform_that_was_deleted_after_que
 #[tokio::test]
 async fn a_resource_can_only_refer_to_jobs_of_its_own_platform() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
-    let other = world.platform("looms").await;
+    let other = world.create_platform("looms").await;
     let own = world.provision(&platform).await;
     let foreign = world.provision(&other).await;
     let caller = operator();
-    let entered = at(&platform, &format!("/entities/{entity}/resources"));
+    let entered = platform_path(&platform, &format!("/entities/{entity}/resources"));
     let resource = world.resource(&platform, &entity, "engines-kv").await;
-    let resource = at(&platform, &format!("/resources/{resource}"));
+    let resource = platform_path(&platform, &format!("/resources/{resource}"));
     let mut new = resource_body("engines-db");
     for (job, status) in [("nothing", 404), (&foreign, 404), (&own, 201)] {
         new["provisionJobId"] = json!(job);

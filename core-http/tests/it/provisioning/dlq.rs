@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::{Answer, World, at_once, on_every_store, operator};
+use crate::world::{Answer, World, on_every_store, operator, send_concurrently};
 
 const DLQ: &str = "/api/v1/provision/dlq";
 
@@ -21,7 +21,7 @@ impl World {
 }
 
 async fn a_dead_letter_shows_its_failed_job_and_is_replayed_once(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let (job, entry) = world.dead_letter(&platform).await;
     let path = format!("{DLQ}/{entry}");
     let shown = world.provisioning.get(&operator(), &path).await.expect(200);
@@ -42,7 +42,7 @@ async fn a_dead_letter_shows_its_failed_job_and_is_replayed_once(world: World) {
         let (api, path) = (world.provisioning.clone(), at.clone());
         async move { api.post(&operator(), &path, json!({})).await }
     });
-    let mut answers = at_once(replays).await;
+    let mut answers = send_concurrently(replays).await;
     answers.sort_by_key(|answer| answer.status);
     let done = answers.remove(0).expect(200);
     assert_eq!(
@@ -54,7 +54,7 @@ async fn a_dead_letter_shows_its_failed_job_and_is_replayed_once(world: World) {
         let details = json!({ "status": "REPLAYED", "allowedFrom": ["PENDING"] });
         assert_eq!(refused.json["error"]["details"], details);
     }
-    let moves = world.moves(&job).await;
+    let moves = world.event_types(&job).await;
     let replays = moves.iter().filter(|name| *name == "job.replayed");
     assert_eq!(replays.count(), 1, "{moves:?}");
     assert_eq!(world.audit("job.replayed").await.len(), 1);
@@ -62,9 +62,9 @@ async fn a_dead_letter_shows_its_failed_job_and_is_replayed_once(world: World) {
     let now = [&shown.json["status"], &shown.json["replayedBy"]];
     assert_eq!(now, ["REPLAYED", "service-key"]);
     // The job fails again: the same dead letter is pending again, and is resolved when the job completes.
-    world.provider.refuse(true);
+    world.provider.set_failing(true);
     world.run_jobs().await;
-    world.provider.refuse(false);
+    world.provider.set_failing(false);
     let again = world.replayed(&entry).await.expect(200);
     assert_eq!(again.text("jobId"), job);
     world.run_jobs().await;
@@ -81,7 +81,7 @@ async fn the_list_shows_pending_dead_letters_by_default() {
     let world = World::new();
     let mut letters = Vec::new();
     for slug in ["engines", "looms", "mills"] {
-        let platform = world.platform(slug).await;
+        let platform = world.create_platform(slug).await;
         let (job, entry) = world.dead_letter(&platform).await;
         letters.push((platform, job, entry));
         world.tick(1);
@@ -89,7 +89,7 @@ async fn the_list_shows_pending_dead_letters_by_default() {
     let _ = world.replayed(&letters[0].2).await.expect(200);
     let _ = world.replayed(&letters[1].2).await.expect(200);
     let _ = world
-        .ask_to("cancel", &letters[1].1, json!({}))
+        .operate_over_http("cancel", &letters[1].1, json!({}))
         .await
         .expect(200);
     let of_first = format!("?platformId={}", letters[0].0);

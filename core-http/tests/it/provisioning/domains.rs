@@ -8,7 +8,10 @@ use core_domain::provisioning::Job;
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
-use crate::world::{Disturbed, How, World, any_target, at, operator, owner, silent};
+use crate::world::{
+    HookedInfrastructure, JobAction, World, any_target, no_answer_error, operator, owner,
+    platform_path,
+};
 
 const ADD: &str = "/api/v1/provision/domain/add";
 const HOSTNAME: &str = "shop.example.com";
@@ -22,10 +25,10 @@ struct Shop {
 
 impl Shop {
     async fn of(world: &World) -> Self {
-        Self::called(world, "engines").await
+        Self::with_slug(world, "engines").await
     }
 
-    async fn called(world: &World, slug: &str) -> Self {
+    async fn with_slug(world: &World, slug: &str) -> Self {
         let (platform, dns_record) = world.platform_with_dns(slug).await;
         // The job of the DNS record runs first.
         world.run_jobs().await;
@@ -52,17 +55,17 @@ impl Shop {
 
     /// Returns the newest domain, including deleted ones.
     async fn domain(&self, world: &World) -> Value {
-        let path = at(&self.platform, "/domains?includeDeleted=true");
-        world.shown(&path).await.json["data"][0].clone()
+        let path = platform_path(&self.platform, "/domains?includeDeleted=true");
+        world.get_record(&path).await.json["data"][0].clone()
     }
 
     /// Returns the domain's status, the status of its certificate, and its id at the provider.
-    async fn stands(&self, world: &World) -> [Value; 3] {
+    async fn statuses(&self, world: &World) -> [Value; 3] {
         let domain = self.domain(world).await;
         ["status", "sslStatus", "cfHostnameId"].map(|field| domain[field].clone())
     }
 
-    async fn prove(&self, world: &World) {
+    async fn create_dns_records(&self, world: &World) {
         let domain = self.domain(world).await;
         let id = domain["id"].as_str().unwrap();
         world.create_records(&self.platform, id).await;
@@ -78,14 +81,14 @@ impl Shop {
         let target = any_target();
         let served = world
             .provider
-            .served_hostname(HOSTNAME, &self.platform, &target);
+            .get_served_hostname(HOSTNAME, &self.platform, &target);
         served.await.unwrap().is_some()
     }
 
     async fn delete(&self, world: &World) {
         let domain = self.domain(world).await;
         let path = format!("/domains/{}", domain["id"].as_str().unwrap());
-        let path = at(&self.platform, &path);
+        let path = platform_path(&self.platform, &path);
         assert_eq!(world.registry.delete(&operator(), &path).await.status, 204);
         world.tick(1);
     }
@@ -93,9 +96,9 @@ impl Shop {
     /// Requests the domain, runs the job until the domain is active, and returns the id of the job.
     async fn complete(&self, world: &World) -> String {
         let job = self.add(world).await;
-        self.prove(world).await;
+        self.create_dns_records(world).await;
         world.run_jobs().await;
-        assert_eq!(self.stands(world).await, ACTIVE);
+        assert_eq!(self.statuses(world).await, ACTIVE);
         job
     }
 }
@@ -104,9 +107,9 @@ const ACTIVE: [&str; 3] = ["active", "active", "hostname-shop.example.com"];
 const WAITING: [&str; 3] = ["verifying", "pending_issuance", "hostname-shop.example.com"];
 
 /// Makes the provider report that the certificate is pending.
-fn pending(world: &World) {
+fn set_certificate_pending(world: &World) {
     let state = HostnameState::Pending("its certificate".to_owned());
-    world.provider.hostnames_are(state);
+    world.provider.set_hostname_state(state);
 }
 
 async fn status(world: &World, job: &str) -> String {
@@ -117,26 +120,26 @@ async fn status(world: &World, job: &str) -> String {
 async fn a_domain_is_active_after_it_is_verified_and_its_certificate_is_in_use() {
     let world = World::new();
     let shop = Shop::of(&world).await;
-    pending(&world);
+    set_certificate_pending(&world);
     let job = shop.add(&world).await;
     world.run_jobs().await;
     let stands = ["verifying", "pending_validation"].map(Value::from);
-    assert_eq!(shop.stands(&world).await[..2], stands);
+    assert_eq!(shop.statuses(&world).await[..2], stands);
     assert!(!shop.is_served(&world).await);
     let target = shop.domain(&world).await["targetDns"].clone();
     assert_eq!(target, "engines.example.net");
-    shop.prove(&world).await;
-    world.pass(30).await;
-    assert_eq!(shop.stands(&world).await, WAITING);
+    shop.create_dns_records(&world).await;
+    world.advance_and_run(30).await;
+    assert_eq!(shop.statuses(&world).await, WAITING);
     let domain = shop.domain(&world).await;
     let told = [&domain["verifiedAt"], &domain["missingRecords"]];
     assert_eq!(told, [&Value::Null, &json!([])]);
     let waiting = world.job(&job).await;
     let told = ["status", "waitingFor", "currentStep"].map(|f| waiting[f].as_str().unwrap());
     assert_eq!(told, ["WAITING", "its certificate", "certificate"]);
-    world.provider.hostnames_are(HostnameState::Active);
-    world.pass(5).await;
-    assert_eq!(shop.stands(&world).await, ACTIVE);
+    world.provider.set_hostname_state(HostnameState::Active);
+    world.advance_and_run(5).await;
+    assert_eq!(shop.statuses(&world).await, ACTIVE);
     assert!(shop.domain(&world).await["verifiedAt"].is_string());
     assert_eq!(status(&world, &job).await, "COMPLETED");
     assert_eq!(world.audit("domain.activated").await.len(), 1);
@@ -146,40 +149,40 @@ async fn a_domain_is_active_after_it_is_verified_and_its_certificate_is_in_use()
 async fn a_job_polls_for_a_certificate_for_a_day_and_then_fails_with_the_hostname_kept() {
     let world = World::new();
     let shop = Shop::of(&world).await;
-    pending(&world);
+    set_certificate_pending(&world);
     let job = shop.add(&world).await;
-    shop.prove(&world).await;
+    shop.create_dns_records(&world).await;
     world.run_jobs().await;
     for pause in [5, 10, 20, 40, 80, 160, 300, 300] {
         world.tick(pause - 1);
         world.run_timers().await;
         assert_eq!(status(&world, &job).await, "WAITING", "{pause}");
-        world.pass(1).await;
+        world.advance_and_run(1).await;
     }
-    world.pass(DAY).await;
+    world.advance_and_run(DAY).await;
     let failed = world.job(&job).await;
     let told = [&failed["status"], &failed["error"]["code"]];
     assert_eq!(told, ["FAILED", "CERTIFICATE_PENDING"]);
-    assert_eq!(shop.stands(&world).await, WAITING);
+    assert_eq!(shop.statuses(&world).await, WAITING);
     assert!(shop.is_served(&world).await);
     // An operator's retry has the same time limit as a new job.
-    world.operate(&job, How::Retry).await;
+    world.operate(&job, JobAction::Retry).await;
     world.run_jobs().await;
     assert_eq!(status(&world, &job).await, "WAITING");
-    world.provider.hostnames_are(HostnameState::Active);
-    world.pass(5).await;
-    assert_eq!(shop.stands(&world).await, ACTIVE);
+    world.provider.set_hostname_state(HostnameState::Active);
+    world.advance_and_run(5).await;
+    assert_eq!(shop.statuses(&world).await, ACTIVE);
 }
 
 #[tokio::test]
 async fn a_refusal_by_the_provider_fails_a_domain_and_a_missing_response_does_not() {
     let world = World::new();
     let shop = Shop::of(&world).await;
-    pending(&world);
+    set_certificate_pending(&world);
     let job = shop.add(&world).await;
-    shop.prove(&world).await;
+    shop.create_dns_records(&world).await;
     world.run_jobs().await;
-    let silence = Disturbed::new(&world.provider, |_, _| Err(silent()));
+    let silence = HookedInfrastructure::new(&world.provider, |_, _| Err(no_answer_error()));
     let silence = Arc::new(silence);
     for _ in 0..20 {
         world.tick(300);
@@ -191,24 +194,24 @@ async fn a_refusal_by_the_provider_fails_a_domain_and_a_missing_response_does_no
             (&json!("WAITING"), &json!(0))
         );
     }
-    assert_eq!(shop.stands(&world).await, WAITING);
+    assert_eq!(shop.statuses(&world).await, WAITING);
     let refused = HostnameState::Failed("the name is blocked".to_owned());
-    world.provider.hostnames_are(refused);
-    world.pass(300).await;
+    world.provider.set_hostname_state(refused);
+    world.advance_and_run(300).await;
     let failed = world.job(&job).await;
     let told = ["code", "message"].map(|field| failed["error"][field].as_str().unwrap());
     assert_eq!(told, ["HOSTNAME_FAILED", "the name is blocked"]);
     assert_eq!(
-        shop.stands(&world).await[..2],
+        shop.statuses(&world).await[..2],
         ["failed", "failed"].map(Value::from)
     );
-    world.provider.hostnames_are(HostnameState::Active);
+    world.provider.set_hostname_state(HostnameState::Active);
     shop.complete(&world).await;
     // A job that fails because the provider does not respond leaves the domain unchanged too.
     shop.delete(&world).await;
     world.run_jobs().await;
     let job = shop.add(&world).await;
-    shop.prove(&world).await;
+    shop.create_dns_records(&world).await;
     for _ in 0..10 {
         world.run_jobs_on(silence.clone()).await;
         world.tick(300);
@@ -217,7 +220,7 @@ async fn a_refusal_by_the_provider_fails_a_domain_and_a_missing_response_does_no
     let failed = world.job(&job).await;
     assert_eq!(failed["failureKind"], "ATTEMPTS_EXHAUSTED");
     assert_eq!(
-        shop.stands(&world).await[..2],
+        shop.statuses(&world).await[..2],
         ["verifying", "pending_issuance"].map(Value::from)
     );
 }
@@ -230,10 +233,10 @@ async fn a_domain_gets_the_outcome_of_its_latest_job_and_is_activated_once() {
         let domain = world
             .domain(&shop.platform, &shop.dns_record, HOSTNAME)
             .await;
-        let path = at(&shop.platform, &format!("/domains/{domain}"));
+        let path = platform_path(&shop.platform, &format!("/domains/{domain}"));
         let verifying = world.jobs(&shop.platform).await[0]["jobId"].clone();
         let _ = world
-            .patched(&path, json!({ "status": before }))
+            .patch_record(&path, json!({ "status": before }))
             .await
             .expect(200);
         let jobs = [shop.add(&world).await, shop.add(&world).await];
@@ -241,8 +244,8 @@ async fn a_domain_gets_the_outcome_of_its_latest_job_and_is_activated_once() {
         assert_eq!(shop.jobs(&world).await, asked, "{before}");
         world.run_jobs().await;
         world.create_records(&shop.platform, &domain).await;
-        world.pass(60).await;
-        assert_eq!(shop.stands(&world).await, ACTIVE, "{before}");
+        world.advance_and_run(60).await;
+        assert_eq!(shop.statuses(&world).await, ACTIVE, "{before}");
         assert_eq!(shop.domain(&world).await["id"], *domain);
         for job in [verifying.as_str().unwrap(), &jobs[0], &jobs[1]] {
             assert_eq!(status(&world, job).await, "COMPLETED", "{before}");
@@ -261,7 +264,7 @@ async fn a_deleted_domain_is_not_served_unless_it_was_added_again() {
     world.run_jobs().await;
     assert!(!shop.is_served(&world).await);
     let stands = ["deleted", "active"].map(Value::from);
-    assert_eq!(shop.stands(&world).await[..2], stands);
+    assert_eq!(shop.statuses(&world).await[..2], stands);
     assert_eq!(shop.domain(&world).await["cfHostnameId"], Value::Null);
     // A late removal does not remove a domain that was added again.
     shop.complete(&world).await;
@@ -269,18 +272,18 @@ async fn a_deleted_domain_is_not_served_unless_it_was_added_again() {
     let removal = world.jobs(&shop.platform).await[0].clone();
     assert_eq!(removal["kind"], "domain.remove");
     let removal = removal["jobId"].as_str().unwrap();
-    world.operate(removal, How::Cancel).await;
+    world.operate(removal, JobAction::Cancel).await;
     shop.complete(&world).await;
-    world.operate(removal, How::Retry).await;
+    world.operate(removal, JobAction::Retry).await;
     world.run_jobs().await;
     assert_eq!(status(&world, removal).await, "COMPLETED");
     assert!(shop.is_served(&world).await);
     // A domain that is deleted while its job runs is removed by the removal job after it.
     shop.delete(&world).await;
     world.run_jobs().await;
-    pending(&world);
+    set_certificate_pending(&world);
     let job = shop.add(&world).await;
-    shop.prove(&world).await;
+    shop.create_dns_records(&world).await;
     world.run_jobs().await;
     assert!(shop.is_served(&world).await);
     let path = format!(
@@ -289,13 +292,13 @@ async fn a_deleted_domain_is_not_served_unless_it_was_added_again() {
     );
     let gone = json!({ "status": "deleted" });
     let _ = world
-        .patched(&at(&shop.platform, &path), gone)
+        .patch_record(&platform_path(&shop.platform, &path), gone)
         .await
         .expect(200);
-    world.pass(300).await;
+    world.advance_and_run(300).await;
     assert!(!shop.is_served(&world).await);
     assert_eq!(status(&world, &job).await, "COMPLETED");
-    assert_eq!(shop.stands(&world).await[0], "deleted");
+    assert_eq!(shop.statuses(&world).await[0], "deleted");
 }
 
 #[tokio::test]
@@ -307,8 +310,14 @@ async fn a_domain_that_can_never_be_served_is_refused_without_a_job() {
         let asked = shop.ask(&world, HOSTNAME, record).await;
         asked.refused(404, "NOT_FOUND");
     }
-    let stack = world.shown(&at(&shop.platform, "/stacks")).await.json["data"][0]["id"].clone();
-    let resource = world.shown(&at(&shop.platform, "/resources")).await;
+    let stack = world
+        .get_record(&platform_path(&shop.platform, "/stacks"))
+        .await
+        .json["data"][0]["id"]
+        .clone();
+    let resource = world
+        .get_record(&platform_path(&shop.platform, "/resources"))
+        .await;
     let (stack, resource) = (stack.as_str().unwrap(), resource.each("id")[0].to_owned());
     let record = |hostname| world.dns_record(&shop.platform, stack, &resource, hostname);
     let wildcard = record("*.wild.example.net").await;
@@ -335,9 +344,9 @@ async fn a_domain_that_can_never_be_served_is_refused_without_a_job() {
     assert_eq!(shop.jobs(&world).await, 1);
     // A platform can request a hostname that is active on another platform, and verify it.
     let domain = world.domain(&other, &foreign, "b.example.com").await;
-    let path = at(&other, &format!("/domains/{domain}"));
+    let path = platform_path(&other, &format!("/domains/{domain}"));
     let _ = world
-        .patched(&path, json!({ "status": "active" }))
+        .patch_record(&path, json!({ "status": "active" }))
         .await
         .expect(200);
     let asked = shop.ask(&world, "b.example.com", &shop.dns_record).await;
@@ -350,22 +359,22 @@ async fn after_any_store_failure_a_domain_is_activated_once_and_finally_removed(
         let (world, store) = World::faulty();
         let shop = Shop::of(&world).await;
         let job = shop.add(&world).await;
-        shop.prove(&world).await;
+        shop.create_dns_records(&world).await;
         let context = format!("call {call}");
         let mut failed = false;
         for expected in [true, false] {
             failed |= world.run_one_failing(&store, call).await;
             // The leases expire.
-            world.pass(600).await;
-            world.pass(600).await;
+            world.advance_and_run(600).await;
+            world.advance_and_run(600).await;
             assert_eq!(shop.is_served(&world).await, expected, "{context}");
             if expected {
-                assert_eq!(shop.stands(&world).await, ACTIVE, "{context}");
+                assert_eq!(shop.statuses(&world).await, ACTIVE, "{context}");
                 assert_eq!(status(&world, &job).await, "COMPLETED", "{context}");
                 shop.delete(&world).await;
             }
         }
-        assert_eq!(shop.stands(&world).await[2], Value::Null, "{context}");
+        assert_eq!(shop.statuses(&world).await[2], Value::Null, "{context}");
         assert_eq!(world.audit("domain.activated").await.len(), 1, "{context}");
         if !failed {
             assert!(call > 40, "a run has only {call} calls");
@@ -378,47 +387,50 @@ async fn after_any_store_failure_a_domain_is_activated_once_and_finally_removed(
 async fn a_cancelled_job_stops_serving_the_hostname_and_can_be_retried() {
     let world = World::new();
     let shop = Shop::of(&world).await;
-    pending(&world);
+    set_certificate_pending(&world);
     let job = shop.add(&world).await;
-    shop.prove(&world).await;
+    shop.create_dns_records(&world).await;
     world.run_jobs().await;
-    world.operate(&job, How::Cancel).await;
+    world.operate(&job, JobAction::Cancel).await;
     world.settle_jobs().await;
     assert!(!shop.is_served(&world).await);
-    let stands = shop.stands(&world).await;
+    let stands = shop.statuses(&world).await;
     assert_eq!((&stands[0], &stands[2]), (&json!("failed"), &Value::Null));
-    world.provider.hostnames_are(HostnameState::Active);
-    world.operate(&job, How::Retry).await;
+    world.provider.set_hostname_state(HostnameState::Active);
+    world.operate(&job, JobAction::Retry).await;
     assert_eq!(
-        shop.stands(&world).await[..2],
+        shop.statuses(&world).await[..2],
         ["verifying", "pending_issuance"].map(Value::from)
     );
     world.run_jobs().await;
-    assert_eq!(shop.stands(&world).await, ACTIVE);
+    assert_eq!(shop.statuses(&world).await, ACTIVE);
     assert_eq!(status(&world, &job).await, "COMPLETED");
 }
 
 #[tokio::test]
 async fn a_retry_does_not_take_a_hostname_that_another_platform_has_verified_since() {
     let world = World::new();
-    let (before, since) = (Shop::of(&world).await, Shop::called(&world, "looms").await);
-    pending(&world);
+    let (before, since) = (
+        Shop::of(&world).await,
+        Shop::with_slug(&world, "looms").await,
+    );
+    set_certificate_pending(&world);
     let job = before.add(&world).await;
-    before.prove(&world).await;
+    before.create_dns_records(&world).await;
     world.run_jobs().await;
-    world.operate(&job, How::Cancel).await;
+    world.operate(&job, JobAction::Cancel).await;
     world.settle_jobs().await;
-    world.provider.hostnames_are(HostnameState::Active);
+    world.provider.set_hostname_state(HostnameState::Active);
     since.add(&world).await;
-    since.prove(&world).await;
+    since.create_dns_records(&world).await;
     world.run_jobs().await;
-    assert_eq!(since.stands(&world).await, ACTIVE);
-    let retried = world.try_to_operate(&job, How::Retry).await;
+    assert_eq!(since.statuses(&world).await, ACTIVE);
+    let retried = world.try_to_operate(&job, JobAction::Retry).await;
     assert_eq!(retried.unwrap_err().code(), Code::Conflict);
     world.run_jobs().await;
-    assert_eq!(since.stands(&world).await, ACTIVE);
+    assert_eq!(since.statuses(&world).await, ACTIVE);
     assert!(since.is_served(&world).await);
-    assert_eq!(before.stands(&world).await[0], "failed");
+    assert_eq!(before.statuses(&world).await[0], "failed");
 }
 
 #[tokio::test]
@@ -427,7 +439,7 @@ async fn a_domain_that_returns_to_pending_is_not_served_until_it_is_verified_aga
     let shop = Shop::of(&world).await;
     shop.complete(&world).await;
     let domain = shop.domain(&world).await["id"].clone();
-    let path = at(
+    let path = platform_path(
         &shop.platform,
         &format!("/domains/{}", domain.as_str().unwrap()),
     );
@@ -440,31 +452,34 @@ async fn a_domain_that_returns_to_pending_is_not_served_until_it_is_verified_aga
     }
     world.run_jobs().await;
     assert!(!shop.is_served(&world).await);
-    assert_eq!(shop.stands(&world).await[2], Value::Null);
-    shop.prove(&world).await;
-    world.pass(60).await;
-    assert_eq!(shop.stands(&world).await, ACTIVE);
+    assert_eq!(shop.statuses(&world).await[2], Value::Null);
+    shop.create_dns_records(&world).await;
+    world.advance_and_run(60).await;
+    assert_eq!(shop.statuses(&world).await, ACTIVE);
     assert!(shop.is_served(&world).await);
 }
 
 #[tokio::test]
 async fn a_domain_without_a_certificate_is_lost_to_a_platform_that_verifies_it() {
     let world = World::new();
-    let (before, since) = (Shop::of(&world).await, Shop::called(&world, "looms").await);
-    pending(&world);
+    let (before, since) = (
+        Shop::of(&world).await,
+        Shop::with_slug(&world, "looms").await,
+    );
+    set_certificate_pending(&world);
     let job = before.add(&world).await;
-    before.prove(&world).await;
+    before.create_dns_records(&world).await;
     world.run_jobs().await;
-    world.pass(DAY).await;
+    world.advance_and_run(DAY).await;
     assert_eq!(status(&world, &job).await, "FAILED");
     assert!(before.is_served(&world).await);
-    world.provider.hostnames_are(HostnameState::Active);
+    world.provider.set_hostname_state(HostnameState::Active);
     since.add(&world).await;
-    since.prove(&world).await;
+    since.create_dns_records(&world).await;
     world.run_jobs().await;
-    assert_eq!(since.stands(&world).await, ACTIVE);
+    assert_eq!(since.statuses(&world).await, ACTIVE);
     assert!(since.is_served(&world).await);
-    let stands = before.stands(&world).await;
+    let stands = before.statuses(&world).await;
     assert_eq!((&stands[0], &stands[2]), (&json!("failed"), &Value::Null));
 }
 
@@ -472,18 +487,22 @@ async fn a_domain_without_a_certificate_is_lost_to_a_platform_that_verifies_it()
 async fn a_domain_with_a_pending_certificate_is_not_served_during_a_suspension() {
     let world = World::new();
     let shop = Shop::of(&world).await;
-    pending(&world);
+    set_certificate_pending(&world);
     shop.add(&world).await;
-    shop.prove(&world).await;
+    shop.create_dns_records(&world).await;
     world.run_jobs().await;
     assert!(shop.is_served(&world).await);
-    world.move_on(&shop.platform, "suspend").await;
+    world
+        .change_lifecycle_as_operator(&shop.platform, "suspend")
+        .await;
     world.run_jobs().await;
     assert!(!shop.is_served(&world).await);
-    world.move_on(&shop.platform, "restore").await;
-    world.provider.hostnames_are(HostnameState::Active);
-    world.pass(600).await;
-    assert_eq!(shop.stands(&world).await, ACTIVE);
+    world
+        .change_lifecycle_as_operator(&shop.platform, "restore")
+        .await;
+    world.provider.set_hostname_state(HostnameState::Active);
+    world.advance_and_run(600).await;
+    assert_eq!(shop.statuses(&world).await, ACTIVE);
     assert!(shop.is_served(&world).await);
 }
 
@@ -497,9 +516,9 @@ async fn a_job_of_the_former_kind_domain_verify_still_completes_its_domain() {
         job.steps.truncate(1);
     };
     world.change_job(&job, earlier).await;
-    shop.prove(&world).await;
+    shop.create_dns_records(&world).await;
     world.run_jobs().await;
     assert_eq!(status(&world, &job).await, "COMPLETED");
-    assert_eq!(shop.stands(&world).await, ACTIVE);
+    assert_eq!(shop.statuses(&world).await, ACTIVE);
     assert!(shop.is_served(&world).await);
 }

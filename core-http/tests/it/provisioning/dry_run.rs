@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DEPROVISION, PLATFORM, wanted};
+use super::{DEPROVISION, PLATFORM, platform_body};
 use crate::world::{Answer, World, on_every_store, operator, plain_member};
 
 const ONBOARD: &str = "/api/v1/provision/onboard";
@@ -43,8 +43,8 @@ const CREATED: [&str; 6] = [
 ];
 
 async fn a_dry_run_returns_the_plan_of_a_job_and_queues_none(world: World) {
-    let platform = world.platform("engines").await;
-    let asked = world.dry(PLATFORM, wanted(&platform), &[]).await;
+    let platform = world.create_platform("engines").await;
+    let asked = world.dry(PLATFORM, platform_body(&platform), &[]).await;
     let plan = asked.expect(200);
     assert_eq!(plan.json["dryRun"], true);
     let steps = json!(["d1", "kv", "r2", "queue", "worker", "pages"].map(|s| json!({ "name": s })));
@@ -62,14 +62,14 @@ async fn a_dry_run_returns_the_plan_of_a_job_and_queues_none(world: World) {
     assert!(world.jobs(&platform).await.is_empty());
     assert!(world.audit("platform.provision_queued").await.is_empty());
     // The tenant of the platform was not created either.
-    let entities = crate::world::at(&platform, "/entities");
+    let entities = crate::world::platform_path(&platform, "/entities");
     assert_eq!(world.count(&entities).await, 0);
     assert_eq!(world.next_job().await, None);
     // The job does what the plan says.
     world.provision(&platform).await;
     world.run_jobs().await;
     let again = world
-        .dry(PLATFORM, wanted(&platform), &[])
+        .dry(PLATFORM, platform_body(&platform), &[])
         .await
         .expect(200);
     let exists = CREATED.map(|told| told.replace("create", "exists"));
@@ -101,28 +101,28 @@ async fn a_dry_run_of_an_onboarding_reserves_nothing(world: World) {
         });
         assert_eq!(resources(&plan), unnamed);
     }
-    world.queued(&operator(), ONBOARD, body).await;
+    world.queue_job(&operator(), ONBOARD, body).await;
     assert_eq!(world.audit("job.planned").await.len(), 2);
 }
 
 async fn a_dry_run_is_replayed_for_its_key_and_audited_once(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let key = [("idempotency-key", "once")];
     let first = world
-        .dry(PLATFORM, wanted(&platform), &key)
+        .dry(PLATFORM, platform_body(&platform), &key)
         .await
         .expect(200);
     world.provision(&platform).await;
     world.run_jobs().await;
     let again = world
-        .dry(PLATFORM, wanted(&platform), &key)
+        .dry(PLATFORM, platform_body(&platform), &key)
         .await
         .expect(200);
     assert_eq!(again.header("idempotency-replayed"), "true");
     assert_eq!(again.json, first.json);
     assert_eq!(world.audit("job.planned").await.len(), 1);
     // The request that queues the job is a different one, so it cannot reuse the key.
-    let (caller, body) = (operator(), wanted(&platform));
+    let (caller, body) = (operator(), platform_body(&platform));
     let wet = world
         .provisioning
         .send(&caller, "POST", PLATFORM, &key, body);
@@ -138,8 +138,8 @@ on_every_store! {
 #[tokio::test]
 async fn a_dry_run_is_refused_like_the_real_request() {
     let world = World::new();
-    let platform = world.platform("engines").await;
-    let mut nobody = wanted(&platform);
+    let platform = world.create_platform("engines").await;
+    let mut nobody = platform_body(&platform);
     nobody["defaultEntityId"] = json!("nobody");
     world
         .dry(PLATFORM, nobody, &[])
@@ -156,7 +156,7 @@ async fn a_dry_run_is_refused_like_the_real_request() {
         .post(&operator(), &path, body.clone())
         .await;
     asked.refused(400, "VALIDATION_ERROR");
-    world.deleted(&platform, "delete").await;
+    world.delete_platform(&platform, "delete").await;
     world
         .dry(DEPROVISION, body, &[])
         .await

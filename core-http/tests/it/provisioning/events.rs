@@ -21,7 +21,7 @@ impl World {
 }
 
 /// Returns the id, name and data of all events until the end of the stream.
-async fn rest(mut follower: Follower) -> Vec<(String, String, Value)> {
+async fn remaining_events(mut follower: Follower) -> Vec<(String, String, Value)> {
     let mut events = Vec::new();
     while let Some(text) = follower.next().await {
         let field = |name: &str| {
@@ -35,12 +35,12 @@ async fn rest(mut follower: Follower) -> Vec<(String, String, Value)> {
 }
 
 async fn the_event_stream_of_a_job_starts_at_the_beginning_or_after_an_event(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
     let caller = vouched_for(plain_member(&platform));
     let mut follower = world.follower(&caller, &job, None).await;
     assert_eq!(follower.next_type().await, "job.created");
-    let (events, ()) = tokio::join!(rest(follower), world.run_jobs());
+    let (events, ()) = tokio::join!(remaining_events(follower), world.run_jobs());
     let ids: Vec<String> = events.iter().map(|(id, ..)| id.clone()).collect();
     let in_order: Vec<String> = (2..2 + ids.len()).map(|seq| seq.to_string()).collect();
     assert_eq!(ids, in_order);
@@ -56,15 +56,15 @@ async fn the_event_stream_of_a_job_starts_at_the_beginning_or_after_an_event(wor
     for after in 0..=ids.len() + 1 {
         let last = after.to_string();
         let behind = world.follower(&caller, &job, Some(&last)).await;
-        assert_eq!(rest(behind).await.len(), 1 + ids.len() - after);
+        assert_eq!(remaining_events(behind).await.len(), 1 + ids.len() - after);
     }
 }
 
 async fn the_history_is_listed_newest_first(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
     let _ = world
-        .ask_to("cancel", &job, json!({ "reason": "late" }))
+        .operate_over_http("cancel", &job, json!({ "reason": "late" }))
         .await
         .expect(200);
     let caller = plain_member(&platform);
@@ -97,7 +97,7 @@ on_every_store! {
 #[tokio::test]
 async fn unauthorized_callers_and_unknown_event_ids_are_refused() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
     let path = path(&job);
     for (caller, last, status, code) in [
@@ -123,7 +123,7 @@ async fn unauthorized_callers_and_unknown_event_ids_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_sends_keep_alives_until_access_is_lost_or_the_server_stops() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
     let caller = vouched_for(owner(&platform));
     let mut follower = world.follower(&caller, &job, None).await;
@@ -133,8 +133,13 @@ async fn a_silent_stream_sends_keep_alives_until_access_is_lost_or_the_server_st
         assert_eq!(follower.next().await.unwrap(), ":\n\n");
     }
     assert_eq!(began.elapsed().as_secs(), 30);
-    world.move_on(&platform, "suspend").await;
-    let _ = world.ask_to("cancel", &job, json!({})).await.expect(200);
+    world
+        .change_lifecycle_as_operator(&platform, "suspend")
+        .await;
+    let _ = world
+        .operate_over_http("cancel", &job, json!({}))
+        .await
+        .expect(200);
     assert_eq!(follower.next().await, None, "suspended");
     let (stop, stopped) = watch::channel(false);
     let (api, other) = (&world.provisioning, world.provision(&platform).await);

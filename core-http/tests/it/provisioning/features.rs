@@ -5,7 +5,7 @@ use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, at, on_every_store, operator, owner};
+use crate::world::{Answer, World, on_every_store, operator, owner, platform_path};
 
 const ACTIVATE: &str = "/api/v1/provision/feature/activate";
 const DEACTIVATE: &str = "/api/v1/provision/feature/deactivate";
@@ -20,18 +20,18 @@ fn feature(platform: &str, entity: &str) -> Value {
 }
 
 async fn a_feature_is_created_and_removed_and_repeated_requests_return_the_job(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let wanted = feature(&platform, &entity);
-    let path = at(&platform, &format!("/entities/{entity}/features/search"));
+    let path = platform_path(&platform, &format!("/entities/{entity}/features/search"));
     let caller = owner(&platform);
-    let status = async || world.shown(&path).await.text("status").to_owned();
-    let made = world.queued(&caller, ACTIVATE, wanted.clone()).await;
+    let status = async || world.get_record(&path).await.text("status").to_owned();
+    let made = world.queue_job(&caller, ACTIVATE, wanted.clone()).await;
     for ran in [false, true] {
         if ran {
             world.run_jobs().await;
         }
-        let again = world.queued(&caller, ACTIVATE, wanted.clone()).await;
+        let again = world.queue_job(&caller, ACTIVATE, wanted.clone()).await;
         assert_eq!(again, made);
         assert_eq!(status().await, if ran { "active" } else { "pending" });
     }
@@ -39,8 +39,8 @@ async fn a_feature_is_created_and_removed_and_repeated_requests_return_the_job(w
     other["featureVersion"] = json!("2");
     let refused = world.provisioning.post(&caller, ACTIVATE, other).await;
     refused.refused(409, "CONFLICT");
-    let removed = world.queued(&caller, DEACTIVATE, wanted.clone()).await;
-    let again = world.queued(&caller, DEACTIVATE, wanted.clone()).await;
+    let removed = world.queue_job(&caller, DEACTIVATE, wanted.clone()).await;
+    let again = world.queue_job(&caller, DEACTIVATE, wanted.clone()).await;
     assert_eq!(again, removed);
     world.run_jobs().await;
     assert_eq!(status().await, "inactive");
@@ -73,13 +73,13 @@ async fn make(world: &World, path: &str, kind: ResourceType, service: &str, name
 #[tokio::test]
 async fn the_data_of_a_feature_is_deleted_only_on_request_even_after_a_deactivation() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let wanted = feature(&platform, &entity);
-    let resources = at(&platform, &format!("/entities/{entity}/resources"));
+    let resources = platform_path(&platform, &format!("/entities/{entity}/resources"));
     // A resource that was recorded before the feature existed does not belong to the feature.
     make(&world, &resources, ResourceType::D1, "search", "old-db").await;
-    world.queued(&operator(), ACTIVATE, wanted.clone()).await;
+    world.queue_job(&operator(), ACTIVATE, wanted.clone()).await;
     world.run_jobs().await;
     make(&world, &resources, ResourceType::D1, "search", "own-db").await;
     make(&world, &resources, ResourceType::D1, "other", "other-db").await;
@@ -98,10 +98,12 @@ async fn the_data_of_a_feature_is_deleted_only_on_request_even_after_a_deactivat
             .map(|s| s["name"].as_str().unwrap().to_owned())
             .collect()
     };
-    let kept = world.queued(&operator(), DEACTIVATE, wanted.clone()).await;
+    let kept = world
+        .queue_job(&operator(), DEACTIVATE, wanted.clone())
+        .await;
     let mut with_data = wanted;
     with_data["deleteData"] = json!(true);
-    let deleted = world.queued(&operator(), DEACTIVATE, with_data).await;
+    let deleted = world.queue_job(&operator(), DEACTIVATE, with_data).await;
     assert_eq!(steps(&kept).await, ["worker"]);
     assert_eq!(steps(&deleted).await, ["worker", "data"]);
     let _ = world.worker().run_one(&Unsupervised).await.unwrap();
@@ -109,20 +111,20 @@ async fn the_data_of_a_feature_is_deleted_only_on_request_even_after_a_deactivat
     assert_eq!(world.provider.names(), left);
     world.run_jobs().await;
     assert_eq!(world.provider.names(), ["old-db", "other-db", "own-site"]);
-    let listed = world.shown(&resources).await;
+    let listed = world.get_record(&resources).await;
     let mut listed = listed.each("cfName");
     listed.sort_unstable();
     assert_eq!(listed, ["old-db", "other-db", "own-site"]);
-    let path = at(&platform, &format!("/entities/{entity}/features/search"));
-    assert_eq!(world.shown(&path).await.text("status"), "inactive");
+    let path = platform_path(&platform, &format!("/entities/{entity}/features/search"));
+    assert_eq!(world.get_record(&path).await.text("status"), "inactive");
 }
 
 #[tokio::test]
 async fn features_of_unknown_suspended_or_other_tenants_entities_are_refused() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
-    let other = world.platform("looms").await;
+    let other = world.create_platform("looms").await;
     let foreign = world.tenant(&other, "foreign").await;
     for path in [ACTIVATE, DEACTIVATE] {
         for entity in ["nobody", &foreign] {
@@ -137,8 +139,10 @@ async fn features_of_unknown_suspended_or_other_tenants_entities_are_refused() {
         .post(&operator(), DEACTIVATE, feature(&platform, &entity))
         .await;
     never.refused(404, "NOT_FOUND");
-    let path = at(&platform, &format!("/entities/{entity}"));
-    let _ = world.patched(&path, json!({ "status": "suspended" })).await;
+    let path = platform_path(&platform, &format!("/entities/{entity}"));
+    let _ = world
+        .patch_record(&path, json!({ "status": "suspended" }))
+        .await;
     let body = feature(&platform, &entity);
     let refused = world.provisioning.post(&operator(), ACTIVATE, body).await;
     refused.refused(409, "INVALID_STATE");

@@ -8,7 +8,9 @@ use core_domain::use_case::provisioning;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::world::{Api, How, World, at, at_once, on_every_store, operator};
+use crate::world::{
+    Api, JobAction, World, on_every_store, operator, platform_path, send_concurrently,
+};
 
 impl World {
     /// Sets an operator's hold, or releases it if `on` is false.
@@ -20,9 +22,9 @@ impl World {
             let held = held.clone();
             Box::pin(async move {
                 if on {
-                    provisioning::hold(cx, scope, uow, held, Some(why)).await
+                    provisioning::set_operator_hold(cx, scope, uow, held, Some(why)).await
                 } else {
-                    provisioning::release_hold(cx, scope, uow, held).await
+                    provisioning::lift_operator_hold(cx, scope, uow, held).await
                 }
             })
         });
@@ -35,9 +37,9 @@ impl World {
 }
 
 async fn an_operators_hold_blocks_matching_jobs_until_it_is_released(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
-    let other = world.platform("looms").await;
+    let other = world.create_platform("looms").await;
     let lane = |platform: &str| LaneKey::platform(&PlatformId::parse(platform).unwrap());
     for (held, holds) in [
         (HoldScope::All, true),
@@ -66,9 +68,9 @@ async fn an_operators_hold_blocks_matching_jobs_until_it_is_released(world: Worl
 }
 
 async fn a_suspension_holds_all_jobs_but_removals_whatever_holds_are_released(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let why = json!({ "reason": "late" });
-    let path = at(&platform, "/suspend");
+    let path = platform_path(&platform, "/suspend");
     let suspended = world.registry.post(&operator(), &path, why).await;
     let _ = suspended.expect(200);
     let job = world.provision(&platform).await;
@@ -81,7 +83,7 @@ async fn a_suspension_holds_all_jobs_but_removals_whatever_holds_are_released(wo
     assert_eq!(world.next_job().await, None);
     // An ended job is not held, even if its lane is.
     let ended = world.provision(&platform).await;
-    world.operate(&ended, How::Cancel).await;
+    world.operate(&ended, JobAction::Cancel).await;
     for shown in world.jobs(&platform).await {
         let held = shown["jobId"] != *ended;
         assert_eq!(shown["holdReason"].is_string(), held, "{shown}");
@@ -90,7 +92,9 @@ async fn a_suspension_holds_all_jobs_but_removals_whatever_holds_are_released(wo
     assert_eq!(world.hold_reason(&removal).await, Value::Null);
     assert_eq!(world.next_job().await, Some(removal));
     world.run_jobs().await;
-    let restored = world.moved(&platform, "restore", &operator()).await;
+    let restored = world
+        .change_lifecycle(&platform, "restore", &operator())
+        .await;
     let _ = restored.expect(200);
     assert_eq!(world.next_job().await, Some(job));
 }
@@ -104,7 +108,7 @@ async fn set(api: &Api, platform: &str, status: &str) {
 }
 
 async fn repeated_suspensions_by_other_services_take_effect_once(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
     for (count, api) in (1..).zip([&world.iam, &world.provisioning]) {
         for (status, action) in [("suspended", "suspended"), ("active", "restored")] {
@@ -127,7 +131,7 @@ async fn repeated_suspensions_by_other_services_take_effect_once(world: World) {
 const HOLDS: &str = "/api/v1/provision/holds";
 
 async fn operators_create_and_delete_holds_over_http(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
     let (kind, id) = (Value::Null, Value::Null);
     for (scope, kind, id) in [
@@ -140,7 +144,7 @@ async fn operators_create_and_delete_holds_over_http(world: World) {
             let (api, body) = (world.provisioning.clone(), body.clone());
             async move { api.post(&operator(), HOLDS, body).await }
         });
-        let mut set = at_once(sets).await;
+        let mut set = send_concurrently(sets).await;
         set.sort_by_key(|answer| std::cmp::Reverse(answer.status));
         let new = set.remove(0).expect(201);
         let hold = new.id();
@@ -181,8 +185,10 @@ on_every_store! {
 #[tokio::test]
 async fn the_hold_of_a_suspension_is_listed_and_ends_only_with_the_suspension() {
     let world = World::new();
-    let platform = world.platform("engines").await;
-    world.move_on(&platform, "suspend").await;
+    let platform = world.create_platform("engines").await;
+    world
+        .change_lifecycle_as_operator(&platform, "suspend")
+        .await;
     let listed = world.provisioning.get(&operator(), HOLDS).await.expect(200);
     let hold = &listed.json["data"][0];
     let told = [&hold["source"], &hold["scope"], &hold["platformId"]];
@@ -190,7 +196,9 @@ async fn the_hold_of_a_suspension_is_listed_and_ends_only_with_the_suspension() 
     let path = format!("{HOLDS}/{}", hold["id"].as_str().unwrap());
     let refused = world.provisioning.delete(&operator(), &path).await;
     refused.refused(409, "INVALID_STATE");
-    world.move_on(&platform, "restore").await;
+    world
+        .change_lifecycle_as_operator(&platform, "restore")
+        .await;
     let gone = world.provisioning.get(&operator(), &path).await;
     gone.refused(404, "NOT_FOUND");
 }
@@ -198,7 +206,7 @@ async fn the_hold_of_a_suspension_is_listed_and_ends_only_with_the_suspension() 
 #[tokio::test]
 async fn a_hold_names_an_existing_target_and_no_other_fields() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     for (body, status, field) in [
         (json!({ "scope": "kind" }), 400, "kind"),
         (json!({ "scope": "kind", "kind": "weaving" }), 400, "kind"),

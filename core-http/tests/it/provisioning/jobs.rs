@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::{Caller, PermissionSet};
-use core_domain::port::{ProviderError, Provisioned};
+use core_domain::port::{ProviderError, ProviderObject};
 use core_domain::provisioning::effect_key;
 use core_domain::registry::ResourceType;
 use core_domain::testing::MockInfrastructure;
@@ -12,7 +12,7 @@ use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::world::{How, World, operator, owner, plain_member, user_without_organization};
+use crate::world::{JobAction, World, operator, owner, plain_member, user_without_organization};
 
 const JOBS: &str = "/api/v1/provision/jobs";
 
@@ -26,7 +26,7 @@ fn step(name: &str) -> Value {
 #[tokio::test]
 async fn a_failed_job_shows_its_error_and_step_and_only_operators_see_its_lease() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let id = world.provision(&platform).await;
     let now = "2027-01-15T08:00:01.000Z";
     let claimed = world.worker().claim(1).await.unwrap();
@@ -38,7 +38,7 @@ async fn a_failed_job_shows_its_error_and_step_and_only_operators_see_its_lease(
         [&running["status"], &running["startedAt"]],
         ["RUNNING", now]
     );
-    world.operate(&id, How::Cancel).await;
+    world.operate(&id, JobAction::Cancel).await;
     let mut shown = world.job(&id).await;
     let mut steps = ["d1", "kv", "r2", "queue", "worker", "pages"].map(step);
     // A claim starts the first step, so the object of that step may exist.
@@ -75,7 +75,7 @@ async fn a_failed_job_shows_its_error_and_step_and_only_operators_see_its_lease(
 #[tokio::test]
 async fn the_progress_of_a_job_has_a_readable_message() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let id = world.provision(&platform).await;
     let told = async |completed: u64, percent: u64, message: &str| {
         let progress = world.job(&id).await["progress"].clone();
@@ -91,7 +91,7 @@ async fn the_progress_of_a_job_has_a_readable_message() {
         .expect_observe()
         .returning(move |resource| match resource.resource_type {
             ResourceType::Kv => Err(ProviderError::Transient("busy".into())),
-            _ => Ok(Some(Provisioned {
+            _ => Ok(Some(ProviderObject {
                 id: "1".to_owned(),
                 url: None,
                 owner: Some(owner.clone()),
@@ -104,7 +104,7 @@ async fn the_progress_of_a_job_has_a_readable_message() {
     let claimed = world.worker().claim(1).await.unwrap();
     assert_eq!(claimed.len(), 1);
     told(1, 16, "kv").await;
-    world.operate(&id, How::ForceComplete).await;
+    world.operate(&id, JobAction::ForceComplete).await;
     // It is unknown whether the step in progress has taken effect.
     told(5, 100, "declared done by an operator").await;
 }
@@ -120,13 +120,16 @@ async fn found(world: &World, caller: &Caller, query: &str) -> Vec<String> {
 #[tokio::test]
 async fn a_list_has_the_matching_jobs_that_the_caller_can_see_newest_first() {
     let world = World::new();
-    let (first, second) = (world.platform("one").await, world.platform("two").await);
+    let (first, second) = (
+        world.create_platform("one").await,
+        world.create_platform("two").await,
+    );
     let mut jobs = Vec::new();
     for platform in [&first, &first, &second] {
         jobs.push(world.provision(platform).await);
         world.tick(1);
     }
-    world.operate(&jobs[0], How::Cancel).await;
+    world.operate(&jobs[0], JobAction::Cancel).await;
     let of_second = format!("?platformId={second}");
     let queued_of_first = format!("?platformId={first}&status=QUEUED");
     let (operator, owner) = (operator(), owner(&first));
@@ -163,7 +166,7 @@ async fn a_list_has_the_matching_jobs_that_the_caller_can_see_newest_first() {
 #[tokio::test]
 async fn callers_without_the_permission_to_read_jobs_get_403() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let id = world.provision(&platform).await;
     let mut caller = plain_member(&platform);
     if let Caller::User {
@@ -190,7 +193,7 @@ async fn the_store_calls_for_a_page_of_jobs_depend_only_on_its_number_of_slices(
     let mut costs = Vec::new();
     for round in 0..3 {
         for job in 0..1 + 4 * round {
-            let platform = world.platform(&format!("p-{round}-{job}")).await;
+            let platform = world.create_platform(&format!("p-{round}-{job}")).await;
             world.provision(&platform).await;
             world.provision(&platform).await;
         }
@@ -219,7 +222,7 @@ async fn the_store_calls_for_a_page_of_jobs_depend_only_on_its_number_of_slices(
 #[tokio::test(start_paused = true)]
 async fn a_long_poll_of_a_job_returns_when_the_job_ends_or_the_wait_expires() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let id = world.provision(&platform).await;
     let caller = plain_member(&platform);
     let began = Instant::now();
@@ -231,7 +234,7 @@ async fn a_long_poll_of_a_job_returns_when_the_job_ends_or_the_wait_expires() {
     let began = Instant::now();
     let ends = async {
         sleep(Duration::from_secs(4)).await;
-        world.operate(&id, How::Cancel).await;
+        world.operate(&id, JobAction::Cancel).await;
     };
     let (answer, ()) = tokio::join!(world.provisioning.get(&caller, &path), ends);
     assert_eq!(answer.expect(200).text("status"), "FAILED");

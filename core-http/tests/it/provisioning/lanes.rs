@@ -6,28 +6,28 @@ use core_domain::port::{Mode, Repository};
 use core_domain::provisioning::JobLease;
 use serde_json::json;
 
-use super::{DEPROVISION, PLATFORM, wanted};
-use crate::world::{How, World, on_every_store, operator};
+use super::{DEPROVISION, PLATFORM, platform_body};
+use crate::world::{JobAction, World, on_every_store, operator};
 
 #[tokio::test]
 async fn removals_run_before_queued_jobs_and_other_jobs_in_queue_order() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let mut waiting = Vec::new();
     for _ in 0..3 {
-        let body = wanted(&platform);
-        waiting.push(world.queued(&operator(), PLATFORM, body).await);
+        let body = platform_body(&platform);
+        waiting.push(world.queue_job(&operator(), PLATFORM, body).await);
     }
     let first = world.deprovision(&platform, "stg").await;
     let body = json!({ "platformId": platform });
-    let second = world.queued(&operator(), DEPROVISION, body).await;
+    let second = world.queue_job(&operator(), DEPROVISION, body).await;
     let shown = world.job(&second).await;
     let told = [&shown["kind"], &shown["environment"]];
     assert_eq!(told, ["platform.deprovision", "prod"]);
     for id in [second, first].into_iter().chain(waiting) {
         assert_eq!(world.next_job().await, Some(id.clone()));
         // A cancelled job may have to be undone first.
-        world.operate(&id, How::ForceComplete).await;
+        world.operate(&id, JobAction::ForceComplete).await;
     }
     assert_eq!(world.next_job().await, None);
     let queued = world.audit("platform.deprovision_queued").await;
@@ -36,23 +36,23 @@ async fn removals_run_before_queued_jobs_and_other_jobs_in_queue_order() {
 }
 
 async fn a_retried_removal_runs_before_all_queued_jobs_again(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let removal = world.deprovision(&platform, "prod").await;
-    world.provider.refuse(true);
+    world.provider.set_failing(true);
     world.run_jobs().await;
     assert_eq!(world.job(&removal).await["status"], "FAILED");
     let waiting = world.provision(&platform).await;
     // The suspension holds the other job. A removal after it would wait forever.
-    world.flag(&platform, "suspended").await;
-    world.operate(&removal, How::Retry).await;
+    world.set_platform_status(&platform, "suspended").await;
+    world.operate(&removal, JobAction::Retry).await;
     assert_eq!(world.next_job().await.as_deref(), Some(&*removal));
-    world.flag(&platform, "active").await;
+    world.set_platform_status(&platform, "active").await;
     assert_eq!(world.next_job().await, Some(removal.clone()));
-    world.operate(&removal, How::Cancel).await;
+    world.operate(&removal, JobAction::Cancel).await;
     // A retried job that is not a removal moves to the end of its lane.
     let last = world.provision(&platform).await;
-    world.operate(&waiting, How::Cancel).await;
-    world.operate(&waiting, How::Retry).await;
+    world.operate(&waiting, JobAction::Cancel).await;
+    world.operate(&waiting, JobAction::Retry).await;
     assert_eq!(world.next_job().await, Some(last));
 }
 
@@ -72,7 +72,7 @@ async fn orphan_lease(world: &World, job: &str) {
 }
 
 async fn a_restart_requeues_running_jobs_and_ends_all_leases(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let running = world.provision(&platform).await;
     let claimed = world.worker().claim(1).await.unwrap();
     assert_eq!(claimed[0].job_id.as_str(), running);

@@ -10,14 +10,17 @@ use core_domain::use_case::provisioning::Outcome;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{Disturbed, World, any_target, at, operator, resource_body, silent};
+use crate::world::{
+    HookedInfrastructure, World, any_target, no_answer_error, operator, platform_path,
+    resource_body,
+};
 
 const RESOURCES: usize = 1000;
 
 /// Records [`RESOURCES`] resources and creates their objects, alternating databases and workers.
-async fn fill(world: &World, platform: &str) {
+async fn add_resources(world: &World, platform: &str) {
     let entity = world.tenant(platform, "tenant").await;
-    let path = at(platform, &format!("/entities/{entity}/resources"));
+    let path = platform_path(platform, &format!("/entities/{entity}/resources"));
     for number in 0..RESOURCES {
         let (resource_type, named) = match number % 2 {
             0 => (ResourceType::D1, "d1"),
@@ -28,20 +31,20 @@ async fn fill(world: &World, platform: &str) {
         body["resourceType"] = json!(named);
         let entered = world.registry.post(&operator(), &path, body).await;
         let _ = entered.expect(201);
-        world.object(resource_type, &name, platform).await;
+        world.create_object(resource_type, &name, platform).await;
     }
 }
 
 #[tokio::test]
 async fn a_large_platform_is_removed_in_order_by_attempts_that_resume_the_last_one() {
     let world = World::new();
-    let platform = world.platform("engines").await;
-    fill(&world, &platform).await;
+    let platform = world.create_platform("engines").await;
+    add_resources(&world, &platform).await;
     let job = world.deprovision(&platform, "prod").await;
     let calls: Arc<Mutex<Vec<String>>> = Arc::default();
     let (clock, log) = (world.clock.clone(), Arc::clone(&calls));
     // Every removal takes five seconds, and the 700th gets no response.
-    let slow = Disturbed::new(&world.provider, move |call, name| {
+    let slow = HookedInfrastructure::new(&world.provider, move |call, name| {
         if call != "remove" {
             return Ok(());
         }
@@ -49,7 +52,7 @@ async fn a_large_platform_is_removed_in_order_by_attempts_that_resume_the_last_o
         let mut log = log.lock().unwrap();
         log.push(name.to_owned());
         if log.len() == 700 {
-            Err(silent())
+            Err(no_answer_error())
         } else {
             Ok(())
         }
@@ -58,7 +61,7 @@ async fn a_large_platform_is_removed_in_order_by_attempts_that_resume_the_last_o
     let mut attempts = 0;
     while worker.run_one(&Unsupervised).await.unwrap() != Outcome::Idle {
         attempts += 1;
-        let left = world.count(&at(&platform, "/resources")).await;
+        let left = world.count(&platform_path(&platform, "/resources")).await;
         let objects = world.provider.names().len() as u64;
         assert_eq!(
             left, objects,
@@ -72,7 +75,10 @@ async fn a_large_platform_is_removed_in_order_by_attempts_that_resume_the_last_o
     }
     assert!((12..17).contains(&attempts), "{attempts}");
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
-    assert_eq!(world.count(&at(&platform, "/resources")).await, 0);
+    assert_eq!(
+        world.count(&platform_path(&platform, "/resources")).await,
+        0
+    );
     let calls = calls.lock().unwrap();
     let made: Vec<&String> = calls
         .iter()
@@ -109,30 +115,32 @@ async fn hostnames_of_a_platform_are_removed_before_their_targets() {
                 "platformId": platform, "customHostname": hostname, "targetDnsRecordId": record,
             });
             world
-                .queued(&operator(), "/api/v1/provision/domain/add", add)
+                .queue_job(&operator(), "/api/v1/provision/domain/add", add)
                 .await;
             world.create_records(&platform, &domain).await;
         }
         world.run_jobs().await;
         // The removal of the platform cancels the removal of a deleted domain.
-        let domains = world.shown(&at(&platform, "/domains")).await;
-        let path = at(&platform, &format!("/domains/{}", domains.each("id")[0]));
+        let domains = world
+            .get_record(&platform_path(&platform, "/domains"))
+            .await;
+        let path = platform_path(&platform, &format!("/domains/{}", domains.each("id")[0]));
         assert_eq!(world.registry.delete(&operator(), &path).await.status, 204);
         if for_good {
-            world.deleted(&platform, "delete").await;
+            world.delete_platform(&platform, "delete").await;
         } else {
             // No hostname points to this environment.
             world.deprovision(&platform, "dev").await;
             world.run_jobs().await;
             let left = world
                 .provider
-                .served_hostname("one.example.com", &platform, target);
+                .get_served_hostname("one.example.com", &platform, target);
             assert!(left.await.unwrap().is_some());
             world.deprovision(&platform, "prod").await;
         }
         let calls: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = Arc::clone(&calls);
-        let watched = Disturbed::new(&world.provider, move |call, name| {
+        let watched = HookedInfrastructure::new(&world.provider, move |call, name| {
             log.lock().unwrap().push(format!("{call} {name}"));
             Ok(())
         });
@@ -140,7 +148,7 @@ async fn hostnames_of_a_platform_are_removed_before_their_targets() {
         for hostname in ["one.example.com", "two.example.com"] {
             let served = world
                 .provider
-                .served_hostname(hostname, &platform, target)
+                .get_served_hostname(hostname, &platform, target)
                 .await;
             assert!(served.unwrap().is_none(), "{hostname}");
         }
@@ -156,13 +164,13 @@ async fn hostnames_of_a_platform_are_removed_before_their_targets() {
 #[tokio::test]
 async fn emptying_a_bucket_in_many_calls_costs_no_attempt() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     world.provision(&platform).await;
     world.run_jobs().await;
     let job = world.deprovision(&platform, "prod").await;
     let calls: Arc<Mutex<usize>> = Arc::default();
     let emptied = Arc::clone(&calls);
-    let slow = Disturbed::new(&world.provider, move |call, name| {
+    let slow = HookedInfrastructure::new(&world.provider, move |call, name| {
         let mut calls = emptied.lock().unwrap();
         if call == "remove" && name.ends_with("-assets") {
             *calls += 1;
@@ -177,5 +185,8 @@ async fn emptying_a_bucket_in_many_calls_costs_no_attempt() {
     let shown = world.job(&job).await;
     let told = [&shown["status"], &shown["attempts"]];
     assert_eq!(told, [&json!("COMPLETED"), &json!(0)]);
-    assert_eq!(world.count(&at(&platform, "/resources")).await, 0);
+    assert_eq!(
+        world.count(&platform_path(&platform, "/resources")).await,
+        0
+    );
 }

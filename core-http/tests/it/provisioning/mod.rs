@@ -32,13 +32,13 @@ const PLATFORM: &str = "/api/v1/provision/platform";
 const DEPROVISION: &str = "/api/v1/provision/platform/deprovision";
 
 /// Returns a valid body for [`PLATFORM`].
-fn wanted(platform: &str) -> Value {
+fn platform_body(platform: &str) -> Value {
     json!({ "platformId": platform, "planTier": "starter", "billingEmail": "bills@example.org" })
 }
 
 impl World {
     /// Queues a job and returns its id. Asserts that the response contains only the id and the status.
-    async fn queued(&self, caller: &Caller, path: &str, body: Value) -> String {
+    async fn queue_job(&self, caller: &Caller, path: &str, body: Value) -> String {
         let queued = self.provisioning.post(caller, path, body).await.expect(202);
         let id = queued.text("jobId").to_owned();
         assert_eq!(queued.json, json!({ "jobId": id, "status": "QUEUED" }));
@@ -46,7 +46,7 @@ impl World {
     }
 
     /// Creates an object directly at the provider.
-    async fn object(&self, resource_type: ResourceType, name: &str, owner: &str) {
+    async fn create_object(&self, resource_type: ResourceType, name: &str, owner: &str) {
         let request = CreateResource {
             resource: ResourceRef {
                 resource_type,
@@ -61,19 +61,24 @@ impl World {
 
     async fn deprovision(&self, platform: &str, environment: &str) -> String {
         let body = json!({ "platformId": platform, "environment": environment });
-        self.queued(&operator(), DEPROVISION, body).await
+        self.queue_job(&operator(), DEPROVISION, body).await
     }
 
     /// Deletes a platform, either finally (`delete`) or so that it can be restored (`soft-delete`).
-    async fn deleted(&self, platform: &str, how: &str) {
-        let _ = self.moved(platform, how, &operator()).await.expect(200);
+    async fn delete_platform(&self, platform: &str, how: &str) {
+        let _ = self
+            .change_lifecycle(platform, how, &operator())
+            .await
+            .expect(200);
     }
 
     /// Returns the job that would run next, without starting it; `None` if no job can run.
     async fn next_job(&self) -> Option<String> {
         let worker = self.worker();
         let claimed = worker.claim(1).await.unwrap().pop()?;
-        let release = Report::Release { begun: false };
+        let release = Report::Release {
+            is_step_started: false,
+        };
         worker.report(&claimed, release).await.unwrap();
         Some(claimed.job_id.to_string())
     }

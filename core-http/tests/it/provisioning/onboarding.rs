@@ -5,7 +5,8 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::world::{
-    Answer, How, Person, World, at, on_every_store, operator, owner, user_without_organization,
+    Answer, JobAction, Person, World, on_every_store, operator, owner, platform_path,
+    user_without_organization,
 };
 
 const ONBOARD: &str = "/api/v1/provision/onboard";
@@ -35,7 +36,7 @@ async fn an_onboarding_is_a_job_that_only_its_person_and_operators_see() {
     body["tier"] = json!("growth");
     body["billingEmail"] = json!("Bills@Example.org");
     let caller = ada.caller();
-    let id = world.queued(&caller, ONBOARD, body).await;
+    let id = world.queue_job(&caller, ONBOARD, body).await;
     let job = world.job_for(&caller, &id).await;
     assert_eq!([&job["kind"], &job["environment"]], ["onboard", "prod"]);
     assert!(job["platformId"].is_null() && job.get("fence").is_none());
@@ -63,7 +64,7 @@ async fn a_repeated_request_returns_the_same_job_and_another_request_is_refused(
     world.template("web").await;
     let mut body = wanted("o1", "engines", &ada);
     body["stackTemplateId"] = json!("web");
-    let id = world.queued(&operator(), ONBOARD, body.clone()).await;
+    let id = world.queue_job(&operator(), ONBOARD, body.clone()).await;
     // The repetition gets the first response, even after the job has ended.
     world.run_jobs().await;
     let told = world.onboarding_of(&operator(), "o1").await;
@@ -75,7 +76,7 @@ async fn a_repeated_request_returns_the_same_job_and_another_request_is_refused(
     );
     spelled["tier"] = json!("starter");
     for same in [body.clone(), spelled] {
-        assert_eq!(world.queued(&operator(), ONBOARD, same).await, id);
+        assert_eq!(world.queue_job(&operator(), ONBOARD, same).await, id);
     }
     for (field, value) in [
         ("slug", json!("other")),
@@ -108,14 +109,14 @@ async fn the_onboarding_ids_of_different_callers_are_independent(world: World) {
             assert_eq!(world.onboarding_of(caller, "o1").await["slug"], "of-bob");
         }
         let body = wanted("o1", slug, owner);
-        jobs.push(world.queued(caller, ONBOARD, body).await);
+        jobs.push(world.queue_job(caller, ONBOARD, body).await);
         world.tick(1);
     }
     for (caller, job) in [&by_ada, &by_bob, &operator].into_iter().zip(&jobs) {
         assert_eq!(world.onboarding_of(caller, "o1").await["jobId"], **job);
     }
     let body = wanted("o2", "on-behalf", &ada);
-    let job = world.queued(&operator, ONBOARD, body).await;
+    let job = world.queue_job(&operator, ONBOARD, body).await;
     assert_eq!(world.onboarding_of(&by_ada, "o2").await["jobId"], *job);
     let path = "/api/v1/onboarding/status/o2";
     for stranger in [by_bob, user_without_organization()] {
@@ -127,7 +128,7 @@ async fn the_onboarding_ids_of_different_callers_are_independent(world: World) {
 async fn of_concurrent_requests_one_creates_an_onboarding(world: World) {
     let ada = world.sign_up("ada@example.org").await;
     let caller = operator();
-    let same = (0..8).map(|_| world.queued(&caller, ONBOARD, wanted("o1", "engines", &ada)));
+    let same = (0..8).map(|_| world.queue_job(&caller, ONBOARD, wanted("o1", "engines", &ada)));
     let mut jobs = join_all(same).await;
     jobs.dedup();
     assert_eq!(jobs.len(), 1);
@@ -170,15 +171,15 @@ async fn persons_can_onboard_themselves_and_operators_any_existing_user() {
         let body = wanted("o2", "engines", &ada);
         let again = world.provision_onboarding(&operator(), body).await;
         again.refused(409, "SLUG_TAKEN");
-        assert!(!world.slug_is_free("engines").await);
+        assert!(!world.is_slug_available("engines").await);
         world.run_jobs().await;
     }
     // An onboarding that is forced to complete before its platform exists has no platform.
     let body = wanted("o3", "looms", &ada);
-    let job = world.queued(&operator(), ONBOARD, body).await;
-    world.operate(&job, How::ForceComplete).await;
+    let job = world.queue_job(&operator(), ONBOARD, body).await;
+    world.operate(&job, JobAction::ForceComplete).await;
     assert_eq!(world.audit("onboarding.failed").await.len(), 1);
-    assert!(world.slug_is_free("looms").await);
+    assert!(world.is_slug_available("looms").await);
 }
 
 #[tokio::test]
@@ -193,11 +194,11 @@ async fn only_operators_can_give_a_new_platform_more_than_the_entry_tier() {
     ] {
         let mut body = wanted(id, id, &ada);
         body["tier"] = json!(asked);
-        world.queued(&caller, ONBOARD, body).await;
+        world.queue_job(&caller, ONBOARD, body).await;
         world.run_jobs().await;
         let told = world.onboarding_of(&caller, id).await;
         assert_eq!([&told["status"], &told["tier"]], ["COMPLETED", asked]);
-        let path = at(told["platformId"].as_str().unwrap(), "");
+        let path = platform_path(told["platformId"].as_str().unwrap(), "");
         let platform = world.registry.get(&operator(), &path).await.expect(200);
         assert_eq!(platform.text("tier"), given);
     }

@@ -10,15 +10,17 @@ use core_domain::testing::MockInfrastructure;
 use core_domain::use_case::provisioning::{self, Unsupervised};
 use serde_json::{Value, json};
 
-use crate::world::{How, SERVER_PATH, World, at, on_every_store, owner};
+use crate::world::{JobAction, SERVER_PATH, World, on_every_store, owner, platform_path};
 
 async fn a_failed_deployment_completes_when_its_job_is_retried_or_replayed(world: World) {
-    for how in [How::Retry, How::Replay] {
-        let platform = world.platform(&format!("{how:?}").to_lowercase()).await;
-        world.provider.refuse(true);
+    for how in [JobAction::Retry, JobAction::Replay] {
+        let platform = world
+            .create_platform(&format!("{how:?}").to_lowercase())
+            .await;
+        world.provider.set_failing(true);
         let deployment = world.deployment(&platform, &owner(&platform)).await;
         world.run_jobs().await;
-        world.provider.refuse(false);
+        world.provider.set_failing(false);
         let [failed] = <[Value; 1]>::try_from(world.jobs(&platform).await).unwrap();
         let id = failed["jobId"].as_str().unwrap();
         assert!(failed["dlqEntryId"].is_string(), "{failed}");
@@ -27,15 +29,18 @@ async fn a_failed_deployment_completes_when_its_job_is_retried_or_replayed(world
         world.run_jobs().await;
         let done = world.job(id).await;
         assert_eq!(done["status"], "COMPLETED", "{done}");
-        assert_eq!(done["replayCount"], u64::from(matches!(how, How::Replay)));
+        assert_eq!(
+            done["replayCount"],
+            u64::from(matches!(how, JobAction::Replay))
+        );
         assert!(done["error"].is_null() && done["failureKind"].is_null());
         // The failed deployment stays unchanged.
-        let path = at(&platform, &format!("/deployments/{deployment}"));
+        let path = platform_path(&platform, &format!("/deployments/{deployment}"));
         let shown = world.cli.get(&owner(&platform), &path).await.expect(200);
         assert_eq!(shown.text("status"), "failure");
         for (how, code) in [
-            (How::Retry, "INVALID_STATE"),
-            (How::Replay, "DLQ_ENTRY_NOT_REPLAYABLE"),
+            (JobAction::Retry, "INVALID_STATE"),
+            (JobAction::Replay, "DLQ_ENTRY_NOT_REPLAYABLE"),
         ] {
             let refused = world.try_to_operate(id, how).await.unwrap_err();
             assert_eq!(refused.code().as_str(), code);
@@ -102,7 +107,7 @@ async fn the_error_of_a_job_reveals_nothing_about_the_server() {
         (ProviderError::Permanent(refusal), "PROVIDER_REFUSED"),
     ] {
         let slug = code.to_lowercase().replace('_', "-");
-        let platform = world.platform(&slug).await;
+        let platform = world.create_platform(&slug).await;
         let job = world.provision(&platform).await;
         let mut provider = MockInfrastructure::new();
         let seen = failure.clone();
@@ -115,6 +120,6 @@ async fn the_error_of_a_job_reveals_nothing_about_the_server() {
         assert_eq!(shown["error"]["code"], code);
         assert_eq!(shown["error"]["message"], failure.to_string());
         assert!(!shown.to_string().contains("/srv"), "{shown}");
-        world.operate(&job, How::ForceComplete).await;
+        world.operate(&job, JobAction::ForceComplete).await;
     }
 }

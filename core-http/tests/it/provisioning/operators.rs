@@ -2,18 +2,23 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, at_once, on_every_store, operator};
+use crate::world::{Answer, World, on_every_store, operator, send_concurrently};
 
 const OPERATIONS: [&str; 3] = ["retry", "cancel", "force-complete"];
 
 impl World {
-    pub(super) async fn ask_to(&self, operation: &str, job: &str, body: Value) -> Answer {
+    pub(super) async fn operate_over_http(
+        &self,
+        operation: &str,
+        job: &str,
+        body: Value,
+    ) -> Answer {
         let path = format!("/api/v1/provision/jobs/{job}/{operation}");
         self.provisioning.post(&operator(), &path, body).await
     }
 
     /// Returns the event types in a job's history, oldest first.
-    pub(super) async fn moves(&self, job: &str) -> Vec<String> {
+    pub(super) async fn event_types(&self, job: &str) -> Vec<String> {
         let path = format!("/api/v1/provision/jobs/{job}/events?limit=100");
         let listed = self.provisioning.get(&operator(), &path).await.expect(200);
         let types = listed.each("type");
@@ -21,11 +26,11 @@ impl World {
     }
 
     /// Creates a job with this status.
-    async fn job_that_is(&self, status: &str) -> String {
-        let platform = self.platform(&status.to_lowercase()).await;
+    async fn create_job_with_status(&self, status: &str) -> String {
+        let platform = self.create_platform(&status.to_lowercase()).await;
         if status == "WAITING" {
             let held = self
-                .hold_on(json!({ "scope": "kind", "kind": "platform" }))
+                .create_hold(json!({ "scope": "kind", "kind": "platform" }))
                 .await;
             let ada = self.sign_up("ada@example.org").await.caller();
             let start = json!({ "platformName": "Looms", "slug": "looms" });
@@ -43,7 +48,11 @@ impl World {
         let job = self.provision(&platform).await;
         match status {
             "RUNNING" => drop(self.worker().claim(1).await.unwrap()),
-            "FAILED" => drop(self.ask_to("cancel", &job, json!({})).await.expect(200)),
+            "FAILED" => drop(
+                self.operate_over_http("cancel", &job, json!({}))
+                    .await
+                    .expect(200),
+            ),
             "COMPLETED" => self.run_jobs().await,
             _ => {}
         }
@@ -62,11 +71,11 @@ async fn each_operation_is_allowed_from_its_states_and_a_refusal_lists_them() {
     ] {
         for (operation, allowed) in OPERATIONS.into_iter().zip(allowed) {
             let world = World::new();
-            let job = world.job_that_is(status).await;
+            let job = world.create_job_with_status(status).await;
             assert_eq!(world.job(&job).await["status"], status);
-            let before = world.moves(&job).await.len();
-            let answer = world.ask_to(operation, &job, json!({})).await;
-            let moved = world.moves(&job).await.len() - before;
+            let before = world.event_types(&job).await.len();
+            let answer = world.operate_over_http(operation, &job, json!({})).await;
+            let moved = world.event_types(&job).await.len() - before;
             assert_eq!(moved, usize::from(allowed), "{operation} {status}");
             if allowed {
                 let shown = match operation {
@@ -91,7 +100,9 @@ async fn each_operation_is_allowed_from_its_states_and_a_refusal_lists_them() {
     }
     let world = World::new();
     for operation in OPERATIONS {
-        let refused = world.ask_to(operation, "nothing", json!({})).await;
+        let refused = world
+            .operate_over_http(operation, "nothing", json!({}))
+            .await;
         refused.refused(404, "NOT_FOUND");
     }
 }
@@ -102,10 +113,13 @@ async fn a_repeated_operation_gets_the_same_response_and_happens_once(world: Wor
         ("retry", "job.retried"),
         ("force-complete", "job.force_completed"),
     ] {
-        let platform = world.platform(operation).await;
+        let platform = world.create_platform(operation).await;
         let job = world.provision(&platform).await;
         if operation == "retry" {
-            let _ = world.ask_to("cancel", &job, json!({})).await.expect(200);
+            let _ = world
+                .operate_over_http("cancel", &job, json!({}))
+                .await
+                .expect(200);
         }
         let path = format!("/api/v1/provision/jobs/{job}/{operation}");
         let (caller, key) = (operator(), [("idempotency-key", operation)]);
@@ -118,7 +132,7 @@ async fn a_repeated_operation_gets_the_same_response_and_happens_once(world: Wor
             answers.push(asked.await.expect(200).json);
         }
         assert_eq!(answers[0], answers[1]);
-        let moves = world.moves(&job).await;
+        let moves = world.event_types(&job).await;
         let made = moves.iter().filter(|name| **name == action).count();
         assert_eq!(made, 1, "{moves:?}");
         if operation == "cancel" {
@@ -131,7 +145,7 @@ async fn a_repeated_operation_gets_the_same_response_and_happens_once(world: Wor
 
 async fn of_concurrent_operations_exactly_the_successful_ones_take_effect(world: World) {
     for round in 0..4 {
-        let platform = world.platform(&format!("p-{round}")).await;
+        let platform = world.create_platform(&format!("p-{round}")).await;
         let job = world.provision(&platform).await;
         let ask = |operation: &str| {
             let path = format!("/api/v1/provision/jobs/{job}/{operation}");
@@ -139,11 +153,11 @@ async fn of_concurrent_operations_exactly_the_successful_ones_take_effect(world:
             async move { api.post(&operator(), &path, json!({})).await }
         };
         let operations = ["cancel", "cancel", "force-complete", "force-complete"];
-        let answers = at_once(operations.map(ask)).await;
+        let answers = send_concurrently(operations.map(ask)).await;
         let done = answers.iter().filter(|answer| answer.status == 200).count();
         let refused = answers.iter().filter(|answer| answer.status == 409);
         refused.for_each(|answer| assert_eq!(answer.code(), "INVALID_STATE"));
-        let moves = world.moves(&job).await;
+        let moves = world.event_types(&job).await;
         assert_eq!(moves.len(), 1 + done, "{moves:?}");
         let last = moves.last().unwrap();
         let shown = world.job(&job).await;

@@ -4,7 +4,7 @@ use core_domain::port::{HostnameState, Infrastructure, ResourceRef};
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
 
-use crate::world::{World, any_target, at, operator};
+use crate::world::{World, any_target, operator, platform_path};
 
 const RECONCILE: &str = "/api/v1/provision/platform/reconcile";
 const HOSTNAME: &str = "shop.example.com";
@@ -16,7 +16,7 @@ impl World {
     /// Reconciles a platform and returns the output of the job's steps.
     async fn reconcile(&self, platform: &str, mut wanted: Value) -> Value {
         wanted["platformId"] = json!(platform);
-        let job = self.queued(&operator(), RECONCILE, wanted).await;
+        let job = self.queue_job(&operator(), RECONCILE, wanted).await;
         self.run_jobs().await;
         let done = self.job(&job).await;
         assert_eq!(done["status"], "COMPLETED", "{done}");
@@ -25,9 +25,9 @@ impl World {
     }
 
     /// Returns the resource record with this name, including deleted ones.
-    async fn entry(&self, platform: &str, name: &str) -> Value {
-        let path = at(platform, "/resources?limit=100&includeDeleted=true");
-        let all = self.shown(&path).await.json["data"]
+    async fn resource_record(&self, platform: &str, name: &str) -> Value {
+        let path = platform_path(platform, "/resources?limit=100&includeDeleted=true");
+        let all = self.get_record(&path).await.json["data"]
             .as_array()
             .unwrap()
             .clone();
@@ -36,7 +36,7 @@ impl World {
             .unwrap_or_default()
     }
 
-    async fn lose(&self, resource_type: ResourceType, name: &str, owner: &str) {
+    async fn remove_object(&self, resource_type: ResourceType, name: &str, owner: &str) {
         let resource = ResourceRef {
             resource_type,
             name: name.to_owned(),
@@ -47,16 +47,16 @@ impl World {
 
 /// Creates a platform with its six provisioned resources, and `engines-db`, which is recorded and created by hand.
 async fn platform(world: &World) -> String {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let resource = world.resource(&platform, &entity, "engines-db").await;
     world
-        .object(ResourceType::D1, "engines-db", &platform)
+        .create_object(ResourceType::D1, "engines-db", &platform)
         .await;
-    let path = at(&platform, &format!("/resources/{resource}"));
+    let path = platform_path(&platform, &format!("/resources/{resource}"));
     for status in ["provisioning", "active"] {
         let body = json!({ "status": status, "cfId": "id-of-engines-db", "cfUrl": URL });
-        let _ = world.patched(&path, body).await.expect(200);
+        let _ = world.patch_record(&path, body).await.expect(200);
     }
     world.provision(&platform).await;
     world.run_jobs().await;
@@ -65,7 +65,7 @@ async fn platform(world: &World) -> String {
 }
 
 /// Returns the name of a provisioned resource that ends with `end`.
-fn own(world: &World, end: &str) -> String {
+fn provisioned_name(world: &World, end: &str) -> String {
     let names = world.provider.names();
     names.into_iter().find(|name| name.ends_with(end)).unwrap()
 }
@@ -79,19 +79,24 @@ fn found(output: &Value, step: &str) -> [Value; 4] {
 async fn a_comparison_lists_the_differences_and_changes_nothing() {
     let world = World::new();
     let platform = platform(&world).await;
-    let (db, api) = (own(&world, "-prod-db"), own(&world, "-prod-api"));
-    world.lose(ResourceType::D1, &db, &platform).await;
-    world.object(ResourceType::D1, "by-hand", &platform).await;
+    let (db, api) = (
+        provisioned_name(&world, "-prod-db"),
+        provisioned_name(&world, "-prod-api"),
+    );
+    world.remove_object(ResourceType::D1, &db, &platform).await;
     world
-        .object(ResourceType::D1, "of-others", "somebody-else")
+        .create_object(ResourceType::D1, "by-hand", &platform)
         .await;
-    let entry = world.entry(&platform, &api).await;
-    let path = at(
+    world
+        .create_object(ResourceType::D1, "of-others", "somebody-else")
+        .await;
+    let entry = world.resource_record(&platform, &api).await;
+    let path = platform_path(
         &platform,
         &format!("/resources/{}", entry["id"].as_str().unwrap()),
     );
     let moved = json!({ "cfUrl": "https://moved.test" });
-    let _ = world.patched(&path, moved).await.expect(200);
+    let _ = world.patch_record(&path, moved).await.expect(200);
     let changes = world.audit("resource.updated").await.len();
     let output = world.reconcile(&platform, json!({})).await;
     let none = json!([]);
@@ -122,12 +127,16 @@ async fn a_comparison_lists_the_differences_and_changes_nothing() {
 async fn a_repair_recreates_provisioned_objects_and_marks_other_missing_ones_as_failed() {
     let world = World::new();
     let platform = platform(&world).await;
-    let api = own(&world, "-prod-api");
-    world.lose(ResourceType::Worker, &api, &platform).await;
-    world.lose(ResourceType::D1, "engines-db", &platform).await;
+    let api = provisioned_name(&world, "-prod-api");
+    world
+        .remove_object(ResourceType::Worker, &api, &platform)
+        .await;
+    world
+        .remove_object(ResourceType::D1, "engines-db", &platform)
+        .await;
     // An object that a job has created but not recorded.
-    let dev = own(&world, "-prod-cache").replace("-prod-", "-dev-");
-    world.object(ResourceType::Kv, &dev, &platform).await;
+    let dev = provisioned_name(&world, "-prod-cache").replace("-prod-", "-dev-");
+    world.create_object(ResourceType::Kv, &dev, &platform).await;
     let output = world.reconcile(&platform, json!({ "repair": true })).await;
     let done = |step: &str| {
         let repaired = output[step]["repaired"].as_array().unwrap().iter();
@@ -138,18 +147,20 @@ async fn a_repair_recreates_provisioned_objects_and_marks_other_missing_ones_as_
     assert_eq!(done("d1"), [[json!("engines-db"), json!("failed")]]);
     assert_eq!(done("kv"), [[json!(dev), json!("entered")]]);
     assert!(world.provider.names().contains(&api));
-    let lost = world.entry(&platform, "engines-db").await;
+    let lost = world.resource_record(&platform, "engines-db").await;
     assert_eq!(lost["status"], "failed");
-    let entered = world.entry(&platform, &dev).await;
+    let entered = world.resource_record(&platform, &dev).await;
     let told = ["status", "environment", "serviceName"].map(|f| entered[f].clone());
     assert_eq!(told, ["active", "dev", "cache"]);
     assert_eq!(world.audit("platform.repaired").await.len(), 3);
     // Clients still cannot set an active resource to `failed`.
-    let path = at(
+    let path = platform_path(
         &platform,
         &format!("/resources/{}", entered["id"].as_str().unwrap()),
     );
-    let said = world.patched(&path, json!({ "status": "failed" })).await;
+    let said = world
+        .patch_record(&path, json!({ "status": "failed" }))
+        .await;
     let refused = said.refused(409, "INVALID_STATE");
     let allowed = &refused.json["error"]["details"]["allowedFrom"];
     assert_eq!(*allowed, json!(["provisioning"]));
@@ -164,13 +175,13 @@ async fn objects_of_deleted_records_are_removed_and_data_only_on_request() {
     let world = World::new();
     let platform = platform(&world).await;
     world
-        .object(ResourceType::Worker, "unknown", &platform)
+        .create_object(ResourceType::Worker, "unknown", &platform)
         .await;
-    let gone = ["-prod-api", "-prod-cache"].map(|end| own(&world, end));
+    let gone = ["-prod-api", "-prod-cache"].map(|end| provisioned_name(&world, end));
     for name in &gone {
-        let entry = world.entry(&platform, name).await;
+        let entry = world.resource_record(&platform, name).await;
         let path = format!("/resources/{}", entry["id"].as_str().unwrap());
-        world.removed(&at(&platform, &path)).await;
+        world.delete_record(&platform_path(&platform, &path)).await;
     }
     let exists = |name: &str| world.provider.names().contains(&name.to_owned());
     world.reconcile(&platform, json!({})).await;
@@ -195,7 +206,7 @@ async fn a_repair_serves_missing_hostnames_updates_changed_ones_and_removes_orph
         "platformId": platform, "customHostname": HOSTNAME, "targetDnsRecordId": record,
     });
     world
-        .queued(&operator(), "/api/v1/provision/domain/add", add)
+        .queue_job(&operator(), "/api/v1/provision/domain/add", add)
         .await;
     world.create_records(&platform, &domain).await;
     world.run_jobs().await;
@@ -209,7 +220,7 @@ async fn a_repair_serves_missing_hostnames_updates_changed_ones_and_removes_orph
     let served = async || {
         let served = world
             .provider
-            .served_hostname(HOSTNAME, &platform, target)
+            .get_served_hostname(HOSTNAME, &platform, target)
             .await;
         served.unwrap().is_some()
     };
@@ -225,16 +236,16 @@ async fn a_repair_serves_missing_hostnames_updates_changed_ones_and_removes_orph
     assert!(served().await);
     world
         .provider
-        .hostnames_are(HostnameState::Pending("renewal".to_owned()));
+        .set_hostname_state(HostnameState::Pending("renewal".to_owned()));
     assert_eq!(compare(true).await, [0, 0, 1]);
-    let shown = world.shown_domain(&platform, &domain).await;
+    let shown = world.find_listed_domain(&platform, &domain).await;
     let told = ["status", "sslStatus"].map(|field| shown[field].clone());
     assert_eq!(told, ["active", "pending_issuance"]);
-    let path = at(&platform, &format!("/domains/{domain}"));
+    let path = platform_path(&platform, &format!("/domains/{domain}"));
     assert_eq!(world.registry.delete(&operator(), &path).await.status, 204);
     let removal = world.jobs(&platform).await[0]["jobId"].clone();
     world
-        .operate(removal.as_str().unwrap(), crate::world::How::Cancel)
+        .operate(removal.as_str().unwrap(), crate::world::JobAction::Cancel)
         .await;
     assert_eq!(compare(true).await, [0, 1, 0]);
     assert!(!served().await);
@@ -244,20 +255,22 @@ async fn a_repair_serves_missing_hostnames_updates_changed_ones_and_removes_orph
 #[tokio::test]
 async fn a_report_has_a_size_limit_and_a_large_repair_runs_to_completion() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     for number in 0..300 {
         let name = format!("an-object-that-nobody-entered-with-a-long-name-{number:03}");
-        world.object(ResourceType::D1, &name, &platform).await;
+        world
+            .create_object(ResourceType::D1, &name, &platform)
+            .await;
     }
     for number in 0..60 {
         let resource = world
             .resource(&platform, &entity, &format!("lost-{number:02}"))
             .await;
-        let path = at(&platform, &format!("/resources/{resource}"));
+        let path = platform_path(&platform, &format!("/resources/{resource}"));
         for status in ["provisioning", "active"] {
             let _ = world
-                .patched(&path, json!({ "status": status }))
+                .patch_record(&path, json!({ "status": status }))
                 .await
                 .expect(200);
         }
@@ -267,7 +280,9 @@ async fn a_report_has_a_size_limit_and_a_large_repair_runs_to_completion() {
     assert!(d1.to_string().len() < 64 * 1024);
     assert_eq!(d1["counts"]["orphans"], 300);
     assert_eq!(d1["orphans"].as_array().unwrap().len(), 100);
-    let lost = world.shown(&at(&platform, "/resources?limit=100")).await;
+    let lost = world
+        .get_record(&platform_path(&platform, "/resources?limit=100"))
+        .await;
     assert!(lost.each("status").iter().all(|status| *status == "failed"));
     let repairs = world.audit("platform.repaired").await;
     let counted = repairs.iter().map(|entry| {
@@ -284,11 +299,15 @@ async fn registry_and_provider_agree_after_a_repair_that_a_failing_store_interru
     for call in (1..).step_by(5) {
         let (world, store) = World::faulty();
         let platform = platform(&world).await;
-        let api = own(&world, "-prod-api");
-        world.lose(ResourceType::Worker, &api, &platform).await;
-        world.lose(ResourceType::D1, "engines-db", &platform).await;
+        let api = provisioned_name(&world, "-prod-api");
+        world
+            .remove_object(ResourceType::Worker, &api, &platform)
+            .await;
+        world
+            .remove_object(ResourceType::D1, "engines-db", &platform)
+            .await;
         let body = json!({ "platformId": platform, "repair": true });
-        let job = world.queued(&operator(), RECONCILE, body).await;
+        let job = world.queue_job(&operator(), RECONCILE, body).await;
         let failed = world.run_one_failing(&store, call).await;
         for _ in 0..2 {
             world.tick(600);
@@ -298,7 +317,7 @@ async fn registry_and_provider_agree_after_a_repair_that_a_failing_store_interru
         assert_eq!(world.job(&job).await["status"], "COMPLETED", "{call}");
         assert!(world.provider.names().contains(&api), "{call}");
         assert_eq!(
-            world.entry(&platform, "engines-db").await["status"],
+            world.resource_record(&platform, "engines-db").await["status"],
             "failed",
             "{call}"
         );

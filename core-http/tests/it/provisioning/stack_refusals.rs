@@ -5,7 +5,7 @@ use core_domain::stacks::{SemVer, StackVersion, VersionStatus};
 use serde_json::{Value, json};
 
 use super::stacks::{ACTIVATE, CREATE_APP, DEACTIVATE, Harness};
-use crate::world::{World, at, operator, resource_body};
+use crate::world::{World, operator, platform_path, resource_body};
 
 async fn refused(harness: &Harness, path: &str, body: Value, status: u16, code: &str) -> Value {
     let (caller, service) = (operator(), &harness.world.provisioning);
@@ -17,7 +17,7 @@ async fn refused(harness: &Harness, path: &str, body: Value, status: u16, code: 
 async fn unknown_and_other_tenants_ids_in_a_body_get_404() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
-    let other = world.platform("looms").await;
+    let other = world.create_platform("looms").await;
     let tenant = world.tenant(&other, "foreign").await;
     let stack = world.workspace_stack(&other, &tenant, "foreign").await;
     for (field, value) in [
@@ -27,7 +27,7 @@ async fn unknown_and_other_tenants_ids_in_a_body_get_404() {
         ("entityId", "nobody"),
         ("entityId", &tenant),
     ] {
-        let mut body = harness.wanted("1.0.0");
+        let mut body = harness.activation_body("1.0.0");
         body[field] = json!(value);
         refused(&harness, ACTIVATE, body, 404, "NOT_FOUND").await;
     }
@@ -52,9 +52,11 @@ async fn requests_that_do_not_fit_the_state_of_a_stack_are_refused() {
     let platform = &harness.platform;
     let _ = world.tenant(platform, "tenant").await;
     let entity = world.tenant(platform, "suspended").await;
-    let path = at(platform, &format!("/entities/{entity}"));
-    let _ = world.patched(&path, json!({ "status": "suspended" })).await;
-    let mut body = harness.wanted("1.0.0");
+    let path = platform_path(platform, &format!("/entities/{entity}"));
+    let _ = world
+        .patch_record(&path, json!({ "status": "suspended" }))
+        .await;
+    let mut body = harness.activation_body("1.0.0");
     body["entityId"] = json!(entity);
     refused(&harness, ACTIVATE, body, 409, "INVALID_STATE").await;
 
@@ -65,7 +67,7 @@ async fn requests_that_do_not_fit_the_state_of_a_stack_are_refused() {
     assert_eq!(details, json!({ "environment": "prod" }));
     // Apps can be requested while the stack is being activated, but not after its deactivation was requested.
     body = harness.app(&stack, "svc");
-    world.queued(&operator(), CREATE_APP, body.clone()).await;
+    world.queue_job(&operator(), CREATE_APP, body.clone()).await;
     harness.deactivate(&stack, false).await;
     let details = refused(&harness, CREATE_APP, body, 409, "INVALID_STATE").await;
     assert_eq!(details["allowedFrom"], json!(["pending", "active"]));
@@ -83,11 +85,15 @@ async fn a_feature_in_another_version_is_refused_before_anything_is_created() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     let tenant = world.tenant(&harness.platform, "tenant").await;
-    world.feature(&harness.platform, &tenant, "search").await;
-    let body = harness.wanted("1.0.0");
+    world
+        .activate_feature(&harness.platform, &tenant, "search")
+        .await;
+    let body = harness.activation_body("1.0.0");
     let details = refused(&harness, ACTIVATE, body, 409, "CONFLICT").await;
     assert_eq!(details["featureVersion"], "1.0.0");
-    let stacks = world.shown(&at(&harness.platform, "/stacks")).await;
+    let stacks = world
+        .get_record(&platform_path(&harness.platform, "/stacks"))
+        .await;
     assert!(stacks.each("id").is_empty());
 }
 
@@ -110,7 +116,14 @@ async fn a_stored_version_with_an_invalid_definition_is_refused_with_its_issues(
         created_at: now,
     };
     harness.world.forge(&old).await;
-    let details = refused(&harness, ACTIVATE, harness.wanted("0.1.0"), 409, "CONFLICT").await;
+    let details = refused(
+        &harness,
+        ACTIVATE,
+        harness.activation_body("0.1.0"),
+        409,
+        "CONFLICT",
+    )
+    .await;
     let path = json!(["stackDefinition", "resources", "0"]);
     assert_eq!(details["issues"][0]["path"], path);
 }
@@ -143,17 +156,20 @@ async fn deprecated_and_empty_versions_can_be_activated_and_app_names_are_protec
         plan["steps"],
         json!([{ "name": "d1:admin-db" }, { "name": "worker:admin-svc" }])
     );
-    assert!(harness.entries().await.is_empty(), "a plan records nothing");
-    let other = world.platform("looms").await;
+    assert!(
+        harness.resource_records().await.is_empty(),
+        "a plan records nothing"
+    );
+    let other = world.create_platform("looms").await;
     let tenant = world.tenant(&other, "tenant").await;
     let name = planned[0]["cfName"].as_str().unwrap();
-    let path = at(&other, &format!("/entities/{tenant}/resources"));
+    let path = platform_path(&other, &format!("/entities/{tenant}/resources"));
     let refused = world
         .registry
         .post(&caller, &path, resource_body(name))
         .await;
     refused.refused(409, "CONFLICT");
-    world.queued(&caller, CREATE_APP, app).await;
+    world.queue_job(&caller, CREATE_APP, app).await;
     world.run_jobs().await;
-    assert_eq!(harness.entries().await.len(), 2);
+    assert_eq!(harness.resource_records().await.len(), 2);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{How, World, at, on_every_store, operator, owner};
+use crate::world::{JobAction, World, on_every_store, operator, owner, platform_path};
 
 pub(super) const ACTIVATE: &str = "/api/v1/provision/stack/activate";
 pub(super) const DEACTIVATE: &str = "/api/v1/provision/stack/deactivate";
@@ -25,7 +25,7 @@ pub(super) struct Harness {
 
 impl Harness {
     pub(super) async fn over(world: World) -> Self {
-        let platform = world.platform("engines").await;
+        let platform = world.create_platform("engines").await;
         let harness = Self { world, platform };
         let body = json!({ "name": "shop", "displayName": "Shop", "description": "A shop" });
         let stacks = &harness.world.stacks;
@@ -44,14 +44,14 @@ impl Harness {
         let _ = published.expect(201);
     }
 
-    pub(super) fn wanted(&self, version: &str) -> Value {
+    pub(super) fn activation_body(&self, version: &str) -> Value {
         json!({ "platformId": self.platform, "stackId": "shop", "stackVersion": version })
     }
 
     /// Requests the activation of a version. Returns the ids of the job and of the workspace stack.
     pub(super) async fn activate(&self, version: &str) -> (String, String) {
-        let (caller, body) = (owner(&self.platform), self.wanted(version));
-        let job = self.world.queued(&caller, ACTIVATE, body).await;
+        let (caller, body) = (owner(&self.platform), self.activation_body(version));
+        let job = self.world.queue_job(&caller, ACTIVATE, body).await;
         self.world.tick(1);
         let shown = self.world.job(&job).await;
         (job, text(&shown["input"]["stackInstanceId"]))
@@ -62,7 +62,7 @@ impl Harness {
             "platformId": self.platform, "stackInstanceId": stack, "deleteData": delete_data,
         });
         let caller = owner(&self.platform);
-        let job = self.world.queued(&caller, DEACTIVATE, body).await;
+        let job = self.world.queue_job(&caller, DEACTIVATE, body).await;
         self.world.tick(1);
         job
     }
@@ -75,13 +75,16 @@ impl Harness {
     }
 
     pub(super) async fn status(&self, stack: &str) -> String {
-        let path = at(&self.platform, &format!("/stacks/{stack}"));
-        self.world.shown(&path).await.text("status").to_owned()
+        let path = platform_path(&self.platform, &format!("/stacks/{stack}"));
+        self.world.get_record(&path).await.text("status").to_owned()
     }
 
     /// Returns the type, service name and status of the resource records, sorted.
-    pub(super) async fn entries(&self) -> Vec<String> {
-        let listed = self.world.shown(&at(&self.platform, "/resources")).await;
+    pub(super) async fn resource_records(&self) -> Vec<String> {
+        let listed = self
+            .world
+            .get_record(&platform_path(&self.platform, "/resources"))
+            .await;
         let entries = listed.json["data"].as_array().unwrap().iter();
         let told = entries.map(|entry| {
             let fields = ["resourceType", "serviceName", "status"];
@@ -145,7 +148,7 @@ async fn a_stack_is_activated_deactivated_without_losing_data_and_reactivated(wo
         "worker front",
     ];
     let pending = made.map(|part| format!("{part} pending"));
-    assert_eq!(harness.entries().await, pending);
+    assert_eq!(harness.resource_records().await, pending);
     world.settle_jobs().await;
     let shown = world.job(&job).await;
     assert_eq!(shown["status"], "COMPLETED", "{shown}");
@@ -153,10 +156,10 @@ async fn a_stack_is_activated_deactivated_without_losing_data_and_reactivated(wo
     assert_eq!(harness.status(&stack).await, "active");
     let mut active = made.map(|part| format!("{part} active")).to_vec();
     active.push("worker search active".to_owned());
-    assert_eq!(harness.entries().await, active);
+    assert_eq!(harness.resource_records().await, active);
     assert_eq!(harness.objects().len(), 6);
-    let path = at(&harness.platform, &format!("/stacks/{stack}"));
-    let shown = world.shown(&path).await;
+    let path = platform_path(&harness.platform, &format!("/stacks/{stack}"));
+    let shown = world.get_record(&path).await;
     let template = world.stacks.get(&operator(), "/api/v1/stacks/shop").await;
     assert_eq!(shown.text("name"), "shop");
     assert_eq!(shown.json["templateId"], template.json["template"]["id"]);
@@ -167,7 +170,7 @@ async fn a_stack_is_activated_deactivated_without_losing_data_and_reactivated(wo
     assert_eq!(harness.status(&stack).await, "deactivating");
     world.settle_jobs().await;
     assert_eq!(harness.status(&stack).await, "inactive");
-    assert_eq!(harness.entries().await, ["d1 db active"]);
+    assert_eq!(harness.resource_records().await, ["d1 db active"]);
     let kept = harness.objects();
     assert!(kept.len() == 1 && before.is_superset(&kept), "{kept:?}");
 
@@ -184,7 +187,7 @@ async fn a_stack_is_activated_deactivated_without_losing_data_and_reactivated(wo
     assert_eq!(harness.steps(&job).await, all);
     world.settle_jobs().await;
     assert!(harness.objects().is_empty());
-    assert!(harness.entries().await.is_empty());
+    assert!(harness.resource_records().await.is_empty());
     // The data of an inactive stack can be deleted as well; here there is none.
     let job = harness.deactivate(&stack, true).await;
     world.settle_jobs().await;
@@ -202,12 +205,14 @@ async fn activations_of_one_template_share_only_features_until_the_last_ends(wor
     for stack in [&first, &second] {
         assert_eq!(harness.status(stack).await, "active");
     }
-    let listed = world.shown(&at(&harness.platform, "/stacks")).await;
+    let listed = world
+        .get_record(&platform_path(&harness.platform, "/stacks"))
+        .await;
     let names: BTreeSet<&str> = listed.each("name").into_iter().collect();
     assert!(names.len() == 2 && names.contains("shop"), "{names:?}");
     assert_eq!(harness.objects().len(), 11);
     let has_search = async || {
-        let entries = harness.entries().await;
+        let entries = harness.resource_records().await;
         entries.contains(&"worker search active".to_owned())
     };
     for (stack, objects, searches) in [(&first, 6, true), (&second, 0, false)] {
@@ -229,7 +234,7 @@ async fn repeated_requests_create_an_app_once(world: World) {
     let caller = owner(&harness.platform);
     for app_type in ["svc", "fullstack", "fullstack"] {
         let body = harness.app(&stack, app_type);
-        let job = world.queued(&caller, CREATE_APP, body).await;
+        let job = world.queue_job(&caller, CREATE_APP, body).await;
         assert_eq!(world.job(&job).await["entityId"], tenant);
     }
     world.run_jobs().await;
@@ -238,7 +243,7 @@ async fn repeated_requests_create_an_app_once(world: World) {
         "pages admin active",
         "worker admin-svc active",
     ];
-    assert_eq!(harness.entries().await, entries);
+    assert_eq!(harness.resource_records().await, entries);
     assert_eq!(harness.objects().len(), 3);
     let jobs = world.jobs(&harness.platform).await;
     assert!(jobs.iter().all(|job| job["status"] == "COMPLETED"));
@@ -246,7 +251,7 @@ async fn repeated_requests_create_an_app_once(world: World) {
     // Apps are removed with their stack.
     harness.deactivate(&stack, false).await;
     world.run_jobs().await;
-    assert_eq!(harness.entries().await, ["d1 admin-db active"]);
+    assert_eq!(harness.resource_records().await, ["d1 admin-db active"]);
 }
 
 #[tokio::test]
@@ -254,14 +259,14 @@ async fn a_stack_that_cannot_be_created_fails_and_completes_when_its_job_is_retr
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     let (job, stack) = harness.activate("1.0.0").await;
-    world.provider.refuse(true);
+    world.provider.set_failing(true);
     world.settle_jobs().await;
     assert_eq!(harness.status(&stack).await, "failed");
-    let entries = harness.entries().await;
+    let entries = harness.resource_records().await;
     assert!(entries.len() == 5 && entries.iter().all(|entry| entry.ends_with("failed")));
     assert!(world.job(&job).await["dlqEntryId"].is_string());
-    world.provider.refuse(false);
-    world.operate(&job, How::Retry).await;
+    world.provider.set_failing(false);
+    world.operate(&job, JobAction::Retry).await;
     assert_eq!(harness.status(&stack).await, "pending");
     world.settle_jobs().await;
     assert_eq!(harness.status(&stack).await, "active");
@@ -282,12 +287,12 @@ async fn a_failed_feature_fails_its_stack_and_is_retried_with_it() {
     assert_eq!(world.job(&job).await["status"], "WAITING");
     let child = of_feature(world.jobs(&harness.platform).await);
     assert_eq!(world.job(&child).await["parentJobId"], *job);
-    world.operate(&child, How::Cancel).await;
+    world.operate(&child, JobAction::Cancel).await;
     world.settle_jobs().await;
     let failed = world.job(&job).await;
     assert_eq!(failed["error"]["code"], "FEATURE_JOB_FAILED", "{failed}");
     assert_eq!(harness.status(&stack).await, "failed");
-    world.operate(&job, How::Retry).await;
+    world.operate(&job, JobAction::Retry).await;
     world.settle_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     assert_eq!(harness.status(&stack).await, "active");
@@ -309,5 +314,5 @@ async fn a_stack_ends_with_its_environment_and_a_pending_activation_fails() {
     let late = world.job(&late).await;
     assert_eq!(late["error"]["code"], "PRECONDITION_FAILED", "{late}");
     assert_eq!(harness.status(&stack).await, "inactive");
-    assert!(harness.objects().is_empty() && harness.entries().await.is_empty());
+    assert!(harness.objects().is_empty() && harness.resource_records().await.is_empty());
 }

@@ -6,13 +6,16 @@ use core_domain::port::ProviderError;
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
 
-use super::{PLATFORM, wanted};
-use crate::world::{Disturbed, Follower, How, World, at, on_every_store, operator, vouched_for};
+use super::{PLATFORM, platform_body};
+use crate::world::{
+    Follower, HookedInfrastructure, JobAction, World, on_every_store, operator, platform_path,
+    vouched_for,
+};
 
 impl World {
     /// Runs jobs while every provider call fails for objects whose name ends with `end`.
     async fn run_jobs_until(&self, end: &'static str) {
-        let stuck = Disturbed::new(&self.provider, move |_, name| {
+        let stuck = HookedInfrastructure::new(&self.provider, move |_, name| {
             if name.ends_with(end) {
                 return Err(ProviderError::Transient("not now".into()));
             }
@@ -31,11 +34,11 @@ impl World {
 }
 
 async fn a_cancelled_provisioning_is_undone_and_can_be_retried(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
     world.run_jobs_until("-events").await;
     assert_eq!(world.provider.names().len(), 3);
-    world.operate(&job, How::Cancel).await;
+    world.operate(&job, JobAction::Cancel).await;
     world.settle_jobs().await;
     let statuses = world.step_statuses(&job).await;
     assert_eq!(statuses[..3], ["UNDONE"; 3]);
@@ -44,12 +47,18 @@ async fn a_cancelled_provisioning_is_undone_and_can_be_retried(world: World) {
         "{:?}",
         world.provider.names()
     );
-    assert_eq!(world.count(&at(&platform, "/resources")).await, 0);
-    world.operate(&job, How::Retry).await;
+    assert_eq!(
+        world.count(&platform_path(&platform, "/resources")).await,
+        0
+    );
+    world.operate(&job, JobAction::Retry).await;
     world.run_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     assert_eq!(world.provider.names().len(), 6);
-    assert_eq!(world.count(&at(&platform, "/resources")).await, 6);
+    assert_eq!(
+        world.count(&platform_path(&platform, "/resources")).await,
+        6
+    );
 }
 
 on_every_store! { a_cancelled_provisioning_is_undone_and_can_be_retried }
@@ -57,31 +66,37 @@ on_every_store! { a_cancelled_provisioning_is_undone_and_can_be_retried }
 #[tokio::test]
 async fn objects_from_before_a_cancelled_provisioning_are_kept() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     world.provision(&platform).await;
     world.run_jobs().await;
     let before = world.provider.names();
     // Another job has already created all objects.
     let again = world.provision(&platform).await;
     world.run_jobs_until("-events").await;
-    world.operate(&again, How::Cancel).await;
+    world.operate(&again, JobAction::Cancel).await;
     world.settle_jobs().await;
     assert_eq!(world.provider.names(), before);
-    assert_eq!(world.count(&at(&platform, "/resources")).await, 6);
+    assert_eq!(
+        world.count(&platform_path(&platform, "/resources")).await,
+        6
+    );
     // This object exists without a record.
     let db = before.iter().find(|name| name.ends_with("-db")).unwrap();
     let db = db.replace("-prod-", "-dev-");
-    world.object(ResourceType::D1, &db, &platform).await;
-    let mut dev = wanted(&platform);
+    world.create_object(ResourceType::D1, &db, &platform).await;
+    let mut dev = platform_body(&platform);
     dev["environment"] = json!("dev");
-    let job = world.queued(&operator(), PLATFORM, dev).await;
+    let job = world.queue_job(&operator(), PLATFORM, dev).await;
     world.run_jobs_until("-dev-events").await;
     assert_eq!(world.provider.names().len(), 9);
-    world.operate(&job, How::Cancel).await;
+    world.operate(&job, JobAction::Cancel).await;
     world.settle_jobs().await;
     let left = world.provider.names();
     assert!(left.len() == 7 && left.contains(&db), "{left:?}");
-    assert_eq!(world.count(&at(&platform, "/resources")).await, 7);
+    assert_eq!(
+        world.count(&platform_path(&platform, "/resources")).await,
+        7
+    );
 }
 
 #[tokio::test]
@@ -103,7 +118,7 @@ async fn a_cancelled_onboarding_deletes_its_platform_and_completes_after_a_resto
         .as_str()
         .unwrap()
         .to_owned();
-    world.operate(&job, How::Cancel).await;
+    world.operate(&job, JobAction::Cancel).await;
     world.settle_jobs().await;
     assert_eq!(world.status(&platform).await, "deleted");
     assert!(world.provider.names().is_empty());
@@ -114,13 +129,15 @@ async fn a_cancelled_onboarding_deletes_its_platform_and_completes_after_a_resto
         .map(|j| j["kind"].clone())
         .collect();
     assert_eq!(kinds, ["platform.deprovision", "platform"]);
-    world.operate(&job, How::Retry).await;
+    world.operate(&job, JobAction::Retry).await;
     world.settle_jobs().await;
     let refused = world.job(&job).await;
     let told = [&refused["status"], &refused["error"]["code"]];
     assert_eq!(told, ["FAILED", "PRECONDITION_FAILED"]);
-    world.move_on(&platform, "restore").await;
-    world.operate(&job, How::Retry).await;
+    world
+        .change_lifecycle_as_operator(&platform, "restore")
+        .await;
+    world.operate(&job, JobAction::Retry).await;
     world.settle_jobs().await;
     assert_eq!(world.job(&job).await["status"], "COMPLETED");
     assert_eq!(world.provider.names().len(), 6);
@@ -129,22 +146,22 @@ async fn a_cancelled_onboarding_deletes_its_platform_and_completes_after_a_resto
 #[tokio::test]
 async fn a_job_cancelled_by_its_platforms_removal_undoes_nothing_itself() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     world.provision(&platform).await;
     world.run_jobs_until("-events").await;
-    world.deleted(&platform, "delete").await;
+    world.delete_platform(&platform, "delete").await;
     world.settle_jobs().await;
     assert!(world.provider.names().is_empty());
-    assert!(world.slug_is_free("engines").await);
+    assert!(world.is_slug_available("engines").await);
 }
 
 #[tokio::test]
 async fn the_event_stream_of_a_cancelled_job_continues_until_it_is_undone() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
     world.run_jobs_until("-events").await;
-    world.operate(&job, How::Cancel).await;
+    world.operate(&job, JobAction::Cancel).await;
     let path = format!("/api/v1/provision/jobs/{job}/events");
     let caller = vouched_for(operator());
     let mut follower = Follower::open(&world.provisioning, &caller, &path, None, &[]).await;

@@ -3,18 +3,19 @@
 use serde_json::json;
 
 use crate::world::{
-    World, api_key, at, on_every_store, operator, owner, plain_member, user_without_organization,
+    World, api_key, on_every_store, operator, owner, plain_member, platform_path,
+    user_without_organization,
 };
 
 const AUDIT: &str = "/api/v1/audit";
 
 /// Creates a platform that its owner renames, another platform, and a tenant of the first one. Returns their ids.
-async fn changed(world: &World) -> (String, String, String) {
-    let platform = world.platform("engines").await;
-    let other = world.platform("looms").await;
+async fn renamed_platform(world: &World) -> (String, String, String) {
+    let platform = world.create_platform("engines").await;
+    let other = world.create_platform("looms").await;
     let entity = world.tenant(&platform, "tenant").await;
     let body = json!({ "name": "Motors" });
-    let path = at(&platform, "");
+    let path = platform_path(&platform, "");
     let renamed = world.registry.patch(&owner(&platform), &path, body).await;
     let _ = renamed.expect(200);
     world.tick(1);
@@ -24,7 +25,7 @@ async fn changed(world: &World) -> (String, String, String) {
 #[tokio::test]
 async fn an_entry_has_its_actor_action_record_credential_and_request() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     // The address that a client claims in a header is not trusted.
     let headers = [
         ("x-request-id", "req-7"),
@@ -36,11 +37,11 @@ async fn an_entry_has_its_actor_action_record_credential_and_request() {
         (api_key(&platform), "api_key key-1 api_key key-1"),
         (operator(), "service service-key service service-key"),
     ] {
-        let (path, body) = (at(&platform, ""), json!({ "name": who }));
+        let (path, body) = (platform_path(&platform, ""), json!({ "name": who }));
         let sent = world.registry.send(&caller, "PATCH", &path, &headers, body);
         let changed = sent.await.expect(200);
         world.tick(1);
-        let path = at(&platform, "/audit?action=platform.updated&limit=1");
+        let path = platform_path(&platform, "/audit?action=platform.updated&limit=1");
         let entries = world.registry.get(&caller, &path).await.expect(200);
         let entry = &entries.json["data"][0];
         let who: Vec<_> = who.split(' ').collect();
@@ -62,7 +63,7 @@ async fn an_entry_has_its_actor_action_record_credential_and_request() {
 #[tokio::test]
 async fn the_audit_log_of_a_platform_is_filtered_by_action_and_entity() {
     let world = World::new();
-    let (platform, _, entity) = changed(&world).await;
+    let (platform, _, entity) = renamed_platform(&world).await;
     let of_entity = format!("?entity={entity}");
     for (query, wanted) in [
         ("", "platform.updated entity.created platform.created"),
@@ -74,7 +75,7 @@ async fn the_audit_log_of_a_platform_is_filtered_by_action_and_entity() {
         ("?entity=entity&action=platform.created", ""),
         ("?entity=nothing", ""),
     ] {
-        let path = at(&platform, &format!("/audit{query}"));
+        let path = platform_path(&platform, &format!("/audit{query}"));
         let entries = world.registry.get(&plain_member(&platform), &path).await;
         assert_eq!(entries.each("action").join(" "), wanted, "{query}");
         let total = wanted.split_whitespace().count() as u64;
@@ -85,7 +86,7 @@ async fn the_audit_log_of_a_platform_is_filtered_by_action_and_entity() {
 #[tokio::test]
 async fn the_audit_log_across_platforms_is_filtered_by_platform_actor_event_and_time() {
     let world = World::new();
-    let (platform, other, _) = changed(&world).await;
+    let (platform, other, _) = renamed_platform(&world).await;
     let between = "from=2027-01-15T08:00:01Z&to=2027-01-15T09:00:03%2B01:00";
     let together = format!("platformId={platform}&actorId=olga&eventType=platform");
     for (query, count) in [
@@ -118,7 +119,7 @@ async fn the_audit_log_across_platforms_is_filtered_by_platform_actor_event_and_
 #[tokio::test]
 async fn callers_other_than_operators_see_one_platform_of_their_organization() {
     let world = World::new();
-    let (platform, other, _) = changed(&world).await;
+    let (platform, other, _) = renamed_platform(&world).await;
     let second = world.platform_by(&owner(&platform), "second").await;
     let member = plain_member(&platform);
     let ask = async |caller, query: &str| {
@@ -140,8 +141,8 @@ async fn callers_other_than_operators_see_one_platform_of_their_organization() {
 }
 
 async fn reads_are_audited_without_changing_the_totals_of_the_reader(world: World) {
-    let (platform, other, _) = changed(&world).await;
-    let of_platform = at(&platform, "/audit");
+    let (platform, other, _) = renamed_platform(&world).await;
+    let of_platform = platform_path(&platform, "/audit");
     let foreign = format!("{AUDIT}?platformId={other}");
     for (caller, path, entries) in [
         (plain_member(&platform), of_platform.as_str(), Some(3)),
@@ -171,13 +172,13 @@ on_every_store! { reads_are_audited_without_changing_the_totals_of_the_reader }
 #[tokio::test]
 async fn the_config_of_a_resource_is_not_stored_in_the_audit_log() {
     let world = World::new();
-    let (platform, _, entity) = changed(&world).await;
+    let (platform, _, entity) = renamed_platform(&world).await;
     let resource = world.resource(&platform, &entity, "engines-db").await;
-    let path = at(&platform, &format!("/resources/{resource}"));
+    let path = platform_path(&platform, &format!("/resources/{resource}"));
     let body = json!({ "config": { "password": "hunter2" }, "cfId": "cf1" });
-    let changed = world.patched(&path, body).await;
+    let changed = world.patch_record(&path, body).await;
     assert_eq!(changed.expect(200).json["config"]["password"], "hunter2");
-    let entries = world.shown(AUDIT).await;
+    let entries = world.get_record(AUDIT).await;
     assert!(entries.each("action").contains(&"resource.updated"));
     assert!(!entries.json.to_string().contains("hunter2"));
 }

@@ -6,18 +6,18 @@ use core_domain::shared::{AuditCheckpoint, AuditHead};
 use core_storage::{Filter, Value as Column};
 use serde_json::{Value, json};
 
-use crate::world::{World, entry, operator};
+use crate::world::{World, audit_entry, operator};
 
 #[tokio::test]
 async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
     let world = World::new();
     let entries: Vec<_> = (0..1_003)
-        .map(|n| entry(n, Some("p-1"), "thing.made"))
+        .map(|n| audit_entry(n, Some("p-1"), "thing.made"))
         .collect();
     world.write_entries(&entries).await;
     world.seal().await;
     let path = "/api/v1/audit/checkpoints?platformId=p-1";
-    let first = world.shown(path).await;
+    let first = world.get_record(path).await;
     assert_eq!(first.json["data"][0]["seq"], 1_000);
     assert_eq!(first.total(), Some(1));
     assert_eq!(world.sign_checkpoints().await, 1);
@@ -26,7 +26,7 @@ async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
         0,
         "there are no new entries"
     );
-    let list = world.shown(path).await;
+    let list = world.get_record(path).await;
     let seqs: Vec<_> = list.json["data"]
         .as_array()
         .unwrap()
@@ -57,7 +57,7 @@ async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
 async fn a_missing_checkpoint_is_found_from_every_starting_point() {
     let world = World::new();
     let entries: Vec<_> = (0..2_100)
-        .map(|n| entry(n, Some("p-1"), "thing.made"))
+        .map(|n| audit_entry(n, Some("p-1"), "thing.made"))
         .collect();
     world.write_entries(&entries).await;
     world.sign_checkpoints().await;

@@ -3,13 +3,13 @@
 use core_domain::shared::{AuditEntry, Webhook};
 use core_storage::{Filter, Value as Column};
 
-use crate::world::{World, entry, operator, webhooks_of};
+use crate::world::{World, audit_entry, operator, webhooks_of};
 
 #[tokio::test]
 async fn an_unreadable_entry_does_not_hide_other_entries() {
     let world = World::new();
     let entries: Vec<_> = (0..7)
-        .map(|n| entry(n, Some("p-1"), "thing.made"))
+        .map(|n| audit_entry(n, Some("p-1"), "thing.made"))
         .collect();
     world.write_entries(&entries).await;
     world.seal().await;
@@ -20,7 +20,7 @@ async fn an_unreadable_entry_does_not_hide_other_entries() {
     let list = "/api/v1/audit?platformId=p-1&limit=2";
     let (mut path, mut ids) = (list.to_owned(), Vec::new());
     loop {
-        let page = world.shown(&path).await;
+        let page = world.get_record(&path).await;
         ids.extend(page.each("id").into_iter().map(str::to_owned));
         let Some(next) = page.json["pagination"]["nextCursor"].as_str() else {
             break;
@@ -43,21 +43,21 @@ async fn an_unreadable_entry_does_not_hide_other_entries() {
 #[tokio::test]
 async fn a_corrupt_webhook_gets_no_delivery_and_does_not_prevent_sealing() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let all = webhooks_of(&platform);
-    let damaged = world.webhook(&all, "damaged").await["id"].clone();
-    let sound = world.webhook(&all, "sound").await["id"].clone();
+    let damaged = world.create_webhook(&all, "damaged").await["id"].clone();
+    let sound = world.create_webhook(&all, "sound").await["id"].clone();
     world.seal().await;
     let of_damaged = Filter::eq("id", damaged.as_str().unwrap());
     let unreadable = [("secrets", Column::text("x"))];
     world.tamper::<Webhook>(of_damaged, &unreadable).await;
     world
-        .write_entries(&[entry(1, Some(&platform), "thing.made")])
+        .write_entries(&[audit_entry(1, Some(&platform), "thing.made")])
         .await;
     assert_eq!(world.seal().await, 1);
     let path = format!("{all}/{}/deliveries", sound.as_str().unwrap());
     assert_eq!(
-        world.shown(&path).await.each("eventType")[..1],
+        world.get_record(&path).await.each("eventType")[..1],
         ["thing.made"]
     );
 }

@@ -7,7 +7,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::world::{World, entry, on_every_store, operator, owner};
+use crate::world::{World, audit_entry, on_every_store, operator, owner};
 
 on_every_store! { an_export_has_every_entry_once_oldest_first_in_both_formats }
 
@@ -29,7 +29,7 @@ fn lines(answer: &Answer) -> Vec<Value> {
 
 async fn an_export_has_every_entry_once_oldest_first_in_both_formats(world: World) {
     let entries: Vec<_> = (0..2_501)
-        .map(|n| entry(n, Some("p-1"), "thing.made"))
+        .map(|n| audit_entry(n, Some("p-1"), "thing.made"))
         .collect();
     world.write_entries(&entries).await;
     world.tick(10_000);
@@ -88,7 +88,7 @@ async fn an_export_has_every_entry_once_oldest_first_in_both_formats(world: Worl
 #[tokio::test]
 async fn text_of_users_cannot_break_lines_or_inject_formulas() {
     let world = World::new();
-    let mut odd = entry(0, Some("p-1"), "thing.made");
+    let mut odd = audit_entry(0, Some("p-1"), "thing.made");
     odd.entity_id = "=HYPERLINK(\"http://evil.test\")".to_owned();
     odd.after = Some(serde_json::from_str::<JsonText>("{\"a\":\r\n 1}").unwrap());
     world.write_entries(&[odd]).await;
@@ -106,7 +106,7 @@ async fn text_of_users_cannot_break_lines_or_inject_formulas() {
 #[tokio::test]
 async fn an_export_with_invalid_parameters_is_refused() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     for bad in ["format=xml", "from=yesterday", "platformId=a%20b"] {
         export(&world, &owner(&platform), bad)
             .await
@@ -116,7 +116,7 @@ async fn an_export_with_invalid_parameters_is_refused() {
     assert_eq!(lines(&own).len(), 1);
 }
 
-async fn begun(world: &World) -> Response<Body> {
+async fn start_export(world: &World) -> Response<Body> {
     let request = Request::get(EXPORT)
         .extension(ViaGateway)
         .extension(std::sync::Arc::new(operator()));
@@ -130,10 +130,12 @@ async fn begun(world: &World) -> Response<Body> {
 #[tokio::test]
 async fn pages_of_an_export_are_read_on_demand_and_a_failed_page_aborts_it() {
     let (world, faults) = World::faulty();
-    let entries: Vec<_> = (0..2_500).map(|n| entry(n, None, "thing.made")).collect();
+    let entries: Vec<_> = (0..2_500)
+        .map(|n| audit_entry(n, None, "thing.made"))
+        .collect();
     world.write_entries(&entries).await;
     world.tick(10_000);
-    let mut body = begun(&world).await.into_body();
+    let mut body = start_export(&world).await.into_body();
     // If more than one page were read ahead, the next frame would not fail.
     let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
     assert_eq!(first.iter().filter(|byte| **byte == b'\n').count(), 1_000);
@@ -141,7 +143,7 @@ async fn pages_of_an_export_are_read_on_demand_and_a_failed_page_aborts_it() {
     assert!(body.frame().await.unwrap().is_err());
     assert!(body.frame().await.is_none());
 
-    let mut body = begun(&world).await.into_body();
+    let mut body = start_export(&world).await.into_body();
     let mut pages = Vec::new();
     while let Some(frame) = body.frame().await {
         let page = frame.unwrap().into_data().unwrap();

@@ -3,7 +3,7 @@
 use core_domain::shared::AuditEntry;
 use serde_json::Value;
 
-use crate::world::{World, at, entry, on_every_store, operator};
+use crate::world::{World, audit_entry, on_every_store, operator, platform_path};
 
 on_every_store! {
     every_filter_combination_returns_the_matching_entries_while_entries_are_added,
@@ -17,7 +17,7 @@ fn entries(first: i64) -> Vec<AuditEntry> {
     (first..first + 72)
         .map(|n| {
             let platform = [Some("p-1"), None, Some("p-2")][(n / 2 % 3) as usize];
-            let made = entry(n, platform, ACTIONS[(n % 4) as usize]);
+            let made = audit_entry(n, platform, ACTIONS[(n % 4) as usize]);
             AuditEntry {
                 actor_id: ["olga", "adam"][(n / 5 % 2) as usize].to_owned(),
                 // The id of an entity may be equal to an entity type.
@@ -62,7 +62,7 @@ fn matches(entry: &AuditEntry, (name, value): (&str, &str)) -> bool {
 }
 
 /// Returns the ids of the matching entries, newest first.
-fn model<'e>(entries: &'e [AuditEntry], chosen: &[(&str, &str)]) -> Vec<&'e str> {
+fn matching_ids<'e>(entries: &'e [AuditEntry], chosen: &[(&str, &str)]) -> Vec<&'e str> {
     let wanted = entries
         .iter()
         .filter(|e| chosen.iter().all(|one| matches(e, *one)));
@@ -80,7 +80,11 @@ fn query(chosen: &[(&str, &str)]) -> String {
 }
 
 /// Reads a list in small pages and returns the ids and the first page's total. Calls `between` after the first page.
-async fn walked(world: &World, path: &str, between: impl AsyncFn()) -> (Vec<String>, Option<u64>) {
+async fn read_all_pages(
+    world: &World,
+    path: &str,
+    between: impl AsyncFn(),
+) -> (Vec<String>, Option<u64>) {
     let (mut ids, mut cursor, mut total) = (Vec::new(), String::new(), None);
     loop {
         let page = world
@@ -121,20 +125,22 @@ async fn every_filter_combination_returns_the_matching_entries_while_entries_are
         let between = async || {
             // An entry that is added during the walk must not appear in it.
             let n = added.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            world.write_entries(&[entry(n, None, "other.made")]).await;
+            world
+                .write_entries(&[audit_entry(n, None, "other.made")])
+                .await;
         };
         let path = format!("/api/v1/audit?limit=7{}", query(&chosen));
-        let (found, total) = walked(&world, &path, between).await;
-        let wanted = model(&before, &chosen);
+        let (found, total) = read_all_pages(&world, &path, between).await;
+        let wanted = matching_ids(&before, &chosen);
         assert_eq!(found, wanted, "{chosen:?}");
         assert_eq!(total, Some(wanted.len() as u64), "{chosen:?}");
         let n = added.load(std::sync::atomic::Ordering::Relaxed) - 1;
-        there.push(entry(n, None, "other.made"));
+        there.push(audit_entry(n, None, "other.made"));
     }
 }
 
 async fn every_filter_combination_of_a_platform_returns_the_matching_entries(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let mut there = entries(0);
     for entry in &mut there {
         entry.platform_id = core_domain::kernel::PlatformId::parse(&platform);
@@ -153,12 +159,12 @@ async fn every_filter_combination_of_a_platform_returns_the_matching_entries(wor
             ("entity", "no"),
         ],
     ]) {
-        let path = at(&platform, &format!("/audit?limit=7{}", query(&chosen)));
-        let (mut found, total) = walked(&world, &path, async || {}).await;
+        let path = platform_path(&platform, &format!("/audit?limit=7{}", query(&chosen)));
+        let (mut found, total) = read_all_pages(&world, &path, async || {}).await;
         // The list also contains the entry of the platform's creation.
         found.retain(|id| id.starts_with("entry-"));
         let others = u64::from(chosen.is_empty());
-        let wanted = model(&there, &chosen);
+        let wanted = matching_ids(&there, &chosen);
         assert_eq!(found, wanted, "{chosen:?}");
         assert_eq!(total, Some(wanted.len() as u64 + others), "{chosen:?}");
     }

@@ -4,7 +4,7 @@ use core_domain::shared::{AuditCheckpoint, AuditEntry, AuditHead, AuditSeal};
 use core_storage::{Filter, Value as Column};
 use serde_json::{Value, json};
 
-use crate::world::{World, entry, on_every_store, operator, owner};
+use crate::world::{World, audit_entry, on_every_store, operator, owner};
 
 on_every_store! {
     a_chain_whose_rows_were_all_deleted_is_found,
@@ -42,7 +42,7 @@ fn entries() -> Vec<AuditEntry> {
     let platforms = ["p-1", "p-2", "p-3"].into_iter().cycle();
     (0..9)
         .zip(platforms)
-        .map(|(n, platform)| entry(n, Some(platform), "thing.made"))
+        .map(|(n, platform)| audit_entry(n, Some(platform), "thing.made"))
         .collect()
 }
 
@@ -96,7 +96,7 @@ async fn a_chain_that_was_deleted_between_two_checkpoints_is_found(world: World)
     assert_eq!(world.erase::<AuditHead>(head).await, 1);
     // New entries are written and signed after the deletion.
     world
-        .write_entries(&[entry(20, Some("p-1"), "thing.made")])
+        .write_entries(&[audit_entry(20, Some("p-1"), "thing.made")])
         .await;
     assert!(world.sign_installation().await);
     let found = problems(&world).await;
@@ -130,7 +130,7 @@ async fn a_gap_in_the_positions_of_the_installation_is_found(world: World) {
 async fn a_checkpoint_of_the_installation_that_was_deleted_or_changed_is_found(world: World) {
     for n in 0..3 {
         world
-            .write_entries(&[entry(n, Some("p-1"), "thing.made")])
+            .write_entries(&[audit_entry(n, Some("p-1"), "thing.made")])
             .await;
         assert!(world.sign_installation().await);
         assert!(!world.sign_installation().await, "there are no new entries");
@@ -169,7 +169,7 @@ async fn a_checkpoint_of_the_installation_that_was_deleted_or_changed_is_found(w
 }
 
 async fn only_operators_can_verify_the_installation(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     assert!(world.sign_installation().await);
     let report = world.verify(&operator(), "").await;
     assert_eq!(report["installation"]["checkpoints"], 1);

@@ -13,8 +13,8 @@ use core_storage::{Filter, Value as Column};
 use serde_json::{Value, json};
 
 use crate::world::{
-    OTHER_VERSION, World, at, entry, on_every_store, operator, owner, plain_member,
-    user_without_organization,
+    NEXT_ROW_VERSION, World, audit_entry, on_every_store, operator, owner, plain_member,
+    platform_path, user_without_organization,
 };
 
 on_every_store! {
@@ -44,8 +44,8 @@ fn assert_linked(seals: &[AuditSeal]) {
 
 async fn every_entry_is_sealed_once_while_writers_and_two_sealers_run(world: World) {
     let platforms = [
-        world.platform("engines").await,
-        world.platform("looms").await,
+        world.create_platform("engines").await,
+        world.create_platform("looms").await,
     ];
     let sealer = || {
         let app = Arc::clone(&world.app);
@@ -70,7 +70,7 @@ async fn every_entry_is_sealed_once_while_writers_and_two_sealers_run(world: Wor
                 let platform = &platforms[n % 2];
                 let body =
                     json!({ "name": "E", "slug": format!("e-{writer}-{n}"), "type": "tenant" });
-                let path = at(platform, "/entities");
+                let path = platform_path(platform, "/entities");
                 let _ = api.post(&operator(), &path, body).await.expect(201);
             }
         })
@@ -105,14 +105,14 @@ async fn every_entry_is_sealed_once_while_writers_and_two_sealers_run(world: Wor
 #[tokio::test]
 async fn a_sealer_that_fails_at_any_call_still_seals_every_entry_once() {
     let (world, faults) = World::faulty();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let mut entries = 1;
     let (cx, key) = (
         Context::system(world.app.entropy.clone()),
         &world.app.audit_key,
     );
     for call in 1.. {
-        let more = [1, 2].map(|n| entry(entries + n, Some(&platform), "thing.made"));
+        let more = [1, 2].map(|n| audit_entry(entries + n, Some(&platform), "thing.made"));
         world.write_entries(&more).await;
         entries += 2;
         faults.fail_call(call);
@@ -126,7 +126,7 @@ async fn a_sealer_that_fails_at_any_call_still_seals_every_entry_once() {
     }
     for seed in seeds(50) {
         world
-            .write_entries(&[entry(entries + 1, None, "thing.made")])
+            .write_entries(&[audit_entry(entries + 1, None, "thing.made")])
             .await;
         entries += 1;
         // A commit can succeed although its result is lost.
@@ -147,7 +147,7 @@ async fn a_sealer_that_fails_at_any_call_still_seals_every_entry_once() {
 /// Writes ten sealed entries of a platform, of both streams, with checkpoints at the fifth and the last entry.
 async fn sealed_chain(world: &World) -> Vec<AuditEntry> {
     let mut entries: Vec<_> = (0..10)
-        .map(|n| entry(n, Some("p-1"), "thing.made"))
+        .map(|n| audit_entry(n, Some("p-1"), "thing.made"))
         .collect();
     entries[3].stream = AuditStream::Reads;
     entries[3].before = entries[3].after.clone();
@@ -208,9 +208,9 @@ async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
         ("after", text("{\"n\":4}")),
         ("metadata", text("{}")),
         ("created_at", Column::Int(1_800_000_001_001)),
-        OTHER_VERSION,
+        NEXT_ROW_VERSION,
     ] {
-        changed_and_back::<AuditEntry>(&world, of_entry(3), column, value, &entries[3]).await;
+        assert_change_reported::<AuditEntry>(&world, of_entry(3), column, value, &entries[3]).await;
         assert_eq!(
             problems(&world).await,
             Vec::<String>::new(),
@@ -236,7 +236,7 @@ async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
     world.forge(&entries[4]).await;
     assert_eq!(problems(&world).await, Vec::<String>::new());
 
-    let forged = entry(20, Some("p-1"), "thing.made");
+    let forged = audit_entry(20, Some("p-1"), "thing.made");
     world.forge(&forged).await;
     assert_eq!(problems(&world).await, ["entry_not_sealed entry-000020"]);
     world.erase::<AuditEntry>(of_entry(20)).await;
@@ -254,7 +254,7 @@ async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
         ("chain", text("platform:p-2")),
         ("stream", text("reads")),
         ("stream", text("nothing")),
-        OTHER_VERSION,
+        NEXT_ROW_VERSION,
     ] {
         let row = &seals[5];
         world
@@ -269,11 +269,11 @@ async fn every_change_of_an_entry_or_a_seal_is_reported(world: World) {
             "{column} is restored"
         );
     }
-    swapped_deleted_and_cut_off(&world, &seals).await;
+    assert_seal_changes_reported(&world, &seals).await;
 }
 
 /// Changes a column, asserts that the change is reported, and restores the row.
-async fn changed_and_back<R: core_storage::Tabular>(
+async fn assert_change_reported<R: core_storage::Tabular>(
     world: &World,
     filter: Filter,
     column: &'static str,
@@ -290,7 +290,7 @@ async fn changed_and_back<R: core_storage::Tabular>(
     world.forge(as_it_was).await;
 }
 
-async fn swapped_deleted_and_cut_off(world: &World, seals: &[AuditSeal]) {
+async fn assert_seal_changes_reported(world: &World, seals: &[AuditSeal]) {
     // Two seals are swapped.
     let park = [("seq", Column::Int(-1))];
     world.tamper::<AuditSeal>(of_seal(1), &park).await;
@@ -369,15 +369,15 @@ async fn swapped_deleted_and_cut_off(world: &World, seals: &[AuditSeal]) {
 async fn a_chain_can_be_verified_in_consecutive_parts() {
     let world = World::new();
     let entries: Vec<_> = (0..1_200)
-        .map(|n| entry(n, Some("p-1"), "thing.made"))
+        .map(|n| audit_entry(n, Some("p-1"), "thing.made"))
         .collect();
     world.write_entries(&entries).await;
     world.seal().await;
     world.erase::<AuditEntry>(of_entry(700)).await;
     world
         .forge(&AuditEntry {
-            id: entry(5_000, None, "a.b").id,
-            ..entry(900, Some("p-1"), "a.b")
+            id: audit_entry(5_000, None, "a.b").id,
+            ..audit_entry(900, Some("p-1"), "a.b")
         })
         .await;
     let (mut after, mut told) = (0, Vec::new());
@@ -426,8 +426,8 @@ async fn a_chain_can_be_verified_in_consecutive_parts() {
 async fn callers_other_than_operators_verify_only_their_own_platform() {
     let world = World::new();
     let (platform, other) = (
-        world.platform("engines").await,
-        world.platform("looms").await,
+        world.create_platform("engines").await,
+        world.create_platform("looms").await,
     );
     world.sign_checkpoints().await;
     let member = plain_member(&platform);
@@ -442,7 +442,7 @@ async fn callers_other_than_operators_verify_only_their_own_platform() {
         .await
         .expect(200);
     assert_eq!(own.each("platformId"), [&platform]);
-    let all = world.shown("/api/v1/audit/checkpoints").await;
+    let all = world.get_record("/api/v1/audit/checkpoints").await;
     assert_eq!(all.total(), Some(2));
     let installation = world.verify(&operator(), "").await;
     assert_eq!(installation["chain"], "installation");

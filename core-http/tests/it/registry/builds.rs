@@ -2,16 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Answer, How, PLATFORMS, World, at, operator};
+use crate::world::{Answer, JobAction, PLATFORMS, World, operator, platform_path};
 
 impl World {
     async fn latest_build(&self, platform: &str) -> Answer {
-        self.shown(&at(platform, "/builds/latest")).await
+        self.get_record(&platform_path(platform, "/builds/latest"))
+            .await
     }
 
     async fn change_build(&self, platform: &str, build: &str, body: Value) -> Answer {
-        let path = at(platform, &format!("/builds/{build}"));
-        self.patched(&path, body).await
+        let path = platform_path(platform, &format!("/builds/{build}"));
+        self.patch_record(&path, body).await
     }
 
     /// Creates a platform with one build, of a deployment that has not started. Returns the ids of both.
@@ -60,7 +61,10 @@ async fn a_deployment_creates_a_build_and_completes_it() {
 
 #[tokio::test]
 async fn a_build_ends_like_its_deployment() {
-    for (how, ended) in [(How::Cancel, "failed"), (How::ForceComplete, "success")] {
+    for (how, ended) in [
+        (JobAction::Cancel, "failed"),
+        (JobAction::ForceComplete, "success"),
+    ] {
         let world = World::new();
         let (platform, _) = world.with_build().await;
         let job = world.jobs(&platform).await[0]["jobId"].clone();
@@ -72,15 +76,15 @@ async fn a_build_ends_like_its_deployment() {
     let world = World::new();
     let (platform, build) = world.with_build().await;
     let job = world.jobs(&platform).await[0]["jobId"].clone();
-    world.provider.refuse(true);
+    world.provider.set_failing(true);
     world.run_jobs().await;
-    world.provider.refuse(false);
+    world.provider.set_failing(false);
     world.tick(1);
     assert_eq!(
         world.latest_build(&platform).await.text("buildStatus"),
         "failed"
     );
-    world.operate(job.as_str().unwrap(), How::Retry).await;
+    world.operate(job.as_str().unwrap(), JobAction::Retry).await;
     let again = world.latest_build(&platform).await;
     let seen = (
         again.id(),
@@ -195,10 +199,10 @@ async fn seconds_are_accepted_up_to_the_end_of_the_year_9999() {
 #[tokio::test]
 async fn a_successful_build_stays_unchanged_and_every_other_build_ends_with_its_job() {
     for (said, how, ended) in [
-        ("success", How::Cancel, "success"),
-        ("success", How::ForceComplete, "success"),
-        ("failed", How::ForceComplete, "success"),
-        ("unknown", How::Cancel, "failed"),
+        ("success", JobAction::Cancel, "success"),
+        ("success", JobAction::ForceComplete, "success"),
+        ("failed", JobAction::ForceComplete, "success"),
+        ("unknown", JobAction::Cancel, "failed"),
     ] {
         let world = World::new();
         let (platform, build) = world.with_build().await;
@@ -219,12 +223,14 @@ async fn a_successful_build_stays_unchanged_and_every_other_build_ends_with_its_
 #[tokio::test]
 async fn the_latest_build_is_the_newest_one_of_the_requested_environment() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
-    world.missing(&at(&platform, "/builds/latest")).await;
-    world.feature(&platform, &entity, "first").await;
-    world.feature(&platform, &entity, "second").await;
-    let all = world.shown(&at(&platform, "/builds")).await;
+    world
+        .assert_missing(&platform_path(&platform, "/builds/latest"))
+        .await;
+    world.activate_feature(&platform, &entity, "first").await;
+    world.activate_feature(&platform, &entity, "second").await;
+    let all = world.get_record(&platform_path(&platform, "/builds")).await;
     let newest = all.each("id")[0].to_owned();
     // A later change does not make an older build the latest one.
     let older = all.each("id")[1].to_owned();
@@ -235,9 +241,9 @@ async fn the_latest_build_is_the_newest_one_of_the_requested_environment() {
         .expect(200);
     assert_eq!(world.latest_build(&platform).await.id(), newest);
     world
-        .missing(&at(&platform, "/builds/latest?env=stg"))
+        .assert_missing(&platform_path(&platform, "/builds/latest?env=stg"))
         .await;
-    let nowhere = at(&platform, "/builds/latest?env=moon");
+    let nowhere = platform_path(&platform, "/builds/latest?env=moon");
     let refused = world.registry.get(&operator(), &nowhere).await;
     refused.refused(400, "VALIDATION_ERROR");
     // An invalid request is reported before a missing build.

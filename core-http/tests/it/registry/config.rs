@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, admin, at, at_once, on_every_store, operator};
+use crate::world::{
+    Answer, World, admin, on_every_store, operator, platform_path, send_concurrently,
+};
 
-const NONE_THERE: (&str, &str) = ("if-none-match", "*");
+const IF_ABSENT: (&str, &str) = ("if-none-match", "*");
 
 fn of(value: &Value) -> Value {
     json!({ "configValue": value })
@@ -14,7 +16,7 @@ fn of(value: &Value) -> Value {
 
 impl World {
     async fn set_if(&self, platform: &str, tag: (&str, &str), value: Value) -> Answer {
-        let path = at(platform, "/config/features");
+        let path = platform_path(platform, "/config/features");
         let caller = operator();
         let (tags, body) = ([tag], of(&value));
         let set = self.registry.send(&caller, "PUT", &path, &tags, body);
@@ -22,12 +24,12 @@ impl World {
     }
 
     async fn features(&self, platform: &str, rest: &str) -> Answer {
-        let path = at(platform, &format!("/config/features{rest}"));
+        let path = platform_path(platform, &format!("/config/features{rest}"));
         self.registry.get(&operator(), &path).await
     }
 
     async fn roll_back(&self, platform: &str, tags: &[(&str, &str)], version: i64) -> Answer {
-        let path = at(platform, "/config/features/rollback");
+        let path = platform_path(platform, "/config/features/rollback");
         let (caller, body) = (operator(), json!({ "version": version }));
         let set = self.registry.send(&caller, "POST", &path, tags, body).await;
         self.tick(1);
@@ -38,7 +40,7 @@ impl World {
 #[tokio::test]
 async fn the_first_value_of_a_key_creates_it_and_every_other_one_increments_its_version() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let value =
         json!({ "big": 9_007_199_254_740_993_i64, "list": [{ "z": null, "a": 0.1 }], "": "x" });
     let mut wanted = json!({
@@ -63,7 +65,10 @@ async fn the_first_value_of_a_key_creates_it_and_every_other_one_increments_its_
         let set = world.set_config(&platform, key, body).await.expect(201);
         assert_eq!(set.json["configValue"], Value::Null, "{key}");
     }
-    let all = world.shown(&at(&platform, "/config")).await.json;
+    let all = world
+        .get_record(&platform_path(&platform, "/config"))
+        .await
+        .json;
     let configs = json!({ "auth": null, "env": null, "features": false });
     let wanted = json!({ "platformId": platform, "configs": configs });
     assert_eq!(all, wanted);
@@ -72,7 +77,7 @@ async fn the_first_value_of_a_key_creates_it_and_every_other_one_increments_its_
 #[tokio::test]
 async fn setting_the_current_value_again_writes_nothing() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let set = async |text: &str| {
         let value: Value = serde_json::from_str(text).unwrap();
         world.set_config(&platform, "features", of(&value)).await
@@ -93,9 +98,9 @@ async fn setting_the_current_value_again_writes_nothing() {
 #[tokio::test]
 async fn an_unknown_key_is_invalid_and_one_that_was_never_set_is_not_found() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let ask = async |method: &str, rest: &str| {
-        let path = at(&platform, &format!("/config/{rest}"));
+        let path = platform_path(&platform, &format!("/config/{rest}"));
         let body = match method {
             "GET" => Value::Null,
             _ => json!({ "version": 1 }),
@@ -121,14 +126,14 @@ async fn an_unknown_key_is_invalid_and_one_that_was_never_set_is_not_found() {
             missing.refused(404, "NOT_FOUND");
         }
     }
-    let all = world.shown(&at(&platform, "/config")).await;
+    let all = world.get_record(&platform_path(&platform, "/config")).await;
     assert_eq!(all.json["configs"], json!({}));
 }
 
 #[tokio::test]
 async fn a_conditional_write_succeeds_only_for_the_expected_version() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     for tag in ["*", "\"1\""] {
         let early = world.set_if(&platform, ("if-match", tag), json!(0)).await;
         early.refused(412, "VERSION_CONFLICT");
@@ -138,9 +143,9 @@ async fn a_conditional_write_succeeds_only_for_the_expected_version() {
         .await
         .refused(404, "NOT_FOUND");
     let set = async |tag, value: i64| world.set_if(&platform, tag, json!(value)).await;
-    let _ = set(NONE_THERE, 1).await.expect(201);
+    let _ = set(IF_ABSENT, 1).await.expect(201);
     for value in [1, 2] {
-        let late = set(NONE_THERE, value).await;
+        let late = set(IF_ABSENT, value).await;
         late.refused(412, "VERSION_CONFLICT");
     }
     let stale = set(("if-none-match", "\"1\""), 2).await;
@@ -158,7 +163,7 @@ async fn a_conditional_write_succeeds_only_for_the_expected_version() {
 #[tokio::test]
 async fn a_value_is_limited_to_64_kib() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     // The quotes of the JSON string count too.
     let value = |bytes: usize| json!("x".repeat(bytes - 2));
     let set = async |value| world.set_config(&platform, "env", of(&value)).await;
@@ -171,7 +176,7 @@ async fn a_value_is_limited_to_64_kib() {
 #[tokio::test]
 async fn the_audit_log_contains_the_versions_and_not_the_values() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     for value in ["hunter1", "hunter2"] {
         world
             .set_config(&platform, "features", of(&json!(value)))
@@ -195,14 +200,14 @@ async fn the_audit_log_contains_the_versions_and_not_the_values() {
 #[tokio::test]
 async fn every_version_can_be_read_compared_and_restored() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let values = [
         json!({ "theme": "dark", "beta": ["a", "b"] }),
         json!({ "theme": "light", "beta": ["a"], "new/one": null }),
     ];
     let set_at = world.clock_seconds();
     for value in &values {
-        let path = at(&platform, "/config/features");
+        let path = platform_path(&platform, "/config/features");
         let (caller, body) = (admin(&platform), of(value));
         let set = world.registry.send(&caller, "PUT", &path, &[], body);
         assert!(set.await.is_good());
@@ -263,13 +268,16 @@ async fn every_version_can_be_read_compared_and_restored() {
 }
 
 async fn concurrent_writes_get_versions_without_gaps_and_none_is_lost(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let requests = (0..8).map(|number| {
-        let (api, path) = (world.registry.clone(), at(&platform, "/config/features"));
+        let (api, path) = (
+            world.registry.clone(),
+            platform_path(&platform, "/config/features"),
+        );
         let body = of(&json!({ "set": number }));
         async move { api.send(&operator(), "PUT", &path, &[], body).await }
     });
-    let answers = at_once(requests).await;
+    let answers = send_concurrently(requests).await;
     let created = answers.iter().filter(|answer| answer.status == 201);
     assert_eq!(created.count(), 1);
     let told: BTreeMap<i64, Value> = answers

@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, at, at_once, on_every_store, operator, owner};
+use crate::world::{
+    Answer, World, on_every_store, operator, owner, platform_path, send_concurrently,
+};
 
 fn one(platform: &str, deployment: &str) -> String {
-    at(platform, &format!("/deployments/{deployment}"))
+    platform_path(platform, &format!("/deployments/{deployment}"))
 }
 
 fn body(key: &str) -> Value {
@@ -14,26 +16,26 @@ fn body(key: &str) -> Value {
 
 impl World {
     async fn enter_deployment(&self, platform: &str, body: Value) -> Answer {
-        let path = at(platform, "/deployments");
+        let path = platform_path(platform, "/deployments");
         let entered = self.registry.post(&operator(), &path, body).await;
         self.tick(1);
         entered
     }
 
     /// Creates a deployment record of the production branch and returns its id.
-    async fn entered(&self, platform: &str, key: &str) -> String {
+    async fn create_deployment_id(&self, platform: &str, key: &str) -> String {
         let entered = self.enter_deployment(platform, body(key)).await;
         entered.expect(201).id()
     }
 
     async fn moved_to(&self, platform: &str, deployment: &str, status: &str) -> Answer {
         let path = one(platform, deployment);
-        self.patched(&path, json!({ "status": status })).await
+        self.patch_record(&path, json!({ "status": status })).await
     }
 
     /// Deploys a site and returns the response status.
     async fn deploy_status(&self, platform: &str, key: &str) -> u16 {
-        let path = at(platform, "/deploy");
+        let path = platform_path(platform, "/deploy");
         let key = [("idempotency-key", key)];
         let deployed = self.deploy(&path, &operator(), &key).await;
         deployed.status.as_u16()
@@ -43,7 +45,7 @@ impl World {
 #[tokio::test]
 async fn a_deployment_record_starts_queued_and_moves_through_its_statuses() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let now = world.clock_seconds();
     let entered = world.enter_deployment(&platform, body("build-1")).await;
     let entered = entered.expect(201);
@@ -66,7 +68,10 @@ async fn a_deployment_record_starts_queued_and_moves_through_its_statuses() {
     }
     wanted["startedAt"] = json!(now + 1);
     wanted["updatedAt"] = json!(now + 1);
-    assert_eq!(world.patched(&path, started).await.expect(200).json, wanted);
+    assert_eq!(
+        world.patch_record(&path, started).await.expect(200).json,
+        wanted
+    );
     world.tick(1);
     let ended =
         json!({ "status": "active", "url": null, "fileCount": null, "cfDeploymentId": "d1" });
@@ -75,7 +80,7 @@ async fn a_deployment_record_starts_queued_and_moves_through_its_statuses() {
     }
     wanted["completedAt"] = json!(now + 2);
     wanted["updatedAt"] = json!(now + 2);
-    let ended = world.patched(&path, ended).await.expect(200);
+    let ended = world.patch_record(&path, ended).await.expect(200);
     assert_eq!((&ended.json, ended.header("etag")), (&wanted, "\"3\""));
     for action in ["created", "started", "activated"] {
         let entries = world.audit(&format!("deployment.{action}")).await;
@@ -86,8 +91,8 @@ async fn a_deployment_record_starts_queued_and_moves_through_its_statuses() {
 #[tokio::test]
 async fn a_deployment_only_moves_forward_and_never_changes_after_its_end() {
     let world = World::new();
-    let platform = world.platform("engines").await;
-    let deploying = world.entered(&platform, "forward").await;
+    let platform = world.create_platform("engines").await;
+    let deploying = world.create_deployment_id(&platform, "forward").await;
     for (status, code) in [
         ("deploying", 200),
         ("deploying", 200),
@@ -98,7 +103,7 @@ async fn a_deployment_only_moves_forward_and_never_changes_after_its_end() {
         assert_eq!(moved.status, code, "{status}");
     }
     for end in ["active", "failure", "canceled"] {
-        let id = world.entered(&platform, end).await;
+        let id = world.create_deployment_id(&platform, end).await;
         let ended = world.moved_to(&platform, &id, end).await.expect(200);
         assert_eq!(ended.json["startedAt"], ended.json["completedAt"]);
         let path = one(&platform, &id);
@@ -106,17 +111,17 @@ async fn a_deployment_only_moves_forward_and_never_changes_after_its_end() {
             json!({ "status": "queued" }),
             json!({ "errorMessage": "x" }),
         ] {
-            let late = world.patched(&path, change).await;
+            let late = world.patch_record(&path, change).await;
             late.refused(409, "INVALID_STATE");
         }
         // A request that changes nothing is accepted.
         let same = json!({ "status": end, "errorMessage": null });
-        let same = world.patched(&path, same).await.expect(200);
+        let same = world.patch_record(&path, same).await.expect(200);
         assert_eq!(same.json, ended.json);
     }
     let path = one(&platform, &deploying);
     for field in ["fileCount", "totalBytes"] {
-        let negative = world.patched(&path, json!({ field: -1 })).await;
+        let negative = world.patch_record(&path, json!({ field: -1 })).await;
         let negative = negative.refused(400, "VALIDATION_ERROR");
         assert_eq!(negative.issues(), [format!("{field}: too_small")]);
     }
@@ -125,8 +130,8 @@ async fn a_deployment_only_moves_forward_and_never_changes_after_its_end() {
 #[tokio::test]
 async fn a_repeated_key_returns_the_deployment_in_its_current_state() {
     let world = World::new();
-    let platform = world.platform("engines").await;
-    let id = world.entered(&platform, "build-1").await;
+    let platform = world.create_platform("engines").await;
+    let id = world.create_deployment_id(&platform, "build-1").await;
     let moved = world.moved_to(&platform, &id, "failure").await.expect(200);
     let again = world.enter_deployment(&platform, body("build-1")).await;
     let again = again.expect(200);
@@ -137,8 +142,8 @@ async fn a_repeated_key_returns_the_deployment_in_its_current_state() {
         let refused = world.enter_deployment(&platform, reused).await;
         refused.refused(422, "IDEMPOTENCY_KEY_REUSED");
     }
-    let other = world.platform("looms").await;
-    assert_ne!(world.entered(&other, "build-1").await, id);
+    let other = world.create_platform("looms").await;
+    assert_ne!(world.create_deployment_id(&other, "build-1").await, id);
     for branch in ["", "a b", "é", &"a".repeat(256)] {
         let mut bad = body("build-2");
         bad["branch"] = json!(branch);
@@ -150,16 +155,18 @@ async fn a_repeated_key_returns_the_deployment_in_its_current_state() {
 #[tokio::test]
 async fn a_list_has_the_newest_deployments_up_to_its_exact_limit() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     for number in 0..21 {
-        let id = world.entered(&platform, &format!("k{number}")).await;
+        let id = world
+            .create_deployment_id(&platform, &format!("k{number}"))
+            .await;
         if number % 2 == 0 {
             let _ = world.moved_to(&platform, &id, "active").await.expect(200);
         }
     }
     let keys = async |query: &str| {
-        let path = at(&platform, &format!("/deployments?{query}"));
-        let listed = world.shown(&path).await.json;
+        let path = platform_path(&platform, &format!("/deployments?{query}"));
+        let listed = world.get_record(&path).await.json;
         let listed = listed["deployments"].as_array().unwrap().iter();
         let key = |d: &Value| d["idempotencyKey"].as_str().unwrap().to_owned();
         listed.map(key).collect::<Vec<_>>()
@@ -182,7 +189,7 @@ async fn a_list_has_the_newest_deployments_up_to_its_exact_limit() {
         "limit=",
         "status=active",
     ] {
-        let path = at(&platform, &format!("/deployments?{bad}"));
+        let path = platform_path(&platform, &format!("/deployments?{bad}"));
         let refused = world.registry.get(&operator(), &path).await;
         refused.refused(400, "VALIDATION_ERROR");
     }
@@ -191,8 +198,8 @@ async fn a_list_has_the_newest_deployments_up_to_its_exact_limit() {
 #[tokio::test]
 async fn an_unchanged_deployment_blocks_its_branch_for_fifteen_minutes() {
     let world = World::new();
-    let platform = world.platform("engines").await;
-    let deployment = world.entered(&platform, "build-1").await;
+    let platform = world.create_platform("engines").await;
+    let deployment = world.create_deployment_id(&platform, "build-1").await;
     world.tick(14 * 60);
     let moved = world.moved_to(&platform, &deployment, "uploading").await;
     let _ = moved.expect(200);
@@ -208,32 +215,38 @@ async fn an_unchanged_deployment_blocks_its_branch_for_fifteen_minutes() {
 #[tokio::test]
 async fn cancelling_a_deployment_of_the_suite_unblocks_its_branch() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let deployment = world.deployment(&platform, &operator()).await;
     let called_off = world.moved_to(&platform, &deployment, "canceled").await;
     let called_off = called_off.expect(200);
     world.settle_jobs().await;
-    let shown = world.shown(&one(&platform, &deployment)).await;
+    let shown = world.get_record(&one(&platform, &deployment)).await;
     assert_eq!(shown.json, called_off.json);
     assert_eq!(world.deploy_status(&platform, "next").await, 202);
     world.settle_jobs().await;
-    let newest = at(&platform, "/deployments?idempotencyKey=next");
-    let newest = world.shown(&newest).await.json["deployments"][0].clone();
+    let newest = platform_path(&platform, "/deployments?idempotencyKey=next");
+    let newest = world.get_record(&newest).await.json["deployments"][0].clone();
     assert_eq!(newest["status"], "active");
 }
 
 async fn concurrent_requests_with_one_key_create_one_deployment(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let requests = (0..4).map(|_| {
-        let (api, path) = (world.registry.clone(), at(&platform, "/deployments"));
+        let (api, path) = (
+            world.registry.clone(),
+            platform_path(&platform, "/deployments"),
+        );
         async move { api.post(&operator(), &path, body("build-1")).await }
     });
-    let answers = at_once(requests).await;
+    let answers = send_concurrently(requests).await;
     let mut statuses: Vec<u16> = answers.iter().map(|a| a.status.as_u16()).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 200, 200, 201]);
     assert!(answers.iter().all(|answer| answer.json == answers[0].json));
-    let listed = world.shown(&at(&platform, "/deployments")).await.json;
+    let listed = world
+        .get_record(&platform_path(&platform, "/deployments"))
+        .await
+        .json;
     assert_eq!(listed["deployments"], json!([answers[0].json]));
 }
 

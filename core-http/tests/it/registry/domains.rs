@@ -6,7 +6,7 @@ use core_domain::port::Infrastructure;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{How, TARGET, World, any_target, at, operator, owner};
+use crate::world::{JobAction, TARGET, World, any_target, operator, owner, platform_path};
 
 const HOSTNAME: &str = "shop.example.com";
 const PROOF: &str = "_core-verification.shop.example.com";
@@ -14,13 +14,13 @@ const HOUR: u64 = 60 * 60;
 const DAY: u64 = 24 * HOUR;
 
 /// A platform with a custom domain.
-struct Place {
+struct DomainFixture {
     platform: String,
     dns_record: String,
     domain: String,
 }
 
-impl Place {
+impl DomainFixture {
     async fn of(world: &World) -> Self {
         Self::with(world, HOSTNAME).await
     }
@@ -36,11 +36,11 @@ impl Place {
     }
 
     fn path(&self) -> String {
-        at(&self.platform, &format!("/domains/{}", self.domain))
+        platform_path(&self.platform, &format!("/domains/{}", self.domain))
     }
 
     async fn shown(&self, world: &World) -> Value {
-        world.shown_domain(&self.platform, &self.domain).await
+        world.find_listed_domain(&self.platform, &self.domain).await
     }
 
     async fn status(&self, world: &World) -> String {
@@ -61,7 +61,7 @@ impl Place {
 
     async fn change(&self, world: &World, status: &str) {
         let body = json!({ "status": status });
-        let changed = world.patched(&self.path(), body).await;
+        let changed = world.patch_record(&self.path(), body).await;
         assert_eq!(changed.expect(200).text("status"), status);
     }
 
@@ -80,7 +80,7 @@ impl Place {
 #[tokio::test]
 async fn a_domain_lists_its_missing_records_and_is_active_when_none_is_missing() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     let created = place.shown(&world).await;
     let now = "2027-01-15T08:00:05.000Z";
     let proof = created["missingRecords"][1]["value"].as_str().unwrap();
@@ -102,13 +102,13 @@ async fn a_domain_lists_its_missing_records_and_is_active_when_none_is_missing()
     world.dns.set_cname(HOSTNAME, TARGET);
     world.dns.add_txt(PROOF, "v=spf1 -all");
     world.dns.add_txt(PROOF, "core-verification=somebody-elses");
-    world.pass(30).await;
+    world.advance_and_run(30).await;
     assert_eq!(place.missing(&world).await, ["TXT"]);
     let waiting = place.job(&world).await;
     let seen = ["status", "waitingFor"].map(|field| waiting[field].as_str().unwrap());
     assert_eq!(seen, ["WAITING", "the DNS records of shop.example.com"]);
     world.dns.add_txt(PROOF, proof);
-    world.pass(60).await;
+    world.advance_and_run(60).await;
     let active = place.shown(&world).await;
     let seen = ["status", "sslStatus", "verifiedAt"].map(|field| active[field].as_str().unwrap());
     assert_eq!(seen, ["active", "active", "2027-01-15T08:01:36.000Z"]);
@@ -123,13 +123,13 @@ async fn a_domain_lists_its_missing_records_and_is_active_when_none_is_missing()
 #[tokio::test]
 async fn the_interval_of_lookups_grows_and_lookups_do_not_block_other_jobs() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     world.run_jobs().await;
     for pause in [30, 60, 120, 240, 480, 960, 1920, HOUR, HOUR] {
         let before = world.dns.lookups();
-        world.pass(pause - 1).await;
+        world.advance_and_run(pause - 1).await;
         assert_eq!(world.dns.lookups(), before, "{pause}");
-        world.pass(1).await;
+        world.advance_and_run(1).await;
         assert!(world.dns.lookups() > before, "{pause}");
     }
     // The lookups found no change, so nothing was written.
@@ -143,7 +143,7 @@ async fn the_interval_of_lookups_grows_and_lookups_do_not_block_other_jobs() {
 #[tokio::test]
 async fn an_apex_domain_is_verified_by_having_the_same_addresses_as_its_target() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     let [one, two] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse::<IpAddr>().unwrap());
     world.dns.set_addresses(TARGET, [one, two]);
     for (addresses, missing) in [
@@ -151,7 +151,7 @@ async fn an_apex_domain_is_verified_by_having_the_same_addresses_as_its_target()
         (vec![two, one], vec!["TXT"]),
     ] {
         world.dns.set_addresses(HOSTNAME, addresses);
-        world.pass(HOUR).await;
+        world.advance_and_run(HOUR).await;
         assert_eq!(place.missing(&world).await, missing);
     }
 }
@@ -159,7 +159,7 @@ async fn an_apex_domain_is_verified_by_having_the_same_addresses_as_its_target()
 #[tokio::test]
 async fn a_wildcard_is_verified_by_a_record_below_its_parent_name() {
     let world = World::new();
-    let place = Place::with(&world, "*.shop.example.com").await;
+    let place = DomainFixture::with(&world, "*.shop.example.com").await;
     let missing = &place.shown(&world).await["missingRecords"];
     let names = [0, 1].map(|at: usize| missing[at]["name"].as_str().unwrap());
     assert_eq!(names, ["*.shop.example.com", PROOF]);
@@ -171,11 +171,11 @@ async fn a_wildcard_is_verified_by_a_record_below_its_parent_name() {
 #[tokio::test]
 async fn a_domain_without_records_for_seven_days_fails_and_can_be_verified_again() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     world.run_jobs().await;
-    world.pass(7 * DAY - 1).await;
+    world.advance_and_run(7 * DAY - 1).await;
     assert_eq!(place.status(&world).await, "verifying");
-    world.pass(HOUR).await;
+    world.advance_and_run(HOUR).await;
     let failed = place.shown(&world).await;
     assert_eq!(failed["status"], "failed");
     let first = place.job(&world).await;
@@ -186,17 +186,17 @@ async fn a_domain_without_records_for_seven_days_fails_and_can_be_verified_again
     world.run_jobs().await;
     assert_eq!(place.missing(&world).await, ["CNAME", "TXT"]);
     world.create_records(&place.platform, &place.domain).await;
-    world.pass(30).await;
+    world.advance_and_run(30).await;
     assert_eq!(place.status(&world).await, "active");
 }
 
 #[tokio::test]
 async fn an_unavailable_dns_or_a_suspension_does_not_fail_a_domain() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     world.dns.is_away(true);
     for _ in 0..20 {
-        world.pass(DAY).await;
+        world.advance_and_run(DAY).await;
     }
     assert_eq!(place.status(&world).await, "pending");
     let job = place.job(&world).await;
@@ -205,13 +205,17 @@ async fn an_unavailable_dns_or_a_suspension_does_not_fail_a_domain() {
         (&json!("WAITING"), &json!(0))
     );
     world.dns.is_away(false);
-    world.pass(HOUR).await;
+    world.advance_and_run(HOUR).await;
     assert_eq!(place.status(&world).await, "verifying");
-    world.move_on(&place.platform, "suspend").await;
+    world
+        .change_lifecycle_as_operator(&place.platform, "suspend")
+        .await;
     world.create_records(&place.platform, &place.domain).await;
-    world.pass(30 * DAY).await;
+    world.advance_and_run(30 * DAY).await;
     assert_eq!(place.status(&world).await, "verifying");
-    world.move_on(&place.platform, "restore").await;
+    world
+        .change_lifecycle_as_operator(&place.platform, "restore")
+        .await;
     world.run_jobs().await;
     assert_eq!(place.status(&world).await, "active");
 }
@@ -223,7 +227,7 @@ async fn after_any_store_failure_a_domain_becomes_active_once() {
         let (platform, dns_record) = world.platform_with_dns("engines").await;
         world.run_jobs().await;
         let domain = world.domain(&platform, &dns_record, HOSTNAME).await;
-        let place = Place {
+        let place = DomainFixture {
             platform,
             dns_record,
             domain,
@@ -237,8 +241,8 @@ async fn after_any_store_failure_a_domain_becomes_active_once() {
         }
         world.create_records(&place.platform, &place.domain).await;
         // Leases and waits expire.
-        world.pass(HOUR).await;
-        world.pass(HOUR).await;
+        world.advance_and_run(HOUR).await;
+        world.advance_and_run(HOUR).await;
         assert_eq!(place.status(&world).await, "active", "{call}");
         assert_eq!(place.job(&world).await["status"], "COMPLETED", "{call}");
         assert_eq!(world.audit("domain.activated").await.len(), 1, "{call}");
@@ -248,14 +252,14 @@ async fn after_any_store_failure_a_domain_becomes_active_once() {
 #[tokio::test]
 async fn operations_on_the_job_are_applied_to_the_domain() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     let job = place.job_id(&world).await;
     world.run_jobs().await;
     for (how, job_status, status) in [
-        (How::Cancel, "FAILED", "failed"),
-        (How::Retry, "QUEUED", "pending"),
-        (How::Cancel, "FAILED", "failed"),
-        (How::ForceComplete, "COMPLETED", "active"),
+        (JobAction::Cancel, "FAILED", "failed"),
+        (JobAction::Retry, "QUEUED", "pending"),
+        (JobAction::Cancel, "FAILED", "failed"),
+        (JobAction::ForceComplete, "COMPLETED", "active"),
     ] {
         world.operate(&job, how).await;
         assert_eq!(world.job(&job).await["status"], job_status);
@@ -269,13 +273,13 @@ async fn operations_on_the_job_are_applied_to_the_domain() {
 #[tokio::test]
 async fn a_retried_job_has_the_same_time_limit_as_a_new_one() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     let job = place.job_id(&world).await;
-    world.operate(&job, How::Cancel).await;
-    world.operate(&job, How::Retry).await;
+    world.operate(&job, JobAction::Cancel).await;
+    world.operate(&job, JobAction::Retry).await;
     world.run_jobs().await;
     for _ in 0..6 {
-        world.pass(DAY).await;
+        world.advance_and_run(DAY).await;
     }
     assert_eq!(place.status(&world).await, "verifying");
     assert_eq!(world.job(&job).await["status"], "WAITING");
@@ -290,7 +294,7 @@ async fn a_job_that_no_longer_controls_its_domain_ends_and_changes_nothing() {
         ("platform deleted", "failed"),
     ] {
         let world = &World::new();
-        let place = Place::of(world).await;
+        let place = DomainFixture::of(world).await;
         world.run_jobs().await;
         let job = place.job_id(world).await;
         match step {
@@ -299,14 +303,18 @@ async fn a_job_that_no_longer_controls_its_domain_ends_and_changes_nothing() {
                 assert_eq!(deleted.status, 204);
             }
             "set active" => place.change(world, "active").await,
-            "platform deleted" => world.removed(&at(&place.platform, "")).await,
+            "platform deleted" => {
+                world
+                    .delete_record(&platform_path(&place.platform, ""))
+                    .await
+            }
             _ => {
                 place.change(world, "failed").await;
                 place.change(world, "pending").await;
                 world.dns.is_away(true);
             }
         }
-        world.pass(HOUR).await;
+        world.advance_and_run(HOUR).await;
         assert_eq!(world.job(&job).await["status"], "COMPLETED", "{step}");
         assert_eq!(place.status(world).await, status, "{step}");
     }
@@ -326,10 +334,10 @@ async fn a_status_moves_by_the_table_and_only_an_active_domain_has_a_verificatio
         for to in ALL {
             let hostname = format!("{from}-{to}.example.com");
             let domain = world.domain(&platform, &record, &hostname).await;
-            let path = at(&platform, &format!("/domains/{domain}"));
+            let path = platform_path(&platform, &format!("/domains/{domain}"));
             let change = async |status: &str| {
                 world
-                    .patched(&path, json!({ "status": status, "sslStatus": "expired" }))
+                    .patch_record(&path, json!({ "status": status, "sslStatus": "expired" }))
                     .await
             };
             let _ = change(from).await.expect(200);
@@ -344,7 +352,10 @@ async fn a_status_moves_by_the_table_and_only_an_active_domain_has_a_verificatio
                 );
             } else {
                 answer.refused(409, "INVALID_STATE");
-                assert_eq!(world.shown_domain(&platform, &domain).await["status"], from);
+                assert_eq!(
+                    world.find_listed_domain(&platform, &domain).await["status"],
+                    from
+                );
             }
         }
     }
@@ -354,9 +365,9 @@ async fn a_status_moves_by_the_table_and_only_an_active_domain_has_a_verificatio
 #[tokio::test]
 async fn a_verification_time_can_only_be_set_on_an_active_domain() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     let at_first = json!({ "verifiedAt": 1_700_000_000 });
-    let early = world.patched(&place.path(), at_first.clone()).await;
+    let early = world.patch_record(&place.path(), at_first.clone()).await;
     early.refused(409, "INVALID_STATE");
     // An owner must prove the ownership of a domain and cannot claim it.
     for said in [json!({ "status": "active" }), at_first] {
@@ -371,11 +382,15 @@ async fn a_verification_time_can_only_be_set_on_an_active_domain() {
     let both = json!({
         "verifiedAt": 1_700_000_000, "status": "active", "sslStatus": "active", "cfHostnameId": "ch1",
     });
-    let active = world.patched(&place.path(), both).await.expect(200);
+    let active = world.patch_record(&place.path(), both).await.expect(200);
     let fields = ["verifiedAt", "sslStatus", "cfHostnameId"].map(|field| active.text(field));
     assert_eq!(fields, ["2023-11-14T22:13:20.000Z", "active", "ch1"]);
     let cleared = json!({ "cfHostnameId": null, "status": "failed" });
-    let failed = world.patched(&place.path(), cleared).await.expect(200).json;
+    let failed = world
+        .patch_record(&place.path(), cleared)
+        .await
+        .expect(200)
+        .json;
     let unset = (&failed["verifiedAt"], &failed["cfHostnameId"]);
     assert_eq!(unset, (&Value::Null, &Value::Null));
     for bad in [
@@ -385,7 +400,7 @@ async fn a_verification_time_can_only_be_set_on_an_active_domain() {
         json!({ "verifiedAt": "2027-01-15T08:00:00Z" }),
         json!({ "verifiedAt": 253_402_300_800_i64 }),
     ] {
-        let refused = world.patched(&place.path(), bad).await;
+        let refused = world.patch_record(&place.path(), bad).await;
         refused.refused(400, "VALIDATION_ERROR");
     }
 }
@@ -393,7 +408,7 @@ async fn a_verification_time_can_only_be_set_on_an_active_domain() {
 #[tokio::test]
 async fn a_tenant_cannot_set_a_certificate_status_that_requires_verification() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     let (path, owner) = (place.path(), owner(&place.platform));
     let say = async |status: &str| {
         let body = json!({ "sslStatus": status });
@@ -411,7 +426,9 @@ async fn a_tenant_cannot_set_a_certificate_status_that_requires_verification() {
         let said = say(status).await.expect(200);
         assert_eq!(said.text("sslStatus"), status);
     }
-    let issued = world.patched(&path, json!({ "sslStatus": "active" })).await;
+    let issued = world
+        .patch_record(&path, json!({ "sslStatus": "active" }))
+        .await;
     let _ = issued.expect(200);
     // Repeating the current status is accepted.
     let _ = say("active").await.expect(200);
@@ -420,14 +437,14 @@ async fn a_tenant_cannot_set_a_certificate_status_that_requires_verification() {
 #[tokio::test]
 async fn a_domain_that_is_taken_or_can_never_be_verified_is_refused() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     let (_, foreign_record) = world.platform_with_dns("looms").await;
-    let again = world.ask_for_domain(&place.platform, &place.dns_record, "SHOP.example.com");
+    let again = world.request_domain(&place.platform, &place.dns_record, "SHOP.example.com");
     let refused = again.await.refused(409, "CONFLICT");
     let message = &refused.json["error"]["message"];
     assert_eq!(message, "This hostname is a custom domain already.");
     for record in [foreign_record.as_str(), "nothing"] {
-        let asked = world.ask_for_domain(&place.platform, record, "other.example.com");
+        let asked = world.request_domain(&place.platform, record, "other.example.com");
         asked.await.refused(404, "NOT_FOUND");
     }
     let label = "a".repeat(57);
@@ -444,7 +461,7 @@ async fn a_domain_that_is_taken_or_can_never_be_verified_is_refused() {
     ] {
         let body =
             json!({ "dnsRecordId": place.dns_record, "hostname": hostname, "targetDns": target });
-        let path = at(&place.platform, "/domains");
+        let path = platform_path(&place.platform, "/domains");
         let asked = world.registry.post(&operator(), &path, body).await;
         let refused = asked.refused(400, "VALIDATION_ERROR");
         assert_eq!(refused.issues(), [issue], "{hostname}");
@@ -454,13 +471,13 @@ async fn a_domain_that_is_taken_or_can_never_be_verified_is_refused() {
 #[tokio::test]
 async fn a_hostname_belongs_to_the_platform_that_verified_it_last() {
     let world = World::new();
-    let first = Place::of(&world).await;
+    let first = DomainFixture::of(&world).await;
     world.create_records(&first.platform, &first.domain).await;
     world.run_jobs().await;
     assert_eq!(first.status(&world).await, "active");
     let (platform, dns_record) = world.platform_with_dns("looms").await;
     let domain = world.domain(&platform, &dns_record, HOSTNAME).await;
-    let second = Place {
+    let second = DomainFixture {
         platform,
         dns_record,
         domain,
@@ -468,26 +485,26 @@ async fn a_hostname_belongs_to_the_platform_that_verified_it_last() {
     world.run_jobs().await;
     // An unverified domain takes nothing, and its status cannot be set to active.
     let said = json!({ "status": "active" });
-    let said = world.patched(&second.path(), said).await;
+    let said = world.patch_record(&second.path(), said).await;
     said.refused(409, "CONFLICT");
     assert_eq!(first.status(&world).await, "active");
     assert_eq!(second.missing(&world).await, ["TXT"]);
     world.create_records(&second.platform, &second.domain).await;
-    world.pass(HOUR).await;
+    world.advance_and_run(HOUR).await;
     assert_eq!(second.status(&world).await, "active");
     assert_eq!(first.status(&world).await, "failed");
     assert_eq!(world.audit("domain.failed").await.len(), 1);
     let target = &any_target();
     let served = world
         .provider
-        .served_hostname(HOSTNAME, &second.platform, target);
+        .get_served_hostname(HOSTNAME, &second.platform, target);
     assert!(served.await.unwrap().is_some());
     // The old TXT record still exists, but it is no longer valid.
     first.change(&world, "pending").await;
     world.run_jobs().await;
     assert_eq!(first.missing(&world).await, ["TXT"]);
     world.create_records(&first.platform, &first.domain).await;
-    world.pass(HOUR).await;
+    world.advance_and_run(HOUR).await;
     assert_eq!(first.status(&world).await, "active");
     assert_eq!(second.status(&world).await, "failed");
 }
@@ -496,13 +513,19 @@ async fn a_hostname_belongs_to_the_platform_that_verified_it_last() {
 async fn an_unverified_claim_does_not_block_the_holder_of_a_hostname() {
     let world = World::new();
     let (stranger, strangers_record) = world.platform_with_dns("looms").await;
-    let stacks = world.shown(&at(&stranger, "/stacks")).await.json["data"][0]["id"].clone();
-    let resources = world.shown(&at(&stranger, "/resources")).await;
+    let stacks = world
+        .get_record(&platform_path(&stranger, "/stacks"))
+        .await
+        .json["data"][0]["id"]
+        .clone();
+    let resources = world
+        .get_record(&platform_path(&stranger, "/resources"))
+        .await;
     let (stack, resource) = (stacks.as_str().unwrap(), resources.each("id")[0].to_owned());
-    let squatted = world.ask_for_dns_record(&stranger, stack, &resource, HOSTNAME);
+    let squatted = world.request_dns_record(&stranger, stack, &resource, HOSTNAME);
     let _ = squatted.await.expect(201);
     world.domain(&stranger, &strangers_record, HOSTNAME).await;
-    let holder = Place::of(&world).await;
+    let holder = DomainFixture::of(&world).await;
     world.create_records(&holder.platform, &holder.domain).await;
     world.run_jobs().await;
     assert_eq!(holder.status(&world).await, "active");
@@ -511,19 +534,19 @@ async fn an_unverified_claim_does_not_block_the_holder_of_a_hostname() {
 #[tokio::test]
 async fn operators_see_the_pending_domains_of_all_platforms_oldest_first() {
     let world = World::new();
-    let place = Place::of(&world).await;
+    let place = DomainFixture::of(&world).await;
     let (other, record) = world.platform_with_dns("looms").await;
     let mut ids = vec![place.domain.clone()];
     for hostname in ["a.example.com", "b.example.com", "c.example.com"] {
         ids.push(world.domain(&other, &record, hostname).await);
     }
     for (id, status) in [(&ids[1], "verifying"), (&ids[2], "active")] {
-        let path = at(&other, &format!("/domains/{id}"));
-        let changed = world.patched(&path, json!({ "status": status, "cfHostnameId": "ch" }));
+        let path = platform_path(&other, &format!("/domains/{id}"));
+        let changed = world.patch_record(&path, json!({ "status": status, "cfHostnameId": "ch" }));
         let _ = changed.await.expect(200);
     }
     let path = "/api/v1/domains/pending";
-    let pending = world.shown(path).await.json;
+    let pending = world.get_record(path).await.json;
     let entry = |id: &str, platform: &str, cf: Value, hostname: &str| json!({ "id": id, "platformId": platform, "cfHostnameId": cf, "hostname": hostname });
     let wanted = [
         entry(&ids[0], &place.platform, Value::Null, HOSTNAME),

@@ -3,16 +3,16 @@
 use core_domain::registry::MAX_DEPTH;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, at, operator, owner, plain_member, resource_body};
+use crate::world::{Answer, World, operator, owner, plain_member, platform_path, resource_body};
 
 fn one(platform: &str, entity: &str) -> String {
-    at(platform, &format!("/entities/{entity}"))
+    platform_path(platform, &format!("/entities/{entity}"))
 }
 
 impl World {
     async fn add_entity(&self, platform: &str, kind: &str, slug: &str, parent: Value) -> Answer {
         let body = json!({ "name": "E", "slug": slug, "type": kind, "parentId": parent });
-        let path = at(platform, "/entities");
+        let path = platform_path(platform, "/entities");
         self.registry.post(&owner(platform), &path, body).await
     }
 }
@@ -20,9 +20,9 @@ impl World {
 #[tokio::test]
 async fn a_tenant_has_no_parent_and_a_subtenant_has_one_of_the_same_platform() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let tenant = world.tenant(&platform, "tenant").await;
-    let other = world.platform("looms").await;
+    let other = world.create_platform("looms").await;
     let foreign = world.tenant(&other, "foreign").await;
     let add = async |kind, parent| world.add_entity(&platform, kind, "a", parent).await;
     for (kind, parent, issue) in [
@@ -39,7 +39,7 @@ async fn a_tenant_has_no_parent_and_a_subtenant_has_one_of_the_same_platform() {
         (below.text("type"), below.text("status")),
         ("subtenant", "active")
     );
-    world.removed(&one(&platform, &below.id())).await;
+    world.delete_record(&one(&platform, &below.id())).await;
     for parent in [foreign, "nothing".to_owned(), below.id()] {
         add("subtenant", json!(parent))
             .await
@@ -50,10 +50,10 @@ async fn a_tenant_has_no_parent_and_a_subtenant_has_one_of_the_same_platform() {
 #[tokio::test]
 async fn slugs_are_unique_among_siblings_that_are_not_deleted() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let first = world.tenant(&platform, "one").await;
     let second = world.tenant(&platform, "two").await;
-    let other = world.platform("looms").await;
+    let other = world.create_platform("looms").await;
     world.tenant(&other, "one").await;
     let below = async |parent: &str| {
         world
@@ -67,17 +67,17 @@ async fn slugs_are_unique_among_siblings_that_are_not_deleted() {
     let child = below(&first).await.expect(201).id();
     below(&first).await.refused(409, "SLUG_TAKEN");
     let _ = below(&second).await.expect(201);
-    world.removed(&one(&platform, &child)).await;
+    world.delete_record(&one(&platform, &child)).await;
     let _ = below(&first).await.expect(201);
 }
 
 #[tokio::test]
 async fn a_tree_has_sixteen_levels_and_lists_ancestors_root_first_and_descendants_by_level() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let shown = async |entity: &str, direction: &str| -> Vec<String> {
         let path = format!("{}/{direction}", one(&platform, entity));
-        let listed = world.shown(&path).await;
+        let listed = world.get_record(&path).await;
         listed.each("id").into_iter().map(str::to_owned).collect()
     };
     let mut line = vec![world.tenant(&platform, "level").await];
@@ -100,7 +100,7 @@ async fn a_tree_has_sixteen_levels_and_lists_ancestors_root_first_and_descendant
     let right = world.subtenant(&platform, &root, "right").await;
     let deep = world.subtenant(&platform, &left, "deep").await;
     let gone = world.subtenant(&platform, &right, "gone").await;
-    world.removed(&one(&platform, &gone)).await;
+    world.delete_record(&one(&platform, &gone)).await;
     let below = shown(&root, "descendants").await;
     assert_eq!(below.len(), 3);
     assert!(below[..2].contains(&left) && below[..2].contains(&right));
@@ -111,7 +111,7 @@ async fn a_tree_has_sixteen_levels_and_lists_ancestors_root_first_and_descendant
 #[tokio::test]
 async fn an_entity_with_children_or_resources_cannot_be_deleted() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let parent = world.tenant(&platform, "parent").await;
     let child = world.subtenant(&platform, &parent, "child").await;
     let resource = world.resource(&platform, &child, "engines-db").await;
@@ -131,7 +131,7 @@ async fn an_entity_with_children_or_resources_cannot_be_deleted() {
         assert_eq!(refused.json["error"]["details"], details);
         set(entity, "deleted").await.refused(409, "CONFLICT");
     }
-    let _ = delete(&at(&platform, &format!("/resources/{resource}")))
+    let _ = delete(&platform_path(&platform, &format!("/resources/{resource}")))
         .await
         .expect(200);
     let gone = set(&child, "deleted").await.expect(200);
@@ -153,7 +153,7 @@ async fn an_entity_with_children_or_resources_cannot_be_deleted() {
 #[tokio::test]
 async fn an_operator_can_delete_a_whole_tree_with_its_resources() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let root = world.tenant(&platform, "root").await;
     let child = world.subtenant(&platform, &root, "child").await;
     let leaf = world.subtenant(&platform, &child, "leaf").await;
@@ -165,7 +165,7 @@ async fn an_operator_can_delete_a_whole_tree_with_its_resources() {
     let refused = world.registry.delete(&owner(&platform), &tree).await;
     refused.refused(403, "FORBIDDEN");
     let name = json!({ "name": "Root" });
-    let renamed = world.patched(&one(&platform, &root), name).await;
+    let renamed = world.patch_record(&one(&platform, &root), name).await;
     let _ = renamed.expect(200);
     // `If-Match` applies to the root and not to the records below it.
     let caller = operator();
@@ -177,7 +177,11 @@ async fn an_operator_can_delete_a_whole_tree_with_its_resources() {
         let _ = answer.await.expect(status);
     }
     for list in ["/entities", "/resources"] {
-        assert_eq!(world.count(&at(&platform, list)).await, 1, "{list}");
+        assert_eq!(
+            world.count(&platform_path(&platform, list)).await,
+            1,
+            "{list}"
+        );
     }
     for (action, count) in [("entity.deleted", 3), ("resource.deleted", 2)] {
         assert_eq!(world.audit(action).await.len(), count, "{action}");
@@ -187,12 +191,12 @@ async fn an_operator_can_delete_a_whole_tree_with_its_resources() {
 #[tokio::test]
 async fn nothing_can_be_added_to_or_below_a_suspended_entity() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let parent = world.tenant(&platform, "parent").await;
     let child = world.subtenant(&platform, &parent, "child").await;
     let set = async |status: &str| {
         let (path, body) = (one(&platform, &parent), json!({ "status": status }));
-        let changed = world.patched(&path, body).await.expect(200);
+        let changed = world.patch_record(&path, body).await.expect(200);
         assert_eq!(changed.text("status"), status);
     };
     let add = async |entity: &str, number: u32| {
@@ -235,11 +239,11 @@ async fn nothing_can_be_added_to_or_below_a_suspended_entity() {
 #[tokio::test]
 async fn the_list_is_filtered_by_type() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let tenant = world.tenant(&platform, "tenant").await;
     let subtenant = world.subtenant(&platform, &tenant, "sub").await;
     let list = async |query: &str| {
-        let path = at(&platform, &format!("/entities{query}"));
+        let path = platform_path(&platform, &format!("/entities{query}"));
         world.registry.get(&plain_member(&platform), &path).await
     };
     for (query, wanted) in [

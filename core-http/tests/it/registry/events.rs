@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::world::{
-    Follower, World, entry, on_every_store, operator, owner, plain_member,
+    Follower, World, audit_entry, on_every_store, operator, owner, plain_member,
     user_without_organization, vouched_for,
 };
 
@@ -52,11 +52,11 @@ fn ids(events: &[(String, String, Value)]) -> Vec<&str> {
 }
 
 async fn events_are_sent_once_in_sealing_order_and_can_resume_after_any_event(world: World) {
-    let platform = world.platform("engines").await;
-    let other = world.platform("looms").await;
+    let platform = world.create_platform("engines").await;
+    let other = world.create_platform("looms").await;
     let entity = world.tenant(&platform, "tenant").await;
     // Reads are sealed too, but they are not events.
-    let _ = world.shown("/api/v1/audit").await;
+    let _ = world.get_record("/api/v1/audit").await;
     assert!(
         events(&world, &operator(), "lastEventId=0")
             .await
@@ -66,7 +66,7 @@ async fn events_are_sent_once_in_sealing_order_and_can_resume_after_any_event(wo
     world.seal().await;
     // An entry that was committed later comes last, even if its time is earlier.
     world
-        .write_entries(&[entry(0, Some(&other), "thing.made")])
+        .write_entries(&[audit_entry(0, Some(&other), "thing.made")])
         .await;
     world.seal().await;
     let all = events(&world, &operator(), "lastEventId=0").await;
@@ -124,8 +124,8 @@ async fn events_are_sent_once_in_sealing_order_and_can_resume_after_any_event(wo
 async fn unknown_event_ids_and_other_tenants_platforms_are_refused() {
     let world = World::new();
     let (platform, other) = (
-        world.platform("engines").await,
-        world.platform("looms").await,
+        world.create_platform("engines").await,
+        world.create_platform("looms").await,
     );
     world.seal().await;
     for bad in ["x", "-1", "3", "1.0", "99999999999999999999", ""] {
@@ -163,7 +163,7 @@ async fn unknown_event_ids_and_other_tenants_platforms_are_refused() {
 struct Announcer(SealSignal, AccessSignal);
 
 impl CommitListener for Announcer {
-    fn committed(&self, effects: &Effects) {
+    fn on_committed(&self, effects: &Effects) {
         if effects.contains(&Effect::AuditSealed) {
             self.0.announce();
         }
@@ -172,7 +172,7 @@ impl CommitListener for Announcer {
 }
 
 /// Creates a world whose followers are notified of commits.
-pub(super) fn announcing() -> World {
+pub(super) fn world_with_notifications() -> World {
     World::with(|app| {
         let listener = Arc::new(Announcer(app.sealed.clone(), app.access.clone()));
         app.store = Arc::new(AnnouncingStore::new(Arc::clone(&app.store), listener));
@@ -181,7 +181,7 @@ pub(super) fn announcing() -> World {
 
 #[tokio::test(start_paused = true)]
 async fn a_follower_gets_events_at_once_and_a_keep_alive_every_fifteen_seconds() {
-    let world = announcing();
+    let world = world_with_notifications();
     let mut follower = Follower::of(&world, &operator(), "", None).await;
     let began = Instant::now();
     for _ in 0..2 {
@@ -210,7 +210,7 @@ async fn entries_sealed_by_another_process_are_sent_within_a_second() {
     let mut follower = Follower::of(&world, &operator(), "", None).await;
     let silent = timeout(Duration::from_millis(100), follower.next()).await;
     assert!(silent.is_err());
-    world.platform("engines").await;
+    world.create_platform("engines").await;
     let (cx, app) = (world.cx(), &world.app);
     core_domain::use_case::shared::seal(&cx, app.store.as_ref(), &app.audit_key)
         .await

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::events::announcing;
-use crate::world::{Follower, ORIGIN, Person, World, at, operator, vouched_for};
+use super::events::world_with_notifications;
+use crate::world::{Follower, ORIGIN, Person, World, operator, platform_path, vouched_for};
 
 /// An owner and a member of the organization of a platform.
 struct Team {
@@ -24,7 +24,7 @@ impl Team {
     async fn of(world: World) -> Self {
         let ada = world.sign_up("ada@example.org").await;
         let eve = world.sign_up("eve@example.org").await;
-        let made = world.set_up(&ada, "engines").await.expect(201);
+        let made = world.set_up_organization(&ada, "engines").await.expect(201);
         let organization = made.text("orgId").to_owned();
         world.join([&ada, &eve], &organization, "member").await;
         world.seal().await;
@@ -49,7 +49,7 @@ impl Team {
 
     /// Creates an API key of Eve. Returns it as the caller that an in-process gateway identifies, with the body that
     /// deletes it.
-    async fn program(&self) -> (Caller, Value) {
+    async fn api_key_of_eve(&self) -> (Caller, Value) {
         let path = "/api/auth/api-key/create";
         let body = json!({ "organizationId": self.organization, "scopes": ["event:read"] });
         let made = self.world.iam.post(&self.eve.caller(), path, body).await;
@@ -72,7 +72,7 @@ impl Team {
         self.world.seal().await;
     }
 
-    async fn end_by(&self, way: &str, key: Value) {
+    async fn end_access_by(&self, way: &str, key: Value) {
         let iam = &self.world.iam;
         let (ada, eve) = (self.ada.caller(), self.eve.caller());
         let organization = &self.organization;
@@ -107,10 +107,12 @@ impl Team {
                 let body =
                     json!({ "memberIdOrEmail": self.eve.email, "organizationId": organization });
                 let world = &self.world;
-                world.organization(&self.ada, "remove-member", body).await
+                world
+                    .call_organization(&self.ada, "remove-member", body)
+                    .await
             }
             _ => {
-                let path = at(&self.platform, "/suspend");
+                let path = platform_path(&self.platform, "/suspend");
                 self.world
                     .registry
                     .post(&operator(), &path, json!({}))
@@ -122,12 +124,12 @@ impl Team {
 }
 
 /// Advances the time so that the feed is not about to check its reader's access anyway.
-async fn silent(follower: &mut Follower) {
+async fn wait_in_silence(follower: &mut Follower) {
     let silent = timeout(Duration::from_secs(2), follower.next()).await;
     assert!(silent.is_err());
 }
 
-const WAYS: [&str; 8] = [
+const WAYS_TO_END_ACCESS: [&str; 8] = [
     "sign-out",
     "revoked session",
     "deleted key",
@@ -140,9 +142,9 @@ const WAYS: [&str; 8] = [
 
 #[tokio::test(start_paused = true)]
 async fn the_feed_ends_at_once_when_its_reader_loses_access_in_this_process() {
-    for way in WAYS {
-        let team = Team::of(announcing()).await;
-        let (program, key) = team.program().await;
+    for way in WAYS_TO_END_ACCESS {
+        let team = Team::of(world_with_notifications()).await;
+        let (program, key) = team.api_key_of_eve().await;
         let caller = if way == "deleted key" {
             program
         } else {
@@ -150,9 +152,9 @@ async fn the_feed_ends_at_once_when_its_reader_loses_access_in_this_process() {
         };
         let mut follower = team.follower(&caller).await;
         assert_eq!(follower.next().await.unwrap(), ":\n\n", "{way}");
-        silent(&mut follower).await;
+        wait_in_silence(&mut follower).await;
         let ended = async {
-            team.end_by(way, key).await;
+            team.end_access_by(way, key).await;
             Instant::now()
         };
         let (told, ended) = tokio::join!(follower.next(), ended);
@@ -163,10 +165,10 @@ async fn the_feed_ends_at_once_when_its_reader_loses_access_in_this_process() {
 
 #[tokio::test(start_paused = true)]
 async fn the_feed_sends_nothing_and_ends_within_seconds_after_access_was_lost_elsewhere() {
-    for way in WAYS {
+    for way in WAYS_TO_END_ACCESS {
         for tells in [true, false] {
             let team = Team::of(World::new()).await;
-            let (program, key) = team.program().await;
+            let (program, key) = team.api_key_of_eve().await;
             let caller = if way == "deleted key" {
                 program
             } else {
@@ -174,7 +176,7 @@ async fn the_feed_sends_nothing_and_ends_within_seconds_after_access_was_lost_el
             };
             let mut follower = team.follower(&caller).await;
             assert_eq!(follower.next().await.unwrap(), ":\n\n", "{way}");
-            team.end_by(way, key).await;
+            team.end_access_by(way, key).await;
             if tells {
                 team.change().await;
             }
@@ -187,7 +189,7 @@ async fn the_feed_sends_nothing_and_ends_within_seconds_after_access_was_lost_el
 
 #[tokio::test(start_paused = true)]
 async fn events_that_were_read_but_not_sent_when_access_ended_are_not_sent() {
-    let team = Team::of(announcing()).await;
+    let team = Team::of(world_with_notifications()).await;
     let mut follower = team.follower(&team.eve()).await;
     assert_eq!(follower.next().await.unwrap(), ":\n\n");
     for name in ["one", "two"] {
@@ -195,16 +197,18 @@ async fn events_that_were_read_but_not_sent_when_access_ended_are_not_sent() {
     }
     team.world.seal().await;
     assert_eq!(follower.next_type().await, "entity.created");
-    team.end_by("sign-out", Value::Null).await;
+    team.end_access_by("sign-out", Value::Null).await;
     assert_eq!(follower.next().await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_user_named_by_a_service_follows_until_access_ends() {
     let of_a_session_or_key = ["sign-out", "revoked session", "deleted key"];
-    let ways = WAYS.iter().filter(|way| !of_a_session_or_key.contains(way));
+    let ways = WAYS_TO_END_ACCESS
+        .iter()
+        .filter(|way| !of_a_session_or_key.contains(way));
     for way in ways {
-        let team = Team::of(announcing()).await;
+        let team = Team::of(world_with_notifications()).await;
         let mut eve = vouched_for(team.eve());
         if let Caller::User { session_id, .. } = &mut eve {
             *session_id = None;
@@ -213,9 +217,9 @@ async fn a_user_named_by_a_service_follows_until_access_ends() {
         for _ in 0..8 {
             assert_eq!(follower.next().await.unwrap(), ":\n\n", "{way}");
         }
-        silent(&mut follower).await;
+        wait_in_silence(&mut follower).await;
         let ended = async {
-            team.end_by(way, Value::Null).await;
+            team.end_access_by(way, Value::Null).await;
             Instant::now()
         };
         let (told, ended) = tokio::join!(follower.next(), ended);

@@ -6,7 +6,7 @@ use core_domain::registry::{FeatureId, ResourceType, feature_worker_name};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, How, World, at, on_every_store, operator, owner};
+use crate::world::{Answer, JobAction, World, on_every_store, operator, owner, platform_path};
 
 /// A world with an entity of a platform.
 struct Harness {
@@ -17,7 +17,7 @@ struct Harness {
 
 impl Harness {
     async fn over(world: World) -> Self {
-        let platform = world.platform("engines").await;
+        let platform = world.create_platform("engines").await;
         let entity = world.tenant(&platform, "tenant").await;
         Self {
             world,
@@ -31,7 +31,7 @@ impl Harness {
     }
 
     fn path(&self, rest: &str) -> String {
-        at(&self.platform, &format!("/entities/{}{rest}", self.entity))
+        platform_path(&self.platform, &format!("/entities/{}{rest}", self.entity))
     }
 
     async fn post(&self, rest: &str, body: Value) -> Answer {
@@ -60,7 +60,7 @@ impl Harness {
 
     async fn shown(&self, feature: &str) -> Value {
         let path = self.path(&format!("/features/{feature}"));
-        self.world.shown(&path).await.json
+        self.world.get_record(&path).await.json
     }
 
     async fn status(&self, feature: &str) -> String {
@@ -71,12 +71,15 @@ impl Harness {
     }
 
     async fn manifest(&self) -> Answer {
-        self.world.shown(&self.path("/manifest")).await
+        self.world.get_record(&self.path("/manifest")).await
     }
 
     /// Returns the statuses of the builds, newest first.
     async fn builds(&self) -> Vec<String> {
-        let builds = self.world.shown(&at(&self.platform, "/builds")).await;
+        let builds = self
+            .world
+            .get_record(&platform_path(&self.platform, "/builds"))
+            .await;
         let statuses = builds.each("buildStatus").into_iter();
         statuses.map(str::to_owned).collect()
     }
@@ -127,7 +130,7 @@ async fn a_feature_is_created_by_one_job_and_removed_by_another(world: World) {
 
     world.run_jobs().await;
     let one = harness.path("/features/%40core%3Asearch");
-    let active = world.shown(&one).await.json;
+    let active = world.get_record(&one).await.json;
     let (asked_at, made_at) = ("2027-01-15T08:00:02.000Z", "2027-01-15T08:00:03.000Z");
     let wanted = json!({
         "id": id, "platformId": harness.platform, "entityId": harness.entity,
@@ -137,7 +140,7 @@ async fn a_feature_is_created_by_one_job_and_removed_by_another(world: World) {
     });
     assert_eq!(active, wanted);
     assert_eq!(world.provider.names(), [worker.as_str()]);
-    let resources = world.shown(&harness.path("/resources")).await;
+    let resources = world.get_record(&harness.path("/resources")).await;
     let resource = &resources.json["data"][0];
     let wanted = json!(["worker", "@core:search", worker, "active", job]);
     let fields = [
@@ -157,7 +160,9 @@ async fn a_feature_is_created_by_one_job_and_removed_by_another(world: World) {
         "status": "active",
     }]);
     assert_eq!(harness.manifest().await.json["features"], wanted);
-    let build = world.shown(&at(&harness.platform, "/builds/latest")).await;
+    let build = world
+        .get_record(&platform_path(&harness.platform, "/builds/latest"))
+        .await;
     let fields = [
         "buildStatus",
         "triggeredBy",
@@ -172,7 +177,7 @@ async fn a_feature_is_created_by_one_job_and_removed_by_another(world: World) {
     let wanted = json!({ "featureId": "@core:search", "status": "deactivating" });
     assert_eq!(leaving.json, wanted);
     world.run_jobs().await;
-    let inactive = world.shown(&one).await;
+    let inactive = world.get_record(&one).await;
     assert_eq!(
         (inactive.text("status"), inactive.text("activatedAt")),
         ("inactive", made_at)
@@ -186,7 +191,7 @@ async fn a_feature_is_created_by_one_job_and_removed_by_another(world: World) {
     let again = harness.activate("@core:search", "2.0.0").await.expect(202);
     assert_eq!(again.text("activationId"), id);
     world.run_jobs().await;
-    let again = world.shown(&one).await;
+    let again = world.get_record(&one).await;
     assert_eq!(
         (again.text("status"), again.text("featureVersion")),
         ("active", "2.0.0")
@@ -270,7 +275,7 @@ async fn activation_response_reports_the_feature_status() {
     assert_eq!(harness.world.jobs(&harness.platform).await.len(), 2);
     // The feature does not exist in another environment.
     let path = harness.path("/features/search?env=stg");
-    harness.world.missing(&path).await;
+    harness.world.assert_missing(&path).await;
     for word in ["activate", "deactivate", "../x", "a/b", "a\\b", ".", ".."] {
         harness
             .activate(word, "1")
@@ -282,7 +287,10 @@ async fn activation_response_reports_the_feature_status() {
         .await
         .refused(400, "VALIDATION_ERROR");
     let suspended = json!({ "status": "suspended" });
-    let suspended = harness.world.patched(&harness.path(""), suspended).await;
+    let suspended = harness
+        .world
+        .patch_record(&harness.path(""), suspended)
+        .await;
     let _ = suspended.expect(200);
     for version in ["1", "2"] {
         harness
@@ -319,18 +327,21 @@ async fn the_estimated_duration_is_that_of_the_last_activations() {
         (asked.text("provisionJobId").to_owned(), seconds)
     };
     let fails = async |seconds: u64| {
-        harness.world.provider.refuse(true);
+        harness.world.provider.set_failing(true);
         harness.world.run_jobs().await;
-        harness.world.provider.refuse(false);
+        harness.world.provider.set_failing(false);
         harness.world.tick(seconds);
     };
     let (job, first) = estimate("slow").await;
     fails(100).await;
-    harness.world.operate(&job, How::Retry).await;
+    harness.world.operate(&job, JobAction::Retry).await;
     harness.world.run_jobs().await;
     let (forced, after_one) = estimate("forced").await;
     fails(7_000).await;
-    harness.world.operate(&forced, How::ForceComplete).await;
+    harness
+        .world
+        .operate(&forced, JobAction::ForceComplete)
+        .await;
     let (_, after_forced) = estimate("quick").await;
     assert_eq!((first, after_one, after_forced), (30, 100, 100));
     harness.world.run_jobs().await;
@@ -355,19 +366,19 @@ async fn operations_on_a_job_are_applied_to_its_feature_and_build() {
     };
     let both = |status: &str, build: &str| (status.to_owned(), build.to_owned());
     let job = harness.job_of("retried").await;
-    world.provider.refuse(true);
+    world.provider.set_failing(true);
     world.run_jobs().await;
     assert_eq!(stands("retried").await, both("failed", "failed"));
-    world.provider.refuse(false);
-    world.operate(&job, How::Retry).await;
+    world.provider.set_failing(false);
+    world.operate(&job, JobAction::Retry).await;
     assert_eq!(stands("retried").await, both("pending", "building"));
     world.run_jobs().await;
     assert_eq!(stands("retried").await, both("active", "success"));
 
     let job = harness.job_of("cancelled").await;
-    world.operate(&job, How::Cancel).await;
+    world.operate(&job, JobAction::Cancel).await;
     assert_eq!(stands("cancelled").await, both("failed", "failed"));
-    world.operate(&job, How::ForceComplete).await;
+    world.operate(&job, JobAction::ForceComplete).await;
     assert_eq!(stands("cancelled").await, both("active", "success"));
     let manifest = harness.manifest().await.json;
     assert_eq!(manifest["features"][0]["serviceUrl"], Value::Null);
@@ -375,14 +386,14 @@ async fn operations_on_a_job_are_applied_to_its_feature_and_build() {
     let _ = harness.deactivate("retried").await.expect(202);
     let removal = world.jobs(&harness.platform).await[0]["jobId"].clone();
     let removal = removal.as_str().unwrap();
-    world.provider.refuse(true);
+    world.provider.set_failing(true);
     world.run_jobs().await;
     assert_eq!(harness.status("retried").await, "failed");
-    world.operate(removal, How::Retry).await;
+    world.operate(removal, JobAction::Retry).await;
     assert_eq!(harness.status("retried").await, "deactivating");
     world.run_jobs().await;
-    world.provider.refuse(false);
-    world.operate(removal, How::ForceComplete).await;
+    world.provider.set_failing(false);
+    world.operate(removal, JobAction::ForceComplete).await;
     assert_eq!(harness.status("retried").await, "inactive");
     assert_eq!(
         world.provider.names().len(),
@@ -413,11 +424,11 @@ async fn a_superseded_job_changes_nothing() {
     let harness = Harness::new().await;
     let world = &harness.world;
     let first = harness.job_of("search").await;
-    world.provider.refuse(true);
+    world.provider.set_failing(true);
     world.run_jobs().await;
-    world.provider.refuse(false);
+    world.provider.set_failing(false);
     let _ = harness.activate("search", "2").await.expect(202);
-    world.operate(&first, How::Retry).await;
+    world.operate(&first, JobAction::Retry).await;
     assert_eq!(harness.status("search").await, "pending");
     world.run_jobs().await;
     let shown = harness.shown("search").await;
@@ -441,7 +452,7 @@ async fn a_feature_ends_with_its_environment_and_a_pending_activation_fails(worl
     world.run_jobs().await;
     // A feature whose job stopped before it could record the worker that it created.
     let failed = harness.job_of("failed").await;
-    world.operate(&failed, How::Cancel).await;
+    world.operate(&failed, JobAction::Cancel).await;
     let made = CreateResource {
         resource: ResourceRef {
             resource_type: ResourceType::Worker,
@@ -507,7 +518,7 @@ async fn an_entity_with_a_feature_in_use_can_only_be_deleted_in_a_cascade() {
     let late = harness.job_of("late").await;
     let _ = delete("?cascade=true").await.expect(200);
     assert_eq!(world.audit("feature.ended").await.len(), 2);
-    world.missing(&harness.path("/manifest")).await;
+    world.assert_missing(&harness.path("/manifest")).await;
     harness
         .activate("search", "1")
         .await
@@ -528,7 +539,9 @@ async fn nothing_is_created_or_removed_for_a_deleted_platform() {
     world.run_jobs().await;
     let _ = harness.deactivate("search").await.expect(202);
     harness.job_of("late").await;
-    world.removed(&at(&harness.platform, "")).await;
+    world
+        .delete_record(&platform_path(&harness.platform, ""))
+        .await;
     world.run_jobs().await;
     for job in &world.jobs(&harness.platform).await[..2] {
         assert_eq!(job["error"]["message"], "the platform is gone");
@@ -573,7 +586,7 @@ async fn a_manifest_lists_active_features_by_id_and_its_entity_tag_covers_its_co
     let _ = same.await.expect(304);
     let _ = harness.deactivate("billing").await.expect(202);
     assert_ne!(harness.manifest().await.header("etag"), tag);
-    let elsewhere = world.shown(&harness.path("/manifest?env=dev")).await;
+    let elsewhere = world.get_record(&harness.path("/manifest?env=dev")).await;
     assert_eq!(elsewhere.json["features"], json!([]));
     let nowhere = harness.path("/manifest?env=moon");
     let refused = world.registry.get(&operator(), &nowhere).await;

@@ -11,25 +11,25 @@ use core_domain::use_case::registry::hostname::{CheckedProofs, check_proofs};
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
-use crate::world::{Disturbed, How, World, at, operator, owner};
+use crate::world::{HookedInfrastructure, JobAction, World, operator, owner, platform_path};
 
 const HOSTNAME: &str = "shop.example.org";
 const PROOF: &str = "_core-verification.shop.example.org";
 const HOUR: u64 = 60 * 60;
 const DAY: u64 = 24 * HOUR;
-const PATIENCE: Duration = Duration::from_secs(3 * DAY);
+const PROOF_TIMEOUT: Duration = Duration::from_secs(3 * DAY);
 
 /// A platform with a worker at the provider, and a stack.
-struct Shop {
+struct PlatformFixture {
     platform: String,
     stack: String,
     resource: String,
     object: String,
 }
 
-impl Shop {
+impl PlatformFixture {
     async fn of(world: &World, slug: &str) -> Self {
-        let platform = world.platform(slug).await;
+        let platform = world.create_platform(slug).await;
         let entity = world.tenant(&platform, "tenant").await;
         let object = format!("{slug}-api");
         let resource = world.resource(&platform, &entity, &object).await;
@@ -63,7 +63,7 @@ impl Shop {
         hostname: &str,
         target_type: &str,
     ) -> Answer {
-        let path = at(&self.platform, &format!("/stacks/{}/dns", self.stack));
+        let path = platform_path(&self.platform, &format!("/stacks/{}/dns", self.stack));
         let body = json!({
             "hostname": hostname, "targetType": target_type, "resourceId": self.resource, "environment": "prod",
         });
@@ -80,8 +80,8 @@ impl Shop {
     }
 
     async fn shown(&self, world: &World, record: &str) -> Value {
-        let path = at(&self.platform, &format!("/dns/{record}"));
-        world.shown(&path).await.json
+        let path = platform_path(&self.platform, &format!("/dns/{record}"));
+        world.get_record(&path).await.json
     }
 
     async fn status(&self, world: &World, record: &str) -> String {
@@ -99,7 +99,7 @@ impl Shop {
     }
 
     async fn delete(&self, world: &World, record: &str) {
-        let path = at(
+        let path = platform_path(
             &self.platform,
             &format!("/stacks/{}/dns/{record}", self.stack),
         );
@@ -109,59 +109,64 @@ impl Shop {
 }
 
 /// Returns a provider that permanently refuses one call for one hostname.
-fn refusing(world: &World, call: &'static str, hostname: &'static str) -> Arc<Disturbed> {
-    Arc::new(Disturbed::new(&world.provider, move |called, of| {
-        match called == call && of == hostname {
+fn refusing(
+    world: &World,
+    call: &'static str,
+    hostname: &'static str,
+) -> Arc<HookedInfrastructure> {
+    Arc::new(HookedInfrastructure::new(
+        &world.provider,
+        move |called, of| match called == call && of == hostname {
             true => Err(ProviderError::Permanent("refused".into())),
             false => Ok(()),
-        }
-    }))
+        },
+    ))
 }
 
-fn led_to(world: &World, hostname: &str) -> Option<String> {
+fn route_target(world: &World, hostname: &str) -> Option<String> {
     world.provider.routes().get(hostname).cloned()
 }
 
 async fn check(world: &World) -> CheckedProofs {
     let cx = world.cx();
-    let checked = check_proofs(&cx, world.store.as_ref(), &world.dns, PATIENCE);
+    let checked = check_proofs(&cx, world.store.as_ref(), &world.dns, PROOF_TIMEOUT);
     checked.await.unwrap()
 }
 
 #[tokio::test]
 async fn a_record_of_a_tenant_is_served_from_its_proof_until_its_deletion() {
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
     world.run_jobs().await;
     let shown = shop.shown(&world, &record).await;
     assert_eq!(shown["status"], "pending");
     assert_eq!(shown["missingRecords"][0]["name"], PROOF);
-    assert_eq!(led_to(&world, HOSTNAME), None);
+    assert_eq!(route_target(&world, HOSTNAME), None);
     world.dns.add_txt(PROOF, "core-verification=somebody-elses");
-    world.pass(30).await;
-    assert_eq!(led_to(&world, HOSTNAME), None);
+    world.advance_and_run(30).await;
+    assert_eq!(route_target(&world, HOSTNAME), None);
     shop.prove(&world, &record).await;
-    world.pass(HOUR).await;
+    world.advance_and_run(HOUR).await;
     let shown = shop.shown(&world, &record).await;
     assert_eq!(shown["status"], "active");
     assert_eq!(shown["missingRecords"], json!([]));
     assert_eq!(shown["cfRouteId"], format!("route-of-{HOSTNAME}"));
-    assert_eq!(led_to(&world, HOSTNAME), Some(shop.object.clone()));
+    assert_eq!(route_target(&world, HOSTNAME), Some(shop.object.clone()));
     assert_eq!(world.audit("dns_record.routed").await.len(), 1);
     shop.delete(&world, &record).await;
     world.run_jobs().await;
-    assert_eq!(led_to(&world, HOSTNAME), None);
+    assert_eq!(route_target(&world, HOSTNAME), None);
 }
 
 #[tokio::test]
 async fn a_record_that_is_never_proved_fails_after_seven_days() {
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
     world.run_jobs().await;
-    world.pass(7 * DAY).await;
-    world.pass(HOUR).await;
+    world.advance_and_run(7 * DAY).await;
+    world.advance_and_run(HOUR).await;
     assert_eq!(shop.status(&world, &record).await, "failed");
     let job = world.jobs(&shop.platform).await[0].clone();
     assert_eq!(job["error"]["code"], "DNS_RECORDS_MISSING");
@@ -170,8 +175,8 @@ async fn a_record_that_is_never_proved_fails_after_seven_days() {
 #[tokio::test]
 async fn a_hostname_that_an_operator_adds_again_points_to_its_new_resource() {
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
-    let other = Shop::of(&world, "looms").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
+    let other = PlatformFixture::of(&world, "looms").await;
     let first = shop.enter(&world, &operator(), HOSTNAME).await;
     let first = first.expect(201).id();
     world.run_jobs().await;
@@ -181,26 +186,29 @@ async fn a_hostname_that_an_operator_adds_again_points_to_its_new_resource() {
     let again = again.expect(201).id();
     world.run_jobs().await;
     assert_eq!(other.status(&world, &again).await, "active");
-    assert_eq!(led_to(&world, HOSTNAME), Some(other.object.clone()));
+    assert_eq!(route_target(&world, HOSTNAME), Some(other.object.clone()));
 }
 
 #[tokio::test]
 async fn a_proved_hostname_is_taken_from_the_platform_that_used_it_without_a_proof() {
     let world = World::new();
     let (squatter, holder) = (
-        Shop::of(&world, "looms").await,
-        Shop::of(&world, "engines").await,
+        PlatformFixture::of(&world, "looms").await,
+        PlatformFixture::of(&world, "engines").await,
     );
     let squatted = squatter.enter(&world, &operator(), HOSTNAME).await;
     let squatted = squatted.expect(201).id();
     world.run_jobs().await;
-    assert_eq!(led_to(&world, HOSTNAME), Some(squatter.object.clone()));
+    assert_eq!(
+        route_target(&world, HOSTNAME),
+        Some(squatter.object.clone())
+    );
     let record = holder.record(&world, HOSTNAME).await;
     holder.prove(&world, &record).await;
     world.run_jobs().await;
     assert_eq!(holder.status(&world, &record).await, "active");
     assert_eq!(squatter.status(&world, &squatted).await, "failed");
-    assert_eq!(led_to(&world, HOSTNAME), Some(holder.object.clone()));
+    assert_eq!(route_target(&world, HOSTNAME), Some(holder.object.clone()));
 }
 
 #[tokio::test]
@@ -209,7 +217,7 @@ async fn names_in_operator_zones_are_for_operators_except_below_the_platforms_sl
         operator_zones: vec!["example.net".to_owned()],
         ..Limits::default()
     });
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     let caller = owner(&shop.platform);
     for reserved in [
         "example.net",
@@ -231,7 +239,7 @@ async fn names_in_operator_zones_are_for_operators_except_below_the_platforms_sl
     }
     let entered = shop.enter(&world, &operator(), "looms.example.net").await;
     let record = entered.expect(201).id();
-    let path = at(&shop.platform, "/domains");
+    let path = platform_path(&shop.platform, "/domains");
     let body = json!({
         "dnsRecordId": record, "hostname": "www.example.net", "targetDns": "looms.example.net",
     });
@@ -242,7 +250,7 @@ async fn names_in_operator_zones_are_for_operators_except_below_the_platforms_sl
 #[tokio::test]
 async fn a_hostname_without_its_proof_is_served_for_three_more_days() {
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
     shop.prove(&world, &record).await;
     world.run_jobs().await;
@@ -269,14 +277,14 @@ async fn a_hostname_without_its_proof_is_served_for_three_more_days() {
     assert_eq!(check(&world).await.ended, 1);
     world.run_jobs().await;
     assert_eq!(shop.status(&world, &record).await, "failed");
-    assert_eq!(led_to(&world, HOSTNAME), None);
+    assert_eq!(route_target(&world, HOSTNAME), None);
     assert_eq!(world.audit("dns_record.failed").await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_restored_proof_ends_the_three_days() {
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
     let missing = shop.shown(&world, &record).await["missingRecords"][0]["value"].clone();
     shop.prove(&world, &record).await;
@@ -296,8 +304,8 @@ async fn a_restored_proof_ends_the_three_days() {
 async fn another_platforms_proof_ends_a_record_at_the_next_check() {
     let world = World::new();
     let (old, new) = (
-        Shop::of(&world, "looms").await,
-        Shop::of(&world, "engines").await,
+        PlatformFixture::of(&world, "looms").await,
+        PlatformFixture::of(&world, "engines").await,
     );
     let record = old.record(&world, HOSTNAME).await;
     old.prove(&world, &record).await;
@@ -308,34 +316,44 @@ async fn another_platforms_proof_ends_a_record_at_the_next_check() {
     assert_eq!(old.status(&world, &record).await, "failed");
     world.run_jobs().await;
     assert_eq!(new.status(&world, &entered).await, "active");
-    assert_eq!(led_to(&world, HOSTNAME), Some(new.object.clone()));
+    assert_eq!(route_target(&world, HOSTNAME), Some(new.object.clone()));
 }
 
 #[tokio::test]
 async fn a_suspended_or_deleted_platform_has_no_served_hostname_until_it_is_restored() {
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     let entered = shop.enter(&world, &operator(), HOSTNAME).await;
     let _ = entered.expect(201);
     world.run_jobs().await;
     for how in ["suspend", "delete"] {
         if how == "suspend" {
-            world.move_on(&shop.platform, "suspend").await;
+            world
+                .change_lifecycle_as_operator(&shop.platform, "suspend")
+                .await;
         } else {
-            world.removed(&at(&shop.platform, "")).await;
+            world
+                .delete_record(&platform_path(&shop.platform, ""))
+                .await;
         }
         world.run_jobs().await;
-        assert_eq!(led_to(&world, HOSTNAME), None, "{how}");
-        world.move_on(&shop.platform, "restore").await;
+        assert_eq!(route_target(&world, HOSTNAME), None, "{how}");
+        world
+            .change_lifecycle_as_operator(&shop.platform, "restore")
+            .await;
         world.run_jobs().await;
-        assert_eq!(led_to(&world, HOSTNAME), Some(shop.object.clone()), "{how}");
+        assert_eq!(
+            route_target(&world, HOSTNAME),
+            Some(shop.object.clone()),
+            "{how}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_reconciliation_repairs_the_routes_of_records() {
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     let entered = shop.enter(&world, &operator(), HOSTNAME).await;
     let _ = entered.expect(201);
     world.run_jobs().await;
@@ -355,18 +373,18 @@ async fn a_reconciliation_repairs_the_routes_of_records() {
     world.run_jobs().await;
     let job = world.job(&job).await;
     assert_eq!(job["status"], "COMPLETED", "{job}");
-    assert_eq!(led_to(&world, HOSTNAME), Some(shop.object.clone()));
+    assert_eq!(route_target(&world, HOSTNAME), Some(shop.object.clone()));
 }
 
 #[tokio::test]
 async fn a_record_whose_job_was_forced_to_complete_needs_no_proof() {
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
     world.run_jobs().await;
     let job = world.jobs(&shop.platform).await[0]["jobId"].clone();
     world
-        .operate(job.as_str().unwrap(), How::ForceComplete)
+        .operate(job.as_str().unwrap(), JobAction::ForceComplete)
         .await;
     assert_eq!(shop.status(&world, &record).await, "active");
     for _ in 0..5 {
@@ -380,20 +398,20 @@ async fn a_record_whose_job_was_forced_to_complete_needs_no_proof() {
 async fn a_lost_hostname_is_not_served_even_if_the_job_that_took_it_fails() {
     let world = World::new();
     let (old, new) = (
-        Shop::of(&world, "looms").await,
-        Shop::of(&world, "engines").await,
+        PlatformFixture::of(&world, "looms").await,
+        PlatformFixture::of(&world, "engines").await,
     );
     let lost = old.record(&world, HOSTNAME).await;
     old.prove(&world, &lost).await;
     world.run_jobs().await;
-    assert_eq!(led_to(&world, HOSTNAME), Some(old.object.clone()));
+    assert_eq!(route_target(&world, HOSTNAME), Some(old.object.clone()));
     let entered = new.record(&world, HOSTNAME).await;
     new.prove(&world, &entered).await;
     let refusing = refusing(&world, "route_hostname", HOSTNAME);
     world.run_jobs_on(refusing).await;
     assert_eq!(new.status(&world, &entered).await, "failed");
     assert_eq!(old.status(&world, &lost).await, "failed");
-    assert_eq!(led_to(&world, HOSTNAME), None);
+    assert_eq!(route_target(&world, HOSTNAME), None);
     assert_eq!(old.shown(&world, &lost).await["cfRouteId"], Value::Null);
 }
 
@@ -401,8 +419,8 @@ async fn a_lost_hostname_is_not_served_even_if_the_job_that_took_it_fails() {
 async fn a_record_that_no_provider_can_serve_takes_no_hostname() {
     let world = World::new();
     let (holder, other) = (
-        Shop::of(&world, "looms").await,
-        Shop::of(&world, "engines").await,
+        PlatformFixture::of(&world, "looms").await,
+        PlatformFixture::of(&world, "engines").await,
     );
     let record = holder.record(&world, HOSTNAME).await;
     holder.prove(&world, &record).await;
@@ -414,19 +432,19 @@ async fn a_record_that_no_provider_can_serve_takes_no_hostname() {
     world.run_jobs().await;
     assert_eq!(other.status(&world, &redirect).await, "failed");
     assert_eq!(holder.status(&world, &record).await, "active");
-    assert_eq!(led_to(&world, HOSTNAME), Some(holder.object.clone()));
+    assert_eq!(route_target(&world, HOSTNAME), Some(holder.object.clone()));
 }
 
 #[tokio::test]
 async fn a_failed_record_is_served_after_the_same_record_is_added_again() {
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     let record = shop.record(&world, HOSTNAME).await;
     let caller = owner(&shop.platform);
     let twice = shop.enter(&world, &caller, HOSTNAME).await;
     twice.refused(409, "CONFLICT");
     world.run_jobs().await;
-    world.pass(8 * DAY).await;
+    world.advance_and_run(8 * DAY).await;
     assert_eq!(shop.status(&world, &record).await, "failed");
     let other = shop.enter_as(&world, &caller, HOSTNAME, "cname").await;
     other.refused(409, "CONFLICT");
@@ -435,31 +453,35 @@ async fn a_failed_record_is_served_after_the_same_record_is_added_again() {
     shop.prove(&world, &record).await;
     world.run_jobs().await;
     assert_eq!(shop.status(&world, &record).await, "active");
-    assert_eq!(led_to(&world, HOSTNAME), Some(shop.object.clone()));
+    assert_eq!(route_target(&world, HOSTNAME), Some(shop.object.clone()));
 }
 
 #[tokio::test]
 async fn a_failing_hostname_does_not_block_the_suspension_and_restore_of_others() {
     const OTHERS: [&str; 2] = ["a.example.org", "z.example.org"];
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     for hostname in [OTHERS[0], HOSTNAME, OTHERS[1]] {
         let entered = shop.enter(&world, &operator(), hostname).await;
         let _ = entered.expect(201);
     }
     world.run_jobs().await;
-    world.move_on(&shop.platform, "suspend").await;
+    world
+        .change_lifecycle_as_operator(&shop.platform, "suspend")
+        .await;
     world
         .run_jobs_on(refusing(&world, "remove_route", HOSTNAME))
         .await;
     for hostname in OTHERS {
-        assert_eq!(led_to(&world, hostname), None, "{hostname}");
+        assert_eq!(route_target(&world, hostname), None, "{hostname}");
     }
-    assert!(led_to(&world, HOSTNAME).is_some());
-    world.move_on(&shop.platform, "restore").await;
+    assert!(route_target(&world, HOSTNAME).is_some());
+    world
+        .change_lifecycle_as_operator(&shop.platform, "restore")
+        .await;
     world.run_jobs().await;
     for hostname in OTHERS {
-        assert!(led_to(&world, hostname).is_some(), "{hostname}");
+        assert!(route_target(&world, hostname).is_some(), "{hostname}");
     }
 }
 
@@ -467,7 +489,7 @@ async fn a_failing_hostname_does_not_block_the_suspension_and_restore_of_others(
 async fn a_suspension_and_a_restore_handle_many_hostnames_in_batches() {
     const COUNT: usize = 230;
     let world = World::new();
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     for nth in 0..COUNT {
         let hostname = format!("shop-{nth}.example.org");
         let entered = shop.enter(&world, &operator(), &hostname).await;
@@ -476,7 +498,9 @@ async fn a_suspension_and_a_restore_handle_many_hostnames_in_batches() {
     world.run_jobs().await;
     assert_eq!(world.provider.routes().len(), COUNT);
     for (step, count) in [("suspend", 0), ("restore", COUNT)] {
-        world.move_on(&shop.platform, step).await;
+        world
+            .change_lifecycle_as_operator(&shop.platform, step)
+            .await;
         world.run_jobs().await;
         assert_eq!(world.provider.routes().len(), count, "{step}");
         let job = world.jobs(&shop.platform).await[0].clone();
@@ -488,16 +512,20 @@ async fn a_suspension_and_a_restore_handle_many_hostnames_in_batches() {
 #[tokio::test]
 async fn a_record_that_is_deleted_while_its_route_is_restored_is_not_served() {
     let world = Arc::new(World::new());
-    let shop = Shop::of(&world, "engines").await;
+    let shop = PlatformFixture::of(&world, "engines").await;
     let entered = shop.enter(&world, &operator(), HOSTNAME).await;
     let record = entered.expect(201).id();
     world.run_jobs().await;
-    world.move_on(&shop.platform, "suspend").await;
+    world
+        .change_lifecycle_as_operator(&shop.platform, "suspend")
+        .await;
     world.run_jobs().await;
-    world.move_on(&shop.platform, "restore").await;
+    world
+        .change_lifecycle_as_operator(&shop.platform, "restore")
+        .await;
     let waiting: Arc<Mutex<usize>> = Arc::default();
     let seen = waiting.clone();
-    let deleting = Disturbed::new(&world.provider, move |call, _| {
+    let deleting = HookedInfrastructure::new(&world.provider, move |call, _| {
         *seen.lock().unwrap() += usize::from(call == "route_hostname");
         match call {
             // The first response is lost, so the record is deleted before the call is repeated.
@@ -513,5 +541,5 @@ async fn a_record_that_is_deleted_while_its_route_is_restored_is_not_served() {
     }
     shop.delete(&world, &record).await;
     world.settle_jobs().await;
-    assert_eq!(led_to(&world, HOSTNAME), None);
+    assert_eq!(route_target(&world, HOSTNAME), None);
 }

@@ -8,7 +8,7 @@ use core_domain::shared::{OutboxMessage, OutboxQuery};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::world::{World, admin, at, on_every_store, operator, owner};
+use crate::world::{World, admin, on_every_store, operator, owner, platform_path};
 
 const DAY: u64 = 86_400;
 
@@ -34,11 +34,11 @@ async fn every_operation_is_allowed_from_the_statuses_of_the_table_and_no_others
         ("delete", &ALL[..], "deleted"),
     ] {
         for status in ALL {
-            let platform = world.platform(&format!("{step}-{status}")).await;
+            let platform = world.create_platform(&format!("{step}-{status}")).await;
             if let Some(way) = way_to(status) {
-                world.move_on(&platform, way).await;
+                world.change_lifecycle_as_operator(&platform, way).await;
             }
-            let answer = world.moved(&platform, step, &operator()).await;
+            let answer = world.change_lifecycle(&platform, step, &operator()).await;
             if sources.contains(&status) {
                 let _ = answer.expect(200);
                 assert_eq!(world.status(&platform).await, target, "{step} {status}");
@@ -55,14 +55,18 @@ async fn every_operation_is_allowed_from_the_statuses_of_the_table_and_no_others
 #[tokio::test]
 async fn a_deleted_platform_can_be_restored_for_thirty_days() {
     let world = World::new();
-    let late = world.platform("late").await;
-    let in_time = world.platform("in-time").await;
+    let late = world.create_platform("late").await;
+    let in_time = world.create_platform("in-time").await;
     for platform in [&late, &in_time] {
-        world.move_on(platform, "soft-delete").await;
+        world
+            .change_lifecycle_as_operator(platform, "soft-delete")
+            .await;
     }
     world.tick(30 * DAY - 1);
-    world.move_on(&in_time, "restore").await;
-    let refused = world.moved(&late, "restore", &operator()).await;
+    world
+        .change_lifecycle_as_operator(&in_time, "restore")
+        .await;
+    let refused = world.change_lifecycle(&late, "restore", &operator()).await;
     refused.refused(409, "INVALID_STATE");
     assert_eq!(world.status(&late).await, "deleted");
 }
@@ -70,9 +74,9 @@ async fn a_deleted_platform_can_be_restored_for_thirty_days() {
 #[tokio::test]
 async fn a_reason_is_stored_with_the_platform_and_in_its_lifecycle_with_its_author() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let act = async |caller: &Caller, step: &str, reason: &str| {
-        let (path, why) = (at(&platform, step), json!({ "reason": reason }));
+        let (path, why) = (platform_path(&platform, step), json!({ "reason": reason }));
         let moved = world.registry.post(caller, &path, why).await.expect(200);
         world.tick(1);
         moved
@@ -85,7 +89,7 @@ async fn a_reason_is_stored_with_the_platform_and_in_its_lifecycle_with_its_auth
     assert!(restored["suspensionReason"].is_null() && restored["suspendedAt"].is_null());
     let cancelled = act(&caller, "/cancel", "enough").await;
     assert_eq!(cancelled.text("cancellationReason"), "enough");
-    let path = at(&platform, "/lifecycle");
+    let path = platform_path(&platform, "/lifecycle");
     let records = world.registry.get(&caller, &path).await.expect(200);
     let fields = "fromStatus toStatus reason triggeredBy triggerType metadata/event";
     let told = records.json["data"].as_array().unwrap().iter();
@@ -121,11 +125,11 @@ async fn messages(world: &World) -> Vec<Value> {
 #[tokio::test]
 async fn every_operation_writes_one_record_entry_and_message_and_a_refused_one_nothing() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let written = async || {
         let mut counts = Vec::new();
         for list in ["/lifecycle", "/audit?entity=platform"] {
-            counts.push(world.count(&at(&platform, list)).await);
+            counts.push(world.count(&platform_path(&platform, list)).await);
         }
         counts.push(messages(&world).await.len() as u64);
         counts
@@ -137,20 +141,20 @@ async fn every_operation_writes_one_record_entry_and_message_and_a_refused_one_n
         ("soft-delete", "deleted", true),
         ("restore", "active", false),
     ] {
-        world.move_on(&platform, step).await;
+        world.change_lifecycle_as_operator(&platform, step).await;
         expected += 1;
         assert_eq!(written().await, [expected; 3], "{step}");
         let message = json!({ "platformId": platform, "status": status, "suspended": suspended });
         assert_eq!(messages(&world).await.pop(), Some(message));
         if step != "soft-delete" {
-            let again = world.moved(&platform, step, &operator()).await;
+            let again = world.change_lifecycle(&platform, step, &operator()).await;
             again.refused(409, "INVALID_STATE");
             assert_eq!(written().await, [expected; 3], "{step} refused");
         }
     }
     let actions = world
         .registry
-        .get(&operator(), &at(&platform, "/audit"))
+        .get(&operator(), &platform_path(&platform, "/audit"))
         .await;
     let wanted = [
         "platform.restored",
@@ -170,48 +174,68 @@ async fn effects(world: &World, platform: &str, job: &str) -> (bool, bool) {
 }
 
 async fn only_operators_can_lift_a_suspension_by_an_operator(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let caller = owner(&platform);
     let try_all = async || {
         for step in ["restore", "cancel", "soft-delete", "delete"] {
-            let refused = world.moved(&platform, step, &caller).await;
+            let refused = world.change_lifecycle(&platform, step, &caller).await;
             refused.refused(451, "PLATFORM_SUSPENDED");
         }
-        let (path, body) = (at(&platform, ""), json!({ "status": "active" }));
+        let (path, body) = (platform_path(&platform, ""), json!({ "status": "active" }));
         let refused = world.registry.patch(&caller, &path, body).await;
         refused.refused(451, "PLATFORM_SUSPENDED");
     };
-    world.move_on(&platform, "suspend").await;
+    world
+        .change_lifecycle_as_operator(&platform, "suspend")
+        .await;
     try_all().await;
-    world.move_on(&platform, "restore").await;
+    world
+        .change_lifecycle_as_operator(&platform, "restore")
+        .await;
     // Owners can lift their own suspension, until an operator suspends the platform too.
-    let _ = world.moved(&platform, "suspend", &caller).await.expect(200);
-    let by_admin = world.moved(&platform, "restore", &admin(&platform)).await;
+    let _ = world
+        .change_lifecycle(&platform, "suspend", &caller)
+        .await
+        .expect(200);
+    let by_admin = world
+        .change_lifecycle(&platform, "restore", &admin(&platform))
+        .await;
     by_admin.refused(403, "FORBIDDEN");
-    let _ = world.moved(&platform, "restore", &caller).await.expect(200);
-    let _ = world.moved(&platform, "suspend", &caller).await.expect(200);
-    world.flag(&platform, "suspended").await;
+    let _ = world
+        .change_lifecycle(&platform, "restore", &caller)
+        .await
+        .expect(200);
+    let _ = world
+        .change_lifecycle(&platform, "suspend", &caller)
+        .await
+        .expect(200);
+    world.set_platform_status(&platform, "suspended").await;
     try_all().await;
     assert_eq!(world.audit("platform_access.suspended").await.len(), 1);
-    world.flag(&platform, "active").await;
+    world.set_platform_status(&platform, "active").await;
     assert!(!world.is_suspended(&platform).await);
 }
 
 async fn each_platform_of_an_organization_is_suspended_independently(world: World) {
-    let first = world.platform("engines").await;
+    let first = world.create_platform("engines").await;
     let caller = owner(&first);
     let second = world.platform_by(&caller, "second").await;
     let ask = async |platform: &str, suspended: bool| {
         let job = json!({ "platformId": platform, "planTier": "x", "billingEmail": "a@b.test" });
         let jobs = format!("/api/v1/provision/jobs?platformId={platform}");
         let answers = [
-            world.registry.get(&caller, &at(platform, "")).await,
+            world
+                .registry
+                .get(&caller, &platform_path(platform, ""))
+                .await,
             world.provisioning.get(&caller, &jobs).await,
             world
                 .provisioning
                 .post(&caller, "/api/v1/provision/platform", job)
                 .await,
-            world.deploy(&at(platform, "/deploy"), &caller, &[]).await,
+            world
+                .deploy(&platform_path(platform, "/deploy"), &caller, &[])
+                .await,
         ];
         for answer in answers {
             let code = if suspended { "PLATFORM_SUSPENDED" } else { "" };
@@ -221,7 +245,7 @@ async fn each_platform_of_an_organization_is_suspended_independently(world: Worl
     for platform in [&second, &first] {
         ask(platform, false).await;
     }
-    world.move_on(&second, "suspend").await;
+    world.change_lifecycle_as_operator(&second, "suspend").await;
     ask(&second, true).await;
     ask(&first, false).await;
 }
@@ -234,22 +258,22 @@ on_every_store! {
 #[tokio::test]
 async fn a_restore_lifts_a_suspension_by_another_service() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let job = world.provision(&platform).await;
-    world.flag(&platform, "suspended").await;
+    world.set_platform_status(&platform, "suspended").await;
     assert_eq!(effects(&world, &platform, &job).await, (true, true));
     assert_eq!(world.status(&platform).await, "active");
     for step in ["cancel", "restore"] {
-        world.move_on(&platform, step).await;
+        world.change_lifecycle_as_operator(&platform, step).await;
     }
     assert_eq!(effects(&world, &platform, &job).await, (false, false));
 }
 
 /// Returns the last status in a platform's lifecycle. Asserts that each record starts with the status at which the
 /// previous one ended.
-async fn told(world: &World, platform: &str) -> Value {
-    let path = at(platform, "/lifecycle?limit=100");
-    let records = world.shown(&path).await;
+async fn last_status(world: &World, platform: &str) -> Value {
+    let path = platform_path(platform, "/lifecycle?limit=100");
+    let records = world.get_record(&path).await;
     let records = records.json["data"].as_array().unwrap().clone();
     records.iter().rev().fold(Value::Null, |status, record| {
         assert_eq!(record["fromStatus"], status);
@@ -257,22 +281,22 @@ async fn told(world: &World, platform: &str) -> Value {
     })
 }
 
-async fn asked(world: &World, platform: &str, job: &str, step: &str) {
+async fn apply_step(world: &World, platform: &str, job: &str, step: &str) {
     let answer = if ["active", "suspended", "deleted"].contains(&step) {
-        let (path, body) = (at(platform, ""), json!({ "status": step }));
-        world.patched(&path, body).await
+        let (path, body) = (platform_path(platform, ""), json!({ "status": step }));
+        world.patch_record(&path, body).await
     } else {
-        world.moved(platform, step, &operator()).await
+        world.change_lifecycle(platform, step, &operator()).await
     };
     world.tick(1);
     let status = answer.status.as_u16();
     assert!([200, 409].contains(&status), "{step}: {}", answer.json);
     let shown = world
         .registry
-        .get(&operator(), &at(platform, ""))
+        .get(&operator(), &platform_path(platform, ""))
         .await
         .json;
-    assert_eq!(told(world, platform).await, shown["status"]);
+    assert_eq!(last_status(world, platform).await, shown["status"]);
     let suspended = !shown["suspendedAt"].is_null();
     let effects = effects(world, platform, job).await;
     assert_eq!(effects, (suspended, suspended), "{step}: {shown}");
@@ -291,10 +315,10 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let world = World::new();
-            let platform = world.platform("engines").await;
+            let platform = world.create_platform("engines").await;
             let job = world.provision(&platform).await;
             for step in steps {
-                asked(&world, &platform, &job, step).await;
+                apply_step(&world, &platform, &job, step).await;
             }
         });
     }

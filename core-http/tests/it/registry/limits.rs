@@ -4,8 +4,8 @@ use core_domain::kernel::Limits;
 use serde_json::{Value, json};
 
 use crate::world::{
-    PLATFORMS, TARGET, World, admin, assert_limit, assert_room_at_once, at, on_every_store,
-    operator, owner, resource_body, webhooks_of,
+    PLATFORMS, TARGET, World, admin, assert_limit, assert_room_at_once, on_every_store, operator,
+    owner, platform_path, resource_body, webhooks_of,
 };
 
 /// The number of records that can still be created, the path, and the body for the record with a number.
@@ -14,9 +14,9 @@ type Creation = (usize, String, Box<dyn Fn(usize) -> Value>);
 async fn concurrent_requests_cannot_exceed_any_limit_of_a_platform(world: World) {
     let world = world.with_limits(Limits {
         jobs_per_platform: 1_000,
-        ..Limits::of(4)
+        ..Limits::uniform(4)
     });
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let resource = world.resource(&platform, &entity, "engines-api").await;
     let stack = world.workspace_stack(&platform, &entity, "web").await;
@@ -24,27 +24,31 @@ async fn concurrent_requests_cannot_exceed_any_limit_of_a_platform(world: World)
         .dns_record(&platform, &stack, &resource, "one.example.net")
         .await;
     let creations: [Creation; 8] = [
-        (3, at(&platform, "/entities"), {
+        (3, platform_path(&platform, "/entities"), {
             Box::new(|n| json!({ "name": "T", "slug": format!("t{n}"), "type": "tenant" }))
         }),
         (
             3,
-            at(&platform, &format!("/entities/{entity}/resources")),
+            platform_path(&platform, &format!("/entities/{entity}/resources")),
             { Box::new(|n| resource_body(&format!("engines-db-{n}"))) },
         ),
-        (3, at(&platform, "/stacks"), {
+        (3, platform_path(&platform, "/stacks"), {
             let entity = entity.clone();
             Box::new(move |n| json!({ "tenantId": entity, "name": format!("w{n}") }))
         }),
-        (3, at(&platform, &format!("/stacks/{stack}/dns")), {
-            Box::new(move |n| {
-                json!({
-                    "hostname": format!("n{n}.example.net"), "targetType": "worker",
-                    "resourceId": resource, "environment": "prod",
+        (
+            3,
+            platform_path(&platform, &format!("/stacks/{stack}/dns")),
+            {
+                Box::new(move |n| {
+                    json!({
+                        "hostname": format!("n{n}.example.net"), "targetType": "worker",
+                        "resourceId": resource, "environment": "prod",
+                    })
                 })
-            })
-        }),
-        (4, at(&platform, "/domains"), {
+            },
+        ),
+        (4, platform_path(&platform, "/domains"), {
             Box::new(move |n| {
                 let hostname = format!("d{n}.example.org");
                 json!({ "dnsRecordId": dns, "hostname": hostname, "targetDns": TARGET })
@@ -57,7 +61,7 @@ async fn concurrent_requests_cannot_exceed_any_limit_of_a_platform(world: World)
         }),
         (
             4,
-            at(&platform, &format!("/entities/{entity}/features/activate")),
+            platform_path(&platform, &format!("/entities/{entity}/features/activate")),
             {
                 Box::new(|n| {
                     let feature = format!("f{n}");
@@ -84,9 +88,9 @@ async fn concurrent_requests_cannot_exceed_the_limit_of_queued_jobs_per_platform
         jobs_per_platform: 3,
         ..Limits::default()
     });
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
-    let path = at(&platform, &format!("/entities/{entity}/features/activate"));
+    let path = platform_path(&platform, &format!("/entities/{entity}/features/activate"));
     let activate = |number| {
         let (api, caller) = (world.registry.clone(), admin(&platform));
         let (path, feature) = (path.clone(), format!("f{number}"));
@@ -112,14 +116,14 @@ async fn deleted_records_do_not_count_towards_a_limit() {
         entities_per_platform: 1,
         ..Limits::default()
     });
-    let platform = world.platform("engines").await;
-    let (path, caller) = (at(&platform, "/entities"), owner(&platform));
+    let platform = world.create_platform("engines").await;
+    let (path, caller) = (platform_path(&platform, "/entities"), owner(&platform));
     let body = |slug: &str| json!({ "name": "T", "slug": slug, "type": "tenant" });
     let first = world.registry.post(&caller, &path, body("first")).await;
     let first = first.expect(201).id();
     let second = world.registry.post(&caller, &path, body("second")).await;
     assert_limit(&second, 1, "entities");
-    world.removed(&format!("{path}/{first}")).await;
+    world.delete_record(&format!("{path}/{first}")).await;
     let second = world.registry.post(&caller, &path, body("second")).await;
     let _ = second.expect(201);
 }
@@ -130,11 +134,11 @@ async fn a_resource_has_no_more_secrets_than_the_limit() {
         secrets_per_resource: 1,
         ..Limits::default()
     });
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let resource = world.resource(&platform, &entity, "engines-api").await;
     let set = async |name: &str| {
-        let path = at(&platform, &format!("/resources/{resource}/secrets/{name}"));
+        let path = platform_path(&platform, &format!("/resources/{resource}/secrets/{name}"));
         let body = json!({ "status": "set" });
         world.registry.post(&owner(&platform), &path, body).await
     };
@@ -149,9 +153,12 @@ async fn a_platform_has_no_more_open_deployments_than_the_limit() {
         open_deployments_per_platform: 1,
         ..Limits::default()
     });
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let deploy = async |branch: &str| {
-        let (path, headers) = (at(&platform, "/deploy"), [("x-core-deploy-branch", branch)]);
+        let (path, headers) = (
+            platform_path(&platform, "/deploy"),
+            [("x-core-deploy-branch", branch)],
+        );
         world.deploy(&path, &owner(&platform), &headers).await
     };
     let _ = deploy("main").await.expect(202);

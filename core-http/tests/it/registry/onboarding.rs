@@ -3,7 +3,9 @@
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, How, PLATFORMS, World, at, operator, owner, user_without_organization};
+use crate::world::{
+    Answer, JobAction, PLATFORMS, World, operator, owner, platform_path, user_without_organization,
+};
 
 const START: &str = "/api/v1/onboarding/start";
 
@@ -30,7 +32,7 @@ async fn an_onboarding_creates_a_platform_with_a_tenant_and_resources_for_its_pe
     world.template("web").await;
     let person = world.sign_up("ada@example.org").await;
     let caller = person.caller();
-    assert!(world.slug_is_free("engines").await);
+    assert!(world.is_slug_available("engines").await);
     let body = json!({
         "platformName": " Engines ", "slug": "engines", "tier": "scale", "stackTemplateId": "web",
         "billingEmail": "Ada@Example.org",
@@ -39,7 +41,7 @@ async fn an_onboarding_creates_a_platform_with_a_tenant_and_resources_for_its_pe
     let (id, job) = (started.text("onboardingId"), started.text("jobId"));
     let wanted = json!({ "onboardingId": id, "jobId": job, "status": "QUEUED" });
     assert_eq!(started.json, wanted);
-    assert!(!world.slug_is_free("engines").await);
+    assert!(!world.is_slug_available("engines").await);
     let view = world.onboarding_status(&caller, id).await.expect(200).json;
     let path = "/api/v1/stacks/web";
     let template = world.stacks.get(&operator(), path).await.expect(200).json;
@@ -57,14 +59,17 @@ async fn an_onboarding_creates_a_platform_with_a_tenant_and_resources_for_its_pe
     let ended = fields(&view, ["status", "completedSteps", "error"]);
     assert_eq!(ended, [json!("COMPLETED"), json!(3), Value::Null]);
     let stacks = world
-        .shown(&at(view["platformId"].as_str().unwrap(), "/stacks"))
+        .get_record(&platform_path(
+            view["platformId"].as_str().unwrap(),
+            "/stacks",
+        ))
         .await;
     let stack = fields(&stacks.json["data"][0], ["templateId", "status"]);
     assert_eq!(stack, [template["template"]["id"].clone(), json!("active")]);
     assert!(view["completedAt"].as_str() > Some(now) && view["updatedAt"].as_str() > Some(now));
     let platform = view["platformId"].as_str().unwrap();
-    assert_eq!(world.acts_for(&person).await, view["platformId"]);
-    let shown = world.shown(&at(platform, "")).await;
+    assert_eq!(world.active_platform(&person).await, view["platformId"]);
+    let shown = world.get_record(&platform_path(platform, "")).await;
     // The requested tier takes effect only when billing or an operator grants it.
     let shown = fields(&shown.json, ["ownerUserId", "tier", "slug"]);
     assert_eq!(
@@ -72,9 +77,13 @@ async fn an_onboarding_creates_a_platform_with_a_tenant_and_resources_for_its_pe
         [json!(person.user_id), json!("starter"), json!("engines")]
     );
     for (list, count) in [("/entities", 1), ("/resources", 6)] {
-        assert_eq!(world.count(&at(platform, list)).await, count, "{list}");
+        assert_eq!(
+            world.count(&platform_path(platform, list)).await,
+            count,
+            "{list}"
+        );
     }
-    assert!(!world.slug_is_free("engines").await);
+    assert!(!world.is_slug_available("engines").await);
     assert_eq!(world.audit("onboarding.completed").await.len(), 1);
 }
 
@@ -106,9 +115,9 @@ async fn an_onboarding_by_an_operator_gets_the_requested_tier() {
 #[tokio::test]
 async fn the_slug_of_a_pending_onboarding_is_reserved_for_it() {
     let world = World::new();
-    let deleted = world.platform("old").await;
-    world.removed(&at(&deleted, "")).await;
-    assert!(world.slug_is_free("old").await);
+    let deleted = world.create_platform("old").await;
+    world.delete_record(&platform_path(&deleted, "")).await;
+    assert!(world.is_slug_available("old").await);
     let person = world.sign_up("ada@example.org").await;
     let new = json!({ "name": "Others", "slug": "old" });
     let caller = person.caller();
@@ -117,9 +126,11 @@ async fn the_slug_of_a_pending_onboarding_is_reserved_for_it() {
     let refusals = [
         world.start_onboarding(&caller, "old").await,
         world.registry.post(&operator(), PLATFORMS, new).await,
-        world.set_up(&person, "old").await,
-        world.moved(&deleted, "restore", &operator()).await,
-        world.patched(&at(&deleted, ""), back).await,
+        world.set_up_organization(&person, "old").await,
+        world
+            .change_lifecycle(&deleted, "restore", &operator())
+            .await,
+        world.patch_record(&platform_path(&deleted, ""), back).await,
     ];
     for refused in refusals {
         refused.refused(409, "SLUG_TAKEN");
@@ -136,9 +147,14 @@ async fn the_slug_of_a_pending_onboarding_is_reserved_for_it() {
 async fn the_slug_of_an_organization_is_taken_and_a_malformed_slug_is_refused() {
     let world = World::new();
     let person = world.sign_up("ada@example.org").await;
-    let set_up = world.set_up(&person, "engines").await.expect(201);
-    world.removed(&at(set_up.text("platformId"), "")).await;
-    assert!(!world.slug_is_free("engines").await);
+    let set_up = world
+        .set_up_organization(&person, "engines")
+        .await
+        .expect(201);
+    world
+        .delete_record(&platform_path(set_up.text("platformId"), ""))
+        .await;
+    assert!(!world.is_slug_available("engines").await);
     let path = "/api/v1/onboarding/slug/Not%20A%20Slug";
     let bad = world.registry.get(&user_without_organization(), path).await;
     let bad = bad.refused(400, "VALIDATION_ERROR");
@@ -194,7 +210,7 @@ async fn a_template_must_exist_and_be_active() {
             .await;
         refused.refused(status, code);
     }
-    assert!(world.slug_is_free("p").await);
+    assert!(world.is_slug_available("p").await);
 }
 
 #[tokio::test]
@@ -204,8 +220,10 @@ async fn a_cancelled_onboarding_frees_its_slug() {
         .start_onboarding(&user_without_organization(), "engines")
         .await
         .expect(202);
-    world.operate(started.text("jobId"), How::Cancel).await;
-    assert!(world.slug_is_free("engines").await);
+    world
+        .operate(started.text("jobId"), JobAction::Cancel)
+        .await;
+    assert!(world.is_slug_available("engines").await);
     let id = started.text("onboardingId");
     let view = world
         .onboarding_status(&user_without_organization(), id)
@@ -223,7 +241,7 @@ async fn a_cancelled_onboarding_frees_its_slug() {
 #[tokio::test]
 async fn an_onboarding_with_failed_infrastructure_keeps_its_platform_and_can_be_retried() {
     let world = World::new();
-    world.provider.refuse(true);
+    world.provider.set_failing(true);
     let person = world.sign_up("ada@example.org").await.caller();
     let started = world.start_onboarding(&person, "engines").await;
     let started = started.expect(202);
@@ -239,16 +257,16 @@ async fn an_onboarding_with_failed_infrastructure_keeps_its_platform_and_can_be_
     let failed = view().await;
     let shown = [&failed["status"], &failed["error"]["code"]];
     assert_eq!(shown, ["FAILED", "PLATFORM_JOB_FAILED"]);
-    assert!(!world.slug_is_free("engines").await);
-    world.provider.refuse(false);
+    assert!(!world.is_slug_available("engines").await);
+    world.provider.set_failing(false);
     let platform = failed["platformId"].as_str().unwrap();
     let job = world.jobs(platform).await[0]["jobId"].clone();
     for job in [job.as_str().unwrap(), started.text("jobId")] {
-        world.operate(job, How::Retry).await;
+        world.operate(job, JobAction::Retry).await;
         world.settle_jobs().await;
     }
     let done = fields(&view().await, ["status", "error", "platformId"]);
     assert_eq!(done, [json!("COMPLETED"), Value::Null, json!(platform)]);
-    assert_eq!(world.count(&at(platform, "/resources")).await, 6);
+    assert_eq!(world.count(&platform_path(platform, "/resources")).await, 6);
     assert_eq!(world.platform_count().await, 1);
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::world::{
-    PLATFORMS, World, admin, at, operator, owner, plain_member, user_without_organization,
+    PLATFORMS, World, admin, operator, owner, plain_member, platform_path,
+    user_without_organization,
 };
 
 #[tokio::test]
@@ -20,29 +21,31 @@ async fn a_new_platform_is_active_and_missing_fields_are_null_or_the_default() {
         "trialEndsAt": null, "createdAt": instant, "updatedAt": instant, "deletedAt": null,
     });
     assert_eq!(created.json, wanted);
-    let path = at(&created.id(), "");
-    let shown = world.shown(&path).await;
+    let path = platform_path(&created.id(), "");
+    let shown = world.get_record(&path).await;
     assert_eq!((&shown.json, shown.header("etag")), (&wanted, "\"1\""));
 }
 
 #[tokio::test]
 async fn a_slug_is_unique_among_platforms_that_are_not_deleted() {
     let world = World::new();
-    let first = world.platform("engines").await;
+    let first = world.create_platform("engines").await;
     let again = json!({ "name": "Others", "slug": "engines" });
     let create = async || {
         let body = again.clone();
         world.registry.post(&operator(), PLATFORMS, body).await
     };
     create().await.refused(409, "SLUG_TAKEN");
-    world.move_on(&first, "cancel").await;
+    world.change_lifecycle_as_operator(&first, "cancel").await;
     create().await.refused(409, "SLUG_TAKEN");
-    world.move_on(&first, "soft-delete").await;
+    world
+        .change_lifecycle_as_operator(&first, "soft-delete")
+        .await;
     let _ = create().await.expect(201);
-    let restored = world.moved(&first, "restore", &operator()).await;
+    let restored = world.change_lifecycle(&first, "restore", &operator()).await;
     restored.refused(409, "SLUG_TAKEN");
-    let (path, back) = (at(&first, ""), json!({ "status": "active" }));
-    let set = world.patched(&path, back).await;
+    let (path, back) = (platform_path(&first, ""), json!({ "status": "active" }));
+    let set = world.patch_record(&path, back).await;
     set.refused(409, "SLUG_TAKEN");
     assert_eq!(world.status(&first).await, "deleted");
 }
@@ -50,9 +53,9 @@ async fn a_slug_is_unique_among_platforms_that_are_not_deleted() {
 #[tokio::test]
 async fn a_change_affects_only_the_given_fields() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let patch = async |body: Value| {
-        let path = at(&platform, "");
+        let path = platform_path(&platform, "");
         let changed = world.registry.patch(&admin(&platform), &path, body).await;
         changed.expect(200)
     };
@@ -66,7 +69,7 @@ async fn a_change_affects_only_the_given_fields() {
     let fields = ["repoName", "name", "cfAccountId"].map(|field| cleared.json[field].clone());
     assert_eq!(fields, [Value::Null, json!("Looms"), json!("acc")]);
     // A request that changes nothing creates neither a version nor an audit entry.
-    let entries = world.count(&at(&platform, "/audit")).await;
+    let entries = world.count(&platform_path(&platform, "/audit")).await;
     for body in [
         json!({}),
         json!({ "name": "Looms" }),
@@ -74,20 +77,23 @@ async fn a_change_affects_only_the_given_fields() {
     ] {
         assert_eq!(patch(body).await.header("etag"), "\"3\"");
     }
-    assert_eq!(world.count(&at(&platform, "/audit")).await, entries);
+    assert_eq!(
+        world.count(&platform_path(&platform, "/audit")).await,
+        entries
+    );
 }
 
 #[tokio::test]
 async fn only_operators_can_give_a_platform_more_than_the_entry_tier() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let create = async |caller, tier: &str| {
         let body = json!({ "name": "P", "slug": tier, "tier": tier });
         world.registry.post(&caller, PLATFORMS, body).await
     };
     let raise = async |caller, tier: &str| {
         let (path, body) = (
-            at(&platform, ""),
+            platform_path(&platform, ""),
             json!({ "tier": tier, "cfAccountId": "acc" }),
         );
         world.registry.patch(&caller, &path, body).await
@@ -114,16 +120,18 @@ async fn a_status_can_be_set_from_every_other_status() {
     let world = World::new();
     for from in ["active", "suspended", "cancelled", "deleted"] {
         for to in ["active", "suspended", "deleted"] {
-            let platform = world.platform(&format!("{from}-{to}")).await;
+            let platform = world.create_platform(&format!("{from}-{to}")).await;
             let set = async |body: Value| {
-                let path = at(&platform, "");
-                let changed = world.patched(&path, body).await;
+                let path = platform_path(&platform, "");
+                let changed = world.patch_record(&path, body).await;
                 changed.expect(200).json
             };
             match from {
                 "active" => {}
                 "cancelled" => {
-                    world.move_on(&platform, "cancel").await;
+                    world
+                        .change_lifecycle_as_operator(&platform, "cancel")
+                        .await;
                 }
                 status => {
                     set(json!({ "status": status })).await;
@@ -145,10 +153,10 @@ async fn a_status_can_be_set_from_every_other_status() {
 #[tokio::test]
 async fn only_managers_of_a_platform_can_set_its_status_with_other_fields() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let set = async |caller, status: &str| {
         let body = json!({ "status": status, "name": status });
-        let path = at(&platform, "");
+        let path = platform_path(&platform, "");
         world.registry.patch(&caller, &path, body).await
     };
     for status in ["suspended", "deleted"] {
@@ -169,7 +177,7 @@ async fn only_managers_of_a_platform_can_set_its_status_with_other_fields() {
 async fn a_list_has_the_platforms_of_the_callers_organization_and_all_for_operators() {
     let world = World::new();
     let first = world.platform_by(&owner("home"), "engines").await;
-    let other = world.platform("looms").await;
+    let other = world.create_platform("looms").await;
     let new = json!({ "name": "Second", "slug": "second" });
     let create = async |caller| world.registry.post(&caller, PLATFORMS, new.clone()).await;
     create(user_without_organization())
@@ -190,27 +198,33 @@ async fn a_list_has_the_platforms_of_the_callers_organization_and_all_for_operat
         assert_eq!(listed.total(), Some(wanted.len() as u64), "{caller:?}");
     }
     let member = plain_member("home");
-    let shown = world.registry.get(&member, &at(&second, "")).await;
+    let shown = world
+        .registry
+        .get(&member, &platform_path(&second, ""))
+        .await;
     let _ = shown.expect(200);
     let change = json!({ "name": "X" });
     let changed = world
         .registry
-        .patch(&member, &at(&second, ""), change)
+        .patch(&member, &platform_path(&second, ""), change)
         .await;
     changed.refused(403, "FORBIDDEN");
-    let foreign = world.registry.get(&owner(&other), &at(&second, "")).await;
+    let foreign = world
+        .registry
+        .get(&owner(&other), &platform_path(&second, ""))
+        .await;
     foreign.refused(404, "NOT_FOUND");
 }
 
 #[tokio::test]
 async fn deleted_platforms_entities_and_resources_are_listed_for_operators_on_request() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let resource = world.resource(&platform, &entity, "engines-db").await;
     let own = format!("/entities/{entity}");
     let kept = world.tenant(&platform, "kept").await;
-    let of_kept = at(&platform, &format!("/entities/{kept}/resources"));
+    let of_kept = platform_path(&platform, &format!("/entities/{kept}/resources"));
     let second = world.resource(&platform, &kept, "second-db").await;
     for gone in [
         format!("/resources/{resource}"),
@@ -218,13 +232,13 @@ async fn deleted_platforms_entities_and_resources_are_listed_for_operators_on_re
         own,
         String::new(),
     ] {
-        let path = at(&platform, &gone);
+        let path = platform_path(&platform, &gone);
         let _ = world.registry.delete(&operator(), &path).await.expect(200);
     }
     for (list, here, all) in [
-        (at(&platform, "/resources"), 0, 2),
+        (platform_path(&platform, "/resources"), 0, 2),
         (of_kept, 0, 1),
-        (at(&platform, "/entities"), 1, 2),
+        (platform_path(&platform, "/entities"), 1, 2),
         (PLATFORMS.to_owned(), 0, 1),
     ] {
         let more = format!("{list}?includeDeleted=true");
@@ -242,8 +256,8 @@ async fn deleted_platforms_entities_and_resources_are_listed_for_operators_on_re
 #[tokio::test]
 async fn names_are_trimmed_and_blank_names_are_refused() {
     let world = World::new();
-    let platform = world.platform("engines").await;
-    for path in [PLATFORMS, &at(&platform, "/entities")] {
+    let platform = world.create_platform("engines").await;
+    for path in [PLATFORMS, &platform_path(&platform, "/entities")] {
         let send = async |name: &str| {
             let body = json!({ "slug": "fresh", "type": "tenant", "name": name });
             world.registry.post(&operator(), path, body).await

@@ -6,14 +6,14 @@ use core_domain::registry::{
 };
 use serde_json::json;
 
-use crate::world::{World, at, on_every_store, operator, owner, resource_body};
+use crate::world::{World, on_every_store, operator, owner, platform_path, resource_body};
 
 on_every_store! { a_name_that_a_job_derives_is_refused_for_every_other_platform }
 
 async fn a_name_that_a_job_derives_is_refused_for_every_other_platform(world: World) {
-    let victim = world.platform("victim").await;
+    let victim = world.create_platform("victim").await;
     let tenant = world.tenant(&victim, "tenant").await;
-    let stranger = world.platform("stranger").await;
+    let stranger = world.create_platform("stranger").await;
     let annex = world.tenant(&stranger, "annex").await;
     let (id, slug) = (
         PlatformId::parse(&victim).unwrap(),
@@ -26,7 +26,7 @@ async fn a_name_that_a_job_derives_is_refused_for_every_other_platform(world: Wo
     for environment in Environment::ALL {
         names.push(resource_name(&id, &slug, *environment, ResourceType::D1));
     }
-    let path = at(&stranger, &format!("/entities/{annex}/resources"));
+    let path = platform_path(&stranger, &format!("/entities/{annex}/resources"));
     for name in &names {
         for caller in [operator(), owner(&stranger)] {
             let body = resource_body(name);
@@ -34,16 +34,19 @@ async fn a_name_that_a_job_derives_is_refused_for_every_other_platform(world: Wo
             refused.refused(409, "CONFLICT");
         }
     }
-    assert_eq!(world.count(&at(&stranger, "/resources")).await, 0);
+    assert_eq!(
+        world.count(&platform_path(&stranger, "/resources")).await,
+        0
+    );
     // The platform itself may record these names, and that of a feature's worker once the entity has the feature.
-    let path = at(&victim, &format!("/entities/{tenant}/resources"));
+    let path = platform_path(&victim, &format!("/entities/{tenant}/resources"));
     for name in &names {
         let mut body = resource_body(name);
         body["resourceType"] = json!("worker");
         if *name == names[1] {
             let refused = world.registry.post(&operator(), &path, body.clone()).await;
             refused.refused(409, "CONFLICT");
-            world.feature(&victim, &tenant, "search").await;
+            world.activate_feature(&victim, &tenant, "search").await;
         }
         let entered = world.registry.post(&operator(), &path, body).await;
         let _ = entered.expect(201);

@@ -5,12 +5,12 @@ use core_domain::registry::{ResourceType, resource_name};
 use serde_json::{Value, json};
 
 use crate::world::{
-    Answer, PLATFORMS, World, at, on_every_store, operator, owner, resource_body,
+    Answer, PLATFORMS, World, on_every_store, operator, owner, platform_path, resource_body,
     user_without_organization,
 };
 
 fn one(platform: &str, resource: &str) -> String {
-    at(platform, &format!("/resources/{resource}"))
+    platform_path(platform, &format!("/resources/{resource}"))
 }
 
 /// Returns a valid body with these fields replaced.
@@ -24,14 +24,14 @@ fn body_with(fields: Value) -> Value {
 
 impl World {
     async fn enter(&self, platform: &str, entity: &str, body: Value) -> Answer {
-        let path = at(platform, &format!("/entities/{entity}/resources"));
+        let path = platform_path(platform, &format!("/entities/{entity}/resources"));
         let entered = self.registry.post(&operator(), &path, body).await;
         self.tick(1);
         entered
     }
 
     /// Moves a resource through these statuses, in order.
-    async fn lead(&self, platform: &str, resource: &str, statuses: &str) {
+    async fn move_through(&self, platform: &str, resource: &str, statuses: &str) {
         for status in statuses.split_whitespace() {
             let moved = self.change(platform, resource, json!({ "status": status }));
             let _ = moved.await.expect(200);
@@ -47,7 +47,7 @@ impl World {
 #[tokio::test]
 async fn a_new_resource_is_pending_and_its_config_is_stored_unchanged() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let job = world.provision(&platform).await;
     let config =
@@ -81,7 +81,7 @@ async fn a_new_resource_is_pending_and_its_config_is_stored_unchanged() {
 async fn a_status_moves_by_the_table_and_a_refused_change_has_no_effect() {
     const ALL: [&str; 5] = ["pending", "provisioning", "active", "failed", "deleted"];
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     for (from, way, allowed) in [
         ("pending", "", "provisioning deleted"),
@@ -92,7 +92,7 @@ async fn a_status_moves_by_the_table_and_a_refused_change_has_no_effect() {
         for to in ALL {
             let name = format!("{from}-{to}");
             let resource = world.resource(&platform, &entity, &name).await;
-            world.lead(&platform, &resource, way).await;
+            world.move_through(&platform, &resource, way).await;
             let both = json!({ "status": to, "cfId": "x" });
             let answer = world.change(&platform, &resource, both).await;
             if from == to || allowed.split(' ').any(|status| status == to) {
@@ -117,7 +117,7 @@ async fn a_status_moves_by_the_table_and_a_refused_change_has_no_effect() {
 #[tokio::test]
 async fn a_change_sets_clears_and_keeps_fields() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let resource = world.resource(&platform, &entity, "engines-db").await;
     let job = world.provision(&platform).await;
@@ -144,8 +144,8 @@ async fn a_change_sets_clears_and_keeps_fields() {
 #[tokio::test]
 async fn a_config_is_limited_to_64_kib_and_a_job_must_be_of_the_same_platform() {
     let world = World::new();
-    let platform = world.platform("engines").await;
-    let other = world.platform("looms").await;
+    let platform = world.create_platform("engines").await;
+    let other = world.create_platform("looms").await;
     let entity = world.tenant(&platform, "tenant").await;
     let resource = world.resource(&platform, &entity, "first-db").await;
     let foreign = world.provision(&other).await;
@@ -207,7 +207,7 @@ async fn a_name_is_unique_per_resource_type_in_a_provider_account(world: World) 
             answer.refused(409, "CONFLICT");
         }
     }
-    world.removed(&one(&places[0].0, &first)).await;
+    world.delete_record(&one(&places[0].0, &first)).await;
     let _ = enter(1, "d1", "prod").await.expect(201);
 }
 
@@ -222,7 +222,7 @@ async fn a_lookup_by_provider_name_returns_the_newest_accessible_resource() {
     let caller = owner("home");
     let first = world.platform_by(&caller, "engines").await;
     let second = world.platform_by(&caller, "second").await;
-    let foreign = world.platform("looms").await;
+    let foreign = world.create_platform("looms").await;
     let mut ids = Vec::new();
     for (platform, kind) in [(&second, "kv"), (&first, "d1"), (&foreign, "r2")] {
         let entity = world.tenant(platform, "tenant").await;
@@ -250,20 +250,20 @@ async fn a_lookup_by_provider_name_returns_the_newest_accessible_resource() {
             .refused(400, "VALIDATION_ERROR");
     }
     // The lookup skips the suspended platform and works with any number of platforms.
-    world.move_on(&second, "suspend").await;
+    world.change_lifecycle_as_operator(&second, "suspend").await;
     for number in 0..100 {
         let slug = format!("further-{number}");
         world.platform_by(&caller, &slug).await;
     }
     assert_eq!(found(caller.clone(), path).await.expect(200).id(), ids[1]);
-    world.removed(&one(&first, &ids[1])).await;
+    world.delete_record(&one(&first, &ids[1])).await;
     found(caller.clone(), path).await.refused(404, "NOT_FOUND");
 }
 
 #[tokio::test]
 async fn a_job_activates_existing_records_in_every_status_and_adds_no_second_one() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     world.tenant(&platform, "first").await;
     let second = world.tenant(&platform, "second").await;
     let (id, slug) = (
@@ -282,7 +282,7 @@ async fn a_job_activates_existing_records_in_every_status_and_adds_no_second_one
         let fields = json!({ "cfName": name, "resourceType": kind, "config": { "a": 1 } });
         let entered = world.enter(&platform, &second, body_with(fields)).await;
         let resource = entered.expect(201).id();
-        world.lead(&platform, &resource, way).await;
+        world.move_through(&platform, &resource, way).await;
         if way != "deleted" {
             known.push(resource);
         }
@@ -291,7 +291,7 @@ async fn a_job_activates_existing_records_in_every_status_and_adds_no_second_one
     world.run_jobs().await;
     for resource in &known {
         let path = one(&platform, resource);
-        let shown = world.shown(&path).await;
+        let shown = world.get_record(&path).await;
         let fields = ["status", "provisionJobId", "entityId"].map(|field| shown.text(field));
         assert_eq!(fields, ["active", job.as_str(), second.as_str()]);
         assert_eq!(shown.json["config"], json!({ "a": 1 }));
@@ -302,9 +302,9 @@ async fn a_job_activates_existing_records_in_every_status_and_adds_no_second_one
             (&*format!("id-of-{name}"), &*format!("http://{name}.test"))
         );
     }
-    let listed = at(&platform, "/resources");
-    let listed = world.shown(&listed).await;
+    let listed = platform_path(&platform, "/resources");
+    let listed = world.get_record(&listed).await;
     assert_eq!(listed.each("status"), ["active"; 6]);
-    let all = at(&platform, "/resources?includeDeleted=true");
+    let all = platform_path(&platform, "/resources?includeDeleted=true");
     assert_eq!(world.count(&all).await, 7);
 }

@@ -3,10 +3,10 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, at, on_every_store, operator, owner};
+use crate::world::{Answer, World, on_every_store, operator, owner, platform_path};
 
 async fn platform_with_resource(world: &World) -> (String, String) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let resource = world.resource(&platform, &entity, "engines-db").await;
     (platform, resource)
@@ -17,7 +17,7 @@ async fn a_secret_is_recorded_once_and_is_rotated_when_it_is_set_again() {
     let world = World::new();
     let (platform, resource) = platform_with_resource(&world).await;
     let first = world
-        .secret(&platform, &resource, "API_KEY", "missing")
+        .set_secret_status(&platform, &resource, "API_KEY", "missing")
         .await;
     let (first, now) = (first.expect(201), "2027-01-15T08:00:03.000Z");
     let wanted = json!({
@@ -36,7 +36,9 @@ async fn a_secret_is_recorded_once_and_is_rotated_when_it_is_set_again() {
         ("set", "rotated"),
         ("missing", "missing"),
     ] {
-        let noted = world.secret(&platform, &resource, "API_KEY", status).await;
+        let noted = world
+            .set_secret_status(&platform, &resource, "API_KEY", status)
+            .await;
         let noted = noted.expect(200);
         assert_eq!((noted.id(), noted.text("status")), (first.id(), seen));
         let moves = ["set", "rotated"].contains(&seen);
@@ -44,13 +46,13 @@ async fn a_secret_is_recorded_once_and_is_rotated_when_it_is_set_again() {
         last_set_at = noted.json["lastSetAt"].clone();
     }
     let set = world
-        .secret(&platform, &resource, "Z", "set")
+        .set_secret_status(&platform, &resource, "Z", "set")
         .await
         .expect(201);
     assert_eq!(set.json["lastSetAt"], set.json["createdAt"]);
-    let listed = at(&platform, &format!("/resources/{resource}/secrets"));
+    let listed = platform_path(&platform, &format!("/resources/{resource}/secrets"));
     assert_eq!(
-        world.shown(&listed).await.each("secretName"),
+        world.get_record(&listed).await.each("secretName"),
         ["Z", "API_KEY"]
     );
 }
@@ -60,7 +62,7 @@ async fn a_malformed_name_is_a_validation_error_and_a_value_is_never_stored() {
     let world = World::new();
     let (platform, resource) = platform_with_resource(&world).await;
     let note = async |name: &str, body: Value| {
-        let path = at(&platform, &format!("/resources/{resource}/secrets/{name}"));
+        let path = platform_path(&platform, &format!("/resources/{resource}/secrets/{name}"));
         world.registry.post(&owner(&platform), &path, body).await
     };
     let longest = format!("A{}", "9".repeat(127));
@@ -94,12 +96,14 @@ async fn a_malformed_name_is_a_validation_error_and_a_value_is_never_stored() {
 async fn the_secrets_of_a_deleted_resource_are_not_shown() {
     let world = World::new();
     let (platform, resource) = platform_with_resource(&world).await;
-    world.secret(&platform, &resource, "API_KEY", "set").await;
     world
-        .removed(&at(&platform, &format!("/resources/{resource}")))
+        .set_secret_status(&platform, &resource, "API_KEY", "set")
         .await;
-    let listed = at(&platform, &format!("/resources/{resource}/secrets"));
-    world.missing(&listed).await;
+    world
+        .delete_record(&platform_path(&platform, &format!("/resources/{resource}")))
+        .await;
+    let listed = platform_path(&platform, &format!("/resources/{resource}/secrets"));
+    world.assert_missing(&listed).await;
     let (path, body) = (format!("{listed}/API_KEY"), json!({ "status": "set" }));
     let late = world.registry.post(&operator(), &path, body).await;
     late.refused(404, "NOT_FOUND");
@@ -109,7 +113,7 @@ on_every_store! { of_concurrent_first_requests_one_creates_the_secret }
 
 async fn of_concurrent_first_requests_one_creates_the_secret(world: World) {
     let (platform, resource) = platform_with_resource(&world).await;
-    let path = at(&platform, &format!("/resources/{resource}/secrets/API_KEY"));
+    let path = platform_path(&platform, &format!("/resources/{resource}/secrets/API_KEY"));
     let noted = (0..4).map(|_| {
         let (api, path, caller) = (world.registry.clone(), path.clone(), owner(&platform));
         tokio::spawn(async move { api.post(&caller, &path, json!({ "status": "set" })).await })

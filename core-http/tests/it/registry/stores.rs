@@ -10,7 +10,8 @@ use core_domain::registry::{
 use serde_json::{Value, json};
 
 use crate::world::{
-    PLATFORMS, World, at, at_once, on_every_store, operator, owner, plain_member, resource_body,
+    PLATFORMS, World, on_every_store, operator, owner, plain_member, platform_path, resource_body,
+    send_concurrently,
 };
 
 on_every_store! {
@@ -35,7 +36,10 @@ async fn a_platform_works_from_its_onboarding_to_its_removal(world: World) {
 
     let suspend = async |caller: &Caller| {
         let key = [("idempotency-key", "once")];
-        let (path, why) = (at(platform, "/suspend"), json!({ "reason": "late" }));
+        let (path, why) = (
+            platform_path(platform, "/suspend"),
+            json!({ "reason": "late" }),
+        );
         world.registry.send(caller, "POST", &path, &key, why).await
     };
     let suspended = suspend(&caller).await.expect(200);
@@ -45,10 +49,16 @@ async fn a_platform_works_from_its_onboarding_to_its_removal(world: World) {
     suspend(&caller).await.refused(451, "PLATFORM_SUSPENDED");
     world.tick(1);
     for step in ["restore", "cancel"] {
-        let _ = world.moved(platform, step, &caller).await.expect(200);
+        let _ = world
+            .change_lifecycle(platform, step, &caller)
+            .await
+            .expect(200);
     }
     let listed = async |rest: &str, field: &str| -> Vec<String> {
-        let listed = world.registry.get(&caller, &at(platform, rest)).await;
+        let listed = world
+            .registry
+            .get(&caller, &platform_path(platform, rest))
+            .await;
         let listed = listed.expect(200);
         listed.each(field).into_iter().map(str::to_owned).collect()
     };
@@ -65,17 +75,20 @@ async fn a_platform_works_from_its_onboarding_to_its_removal(world: World) {
     );
 
     world.begin_session_of(&caller).await;
-    let deleted = world.moved(platform, "delete", &caller).await;
+    let deleted = world.change_lifecycle(platform, "delete", &caller).await;
     assert_eq!(deleted.expect(200).text("status"), "deleted");
     world.run_jobs().await;
-    world.missing(&at(platform, "")).await;
+    world.assert_missing(&platform_path(platform, "")).await;
     assert!(world.provider.names().is_empty());
     assert_eq!(world.audit("platform.purged").await.len(), 1);
 }
 
 async fn tree_and_resources(world: &World, platform: &str, caller: &Caller) {
     let get = async |rest: &str| {
-        let found = world.registry.get(caller, &at(platform, rest)).await;
+        let found = world
+            .registry
+            .get(caller, &platform_path(platform, rest))
+            .await;
         found.expect(200)
     };
     let tenant = get("/entities").await.each("id")[0].to_owned();
@@ -86,7 +99,7 @@ async fn tree_and_resources(world: &World, platform: &str, caller: &Caller) {
     let below = get(&format!("/entities/{tenant}/descendants")).await;
     assert_eq!(below.each("id"), [&child, &leaf]);
     let resource = world.resource(platform, &leaf, "leaf-db").await;
-    let one = at(platform, &format!("/resources/{resource}"));
+    let one = platform_path(platform, &format!("/resources/{resource}"));
     let body = json!({ "config": { "n": 9_007_199_254_740_993_i64 } });
     let tag = [("if-match", "\"1\"")];
     let changed = world
@@ -119,17 +132,17 @@ async fn statuses_at_once(
             api.send(&caller, method, &path, tag, body).await
         }
     });
-    let answers = at_once(requests).await.into_iter();
+    let answers = send_concurrently(requests).await.into_iter();
     let mut statuses: Vec<u16> = answers.map(|answer| answer.status.as_u16()).collect();
     statuses.sort_unstable();
     statuses
 }
 
 async fn of_concurrent_conflicting_requests_one_succeeds(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     let resource = world.resource(&platform, &entity, "engines-db").await;
-    let of = |rest: &str| at(&platform, rest);
+    let of = |rest: &str| platform_path(&platform, rest);
     let entities = format!("/entities/{entity}");
     let person = world.sign_up("ada@example.org").await.caller();
     for (caller, path, body, created) in [
@@ -228,8 +241,8 @@ async fn rows(world: &World, platform: &str) -> [u64; 7] {
 
 async fn a_record_added_during_a_deletion_is_refused_or_deleted_with_its_parent(world: World) {
     for round in 0..5 {
-        let platform = world.platform(&format!("engines-{round}")).await;
-        let of = |rest: &str| at(&platform, rest);
+        let platform = world.create_platform(&format!("engines-{round}")).await;
+        let of = |rest: &str| platform_path(&platform, rest);
         let parent = world.tenant(&platform, "parent").await;
         let body = json!({ "name": "E", "slug": "e", "type": "subtenant", "parentId": parent });
         let both = vec![

@@ -6,7 +6,7 @@ use core_domain::port::transact;
 use core_domain::registry::{CreateEntity, Entity, EntityType};
 use serde_json::json;
 
-use crate::world::{World, at, on_every_store, operator, start};
+use crate::world::{World, manual_clock, on_every_store, operator, platform_path};
 
 on_every_store! {
     a_long_list_has_the_right_total_after_every_change,
@@ -19,7 +19,7 @@ async fn many_tenants(world: &World, platform: &str, count: usize) {
     use core_domain::kernel::Clock;
 
     let platform = PlatformId::parse(platform).unwrap();
-    let now = start().now();
+    let now = manual_clock().now();
     let tenant = |n: usize| {
         let command = CreateEntity {
             name: Name::parse("Tenant").unwrap(),
@@ -42,18 +42,18 @@ async fn many_tenants(world: &World, platform: &str, count: usize) {
 }
 
 async fn a_long_list_has_the_right_total_after_every_change(world: World) {
-    let platform = world.platform("engines").await;
-    let other = world.platform("looms").await;
+    let platform = world.create_platform("engines").await;
+    let other = world.create_platform("looms").await;
     many_tenants(&world, &platform, 1_200).await;
-    let path = at(&platform, "/entities");
-    let total = async || world.shown(&path).await.total().unwrap();
+    let path = platform_path(&platform, "/entities");
+    let total = async || world.get_record(&path).await.total().unwrap();
     assert_eq!([total().await, total().await], [1_200, 1_200]);
     let made = world.tenant(&platform, "one-more").await;
     assert_eq!(total().await, 1_201);
     // Sealing moves entries and does not change the total.
     world.seal().await;
     assert_eq!(total().await, 1_201);
-    let one = at(&platform, &format!("/entities/{made}"));
+    let one = platform_path(&platform, &format!("/entities/{made}"));
     let _ = world.registry.delete(&operator(), &one).await.expect(200);
     assert_eq!(total().await, 1_200);
     world.tenant(&platform, "before-the-seal").await;
@@ -69,14 +69,14 @@ async fn a_long_list_has_the_right_total_after_every_change(world: World) {
 }
 
 async fn every_page_of_a_walk_has_the_total_of_its_first_page(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     for slug in ["one", "two", "three"] {
         world.tenant(&platform, slug).await;
     }
-    let path = at(&platform, "/entities?limit=1");
+    let path = platform_path(&platform, "/entities?limit=1");
     let (mut ids, mut next) = (Vec::new(), path.clone());
     for added in ["four", "five", "six"] {
-        let page = world.shown(&next).await;
+        let page = world.get_record(&next).await;
         assert_eq!(page.total(), Some(3));
         ids.extend(page.each("id").into_iter().map(str::to_owned));
         next = format!(
@@ -89,13 +89,13 @@ async fn every_page_of_a_walk_has_the_total_of_its_first_page(world: World) {
     }
     let found: std::collections::BTreeSet<_> = ids.iter().collect();
     assert_eq!(found.len(), 3);
-    assert_eq!(world.shown(&path).await.total(), Some(6));
+    assert_eq!(world.get_record(&path).await.total(), Some(6));
 }
 
 async fn filtered_audit_lists_have_the_right_total_before_and_after_sealing(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let lists = [
-        at(&platform, "/audit?action=entity.created"),
+        platform_path(&platform, "/audit?action=entity.created"),
         format!("/api/v1/audit?platformId={platform}&eventType=entity"),
         "/api/v1/audit?eventType=entity.created".to_owned(),
     ];
@@ -105,7 +105,7 @@ async fn filtered_audit_lists_have_the_right_total_before_and_after_sealing(worl
             world.seal().await;
         }
         for list in &lists {
-            let shown = world.shown(list).await;
+            let shown = world.get_record(list).await;
             assert_eq!(shown.total(), Some(made), "{list}");
             let ids = shown.each("id");
             assert_eq!(ids.len() as u64, made, "{list}");

@@ -2,15 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, at, at_once, on_every_store, operator, owner};
+use crate::world::{
+    Answer, World, on_every_store, operator, owner, platform_path, send_concurrently,
+};
 
 fn one(platform: &str, stack: &str) -> String {
-    at(platform, &format!("/stacks/{stack}"))
+    platform_path(platform, &format!("/stacks/{stack}"))
 }
 
 impl World {
     async fn enter_stack(&self, platform: &str, body: Value) -> Answer {
-        let path = at(platform, "/stacks");
+        let path = platform_path(platform, "/stacks");
         let created = self.registry.post(&operator(), &path, body).await;
         self.tick(1);
         created
@@ -18,8 +20,8 @@ impl World {
 
     /// Returns the names of a tenant's default stacks.
     async fn defaults(&self, platform: &str, tenant: &str) -> Vec<String> {
-        let path = at(platform, &format!("/stacks?tenantId={tenant}"));
-        let listed = self.shown(&path).await;
+        let path = platform_path(platform, &format!("/stacks?tenantId={tenant}"));
+        let listed = self.get_record(&path).await;
         let stacks = listed.json["data"].as_array().unwrap().iter();
         let defaults = stacks.filter(|stack| stack["isDefault"] == true);
         let name = |stack: &Value| stack["name"].as_str().unwrap().to_owned();
@@ -30,7 +32,7 @@ impl World {
 #[tokio::test]
 async fn a_new_stack_is_active_and_its_creation_returns_a_summary() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let tenant = world.tenant(&platform, "tenant").await;
     let body = json!({
         "tenantId": tenant, "name": " Shop ", "isDefault": true, "templateId": "web", "repoName": "acme/shop",
@@ -55,7 +57,7 @@ async fn a_new_stack_is_active_and_its_creation_returns_a_summary() {
     }
     assert_eq!((&shown.json, shown.header("etag")), (&wanted, "\"1\""));
     let bare = world.workspace_stack(&platform, &tenant, "bare").await;
-    let bare = world.shown(&one(&platform, &bare)).await.json;
+    let bare = world.get_record(&one(&platform, &bare)).await.json;
     let unset = ["templateId", "repoName", "isDefault"].map(|field| bare[field].clone());
     assert_eq!(unset, [Value::Null, Value::Null, json!(false)]);
 }
@@ -63,22 +65,24 @@ async fn a_new_stack_is_active_and_its_creation_returns_a_summary() {
 #[tokio::test]
 async fn a_stack_requires_an_active_entity_of_the_platform() {
     let world = World::new();
-    let platform = world.platform("engines").await;
-    let other = world.platform("looms").await;
+    let platform = world.create_platform("engines").await;
+    let other = world.create_platform("looms").await;
     let foreign = world.tenant(&other, "tenant").await;
     let parent = world.tenant(&platform, "parent").await;
     let child = world.subtenant(&platform, &parent, "child").await;
     let gone = world.tenant(&platform, "gone").await;
     world
-        .removed(&at(&platform, &format!("/entities/{gone}")))
+        .delete_record(&platform_path(&platform, &format!("/entities/{gone}")))
         .await;
     for unknown in [foreign.as_str(), gone.as_str(), "nothing"] {
         let body = json!({ "tenantId": unknown, "name": "shop" });
         let refused = world.enter_stack(&platform, body).await;
         refused.refused(404, "NOT_FOUND");
     }
-    let path = at(&platform, &format!("/entities/{parent}"));
-    let suspended = world.patched(&path, json!({ "status": "suspended" })).await;
+    let path = platform_path(&platform, &format!("/entities/{parent}"));
+    let suspended = world
+        .patch_record(&path, json!({ "status": "suspended" }))
+        .await;
     let _ = suspended.expect(200);
     for tenant in [parent, child] {
         let body = json!({ "tenantId": tenant, "name": "shop" });
@@ -90,7 +94,7 @@ async fn a_stack_requires_an_active_entity_of_the_platform() {
 #[tokio::test]
 async fn a_stack_name_and_the_default_stack_are_unique_per_entity() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let first = world.tenant(&platform, "first").await;
     let second = world.tenant(&platform, "second").await;
     let create = async |tenant: &str, name: &str, default: bool| {
@@ -112,7 +116,7 @@ async fn a_stack_name_and_the_default_stack_are_unique_per_entity() {
     };
     assert_eq!(change.entity_id, old);
     let listed = async |rest: &str| {
-        let listed = world.shown(&at(&platform, rest)).await;
+        let listed = world.get_record(&platform_path(&platform, rest)).await;
         let names = listed.each("name").into_iter().map(str::to_owned);
         names.collect::<Vec<_>>()
     };
@@ -125,34 +129,36 @@ async fn a_stack_name_and_the_default_stack_are_unique_per_entity() {
 #[tokio::test]
 async fn an_entity_with_stacks_can_only_be_deleted_in_a_cascade() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let tenant = world.tenant(&platform, "tenant").await;
     let stack = world.workspace_stack(&platform, &tenant, "shop").await;
-    let path = at(&platform, &format!("/entities/{tenant}"));
+    let path = platform_path(&platform, &format!("/entities/{tenant}"));
     for refused in [
         world.registry.delete(&operator(), &path).await,
-        world.patched(&path, json!({ "status": "deleted" })).await,
+        world
+            .patch_record(&path, json!({ "status": "deleted" }))
+            .await,
     ] {
         let refused = refused.refused(409, "CONFLICT");
         assert_eq!(refused.json["error"]["details"]["stacks"], 1);
     }
-    world.removed(&format!("{path}?cascade=true")).await;
-    world.missing(&one(&platform, &stack)).await;
+    world.delete_record(&format!("{path}?cascade=true")).await;
+    world.assert_missing(&one(&platform, &stack)).await;
     assert_eq!(world.audit("workspace_stack.deleted").await.len(), 1);
 }
 
 async fn of_concurrent_default_stacks_one_remains_the_default(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let tenant = world.tenant(&platform, "tenant").await;
     // In the first round there is no earlier default stack to replace.
     for round in 0..3 {
         let requests = ["a", "b", "c"].map(|name| {
-            let (api, path) = (world.registry.clone(), at(&platform, "/stacks"));
+            let (api, path) = (world.registry.clone(), platform_path(&platform, "/stacks"));
             let name = format!("{name}-{round}");
             let body = json!({ "tenantId": tenant, "name": name, "isDefault": true });
             async move { api.post(&operator(), &path, body).await }
         });
-        for answer in at_once(requests).await {
+        for answer in send_concurrently(requests).await {
             let _ = answer.expect(201);
         }
         let defaults = world.defaults(&platform, &tenant).await;

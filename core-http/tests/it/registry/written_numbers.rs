@@ -6,7 +6,7 @@ use core_domain::kernel::Caller;
 use core_http::kernel::{ViaGateway, bytes_body};
 use http::Request;
 
-use crate::world::{Answer, Api, World, at, on_every_store, operator, resource_body};
+use crate::world::{Answer, Api, World, on_every_store, operator, platform_path, resource_body};
 
 on_every_store! { numbers_in_free_form_values_are_returned_as_they_were_written }
 
@@ -15,7 +15,7 @@ const SENT: &str = r#"{ "c": 9007199254740993, "a": 18446744073709551616,
     "b": [0.1234567890123456789012, -0, 1.50, 1E2, 7.0, "1e2"] }"#;
 
 /// The same value as it is stored.
-const KEPT: &str = r#"{"a":18446744073709551616,"b":[0.1234567890123456789012,-0,1.50,1E2,7.0,"1e2"],"c":9007199254740993}"#;
+const STORED: &str = r#"{"a":18446744073709551616,"b":[0.1234567890123456789012,-0,1.50,1E2,7.0,"1e2"],"c":9007199254740993}"#;
 
 async fn sent(api: &Api, caller: &Caller, to: (&str, &str), key: &str, body: String) -> Answer {
     let request = Request::builder().method(to.0).uri(to.1);
@@ -28,46 +28,48 @@ async fn sent(api: &Api, caller: &Caller, to: (&str, &str), key: &str, body: Str
 }
 
 /// Asserts that the text of a response contains a field with exactly this value.
-fn holds(answer: &Answer, name: &str, value: &str) {
+fn assert_field(answer: &Answer, name: &str, value: &str) {
     let text = std::str::from_utf8(&answer.bytes).unwrap();
     assert!(text.contains(&format!("\"{name}\":{value}")), "{text}");
 }
 
 async fn numbers_in_free_form_values_are_returned_as_they_were_written(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let operator = operator();
-    let path = at(&platform, "/config/features");
+    let path = platform_path(&platform, "/config/features");
     let set = async |key: &str, value: &str| {
         let body = format!(r#"{{"configValue":{value}}}"#);
         sent(&world.registry, &operator, ("PUT", &path), key, body).await
     };
-    let other = KEPT.replace("551616", "551617");
-    for (key, value, version) in [("1", SENT, 1), ("2", KEPT, 1), ("3", &other, 2)] {
+    let other = STORED.replace("551616", "551617");
+    for (key, value, version) in [("1", SENT, 1), ("2", STORED, 1), ("3", &other, 2)] {
         let answer = set(key, value).await;
         assert_eq!(answer.json["version"], version, "{}", answer.json);
     }
-    set("3", KEPT).await.refused(422, "IDEMPOTENCY_KEY_REUSED");
-    holds(&world.shown(&path).await, "configValue", &other);
-    let all = world.shown(&at(&platform, "/config")).await;
-    holds(&all, "features", &other);
+    set("3", STORED)
+        .await
+        .refused(422, "IDEMPOTENCY_KEY_REUSED");
+    assert_field(&world.get_record(&path).await, "configValue", &other);
+    let all = world.get_record(&platform_path(&platform, "/config")).await;
+    assert_field(&all, "features", &other);
     let body = r#"{"version":1}"#.to_owned();
     let back = ("POST", &*format!("{path}/rollback"));
     let back = sent(&world.registry, &operator, back, "4", body).await;
-    holds(&back, "configValue", KEPT);
-    let first = world.shown(&format!("{path}/history/1")).await;
-    holds(&first, "configValue", KEPT);
+    assert_field(&back, "configValue", STORED);
+    let first = world.get_record(&format!("{path}/history/1")).await;
+    assert_field(&first, "configValue", STORED);
 
     let tenant = world.tenant(&platform, "tenant").await;
-    let path = at(&platform, &format!("/entities/{tenant}/resources"));
+    let path = platform_path(&platform, &format!("/entities/{tenant}/resources"));
     let resource = resource_body("engines-db").to_string();
     let resource = resource.replacen('{', &format!(r#"{{"config":{SENT},"#), 1);
     let made = sent(&world.registry, &operator, ("POST", &path), "5", resource).await;
-    holds(&made, "config", KEPT);
-    let path = at(&platform, &format!("/resources/{}", made.id()));
+    assert_field(&made, "config", STORED);
+    let path = platform_path(&platform, &format!("/resources/{}", made.id()));
     let body = r#"{"config":1e-7}"#.to_owned();
     let changed = sent(&world.registry, &operator, ("PATCH", &path), "6", body).await;
-    holds(&changed, "config", "1e-7");
-    holds(&world.shown(&path).await, "config", "1e-7");
+    assert_field(&changed, "config", "1e-7");
+    assert_field(&world.get_record(&path).await, "config", "1e-7");
 
     let path = "/api/v1/stacks";
     let web = r#"{"name":"web","displayName":"Web","description":"A shop","domain":"shops"}"#;
@@ -88,13 +90,13 @@ async fn numbers_in_free_form_values_are_returned_as_they_were_written(world: Wo
         .stacks
         .get(&operator, "/api/v1/stacks/web/1.0.0")
         .await;
-    assert_eq!(shown.text("stack_definition"), KEPT);
+    assert_eq!(shown.text("stack_definition"), STORED);
 
     let person = world.sign_up("ada@example.org").await.caller();
     let path = ("POST", "/api/auth/organization/create");
     let acme = format!(r#"{{"name":"Acme","slug":"acme","metadata":{SENT}}}"#);
     let created = sent(&world.iam, &person, path, "9", acme).await;
-    holds(&created, "metadata", KEPT);
+    assert_field(&created, "metadata", STORED);
     let listed = world.iam.get(&person, "/api/auth/organization/list").await;
-    assert_eq!(listed.json[0]["metadata"], KEPT);
+    assert_eq!(listed.json[0]["metadata"], STORED);
 }

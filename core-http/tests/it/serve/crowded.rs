@@ -12,7 +12,7 @@ use http_body_util::StreamBody;
 use tokio::sync::Semaphore;
 use tower::service_fn;
 
-use crate::world::server::{Client, Server, get, lengths, options};
+use crate::world::server::{Client, Server, echo_length, get, options};
 
 const HALF_HEAD: &str = "GET / HTTP/1.1\r\nHo";
 
@@ -21,12 +21,12 @@ const OTHER: &str = "127.0.0.2";
 
 /// A service in which requests to `/held` wait for [`Held::release`], and the response to `/stream` is endless.
 #[derive(Clone)]
-struct Held {
+struct BlockingService {
     begun: Arc<Semaphore>,
     released: Arc<Semaphore>,
 }
 
-impl Held {
+impl BlockingService {
     fn new() -> Self {
         Self {
             begun: Arc::new(Semaphore::new(0)),
@@ -49,7 +49,7 @@ impl Held {
             "/stream" => return Ok(Response::new(self.stream())),
             _ => {}
         }
-        lengths(request).await
+        echo_length(request).await
     }
 
     /// Returns a body that sends a comment after every release.
@@ -95,14 +95,14 @@ fn assert_refused(answer: &str, limit: usize) {
 
 #[tokio::test]
 async fn one_address_with_incomplete_heads_does_not_block_another() {
-    let server = Server::start(service_fn(lengths), limited_to(200, 128)).await;
+    let server = Server::start(service_fn(echo_length), limited_to(200, 128)).await;
     let mut attackers = Vec::new();
     for _ in 0..250 {
         let mut client = server.connect_from(OTHER).await;
         client.write(HALF_HEAD).await;
         attackers.push(client);
     }
-    server.serves_others().await;
+    server.assert_serves_others().await;
     // The address keeps its newest 128 connections, so the listener has room for others.
     let mut other = server.connect().await;
     for _ in 0..3 {
@@ -110,7 +110,7 @@ async fn one_address_with_incomplete_heads_does_not_block_another() {
     }
     let newest = attackers.split_off(250 - 128);
     for closed in attackers {
-        assert_eq!(closed.closed().await, "");
+        assert_eq!(closed.read_to_close().await, "");
     }
     for mut client in newest {
         client.write("st: a\r\n\r\n").await;
@@ -120,15 +120,15 @@ async fn one_address_with_incomplete_heads_does_not_block_another() {
 
 #[tokio::test]
 async fn at_the_limit_the_oldest_incomplete_head_is_closed_for_a_new_connection() {
-    let held = Held::new();
+    let held = BlockingService::new();
     let server = held.server(limited_to(3, 100)).await;
     let mut active = server.connect().await;
     held.begin(&mut active, "/held").await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
     first.write(HALF_HEAD).await;
     second.write(HALF_HEAD).await;
-    server.serves_others().await;
-    assert_eq!(first.closed().await, "");
+    server.assert_serves_others().await;
+    assert_eq!(first.read_to_close().await, "");
     second.write("st: a\r\n\r\n").await;
     assert_eq!(second.answer().await, "200 fine");
     held.release(1);
@@ -137,7 +137,7 @@ async fn at_the_limit_the_oldest_incomplete_head_is_closed_for_a_new_connection(
 
 #[tokio::test]
 async fn a_connection_above_the_limit_of_its_address_closes_an_older_one_of_that_address() {
-    let server = Server::start(service_fn(lengths), limited_to(100, 2)).await;
+    let server = Server::start(service_fn(echo_length), limited_to(100, 2)).await;
     let mut neighbour = server.connect_from(OTHER).await;
     assert_eq!(neighbour.ask("/").await, "200 fine");
     let mut own = Vec::new();
@@ -148,7 +148,7 @@ async fn a_connection_above_the_limit_of_its_address_closes_an_older_one_of_that
     }
     let newest = own.split_off(1);
     for oldest in own {
-        assert_eq!(oldest.closed().await, "");
+        assert_eq!(oldest.read_to_close().await, "");
     }
     for mut client in newest {
         assert_eq!(client.ask("/").await, "200 fine");
@@ -158,7 +158,7 @@ async fn a_connection_above_the_limit_of_its_address_closes_an_older_one_of_that
 
 #[tokio::test]
 async fn an_address_whose_connections_all_have_requests_is_refused_and_others_are_served() {
-    let held = Held::new();
+    let held = BlockingService::new();
     let server = held.server(limited_to(100, 2)).await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
     held.begin(&mut first, "/held").await;
@@ -170,12 +170,12 @@ async fn an_address_whose_connections_all_have_requests_is_refused_and_others_ar
     held.release(2);
     assert_eq!(first.answer().await, "200 fine");
     assert_eq!(second.answer().await, "200 fine");
-    server.serves_others().await;
+    server.assert_serves_others().await;
 }
 
 #[tokio::test]
 async fn a_request_and_a_stream_in_progress_are_never_closed_for_another_connection() {
-    let held = Held::new();
+    let held = BlockingService::new();
     let server = held.server(limited_to(2, 100)).await;
     let (mut request, mut stream) = (server.connect().await, server.connect().await);
     held.begin(&mut request, "/held").await;
@@ -186,12 +186,12 @@ async fn a_request_and_a_stream_in_progress_are_never_closed_for_another_connect
     }
     held.release(2);
     assert_eq!(request.answer().await, "200 fine");
-    stream.reads(":\n\n").await;
+    stream.read_until(":\n\n").await;
 }
 
 #[tokio::test]
 async fn refused_connections_that_send_nothing_do_not_block_the_listener() {
-    let held = Held::new();
+    let held = BlockingService::new();
     let server = held.server(limited_to(1, 100)).await;
     let mut active = server.connect().await;
     held.begin(&mut active, "/held").await;
@@ -201,12 +201,12 @@ async fn refused_connections_that_send_nothing_do_not_block_the_listener() {
     }
     held.release(1);
     assert_eq!(active.answer().await, "200 fine");
-    server.serves_others().await;
+    server.assert_serves_others().await;
 }
 
 #[tokio::test]
 async fn a_trusted_proxy_has_no_limit_per_address() {
-    let held = Held::new();
+    let held = BlockingService::new();
     let server = held
         .server(ServeOptions {
             trusted_proxies: TrustedProxies::parse([OTHER]).unwrap(),

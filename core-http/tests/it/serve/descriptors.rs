@@ -7,7 +7,7 @@ use core_http::ServeOptions;
 use tokio::net::TcpStream;
 use tower::service_fn;
 
-use crate::world::server::{Server, lengths, options};
+use crate::world::server::{Server, echo_length, options};
 
 /// The environment variable that is set in the child process.
 const BOUNDED: &str = "CORE_HTTP_TESTS_BOUNDED";
@@ -39,7 +39,7 @@ async fn with_few_file_descriptors() {
         max_connections: 10_000,
         ..options()
     };
-    let server = Server::start(service_fn(lengths), options).await;
+    let server = Server::start(service_fn(echo_length), options).await;
     let mut clients = Vec::new();
     let error = loop {
         match TcpStream::connect(server.address).await {
@@ -51,5 +51,5 @@ async fn with_few_file_descriptors() {
     // The listener has reached the same limit by now, so it cannot accept the connections in its backlog.
     tokio::time::sleep(Duration::from_millis(200)).await;
     clients.truncate(4);
-    server.serves_others().await;
+    server.assert_serves_others().await;
 }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tower::service_fn;
 
 use crate::world::World;
-use crate::world::server::{Client, Server, get, lengths, options, status};
+use crate::world::server::{Client, Server, echo_length, get, options, status};
 
 #[tokio::test]
 async fn requests_that_outlast_the_drain_time_are_aborted() {
@@ -23,7 +23,7 @@ async fn requests_that_outlast_the_drain_time_are_aborted() {
                 inside.notify_one();
                 std::future::pending::<()>().await;
             }
-            lengths(request).await
+            echo_length(request).await
         }
     });
     let options = ServeOptions {
@@ -37,8 +37,8 @@ async fn requests_that_outlast_the_drain_time_are_aborted() {
     held.write(&get("/for-ever")).await;
     entered.notified().await;
     server.stop.send(()).unwrap();
-    assert_eq!(idle.closed().await, "");
-    assert_eq!(held.closed().await, "");
+    assert_eq!(idle.read_to_close().await, "");
+    assert_eq!(held.read_to_close().await, "");
     server.running.await.unwrap().unwrap();
 }
 
@@ -51,7 +51,7 @@ async fn a_shutdown_finishes_running_requests_and_accepts_no_new_ones() {
         async move {
             inside.notify_one();
             may_leave.notified().await;
-            lengths(request).await
+            echo_length(request).await
         }
     });
     let server = Server::start(service, options()).await;
@@ -63,7 +63,7 @@ async fn a_shutdown_finishes_running_requests_and_accepts_no_new_ones() {
         tokio::task::yield_now().await;
     }
     leave.notify_one();
-    assert!(client.closed().await.ends_with("fine"));
+    assert!(client.read_to_close().await.ends_with("fine"));
     server.running.await.unwrap().unwrap();
 }
 
@@ -87,7 +87,7 @@ async fn readiness_fails_first_while_the_listener_still_serves() {
     }
     // Older connections end with their next response, and new ones are accepted.
     before.write(&get("/livez")).await;
-    let answer = before.closed().await;
+    let answer = before.read_to_close().await;
     assert_eq!(status(&answer), "200");
     assert!(answer.contains("connection: close"), "{answer}");
     let answer = raw(server.address, &get("/health")).await;
@@ -101,8 +101,8 @@ async fn after_the_drain_delay_the_listener_accepts_no_connections() {
         drain_delay: Duration::from_millis(50),
         ..options()
     };
-    let server = Server::start(service_fn(lengths), options).await;
-    server.serves_others().await;
+    let server = Server::start(service_fn(echo_length), options).await;
+    server.assert_serves_others().await;
     server.stop.send(()).unwrap();
     server.running.await.unwrap().unwrap();
     assert!(TcpStream::connect(server.address).await.is_err());
@@ -113,5 +113,5 @@ async fn raw(address: std::net::SocketAddr, bytes: &str) -> String {
     let mut client = Client(TcpStream::connect(address).await.unwrap());
     let bytes = bytes.replace("Host: a\r\n", "Host: a\r\nConnection: close\r\n");
     client.write(&bytes).await;
-    client.closed().await
+    client.read_to_close().await
 }

@@ -15,7 +15,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::{Notify, mpsc};
 use tower::service_fn;
 
-use crate::world::server::{Server, get, lengths, options};
+use crate::world::server::{Server, echo_length, get, options};
 
 const SHORT: Duration = Duration::from_millis(200);
 const PIECE: &[u8] = &[b'x'; 64 * 1024];
@@ -50,19 +50,19 @@ async fn a_client_that_never_reads_is_disconnected_while_others_are_served() {
         async move {
             match request.uri().path() {
                 "/large" => Ok(Response::new(large(4_096, Dropped(sender)))),
-                _ => lengths(request).await,
+                _ => echo_length(request).await,
             }
         }
     });
     let server = Server::start(service, options).await;
     let mut client = server.connect().await;
     client.write(&get("/large")).await;
-    server.serves_others().await;
+    server.assert_serves_others().await;
     let cut = tokio::time::timeout(Duration::from_secs(20), dropped.recv()).await;
     assert_eq!(cut, Ok(Some(())));
-    let received = client.closed().await.len();
+    let received = client.read_to_close().await.len();
     assert!(received < 4_096 * PIECE.len(), "{received}");
-    server.serves_others().await;
+    server.assert_serves_others().await;
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn a_stream_that_pauses_is_not_aborted() {
     more.notify_one();
     tokio::time::sleep(SHORT * 2).await;
     more.notify_one();
-    let received = client.closed().await;
+    let received = client.read_to_close().await;
     assert!(received.contains("piece 0") && received.contains("piece 1"));
     assert!(received.ends_with("0\r\n\r\n"), "{received}");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
@@ -180,7 +180,7 @@ impl HugeAnswers {
             let (ask, dropped) = (ask.clone(), drop.clone());
             async move {
                 if request.uri().path() != "/huge" {
-                    return lengths(request).await;
+                    return echo_length(request).await;
                 }
                 live.fetch_add(1, Ordering::SeqCst);
                 let answer = HugeAnswer {
@@ -225,7 +225,7 @@ async fn unread_responses_above_the_limit_of_the_listener_are_dropped() {
         assert!(within_20_seconds(answers.dropped.recv()).await.is_some());
     }
     assert_eq!(answers.live.load(Ordering::SeqCst), 4);
-    answers.server.serves_others().await;
+    answers.server.assert_serves_others().await;
     // The most recent responses are still sent.
     let mut last = clients.pop().unwrap();
     assert_eq!(last.answer().await.len(), "200 ".len() + HUGE);

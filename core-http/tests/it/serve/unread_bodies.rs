@@ -9,7 +9,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use tokio::sync::Notify;
 
-use crate::world::server::{Server, lengths, options};
+use crate::world::server::{Server, echo_length, options};
 
 /// Starts a server that responds with 401: to `/none` without reading the body, to `/some` after the first frame. The
 /// returned `Notify` is notified before each of these responses.
@@ -25,7 +25,7 @@ async fn server() -> (Server, Arc<Notify>) {
                     let mut body = request.into_body();
                     assert!(body.frame().await.is_some());
                 }
-                _ => return lengths(request).await,
+                _ => return echo_length(request).await,
             }
             inside.notify_one();
             let refused = Response::builder().status(401);
@@ -83,7 +83,7 @@ async fn a_large_unread_body_gets_a_response_and_closes_the_connection() {
         let lines = format!("Content-Length: {}\r\n", large.len());
         client.write(&head(path, &lines)).await;
         client.write(&large).await;
-        assert!(closes(&client.closed().await), "{path}");
+        assert!(closes(&client.read_to_close().await), "{path}");
     }
 }
 
@@ -92,12 +92,12 @@ async fn a_missing_body_delays_a_response_by_seconds_and_closes_the_connection()
     let (server, _) = server().await;
     let mut client = server.connect().await;
     client.write(&head("/none", "Content-Length: 2\r\n")).await;
-    assert!(closes(&client.closed().await));
+    assert!(closes(&client.read_to_close().await));
 }
 
 #[tokio::test]
 async fn a_client_that_waits_for_100_continue_gets_the_response_instead() {
     let (server, _) = server().await;
     let lines = "Content-Length: 2\r\nExpect: 100-continue\r\n";
-    assert!(closes(&server.raw(&head("/none", lines)).await));
+    assert!(closes(&server.send_raw(&head("/none", lines)).await));
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(crate) struct Api(pub(crate) Service);
 
 /// Sends requests at the same time and returns their answers in the same order.
-pub(crate) async fn at_once<F>(requests: impl IntoIterator<Item = F>) -> Vec<Answer>
+pub(crate) async fn send_concurrently<F>(requests: impl IntoIterator<Item = F>) -> Vec<Answer>
 where
     F: Future<Output = Answer> + Send + 'static,
 {

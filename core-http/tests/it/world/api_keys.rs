@@ -8,15 +8,15 @@ pub(crate) const VALIDATE: &str = "/api/core/apikey/validate";
 
 impl World {
     /// Returns the validation result of a key, as a service receives it.
-    pub(crate) async fn validated(&self, secret: &str) -> Value {
+    pub(crate) async fn validate_key(&self, secret: &str) -> Value {
         let body = json!({ "key": secret });
         let answer = self.iam.post(&operator(), VALIDATE, body).await;
         answer.expect(200).json
     }
 
     /// Returns `VALID` if a key is accepted, otherwise the code of the refusal.
-    pub(crate) async fn verdict(&self, secret: &str) -> String {
-        let found = self.validated(secret).await;
+    pub(crate) async fn key_verdict(&self, secret: &str) -> String {
+        let found = self.validate_key(secret).await;
         match found["code"].as_str() {
             None => {
                 assert_eq!(found["valid"], true, "{found}");

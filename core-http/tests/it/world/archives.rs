@@ -15,14 +15,14 @@ pub(crate) const SERVER_PATH: &str = "/srv/core-data/uploads/x: no space left";
 
 // This is not a mock, because a mock cannot be used after the panic that a test requests.
 #[derive(Debug)]
-struct ByHand;
+struct TextArchives;
 
-pub(crate) fn by_hand() -> Arc<dyn SiteArchives> {
-    Arc::new(ByHand)
+pub(crate) fn text_archives() -> Arc<dyn SiteArchives> {
+    Arc::new(TextArchives)
 }
 
 #[async_trait]
-impl SiteArchives for ByHand {
+impl SiteArchives for TextArchives {
     async fn open(&self, mut upload: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError> {
         let mut bytes = Vec::new();
         upload.read_to_end(&mut bytes).unwrap();

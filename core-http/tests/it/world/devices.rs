@@ -46,7 +46,7 @@ impl World {
     }
 
     /// Requests codes for a device that the person then approves. Returns the device code.
-    pub(crate) async fn approved(&self, person: &Person) -> String {
+    pub(crate) async fn approve_device(&self, person: &Person) -> String {
         let codes = self.device_codes().await;
         let approved = self
             .decide(person, codes.text("user_code"), "approve")
@@ -56,7 +56,7 @@ impl World {
     }
 
     /// Marks a person as banned in the store. Their sessions stay.
-    pub(crate) async fn keep_out(&self, person: &Person) {
+    pub(crate) async fn ban_in_store(&self, person: &Person) {
         let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
         let now = uow.now().await.unwrap();
         let id = &person.user_id;
@@ -71,7 +71,7 @@ impl World {
 
     /// Signs in a device for a person. Returns the response with its tokens.
     pub(crate) async fn device_login(&self, person: &Person) -> Answer {
-        let device_code = self.approved(person).await;
+        let device_code = self.approve_device(person).await;
         self.poll(&device_code).await.expect(200)
     }
 }

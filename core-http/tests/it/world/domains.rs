@@ -5,7 +5,7 @@ use core_domain::registry::ResourceType;
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
-use super::{World, at, operator};
+use super::{World, operator, platform_path};
 
 /// The hostname that custom domains of tests must point to.
 pub(crate) const TARGET: &str = "platform.example.net";
@@ -20,14 +20,14 @@ pub(crate) fn any_target() -> ResourceRef {
 
 impl World {
     /// Requests a DNS record. Advances the clock by a second.
-    pub(crate) async fn ask_for_dns_record(
+    pub(crate) async fn request_dns_record(
         &self,
         platform: &str,
         stack: &str,
         resource: &str,
         hostname: &str,
     ) -> Answer {
-        let path = at(platform, &format!("/stacks/{stack}/dns"));
+        let path = platform_path(platform, &format!("/stacks/{stack}/dns"));
         let body = json!({
             "hostname": hostname, "targetType": "worker", "resourceId": resource, "environment": "prod",
         });
@@ -44,19 +44,19 @@ impl World {
         resource: &str,
         hostname: &str,
     ) -> String {
-        let asked = self.ask_for_dns_record(platform, stack, resource, hostname);
+        let asked = self.request_dns_record(platform, stack, resource, hostname);
         asked.await.expect(201).id()
     }
 
     /// Requests a custom domain. Advances the clock by a second.
-    pub(crate) async fn ask_for_domain(
+    pub(crate) async fn request_domain(
         &self,
         platform: &str,
         dns_record: &str,
         hostname: &str,
     ) -> Answer {
         let body = json!({ "dnsRecordId": dns_record, "hostname": hostname, "targetDns": TARGET });
-        let path = at(platform, "/domains");
+        let path = platform_path(platform, "/domains");
         let answer = self.registry.post(&operator(), &path, body).await;
         self.tick(1);
         answer
@@ -64,13 +64,13 @@ impl World {
 
     /// Creates a custom domain and returns its id.
     pub(crate) async fn domain(&self, platform: &str, dns_record: &str, hostname: &str) -> String {
-        let asked = self.ask_for_domain(platform, dns_record, hostname);
+        let asked = self.request_domain(platform, dns_record, hostname);
         asked.await.expect(201).id()
     }
 
     /// Creates a platform with a DNS record. Returns the ids of both.
     pub(crate) async fn platform_with_dns(&self, slug: &str) -> (String, String) {
-        let platform = self.platform(slug).await;
+        let platform = self.create_platform(slug).await;
         let entity = self.tenant(&platform, "tenant").await;
         let resource = self
             .resource(&platform, &entity, &format!("{slug}-db"))
@@ -84,15 +84,15 @@ impl World {
     }
 
     /// Returns a domain as the list of its platform shows it. Deleted domains are included.
-    pub(crate) async fn shown_domain(&self, platform: &str, domain: &str) -> Value {
-        let path = at(platform, "/domains?limit=100&includeDeleted=true");
-        let listed = self.shown(&path).await;
+    pub(crate) async fn find_listed_domain(&self, platform: &str, domain: &str) -> Value {
+        let path = platform_path(platform, "/domains?limit=100&includeDeleted=true");
+        let listed = self.get_record(&path).await;
         let mut listed = listed.json["data"].as_array().unwrap().iter();
         listed.find(|one| one["id"] == domain).unwrap().clone()
     }
 
     /// Advances the clock, and runs the due timers and jobs.
-    pub(crate) async fn pass(&self, seconds: u64) {
+    pub(crate) async fn advance_and_run(&self, seconds: u64) {
         self.tick(seconds);
         self.run_timers().await;
         self.run_jobs().await;
@@ -100,7 +100,7 @@ impl World {
 
     /// Creates the DNS records that a domain is missing.
     pub(crate) async fn create_records(&self, platform: &str, domain: &str) {
-        let shown = self.shown_domain(platform, domain).await;
+        let shown = self.find_listed_domain(platform, domain).await;
         for record in shown["missingRecords"].as_array().unwrap() {
             let [name, value] = ["name", "value"].map(|field| record[field].as_str().unwrap());
             if record["type"] == "CNAME" {

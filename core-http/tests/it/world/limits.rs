@@ -7,7 +7,7 @@ use core_http::cli::CliConfig;
 use core_http::kernel::App;
 use core_http::kernel::testing::Answer;
 
-use super::{Api, World, at_once, services_of};
+use super::{Api, World, send_concurrently, services_of};
 
 impl World {
     /// Returns every service over the same store, with these limits.
@@ -55,7 +55,7 @@ pub(crate) async fn assert_room_at_once<F>(
         let answer = request(number).await;
         assert!(answer.is_good(), "{context} {number}: {}", answer.json);
     }
-    let answers = at_once((one_by_one..room + 3).map(request)).await;
+    let answers = send_concurrently((one_by_one..room + 3).map(request)).await;
     let (created, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Answer::is_good);
     assert_eq!((created.len(), refused.len()), (2, 3), "{context}");
     for answer in refused {

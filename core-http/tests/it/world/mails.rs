@@ -15,11 +15,11 @@ use super::World;
 impl World {
     /// Returns every queued mail that will be sent, oldest first.
     pub(crate) async fn mails(&self) -> Vec<Mail> {
-        self.waiting_mails().await.into_iter().flatten().collect()
+        self.queued_mails().await.into_iter().flatten().collect()
     }
 
     /// Returns every queued mail, oldest first. `None` marks a mail that will be dropped.
-    pub(crate) async fn waiting_mails(&self) -> Vec<Option<Mail>> {
+    pub(crate) async fn queued_mails(&self) -> Vec<Option<Mail>> {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let now = uow.now().await.unwrap();
         let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();
@@ -33,7 +33,7 @@ impl World {
     }
 
     /// Returns the number of stored link tokens for an address, of every purpose.
-    pub(crate) async fn verifications(&self, email: &str) -> usize {
+    pub(crate) async fn count_link_tokens(&self, email: &str) -> usize {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let tomorrow = uow.now().await.unwrap().plus(Duration::from_secs(86_400));
         let verifications = uow.repositories(RecordKey::for_tests()).verifications();

@@ -41,9 +41,9 @@ use core_storage::RowStore;
 use core_storage::fault::FaultStore;
 use core_webauthn::Webauthn;
 
-pub(crate) use api::{Api, at_once};
+pub(crate) use api::{Api, send_concurrently};
 pub(crate) use api_keys::VALIDATE;
-pub(crate) use archives::{SERVER_PATH, SITE, by_hand};
+pub(crate) use archives::{SERVER_PATH, SITE, text_archives};
 pub(crate) use callers::{
     admin, api_key, api_key_named, operator, owner, plain_member, user_without_organization,
     vouched_for,
@@ -52,12 +52,12 @@ pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use domains::{TARGET, any_target};
 pub(crate) use follower::Follower;
 pub(crate) use limits::{assert_limit, assert_room_at_once};
-pub(crate) use provider::{Disturbed, silent};
-pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
-pub(crate) use seals::{OTHER_VERSION, entry};
-pub(crate) use second_factors::{Authenticator, waiting_cookie};
+pub(crate) use provider::{HookedInfrastructure, no_answer_error};
+pub(crate) use records::{PASSWORD, PLATFORMS, Person, platform_path, resource_body};
+pub(crate) use seals::{NEXT_ROW_VERSION, audit_entry};
+pub(crate) use second_factors::{Authenticator, pending_sign_in_cookie};
 pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};
-pub(crate) use webhooks::{WEBHOOKS, answered, webhooks_of};
+pub(crate) use webhooks::{WEBHOOKS, reply_with_status, webhooks_of};
 
 /// The base URL of IAM, and the origin of its pages.
 pub(crate) const ORIGIN: &str = "http://iam.test";
@@ -76,13 +76,13 @@ pub(crate) struct World {
     pub(crate) store: Arc<ExchangeableStore>,
     /// The rows below `store`, for changes that no use case makes.
     pub(crate) rows: Arc<dyn RowStore>,
-    pub(crate) place: stores::Place,
-    pub(crate) _keeps: Box<dyn Any + Send + Sync>,
+    pub(crate) store_location: stores::StoreLocation,
+    pub(crate) _store_resources: Box<dyn Any + Send + Sync>,
 }
 
 /// An intervention of an operator in a job.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum How {
+pub(crate) enum JobAction {
     Retry,
     Cancel,
     ForceComplete,
@@ -91,13 +91,13 @@ pub(crate) enum How {
 }
 
 /// Returns the clock of every test, set to 2027-01-15T08:00:00Z. It moves only when a test advances it.
-pub(crate) fn start() -> Arc<ManualClock> {
+pub(crate) fn manual_clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)))
 }
 
 /// Returns an application over an empty in-memory store, for tests that define their own endpoint rows.
 pub(crate) fn bare_app() -> (App, Arc<ManualClock>) {
-    let clock = start();
+    let clock = manual_clock();
     let store = stores::in_memory(clock.clone()).store;
     (app(store, clock.clone()), clock)
 }
@@ -122,7 +122,7 @@ fn services_of(app: &Arc<App>, provider: &MemoryInfrastructure, config: CliConfi
         Api(core_http::registry::service(shared()).unwrap()),
         Api(core_http::iam::service(shared(), &iam_config()).unwrap()),
         Api(core_http::provisioning::service(shared()).unwrap()),
-        Api(core_http::cli::service(shared(), by_hand(), provider, config).unwrap()),
+        Api(core_http::cli::service(shared(), text_archives(), provider, config).unwrap()),
         Api(core_http::stacks::service(shared()).unwrap()),
     ]
 }
@@ -140,13 +140,13 @@ impl World {
 
     /// Like [`World::with`], with these settings of the CLI service, such as upload limits.
     pub(crate) fn with_uploads(config: CliConfig, change: impl FnOnce(&mut App)) -> Self {
-        let clock = start();
+        let clock = manual_clock();
         Self::over(stores::in_memory(clock.clone()), clock, config, change)
     }
 
     /// Creates an in-memory world whose store fails on demand, and the handle that makes it fail.
     pub(crate) fn faulty() -> (Self, FaultStore) {
-        let clock = start();
+        let clock = manual_clock();
         let (opened, faults) = stores::faulty(clock.clone());
         let world = Self::over(opened, clock, CliConfig::default(), |_| {});
         (world, faults)
@@ -189,13 +189,13 @@ impl World {
 
     /// Like [`World::on`]; `change` adjusts the settings or ports first.
     pub(crate) async fn on_with(backend: Backend, change: impl FnOnce(&mut App)) -> Self {
-        let clock = start();
+        let clock = manual_clock();
         let opened = backend.open(clock.clone()).await;
         Self::over(opened, clock, CliConfig::default(), change)
     }
 
     fn over(
-        opened: stores::Opened,
+        opened: stores::OpenStore,
         clock: Arc<ManualClock>,
         config: CliConfig,
         change: impl FnOnce(&mut App),
@@ -204,7 +204,7 @@ impl World {
         let mut app = app(store.clone(), clock.clone());
         let dns = MemoryDns::default();
         let kinds = register_kinds(Kinds::new(), Arc::new(dns.clone()), ORIGIN).unwrap();
-        app.kinds = Arc::new(cli::register_kinds(kinds, by_hand()).unwrap());
+        app.kinds = Arc::new(cli::register_kinds(kinds, text_archives()).unwrap());
         change(&mut app);
         let app = Arc::new(app);
         let provider = MemoryInfrastructure::default();
@@ -221,17 +221,17 @@ impl World {
             app,
             store,
             rows: opened.rows,
-            place: opened.place,
-            _keeps: opened.keeps,
+            store_location: opened.place,
+            _store_resources: opened.resources,
         }
     }
 
     /// Returns the same services over an empty in-memory store, with an empty provider and an empty DNS.
-    pub(crate) fn emptied(mut self) -> Self {
+    pub(crate) fn with_empty_store(mut self) -> Self {
         let opened = stores::in_memory(self.clock.clone());
         self.store.exchange(opened.store);
         self.rows = opened.rows;
-        self.place = opened.place;
+        self.store_location = opened.place;
         self.provider = MemoryInfrastructure::default();
         self.dns.clear();
         self
@@ -313,11 +313,11 @@ impl World {
         self.worker().run_timers().await.unwrap();
     }
 
-    pub(crate) async fn operate(&self, job: &str, how: How) {
+    pub(crate) async fn operate(&self, job: &str, how: JobAction) {
         self.try_to_operate(job, how).await.unwrap();
     }
 
-    pub(crate) async fn try_to_operate(&self, job: &str, how: How) -> Result<Stored<Job>> {
+    pub(crate) async fn try_to_operate(&self, job: &str, how: JobAction) -> Result<Stored<Job>> {
         let entry = self.job(job).await["dlqEntryId"]
             .as_str()
             .and_then(DlqEntryId::parse);
@@ -327,12 +327,14 @@ impl World {
         let done = transact(self.app.store.as_ref(), |uow, _| {
             Box::pin(async move {
                 match how {
-                    How::Retry => provisioning::retry(cx, scope, uow, kinds, job).await,
-                    How::Cancel => provisioning::cancel(cx, scope, uow, kinds, job, None).await,
-                    How::ForceComplete => {
+                    JobAction::Retry => provisioning::retry(cx, scope, uow, kinds, job).await,
+                    JobAction::Cancel => {
+                        provisioning::cancel(cx, scope, uow, kinds, job, None).await
+                    }
+                    JobAction::ForceComplete => {
                         provisioning::force_complete(cx, scope, uow, kinds, job).await
                     }
-                    How::Replay => {
+                    JobAction::Replay => {
                         provisioning::replay(cx, scope, uow, kinds, entry.unwrap()).await
                     }
                 }

@@ -26,15 +26,20 @@ pub(crate) struct Organizations {
 
 impl World {
     /// Calls a route of the organization plugin as this person.
-    pub(crate) async fn organization(&self, person: &Person, call: &str, body: Value) -> Answer {
+    pub(crate) async fn call_organization(
+        &self,
+        person: &Person,
+        call: &str,
+        body: Value,
+    ) -> Answer {
         let path = format!("/api/auth/organization/{call}");
         self.iam.post(&person.caller(), &path, body).await
     }
 
     /// Creates an organization as this person and returns its id. Advances the clock by a second.
-    pub(crate) async fn found(&self, person: &Person, slug: &str) -> String {
+    pub(crate) async fn create_organization(&self, person: &Person, slug: &str) -> String {
         let body = json!({ "name": slug, "slug": slug });
-        let created = self.organization(person, "create", body).await;
+        let created = self.call_organization(person, "create", body).await;
         self.tick(1);
         created.expect(200).id()
     }
@@ -49,7 +54,7 @@ impl World {
         role: &str,
     ) -> String {
         let body = json!({ "email": email, "role": role, "organizationId": organization });
-        let invited = self.organization(person, "invite-member", body).await;
+        let invited = self.call_organization(person, "invite-member", body).await;
         self.tick(1);
         invited.expect(200).id()
     }
@@ -64,7 +69,9 @@ impl World {
         self.invite(inviter, organization, &person.email, role)
             .await;
         let body = json!({ "invitationId": self.mailed_invitation(&person.email).await });
-        let accepted = self.organization(person, "accept-invitation", body).await;
+        let accepted = self
+            .call_organization(person, "accept-invitation", body)
+            .await;
         self.tick(1);
         let id = &accepted.expect(200).json["member"]["id"];
         id.as_str().unwrap().to_owned()
@@ -90,7 +97,7 @@ impl World {
     /// Ends the membership of a person, who leaves the organization.
     pub(crate) async fn leave(&self, person: &Person, organization: &str) {
         let body = json!({ "organizationId": organization });
-        let left = self.organization(person, "leave", body).await;
+        let left = self.call_organization(person, "leave", body).await;
         let _ = left.expect(200);
     }
 
@@ -123,11 +130,11 @@ impl World {
 
     /// Creates organizations for two people. Returns those of the first, as [`Organizations`] describes.
     pub(crate) async fn organizations_of(&self, ada: &Person, eve: &Person) -> Organizations {
-        let hers = self.found(eve, "eves").await;
-        let joined = self.found(eve, "eves-second").await;
+        let hers = self.create_organization(eve, "eves").await;
+        let joined = self.create_organization(eve, "eves-second").await;
         let received = self.invite(eve, &hers, &ada.email, "member").await;
         self.join([eve, ada], &joined, "member").await;
-        let own = self.found(ada, "adas").await;
+        let own = self.create_organization(ada, "adas").await;
         let member = self.join([ada, eve], &own, "member").await;
         let sent = self.invite(ada, &own, "bob@example.org", "admin").await;
         Organizations {

@@ -89,7 +89,7 @@ impl World {
     }
 
     /// Registers a passkey for a person and returns its authenticator.
-    pub(crate) async fn passkey(&self, person: &Person, seed: u8) -> SoftAuthenticator {
+    pub(crate) async fn create_passkey(&self, person: &Person, seed: u8) -> SoftAuthenticator {
         let mut authenticator = self.authenticator(seed);
         self.register_passkey(person, &mut authenticator).await;
         authenticator
@@ -108,14 +108,14 @@ impl World {
     }
 
     /// Begins a sign-in by passkey.
-    pub(crate) async fn ask_for_passkey(&self) -> Ceremony {
+    pub(crate) async fn begin_passkey_sign_in(&self) -> Ceremony {
         let call = "generate-authenticate-options";
         let begun = self.call_passkey(&Caller::Anonymous, call, "", Value::Null);
         Ceremony::read(&begun.await.expect(200))
     }
 
     /// Completes a sign-in by passkey, or a fresh proof, with the signature of an authenticator.
-    pub(crate) async fn show_passkey(
+    pub(crate) async fn finish_passkey_sign_in(
         &self,
         caller: &Caller,
         cookie: &str,
@@ -127,9 +127,9 @@ impl World {
 
     /// Signs in by passkey.
     pub(crate) async fn sign_in_by_passkey(&self, authenticator: &mut SoftAuthenticator) -> Answer {
-        let asked = self.ask_for_passkey().await;
+        let asked = self.begin_passkey_sign_in().await;
         let shown = authenticator.get(&asked.options);
-        self.show_passkey(&Caller::Anonymous, &asked.cookie, &shown)
+        self.finish_passkey_sign_in(&Caller::Anonymous, &asked.cookie, &shown)
             .await
     }
 

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use core_domain::port::{
-    CreateResource, Infrastructure, OwnedObjects, ProviderError, Provisioned, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SiteDeployment, SiteUpload,
+    CreateResource, Infrastructure, OwnedObjects, ProviderError, ProviderObject, ResourceRef,
+    Route, RouteHostname, ServeHostname, ServedHostname, SiteDeployment, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 use core_domain::testing::MemoryInfrastructure;
@@ -12,13 +12,13 @@ use core_domain::testing::MemoryInfrastructure;
 type Event = dyn Fn(&str, &str) -> Result<(), ProviderError> + Send + Sync;
 
 /// The in-memory provider with such a hook. Calls for site deployments skip the hook.
-pub(crate) struct Disturbed {
+pub(crate) struct HookedInfrastructure {
     provider: MemoryInfrastructure,
     /// The hook that runs before a call.
     before: Box<Event>,
 }
 
-impl Disturbed {
+impl HookedInfrastructure {
     pub(crate) fn new(
         provider: &MemoryInfrastructure,
         before: impl Fn(&str, &str) -> Result<(), ProviderError> + Send + Sync + 'static,
@@ -30,25 +30,28 @@ impl Disturbed {
     }
 }
 
-impl std::fmt::Debug for Disturbed {
+impl std::fmt::Debug for HookedInfrastructure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Disturbed").field(&self.provider).finish()
     }
 }
 
 /// Returns the error of a provider that does not answer.
-pub(crate) fn silent() -> ProviderError {
+pub(crate) fn no_answer_error() -> ProviderError {
     ProviderError::OutcomeUnknown("no answer".into())
 }
 
 #[async_trait]
-impl Infrastructure for Disturbed {
-    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+impl Infrastructure for HookedInfrastructure {
+    async fn observe(
+        &self,
+        resource: &ResourceRef,
+    ) -> Result<Option<ProviderObject>, ProviderError> {
         (self.before)("observe", &resource.name)?;
         self.provider.observe(resource).await
     }
 
-    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+    async fn create(&self, request: &CreateResource) -> Result<ProviderObject, ProviderError> {
         (self.before)("create", &request.resource.name)?;
         self.provider.create(request).await
     }
@@ -58,24 +61,26 @@ impl Infrastructure for Disturbed {
         self.provider.remove(resource, owner).await
     }
 
-    async fn owned(
+    async fn list_owned(
         &self,
         owner: &str,
         resource_type: ResourceType,
         cursor: Option<String>,
     ) -> Result<OwnedObjects, ProviderError> {
         (self.before)("owned", resource_type.as_str())?;
-        self.provider.owned(owner, resource_type, cursor).await
+        self.provider.list_owned(owner, resource_type, cursor).await
     }
 
-    async fn served_hostname(
+    async fn get_served_hostname(
         &self,
         hostname: &str,
         owner: &str,
         target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
         (self.before)("served_hostname", hostname)?;
-        self.provider.served_hostname(hostname, owner, target).await
+        self.provider
+            .get_served_hostname(hostname, owner, target)
+            .await
     }
 
     async fn serve_hostname(
@@ -96,9 +101,9 @@ impl Infrastructure for Disturbed {
         self.provider.stop_serving(hostname, owner, target).await
     }
 
-    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+    async fn get_route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
         (self.before)("route", hostname)?;
-        self.provider.route(hostname).await
+        self.provider.get_route(hostname).await
     }
 
     async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {

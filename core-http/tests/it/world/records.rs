@@ -20,7 +20,7 @@ pub(crate) const PLATFORMS: &str = "/api/v1/platforms";
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// Returns the path of a platform, followed by `rest`.
-pub(crate) fn at(platform: &str, rest: &str) -> String {
+pub(crate) fn platform_path(platform: &str, rest: &str) -> String {
     format!("{PLATFORMS}/{platform}{rest}")
 }
 
@@ -62,16 +62,16 @@ impl Person {
 
     /// Returns the caller that a gateway passes on for this person, who acts for no organization.
     pub(crate) fn caller(&self) -> Caller {
-        self.acting(None)
+        self.caller_with(None)
     }
 
     /// Returns the caller that a gateway passes on for this person, with a role in the organization of a platform.
     pub(crate) fn member_of(&self, platform: &str, role: Role) -> Caller {
         let known = core_http::kernel::testing::member(&self.user_id, platform, role);
-        self.acting(known.unwrap().membership().cloned())
+        self.caller_with(known.unwrap().membership().cloned())
     }
 
-    fn acting(&self, membership: Option<Membership>) -> Caller {
+    fn caller_with(&self, membership: Option<Membership>) -> Caller {
         Caller::User {
             user_id: UserId::parse(&self.user_id).unwrap(),
             session_id: SessionId::parse(&self.session_id),
@@ -84,7 +84,7 @@ impl Person {
 impl World {
     /// Creates a platform as the operator and returns its id. Advances the clock by a second, so that platforms differ
     /// in age.
-    pub(crate) async fn platform(&self, slug: &str) -> String {
+    pub(crate) async fn create_platform(&self, slug: &str) -> String {
         self.platform_by(&operator(), slug).await
     }
 
@@ -106,14 +106,14 @@ impl World {
 
     async fn entity(&self, platform: &str, slug: &str, kind: &str, parent: Option<&str>) -> String {
         let body = json!({ "name": slug, "slug": slug, "type": kind, "parentId": parent });
-        let path = at(platform, "/entities");
+        let path = platform_path(platform, "/entities");
         let created = self.registry.post(&operator(), &path, body).await;
         self.tick(1);
         created.expect(201).id()
     }
 
     pub(crate) async fn resource(&self, platform: &str, entity: &str, cf_name: &str) -> String {
-        let path = at(platform, &format!("/entities/{entity}/resources"));
+        let path = platform_path(platform, &format!("/entities/{entity}/resources"));
         let body = resource_body(cf_name);
         let created = self.registry.post(&operator(), &path, body).await;
         self.tick(1);
@@ -122,7 +122,7 @@ impl World {
 
     pub(crate) async fn workspace_stack(&self, platform: &str, tenant: &str, name: &str) -> String {
         let body = json!({ "tenantId": tenant, "name": name });
-        let path = at(platform, "/stacks");
+        let path = platform_path(platform, "/stacks");
         let created = self.registry.post(&operator(), &path, body).await;
         self.tick(1);
         created.expect(201).id()
@@ -130,7 +130,7 @@ impl World {
 
     /// Sets a key of the configuration of a platform. Advances the clock by a second.
     pub(crate) async fn set_config(&self, platform: &str, key: &str, body: Value) -> Answer {
-        let path = at(platform, &format!("/config/{key}"));
+        let path = platform_path(platform, &format!("/config/{key}"));
         let caller = operator();
         let set = self.registry.send(&caller, "PUT", &path, &[], body).await;
         self.tick(1);
@@ -138,8 +138,13 @@ impl World {
     }
 
     /// Requests the activation of a feature in `prod` and returns the id of the job. Advances the clock by a second.
-    pub(crate) async fn feature(&self, platform: &str, entity: &str, feature: &str) -> String {
-        let path = at(platform, &format!("/entities/{entity}/features/activate"));
+    pub(crate) async fn activate_feature(
+        &self,
+        platform: &str,
+        entity: &str,
+        feature: &str,
+    ) -> String {
+        let path = platform_path(platform, &format!("/entities/{entity}/features/activate"));
         let body = json!({ "featureId": feature, "version": "1.0.0", "environment": "prod" });
         let asked = self.registry.post(&operator(), &path, body).await;
         self.tick(1);
@@ -147,14 +152,14 @@ impl World {
     }
 
     /// Records the status of a secret of a resource. Advances the clock by a second.
-    pub(crate) async fn secret(
+    pub(crate) async fn set_secret_status(
         &self,
         platform: &str,
         resource: &str,
         name: &str,
         status: &str,
     ) -> Answer {
-        let path = at(platform, &format!("/resources/{resource}/secrets/{name}"));
+        let path = platform_path(platform, &format!("/resources/{resource}/secrets/{name}"));
         let noted = self
             .registry
             .post(&operator(), &path, json!({ "status": status }))
@@ -206,7 +211,7 @@ impl World {
     }
 
     /// Grants a permission to a member. Returns the id of the grant.
-    pub(crate) async fn grant_in(
+    pub(crate) async fn create_grant(
         &self,
         organization: &str,
         user: &str,
@@ -235,12 +240,14 @@ impl World {
             json!({ "orgId": organization, "role": "auditor", "permissions": ["audit:read"] });
         let mapped = self.iam.post(&operator(), "/api/core/roles", mapping).await;
         let _ = mapped.expect(200);
-        let grant = self.grant_in(organization, "adam", "entity:write").await;
+        let grant = self
+            .create_grant(organization, "adam", "entity:write")
+            .await;
         ("auditor".to_owned(), grant)
     }
 
     /// Creates an API key as this caller.
-    pub(crate) async fn make_key(&self, caller: &Caller, body: Value) -> Answer {
+    pub(crate) async fn create_api_key(&self, caller: &Caller, body: Value) -> Answer {
         let path = "/api/auth/api-key/create";
         self.iam.post(caller, path, body).await
     }
@@ -259,15 +266,15 @@ impl World {
     /// fails too.
     pub(crate) async fn dead_letter(&self, platform: &str) -> (String, String) {
         let job = self.provision(platform).await;
-        self.provider.refuse(true);
+        self.provider.set_failing(true);
         self.run_jobs().await;
-        self.provider.refuse(false);
+        self.provider.set_failing(false);
         let entry = self.job(&job).await["dlqEntryId"].clone();
         (job, entry.as_str().unwrap().to_owned())
     }
 
     /// Creates a hold on jobs and returns its id.
-    pub(crate) async fn hold_on(&self, body: Value) -> String {
+    pub(crate) async fn create_hold(&self, body: Value) -> String {
         let path = "/api/v1/provision/holds";
         let set = self.provisioning.post(&operator(), path, body).await;
         set.expect(201).id()
@@ -288,7 +295,7 @@ impl World {
 
     /// Starts a deployment of a site and returns its id.
     pub(crate) async fn deployment(&self, platform: &str, caller: &Caller) -> String {
-        let path = at(platform, "/deploy");
+        let path = platform_path(platform, "/deploy");
         let deployed = self.deploy(&path, caller, &[]).await;
         deployed.expect(202).text("deploymentId").to_owned()
     }
@@ -337,7 +344,7 @@ impl World {
     }
 
     /// Sends a request to IAM with the service key, as over the network.
-    pub(crate) async fn as_service(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn post_with_service_key(&self, path: &str, body: &Value) -> Answer {
         let request = http::Request::post(path)
             .header("authorization", format!("Bearer {SERVICE_KEY}"))
             .header("content-type", "application/json");

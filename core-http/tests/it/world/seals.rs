@@ -21,7 +21,7 @@ impl World {
         loop {
             let sealed = seal(&cx, self.app.store.as_ref(), key).await.unwrap();
             entries += sealed.entries;
-            if !sealed.more {
+            if !sealed.has_more {
                 self.app.sealed.announce();
                 return entries;
             }
@@ -90,7 +90,7 @@ impl World {
         filter: Filter,
         set: &[(&'static str, Column)],
     ) -> u64 {
-        self.place.drop_guards().await;
+        self.store_location.drop_guards().await;
         let mut tx = self.rows.begin(Mode::Write).await.unwrap();
         let changed = tx.update(unprotected::<R>(), &filter, set).await.unwrap();
         tx.commit().await.unwrap();
@@ -99,7 +99,7 @@ impl World {
 
     /// Deletes rows directly, bypassing the protection of append-only tables. Returns the number of deleted rows.
     pub(crate) async fn erase<R: Tabular>(&self, filter: Filter) -> u64 {
-        self.place.drop_guards().await;
+        self.store_location.drop_guards().await;
         let mut tx = self.rows.begin(Mode::Write).await.unwrap();
         let erased = tx.delete(unprotected::<R>(), &filter).await.unwrap();
         tx.commit().await.unwrap();
@@ -130,11 +130,11 @@ fn unprotected<R: Tabular>() -> &'static Table {
 }
 
 /// A row version that differs from the 1 of a newly inserted row.
-pub(crate) const OTHER_VERSION: (&str, Column) = (VERSION, Column::Int(2));
+pub(crate) const NEXT_ROW_VERSION: (&str, Column) = (VERSION, Column::Int(2));
 
 /// Returns the `n`-th entry of the change stream, for this action. It belongs to the installation if `platform` is
 /// `None`.
-pub(crate) fn entry(n: i64, platform: Option<&str>, action: &str) -> AuditEntry {
+pub(crate) fn audit_entry(n: i64, platform: Option<&str>, action: &str) -> AuditEntry {
     AuditEntry {
         id: AuditId::from_text(&format!("entry-{n:06}")).unwrap(),
         stream: AuditStream::Changes,
@@ -142,7 +142,7 @@ pub(crate) fn entry(n: i64, platform: Option<&str>, action: &str) -> AuditEntry 
         actor_id: "olga".to_owned(),
         actor_type: "user".to_owned(),
         action: action.to_owned(),
-        entity_type: core_domain::shared::segment_of(action).to_owned(),
+        entity_type: core_domain::shared::first_segment(action).to_owned(),
         entity_id: format!("thing-{}", n % 5),
         before: None,
         after: Some(JsonText::of(&json!({ "n": n }))),

@@ -35,7 +35,7 @@ impl Authenticator {
 
 impl World {
     /// Calls a two-factor route as this person, within their session.
-    pub(crate) async fn two_factor(&self, person: &Person, call: &str, body: Value) -> Answer {
+    pub(crate) async fn call_two_factor(&self, person: &Person, call: &str, body: Value) -> Answer {
         let path = format!("/api/auth/two-factor/{call}");
         self.iam.post(&person.caller(), &path, body).await
     }
@@ -44,33 +44,33 @@ impl World {
     pub(crate) async fn set_up_second_factor(&self, person: &Person) -> Authenticator {
         self.set_confirmed(person, true).await;
         let body = json!({ "password": PASSWORD });
-        let set_up = self.two_factor(person, "enable", body).await;
+        let set_up = self.call_two_factor(person, "enable", body).await;
         Authenticator::read(&set_up.expect(200))
     }
 
     /// Sets up a second factor and confirms it with a code. Then advances the clock by 30 seconds, so that the
     /// authenticator shows an unused code.
-    pub(crate) async fn second_factor(&self, person: &Person) -> Authenticator {
+    pub(crate) async fn enable_second_factor(&self, person: &Person) -> Authenticator {
         let authenticator = self.set_up_second_factor(person).await;
         let body = json!({ "code": authenticator.code(self) });
-        let shown = self.two_factor(person, "verify-totp", body).await;
+        let shown = self.call_two_factor(person, "verify-totp", body).await;
         let _ = shown.expect(200);
         self.tick(30);
         authenticator
     }
 
     /// Signs in with the password and returns the cookie of the pending sign-in, which needs the second factor.
-    pub(crate) async fn half_sign_in(&self, email: &str) -> String {
+    pub(crate) async fn begin_sign_in(&self, email: &str) -> String {
         let body = json!({ "email": email, "password": PASSWORD });
         let path = "/api/auth/sign-in/email";
         let asked = self.iam.post(&Caller::Anonymous, path, body).await;
         let asked = asked.expect(200);
         assert_eq!(asked.json, json!({ "twoFactorRedirect": true }));
-        waiting_cookie(&asked)
+        pending_sign_in_cookie(&asked)
     }
 
     /// Sends a code with the cookie of a pending sign-in. `call` names the two-factor route.
-    pub(crate) async fn complete(&self, cookie: &str, call: &str, code: &str) -> Answer {
+    pub(crate) async fn complete_sign_in(&self, cookie: &str, call: &str, code: &str) -> Answer {
         let path = format!("/api/auth/two-factor/{call}");
         let headers = [("cookie", cookie), ("origin", ORIGIN)];
         let (nobody, body) = (Caller::Anonymous, json!({ "code": code }));
@@ -104,7 +104,7 @@ impl World {
             extended_at: now,
             authenticated_at: Some(now),
             second_factor_at: None,
-            expires_at: Session::first_end(now, true),
+            expires_at: Session::initial_expiry(now, true),
         };
         let repositories = uow.repositories(RecordKey::for_tests());
         repositories.sessions().insert(session).await.unwrap();
@@ -113,7 +113,7 @@ impl World {
 }
 
 /// Returns the cookie of a pending sign-in, which must be the only cookie that the response sets.
-pub(crate) fn waiting_cookie(answer: &Answer) -> String {
+pub(crate) fn pending_sign_in_cookie(answer: &Answer) -> String {
     let cookies = answer.headers.get_all("set-cookie").iter();
     let cookies: Vec<&str> = cookies.map(|cookie| cookie.to_str().unwrap()).collect();
     let [cookie] = cookies[..] else {

@@ -57,21 +57,23 @@ impl Server {
     }
 
     /// Sends bytes on a new connection, and returns everything read until the server closes it.
-    pub(crate) async fn raw(&self, bytes: &str) -> String {
+    pub(crate) async fn send_raw(&self, bytes: &str) -> String {
         let mut client = self.connect().await;
         client.write(bytes).await;
-        client.closed().await
+        client.read_to_close().await
     }
 
     /// Asserts that the server answers another client on a new connection.
-    pub(crate) async fn serves_others(&self) {
+    pub(crate) async fn assert_serves_others(&self) {
         let mut client = self.connect().await;
         assert_eq!(client.ask("/").await, "200 fine");
     }
 }
 
 /// Responds with the length of the body, or with `fine` if it is empty. Responds with 400 if the body cannot be read.
-pub(crate) async fn lengths(request: Request<IncomingBody>) -> Result<Response<Body>, Infallible> {
+pub(crate) async fn echo_length(
+    request: Request<IncomingBody>,
+) -> Result<Response<Body>, Infallible> {
     let read = read_body(Body::new(request.into_body()), usize::MAX).await;
     let mut response = match read {
         Ok(body) if body.is_empty() => Response::new(bytes_body("fine")),
@@ -127,7 +129,7 @@ impl Client {
     }
 
     /// Reads up to and including this text.
-    pub(crate) async fn reads(&mut self, text: &str) {
+    pub(crate) async fn read_until(&mut self, text: &str) {
         let mut read = Vec::new();
         while !read.ends_with(text.as_bytes()) {
             let byte = tokio::time::timeout(READ_TIMEOUT, self.0.read_u8());
@@ -136,7 +138,7 @@ impl Client {
     }
 
     /// Reads until the server closes the connection. Returns everything read.
-    pub(crate) async fn closed(mut self) -> String {
+    pub(crate) async fn read_to_close(mut self) -> String {
         let mut bytes = Vec::new();
         let read = tokio::time::timeout(READ_TIMEOUT, self.0.read_to_end(&mut bytes));
         // A connection reset counts as closed.

@@ -27,13 +27,13 @@ pub(crate) enum Backend {
 
 /// The location of the rows.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum StoreLocation {
     Process,
     File(PathBuf),
     Database(String),
 }
 
-impl Place {
+impl StoreLocation {
     /// Removes the guards of the database that keep append-only rows unchanged.
     pub(crate) async fn drop_guards(&self) {
         match self {
@@ -48,29 +48,29 @@ impl Place {
 }
 
 /// An open store, and everything that must live as long as the store.
-pub(crate) struct Opened {
+pub(crate) struct OpenStore {
     pub(crate) store: Arc<dyn Store>,
     /// The rows below `store`, for changes that no use case makes.
     pub(crate) rows: Arc<dyn RowStore>,
-    pub(crate) place: Place,
+    pub(crate) place: StoreLocation,
     /// The resources of the store, such as a temporary folder. They are freed on drop.
-    pub(crate) keeps: Box<dyn Any + Send + Sync>,
+    pub(crate) resources: Box<dyn Any + Send + Sync>,
 }
 
-impl Opened {
-    fn over(rows: Arc<dyn RowStore>, place: Place, keeps: impl Any + Send + Sync) -> Self {
+impl OpenStore {
+    fn over(rows: Arc<dyn RowStore>, place: StoreLocation, keeps: impl Any + Send + Sync) -> Self {
         let store = RecordStore::new(Arc::clone(&rows), CursorKey::from(KEY));
         Self {
             store: Arc::new(store),
             rows,
             place,
-            keeps: Box::new(keeps),
+            resources: Box::new(keeps),
         }
     }
 }
 
 impl Backend {
-    pub(crate) async fn open(self, clock: Arc<ManualClock>) -> Opened {
+    pub(crate) async fn open(self, clock: Arc<ManualClock>) -> OpenStore {
         match self {
             Self::Memory => in_memory(clock),
             Self::Sqlite => {
@@ -79,14 +79,18 @@ impl Backend {
                 let mut config = sqlite::SqliteConfig::new(&path, clock, KEY);
                 config.synchronous = sqlite::Synchronous::Normal;
                 let rows = sqlite::rows(config, &[]).await.unwrap();
-                Opened::over(rows, Place::File(path), folder)
+                OpenStore::over(rows, StoreLocation::File(path), folder)
             }
             Self::Postgres => {
                 let database = testing::postgres().await;
                 let mut config = postgres::PostgresConfig::new(&database.url, KEY);
                 config.clock = Some(clock);
                 let rows = postgres::rows(config, &[]).await.unwrap();
-                Opened::over(rows, Place::Database(database.url.clone()), database)
+                OpenStore::over(
+                    rows,
+                    StoreLocation::Database(database.url.clone()),
+                    database,
+                )
             }
             Self::Sqlx => {
                 let database = testing::postgres().await;
@@ -97,20 +101,24 @@ impl Backend {
                 let mut config = SqlxConfig::new(pool, KEY);
                 config.clock = Some(clock);
                 let rows = core_sqlx::rows(config, &[]).await.unwrap();
-                Opened::over(rows, Place::Database(database.url.clone()), database)
+                OpenStore::over(
+                    rows,
+                    StoreLocation::Database(database.url.clone()),
+                    database,
+                )
             }
         }
     }
 }
 
-pub(crate) fn in_memory(clock: Arc<ManualClock>) -> Opened {
-    Opened::over(memory::rows(clock), Place::Process, ())
+pub(crate) fn in_memory(clock: Arc<ManualClock>) -> OpenStore {
+    OpenStore::over(memory::rows(clock), StoreLocation::Process, ())
 }
 
 /// Returns an in-memory store that fails on demand, and the handle that makes it fail.
-pub(crate) fn faulty(clock: Arc<ManualClock>) -> (Opened, FaultStore) {
+pub(crate) fn faulty(clock: Arc<ManualClock>) -> (OpenStore, FaultStore) {
     let faults = FaultStore::new(memory::rows(clock));
-    let opened = Opened::over(Arc::new(faults.clone()), Place::Process, ());
+    let opened = OpenStore::over(Arc::new(faults.clone()), StoreLocation::Process, ());
     (opened, faults)
 }
 

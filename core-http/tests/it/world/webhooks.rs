@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use core_domain::port::{WebhookAnswer, WebhookRequest, WebhookSendError, transact};
+use core_domain::port::{WebhookRequest, WebhookResponse, WebhookSendError, transact};
 use core_domain::shared::{AuditEntry, ChangeEvent};
 use core_domain::use_case::shared::webhook::{
     DeliveryResult, DispatchLimits, claim_deliveries, fan_out, settle_delivery,
@@ -11,21 +11,21 @@ use serde_json::{Value, json};
 
 use super::World;
 use super::callers::operator;
-use super::records::at;
+use super::records::platform_path;
 
 /// The path of the installation's webhooks.
 pub(crate) const WEBHOOKS: &str = "/api/v1/webhooks";
 
 /// The reply of a receiver to a request.
-pub(crate) type Reply = Result<WebhookAnswer, WebhookSendError>;
+pub(crate) type Reply = Result<WebhookResponse, WebhookSendError>;
 
 pub(crate) fn webhooks_of(platform: &str) -> String {
-    at(platform, "/webhooks")
+    platform_path(platform, "/webhooks")
 }
 
 /// Returns a reply with this status and an empty body.
-pub(crate) fn answered(status: u16) -> Reply {
-    Ok(WebhookAnswer {
+pub(crate) fn reply_with_status(status: u16) -> Reply {
+    Ok(WebhookResponse {
         status,
         retry_after: None,
         body: String::new(),
@@ -35,7 +35,7 @@ pub(crate) fn answered(status: u16) -> Reply {
 impl World {
     /// Creates a webhook for all events at the path `all`, and returns it with its secret. Advances the clock by a
     /// second.
-    pub(crate) async fn webhook(&self, all: &str, name: &str) -> Value {
+    pub(crate) async fn create_webhook(&self, all: &str, name: &str) -> Value {
         let url = format!("https://hooks.example.org/{name}");
         let body = json!({ "url": url, "eventTypes": ["*"] });
         let created = self.registry.post(&operator(), all, body).await;
@@ -46,8 +46,8 @@ impl World {
     /// Creates two webhooks, the second with two messages whose delivery has failed for good. Returns the ids of the
     /// second webhook and of its first message.
     pub(crate) async fn webhook_with_messages(&self, all: &str) -> [String; 2] {
-        self.webhook(all, "first").await;
-        let webhook = self.webhook(all, "second").await;
+        self.create_webhook(all, "first").await;
+        let webhook = self.create_webhook(all, "second").await;
         let one = format!("{all}/{}", webhook["id"].as_str().unwrap());
         let mut messages = Vec::new();
         for _ in 0..2 {
@@ -56,9 +56,9 @@ impl World {
             messages.push(queued.expect(202).id());
             self.tick(1);
         }
-        self.dispatch(|_| answered(410)).await;
+        self.dispatch(|_| reply_with_status(410)).await;
         let enable = json!({ "status": "enabled" });
-        let _ = self.patched(&one, enable).await.expect(200);
+        let _ = self.patch_record(&one, enable).await.expect(200);
         [
             webhook["id"].as_str().unwrap().to_owned(),
             messages.remove(0),
@@ -66,7 +66,7 @@ impl World {
     }
 
     /// Queues changes for delivery to webhooks, as the sealer does.
-    pub(crate) async fn tell(&self, events: &[ChangeEvent]) {
+    pub(crate) async fn fan_out_changes(&self, events: &[ChangeEvent]) {
         let cx = &self.cx();
         let told = transact(self.app.store.as_ref(), |uow, _| {
             Box::pin(async move { fan_out(cx, uow, events, &BTreeSet::new()).await })

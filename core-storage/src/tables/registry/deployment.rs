@@ -59,7 +59,7 @@ fn deployments(query: &DeploymentQuery) -> Select {
             .filter(Filter::eq("user_id", user_id)),
         DeploymentQuery::InFlightOf {
             branch,
-            moved_since,
+            changed_since: moved_since,
         } => deployments
             .filter(Filter::eq("branch", branch))
             .filter(in_flight())
@@ -73,7 +73,7 @@ fn deployments(query: &DeploymentQuery) -> Select {
         } => deployments
             .filter(Filter::eq("branch", branch))
             .filter(Filter::eq("content_hash", content_hash)),
-        DeploymentQuery::HoldingUploads { failed_since } => deployments
+        DeploymentQuery::WithStoredUpload { failed_since } => deployments
             .filter(Filter::NotNull("job_id"))
             .filter(Filter::Or(vec![
                 in_flight(),

@@ -68,7 +68,7 @@ fn custom_domains(query: &CustomDomainQuery) -> Select {
         CustomDomainQuery::Named(hostname) => domains
             .filter(Filter::eq("hostname", hostname))
             .order_by_desc("created_at"),
-        CustomDomainQuery::Served => domains
+        CustomDomainQuery::ActiveOldestFirst => domains
             .filter(Filter::eq("status", &CustomDomainStatus::Active))
             .order_by("created_at"),
     }

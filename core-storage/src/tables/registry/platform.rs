@@ -46,7 +46,7 @@ fn platforms(query: &PlatformQuery) -> Select {
             .filter(Filter::eq("organization_id", organization))
             .filter(not_deleted()),
         PlatformQuery::WithId(id) => platforms.filter(Filter::eq("id", id)).filter(not_deleted()),
-        PlatformQuery::BelongingTo(organization) => {
+        PlatformQuery::OfIncludingDeleted(organization) => {
             platforms.filter(Filter::eq("organization_id", organization))
         }
         PlatformQuery::WithSlug(slug) => platforms

@@ -19,7 +19,7 @@ impl JobInput for Name {
     type Owner = Unowned;
 
     fn lane(&self) -> LaneKey {
-        LaneKey::own(&self.0)
+        LaneKey::host(&self.0)
     }
 
     fn platform_id(&self) -> Option<&PlatformId> {
@@ -39,11 +39,11 @@ pub(crate) struct Steady {
 
 impl JobKind for Steady {
     const NAME: &'static str = "steady";
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     type Input = Name;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then_all(["first", "second", "third"].map(MakeFile))
+        Steps::new().steps(["first", "second", "third"].map(MakeFile))
     }
 }
 
@@ -58,7 +58,7 @@ impl MakeFile {
 
 #[async_trait]
 impl JobStep<Steady> for MakeFile {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {
@@ -88,11 +88,11 @@ pub(crate) struct Poison;
 
 impl JobKind for Poison {
     const NAME: &'static str = "poison";
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     type Input = Name;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(Abort)
+        Steps::new().step(Abort)
     }
 }
 
@@ -104,7 +104,7 @@ struct Abort;
 
 #[async_trait]
 impl JobStep<Poison> for Abort {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {

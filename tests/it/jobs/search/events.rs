@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use core_domain::provisioning::{
-    Failure, FirstLook, HoldSource, Job, JobError, JobStatus, Report, Trigger, apply,
-    effects_landed_at, undo_job,
+    Failure, FirstObservation, HoldSource, Job, JobError, JobStatus, Report, Trigger, apply,
+    effects_settled_at, undo_job,
 };
 use core_domain::testing::SeededEntropy;
 use serde_json::json;
@@ -174,9 +174,9 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let (found, phase) = if there {
-            (FirstLook::Present, Phase::Made)
+            (FirstObservation::Present, Phase::Made)
         } else {
-            (FirstLook::Absent, Phase::Due)
+            (FirstObservation::Absent, Phase::Due)
         };
         let Hold { step, .. } = self.hold;
         let step_of = |job: &Job| job.steps.get(step).and_then(|step| step.first_look);
@@ -205,7 +205,7 @@ impl<'a> Work<'a> {
         let work = self.state.job(Which::Work).into_iter();
         let mut steps = work.flat_map(|work| &work.steps);
         let undone = steps.find(|step| name.is_some_and(|name| name.name == step.name));
-        undone.is_some_and(|step| step.stays_because().is_none())
+        undone.is_some_and(|step| step.keep_reason().is_none())
     }
 
     /// Sends the request. The request or its reply may be lost.
@@ -272,7 +272,7 @@ impl<'a> Work<'a> {
         let for_now = Failure::Transient {
             error: error(),
             retry_after: Duration::ZERO,
-            unknown: true,
+            may_have_effect: true,
         };
         let wait = Report::Wait {
             until: NOW,
@@ -283,7 +283,9 @@ impl<'a> Work<'a> {
             Report::Fail(Failure::Permanent(error())),
             wait,
             Report::Progress,
-            Report::Release { begun: true },
+            Report::Release {
+                is_step_started: true,
+            },
         ];
         for what in failures {
             self.report(what, self.hold.step, Phase::Claimed, all)?;
@@ -297,7 +299,9 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let from = all.len();
-        let released = Report::Release { begun: true };
+        let released = Report::Release {
+            is_step_started: true,
+        };
         self.report(released, self.hold.step, Phase::Claimed, all)?;
         for next in &mut all[from..] {
             next.left.faults -= 1;
@@ -357,7 +361,7 @@ fn holds(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
             .then_some(HoldSource::Operator)
             .into_iter()
             .collect();
-        next.lane.settle(NOW);
+        next.lane.update_state(NOW);
     }
     all.push(next);
     Ok(())
@@ -420,7 +424,7 @@ fn undo(state: &State, next: &mut State, mutant: Mutant) -> Nexts {
         Mutant::HastyUndo => Duration::ZERO,
         _ => LONGEST_STEP,
     };
-    let run_at = effects_landed_at(before, &next.lane, longest_step);
+    let run_at = effects_settled_at(before, &next.lane, longest_step);
     match undo_job(cancelled, |_| true) {
         Some(undo) => next.add_undo(undo, run_at),
         None => Ok(()),

@@ -3,8 +3,9 @@
 
 use core_domain::kernel::{JobId, Machine, PlatformId, Timestamp};
 use core_domain::provisioning::{
-    Actor, FailureKind, FirstLook, Job, JobLane, JobMove, JobStatus, LaneKey, LanePlace, LaneState,
-    MAX_ATTEMPTS, Moved, QueuedJob, Step, StepStatus, Trigger, apply, undone_steps,
+    Actor, FailureKind, FirstObservation, Job, JobLane, JobStatus, JobTransition, LaneKey,
+    LanePlace, LaneState, MAX_ATTEMPTS, QueuedJob, Step, StepStatus, Transition, Trigger, apply,
+    undo_triggers,
 };
 use core_domain::testing::SeededEntropy;
 use serde_json::json;
@@ -80,7 +81,7 @@ pub(super) struct State {
 type JobKey = (
     JobStatus,
     i64,
-    Vec<(StepStatus, bool, bool, Option<FirstLook>)>,
+    Vec<(StepStatus, bool, bool, Option<FirstObservation>)>,
     (i64, i64, Option<FailureKind>, bool),
 );
 
@@ -122,8 +123,8 @@ impl State {
         let mut job = new_job();
         let mut lane = JobLane::new(job.lane.clone());
         job.lane_position = lane.tail_position();
-        lane.follow(None, &job, NOW);
-        lane.settle(NOW);
+        lane.update_job(None, &job, NOW);
+        lane.update_state(NOW);
         Self {
             jobs: [Some(job), None],
             generation: 0,
@@ -158,7 +159,7 @@ impl State {
             (
                 self.lane.state,
                 runs.and_then(|id| self.which(id)),
-                self.lane.next.iter().map(which).collect(),
+                self.lane.cached_jobs.iter().map(which).collect(),
                 (self.held, self.lane.is_held()),
                 self.undo_waits,
             ),
@@ -211,7 +212,7 @@ impl State {
     pub(super) fn with(
         &self,
         which: Which,
-        moved: Moved,
+        moved: Transition,
         writer: Option<usize>,
     ) -> Result<Self, String> {
         let before = self.job(which).ok_or("no such job")?;
@@ -232,8 +233,8 @@ impl State {
             (JobStatus::Running, _) => None,
             _ => self.holder,
         };
-        next.lane.follow(Some(before), &job, NOW);
-        next.lane.settle(NOW);
+        next.lane.update_job(Some(before), &job, NOW);
+        next.lane.update_state(NOW);
         next.jobs[which as usize] = Some(job);
         if which == Which::Undo {
             next.follow_undo()?;
@@ -250,7 +251,7 @@ impl State {
         if work.status != JobStatus::Failed {
             return Ok(());
         }
-        for trigger in undone_steps(work, undo) {
+        for trigger in undo_triggers(work, undo) {
             let moved = apply(work, &trigger, NOW, &SeededEntropy::new(1));
             let moved = moved.map_err(|refusal| format!("{trigger:?}: {refusal:?}"))?;
             if moved.job.fence <= work.fence || moved.job.status != work.status {
@@ -268,8 +269,8 @@ impl State {
         undo.id = JobId::parse(&format!("u{}", self.generation)).unwrap();
         undo.run_at = NOW;
         undo.lane_position = self.lane.position_at(LanePlace::Front);
-        self.lane.follow(None, &undo, NOW);
-        self.lane.settle(NOW);
+        self.lane.update_job(None, &undo, NOW);
+        self.lane.update_state(NOW);
         self.jobs[1] = Some(undo);
         self.check()
     }
@@ -312,7 +313,7 @@ impl State {
 
 /// Checks the rules for every transition of a job.
 fn is_in_order(before: &Job, job: &Job) -> Result<(), String> {
-    let known = JobMove::MOVES
+    let known = JobTransition::TRANSITIONS
         .iter()
         .any(|row| row.from.contains(&before.status) && row.to == job.status);
     if !known || before.status == JobStatus::Completed {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use core_domain::kernel::JobId;
 use core_domain::port::Mode;
 use core_domain::provisioning::{
-    FailureKind, HoldSource, Job, JobEvent, JobEventQuery, JobHold, JobHoldQuery, JobMove,
-    JobStatus, StepStatus,
+    FailureKind, HoldSource, Job, JobEvent, JobEventQuery, JobHold, JobHoldQuery, JobStatus,
+    JobTransition, StepStatus,
 };
 use serde_json::Value;
 
@@ -86,7 +86,7 @@ impl Simulation {
 impl Seen {
     /// I7: a done step stays done, with the same output, until it is undone.
     fn stays_done(&mut self, job: &Job, events: &[JobEvent]) -> Result<(), String> {
-        let undoing = [JobMove::Undo, JobMove::StopUndo].map(JobMove::as_str);
+        let undoing = [JobTransition::Undo, JobTransition::StopUndo].map(JobTransition::as_str);
         for (at, step) in job.steps.iter().enumerate() {
             let undone = events.iter().filter(|event| {
                 let own = event.step.as_ref() == Some(&step.name);
@@ -122,7 +122,7 @@ impl Seen {
             let held = histories.filter(|(job, _)| hold.holds(&job.lane, &job.kind));
             let events = held.flat_map(|(_, events)| events);
             events
-                .filter(|event| event.event_type == JobMove::Claim.as_str())
+                .filter(|event| event.event_type == JobTransition::Claim.as_str())
                 .count()
         };
         for (hold, before) in &self.held {

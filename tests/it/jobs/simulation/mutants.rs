@@ -4,11 +4,11 @@ use core_domain::access::RecordKey;
 use core_domain::kernel::{JobEventId, JobId, StoreError, Stored};
 use core_domain::port::{CreateResource, Infrastructure, Mode, Persisted, ResourceRef, Within};
 use core_domain::provisioning::{
-    Actor, Job, JobEvent, JobLane, JobLease, JobLeaseQuery, JobMove, JobStatus, Report, Trigger,
-    apply, effect_key,
+    Actor, Job, JobEvent, JobLane, JobLease, JobLeaseQuery, JobStatus, JobTransition, Report,
+    Trigger, apply, effect_key,
 };
 use core_domain::registry::ResourceType;
-use core_domain::use_case::provisioning::{Claimed, LeaseState, Worker};
+use core_domain::use_case::provisioning::{Claim, LeaseState, Worker};
 use serde_json::json;
 
 use crate::world::{Engine, Rng, STEPS};
@@ -26,7 +26,7 @@ pub(super) enum Mutant {
 }
 
 /// Runs a job like a worker without fences: it uses the current fence of the job.
-pub(super) async fn run_without_fence(world: &Engine, worker: &Worker, claimed: &Claimed) {
+pub(super) async fn run_without_fence(world: &Engine, worker: &Worker, claimed: &Claim) {
     while let Some((step, name)) = open_step(world, &claimed.job_id).await {
         if !write_without_fence(world, worker, claimed, Report::Start(step)).await {
             return;
@@ -70,13 +70,13 @@ async fn open_step(world: &Engine, id: &JobId) -> Option<(usize, &'static str)> 
 async fn write_without_fence(
     world: &Engine,
     worker: &Worker,
-    claimed: &Claimed,
+    claimed: &Claim,
     what: Report,
 ) -> bool {
     let Some(job) = read(world, &claimed.job_id).await else {
         return false;
     };
-    let current = Claimed {
+    let current = Claim {
         fence: job.fence,
         ..claimed.clone()
     };
@@ -122,8 +122,8 @@ async fn write_reaped(world: &Engine, read: &Job) -> Result<(), StoreError> {
         return Ok(());
     };
     let mut next = (*lane).clone();
-    next.follow(Some(read), &moved.job, now);
-    next.settle(now);
+    next.update_job(Some(read), &moved.job, now);
+    next.update_state(now);
     lanes.replace(&lane, next).await?;
     let jobs = Job::repository(uow.repositories(RecordKey::for_tests()));
     let Some(stored) = jobs.get(everywhere, read.id.as_str()).await? else {
@@ -136,7 +136,7 @@ async fn write_reaped(world: &Engine, read: &Job) -> Result<(), StoreError> {
         job_id: job.id.clone(),
         seq: job.event_count,
         at: now,
-        event_type: JobMove::Reap.as_str().to_owned(),
+        event_type: JobTransition::Reap.as_str().to_owned(),
         from_status: Some(JobStatus::Running),
         to_status: job.status,
         step: moved.step,

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::provisioning::LEASE;
-use core_domain::use_case::provisioning::{Claimed, StepEnd, StepFuture, Supervisor};
+use core_domain::provisioning::DEFAULT_LEASE;
+use core_domain::use_case::provisioning::{Claim, StepEnd, StepFuture, Supervisor};
 
 use super::mutants::{Mutant, run_without_fence};
 use crate::world::{Engine, FakeProvider, Rng};
@@ -25,10 +25,10 @@ struct Limits {
 
 #[async_trait]
 impl Supervisor for Limits {
-    async fn attempt(&self, _: &Claimed, _: Duration, mut work: StepFuture<'_>) -> StepEnd {
+    async fn attempt(&self, _: &Claim, _: Duration, mut work: StepFuture<'_>) -> StepEnd {
         std::future::poll_fn(|cx| {
             let held_for = self.provider.elapsed() - self.claims_since.load(Ordering::SeqCst);
-            if held_for > LEASE.as_secs() {
+            if held_for > DEFAULT_LEASE.as_secs() {
                 return Poll::Ready(StepEnd::LeaseLost);
             }
             if self.is_stopping() {

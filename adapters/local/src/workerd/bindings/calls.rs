@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 32 * 1024;
 #[derive(Debug)]
 pub(super) struct Calls {
     limits: BindingLimits,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     memory: Arc<Semaphore>,
 }
 
@@ -37,10 +37,10 @@ pub(super) struct TooManyCalls(usize);
 
 /// A running call. It ends when the last clone is dropped, after its response has been read.
 #[derive(Clone, Debug)]
-pub(super) struct Call(Arc<Inner>);
+pub(super) struct Call(Arc<CallState>);
 
 #[derive(Debug)]
-struct Inner {
+struct CallState {
     _turn: OwnedSemaphorePermit,
     memory: Arc<Semaphore>,
     max_bytes: usize,
@@ -58,7 +58,7 @@ impl Calls {
         let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
         Self {
             limits,
-            turns: permits(limits.calls),
+            permits: permits(limits.calls),
             memory: permits(limits.memory_bytes / UNIT_BYTES),
         }
     }
@@ -71,13 +71,13 @@ impl Calls {
     ///
     /// # Errors
     /// [`TooManyCalls`] if that takes longer than [`BindingLimits::call_wait`].
-    pub(super) async fn begin(&self) -> Result<Call, TooManyCalls> {
-        let turn = Arc::clone(&self.turns).acquire_owned();
+    pub(super) async fn acquire(&self) -> Result<Call, TooManyCalls> {
+        let turn = Arc::clone(&self.permits).acquire_owned();
         let turn = tokio::time::timeout(self.limits.call_wait, turn).await;
         let Ok(Ok(turn)) = turn else {
             return Err(TooManyCalls(self.limits.calls));
         };
-        Ok(Call(Arc::new(Inner {
+        Ok(Call(Arc::new(CallState {
             _turn: turn,
             memory: Arc::clone(&self.memory),
             max_bytes: self.limits.memory_bytes,
@@ -133,10 +133,10 @@ impl Call {
     }
 
     /// Returns a body that keeps the call running until it has been read.
-    pub(super) fn hold(self, body: SiteBody) -> SiteBody {
-        let held = HeldBody {
+    pub(super) fn attach_to_body(self, body: SiteBody) -> SiteBody {
+        let held = CallBody {
             body,
-            rest: Bytes::new(),
+            pending: Bytes::new(),
             _call: self,
         };
         held.boxed()
@@ -147,14 +147,14 @@ impl Call {
 ///
 /// It is passed on in pieces. A connection takes only what fits into its buffer; with one large frame, the call would
 /// end as soon as the connection has that frame.
-struct HeldBody {
+struct CallBody {
     body: SiteBody,
     /// The part of the last frame that was not passed to the connection yet.
-    rest: Bytes,
+    pending: Bytes,
     _call: Call,
 }
 
-impl Body for HeldBody {
+impl Body for CallBody {
     type Data = Bytes;
     type Error = std::io::Error;
 
@@ -162,28 +162,28 @@ impl Body for HeldBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if self.rest.is_empty() {
+        if self.pending.is_empty() {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
             match frame.map(|frame| frame.map(Frame::into_data)) {
-                Some(Ok(Ok(data))) if data.len() > PIECE_BYTES => self.rest = data,
+                Some(Ok(Ok(data))) if data.len() > PIECE_BYTES => self.pending = data,
                 Some(Ok(Ok(data))) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                 Some(Ok(Err(frame))) => return Poll::Ready(Some(Ok(frame))),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => return Poll::Ready(None),
             }
         }
-        let length = self.rest.len().min(PIECE_BYTES);
+        let length = self.pending.len().min(PIECE_BYTES);
         // Copies the piece: a slice would keep the whole frame in memory after the call.
-        let piece = Bytes::copy_from_slice(&self.rest.split_to(length));
+        let piece = Bytes::copy_from_slice(&self.pending.split_to(length));
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
+        self.pending.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (rest, body) = (self.rest.len() as u64, self.body.size_hint());
+        let (rest, body) = (self.pending.len() as u64, self.body.size_hint());
         let mut hint = SizeHint::new();
         hint.set_lower(rest + body.lower());
         if let Some(upper) = body.upper() {
@@ -211,23 +211,28 @@ mod tests {
     #[tokio::test]
     async fn excess_call_fails_until_another_ends() {
         let calls = calls();
-        let (first, _second) = (calls.begin().await.unwrap(), calls.begin().await.unwrap());
-        let TooManyCalls(at_a_time) = calls.begin().await.unwrap_err();
+        let (first, _second) = (
+            calls.acquire().await.unwrap(),
+            calls.acquire().await.unwrap(),
+        );
+        let TooManyCalls(at_a_time) = calls.acquire().await.unwrap_err();
         assert_eq!(at_a_time, 2);
-        let body = first.clone().hold(super::super::reply::full("unread"));
+        let body = first
+            .clone()
+            .attach_to_body(super::super::reply::full("unread"));
         drop(first);
-        assert!(calls.begin().await.is_err(), "its response is not read");
+        assert!(calls.acquire().await.is_err(), "its response is not read");
         drop(body);
-        calls.begin().await.unwrap();
+        calls.acquire().await.unwrap();
     }
 
     #[tokio::test]
     async fn ensure_awaited_fails_after_the_request_was_dropped() {
         let calls = calls();
-        let call = calls.begin().await.unwrap();
+        let call = calls.acquire().await.unwrap();
         let of_thread = call.clone();
         of_thread.ensure_awaited().unwrap();
-        let body = call.hold(super::super::reply::full("unread"));
+        let body = call.attach_to_body(super::super::reply::full("unread"));
         of_thread.ensure_awaited().unwrap();
         drop(body);
         assert!(of_thread.ensure_awaited().is_err());
@@ -240,7 +245,7 @@ mod tests {
             .map(|at| (at % 251) as u8)
             .collect();
         let body = super::super::reply::full(content.clone());
-        let mut body = calls.begin().await.unwrap().hold(body);
+        let mut body = calls.acquire().await.unwrap().attach_to_body(body);
         let mut read = Vec::new();
         while !body.is_end_stream() {
             let left = (content.len() - read.len()) as u64;
@@ -255,7 +260,10 @@ mod tests {
     #[tokio::test]
     async fn memory_of_all_calls_is_bounded_and_released() {
         let calls = calls();
-        let (first, second) = (calls.begin().await.unwrap(), calls.begin().await.unwrap());
+        let (first, second) = (
+            calls.acquire().await.unwrap(),
+            calls.acquire().await.unwrap(),
+        );
         for _ in 0..UNIT_BYTES {
             first.reserve(2).unwrap();
         }

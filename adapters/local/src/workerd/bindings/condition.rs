@@ -40,19 +40,22 @@ impl Condition {
             .etag_does_not_match
             .iter()
             .any(|etag| etag.matches(info));
-        matches && differs && self.is_of_time(info)
+        matches && differs && self.matches_time(info)
     }
 
-    fn is_of_time(&self, info: Option<&ObjectInfo>) -> bool {
-        let Some(at) = info.map(|info| self.granular(info.uploaded_at.millis())) else {
+    fn matches_time(&self, info: Option<&ObjectInfo>) -> bool {
+        let Some(at) = info.map(|info| self.truncate_to_granularity(info.uploaded_at.millis()))
+        else {
             return self.uploaded_before.is_none() && self.uploaded_after.is_none();
         };
-        let bound = |value: &Option<Value>| millis(value.as_ref()?).map(|at| self.granular(at));
+        let bound = |value: &Option<Value>| {
+            millis(value.as_ref()?).map(|at| self.truncate_to_granularity(at))
+        };
         bound(&self.uploaded_before).is_none_or(|bound| at < bound)
             && bound(&self.uploaded_after).is_none_or(|bound| at > bound)
     }
 
-    fn granular(&self, millis: i64) -> i64 {
+    fn truncate_to_granularity(&self, millis: i64) -> i64 {
         if self.seconds_granularity {
             Timestamp::from_millis(millis).seconds() * 1_000
         } else {

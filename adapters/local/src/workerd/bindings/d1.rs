@@ -10,8 +10,8 @@ use serde_json::json;
 use super::calls::Call;
 use super::d1_query;
 use super::d1_request::Queries;
-use super::d1_result::Form;
-use super::reply::{self, Answer, BindingError, collected};
+use super::d1_result::RowFormat;
+use super::reply::{self, BindingError, BindingResult, read_body};
 use crate::error::LocalError;
 use crate::execution::Execution;
 use crate::host::SiteBody;
@@ -31,7 +31,7 @@ pub(super) async fn answer(
     execution: &Execution,
     request: Request<&mut Incoming>,
     call: Call,
-) -> Answer {
+) -> BindingResult {
     let is_query = matches!(request.uri().path(), "/query" | "/execute");
     if request.method() != Method::POST || !is_query {
         return Err(BindingError::unsupported("this call of a D1 database"));
@@ -39,10 +39,10 @@ pub(super) async fn answer(
     let options = request.uri().query().unwrap_or_default();
     let options: Options = serde_urlencoded::from_str(options).unwrap_or_default();
     let form = match options.results_format.as_deref() {
-        Some("ROWS_AND_COLUMNS") => Form::Rows,
-        _ => Form::Objects,
+        Some("ROWS_AND_COLUMNS") => RowFormat::Rows,
+        _ => RowFormat::Objects,
     };
-    let body = collected(request.into_body(), MAX_REQUEST, &call).await?;
+    let body = read_body(request.into_body(), MAX_REQUEST, &call).await?;
     // Parsing copies the texts and blobs of the request.
     call.reserve(body.len())?;
     let queries: Queries =
@@ -51,19 +51,19 @@ pub(super) async fn answer(
     match d1_query::run(path, execution, queries.0, form, call).await {
         Ok(results) => Ok(reply::json_text(results)),
         // Errors of the script's own statements are reported to the script.
-        Err(LocalError::Sqlite(error)) => Err(BindingError::bad(said(&error))),
+        Err(LocalError::Sqlite(error)) => Err(BindingError::bad(sqlite_message(&error))),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Returns the error response of D1.
-pub(super) fn refusal(error: &BindingError) -> Response<SiteBody> {
+pub(super) fn error_response(error: &BindingError) -> Response<SiteBody> {
     let mut answer = reply::json(&json!({ "success": false, "error": error.message }));
     *answer.status_mut() = error.status;
     answer
 }
 
-fn said(error: &rusqlite::Error) -> String {
+fn sqlite_message(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),

@@ -58,7 +58,7 @@ pub(super) fn restrict(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Removes the authorizer, so that the transaction can end.
-pub(super) fn lift(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn remove_authorizer(connection: &Connection) -> rusqlite::Result<()> {
     connection.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)
 }
 

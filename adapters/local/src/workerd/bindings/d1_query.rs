@@ -9,7 +9,7 @@ use rusqlite::{Batch, Connection, Transaction, TransactionBehavior};
 use super::calls::Call;
 use super::d1_guard;
 use super::d1_request::Query;
-use super::d1_result::{Form, QueryMeta, Results};
+use super::d1_result::{QueryMeta, Results, RowFormat};
 use crate::error::{LocalError, Result};
 use crate::execution::Execution;
 use crate::sqlite::Database;
@@ -19,7 +19,7 @@ pub(super) async fn run(
     path: &Path,
     execution: &Execution,
     queries: Vec<Query>,
-    form: Form,
+    form: RowFormat,
     call: Call,
 ) -> Result<Vec<u8>> {
     // The SQLite error would contain the path of the file, so it is hidden as the source of an I/O error.
@@ -39,7 +39,7 @@ pub(super) async fn run(
         let written = queries
             .iter()
             .try_for_each(|query| write_result(&change, query, &mut results));
-        d1_guard::lift(&change)?;
+        d1_guard::remove_authorizer(&change)?;
         written?;
         change.commit()?;
         Ok::<_, LocalError>(results.finish())
@@ -66,7 +66,7 @@ fn is_read_only(connection: &Connection, queries: &[Query]) -> rusqlite::Result<
             }
         }
     }
-    d1_guard::lift(connection)?;
+    d1_guard::remove_authorizer(connection)?;
     Ok(is_read_only)
 }
 
@@ -81,7 +81,7 @@ fn write_result(connection: &Connection, query: &Query, results: &mut Results) -
         has_rows = true;
     }
     if !has_rows {
-        results.write_none();
+        results.write_empty();
     }
     let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
     let meta = QueryMeta {

@@ -13,7 +13,7 @@ use crate::limits::BindingLimits;
 
 /// The form of rows in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum RowFormat {
     /// One object per row.
     Objects,
     /// The column names, and one list per row.
@@ -31,7 +31,7 @@ pub(super) struct QueryMeta {
 /// The results of all queries of one request: an unfinished JSON list.
 pub(super) struct Results {
     text: Vec<u8>,
-    form: Form,
+    form: RowFormat,
     rows: usize,
     limits: BindingLimits,
     call: Call,
@@ -40,7 +40,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    pub(super) fn new(form: Form, limits: BindingLimits, call: Call) -> Self {
+    pub(super) fn new(form: RowFormat, limits: BindingLimits, call: Call) -> Self {
         Self {
             text: b"[".to_vec(),
             form,
@@ -71,10 +71,10 @@ impl Results {
     }
 
     /// Writes an empty result for a query without statements.
-    pub(super) fn write_none(&mut self) {
+    pub(super) fn write_empty(&mut self) {
         self.text.extend(match self.form {
-            Form::Objects => &b"[]"[..],
-            Form::Rows => br#"{"columns":[],"rows":[]}"#,
+            RowFormat::Objects => &b"[]"[..],
+            RowFormat::Rows => br#"{"columns":[],"rows":[]}"#,
         });
     }
 
@@ -100,8 +100,8 @@ impl Results {
         };
         let mut rows = statement.query(rusqlite::params_from_iter(params))?;
         match self.form {
-            Form::Objects => self.text.push(b'['),
-            Form::Rows => {
+            RowFormat::Objects => self.text.push(b'['),
+            RowFormat::Rows => {
                 let columns = names.join(",");
                 self.text.extend(br#"{"columns":["#);
                 self.text.extend(columns.as_bytes());
@@ -115,15 +115,15 @@ impl Results {
                 self.text.push(b',');
             }
             let (open, close) = match self.form {
-                Form::Objects => (b'{', b'}'),
-                Form::Rows => (b'[', b']'),
+                RowFormat::Objects => (b'{', b'}'),
+                RowFormat::Rows => (b'[', b']'),
             };
             self.text.push(open);
             for (at, name) in names.iter().enumerate() {
                 if at > 0 {
                     self.text.push(b',');
                 }
-                if self.form == Form::Objects {
+                if self.form == RowFormat::Objects {
                     self.text.extend(name.as_bytes());
                     self.text.push(b':');
                 }
@@ -132,8 +132,8 @@ impl Results {
             self.text.push(close);
         }
         self.text.extend(match self.form {
-            Form::Objects => &b"]"[..],
-            Form::Rows => b"]}",
+            RowFormat::Objects => &b"]"[..],
+            RowFormat::Rows => b"]}",
         });
         self.ensure_room(0)
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::calls::Calls;
 use super::d1_query;
 use super::d1_request::Query;
-use super::d1_result::Form;
+use super::d1_result::RowFormat;
 use crate::error::LocalError;
 use crate::execution::Execution;
 use crate::limits::BindingLimits;
@@ -28,7 +28,9 @@ struct World {
 async fn world(limits: BindingLimits) -> World {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("database.sqlite");
-    sqlite::make(&path, "CREATE TABLE t (x)").await.unwrap();
+    sqlite::create_database(&path, "CREATE TABLE t (x)")
+        .await
+        .unwrap();
     World {
         _folder: folder,
         path,
@@ -38,11 +40,11 @@ async fn world(limits: BindingLimits) -> World {
 
 impl World {
     async fn run(&self, sql: &str, params: Vec<SqlValue>) -> Result<Value, LocalError> {
-        let call = Calls::new(self.limits).begin().await.unwrap();
+        let call = Calls::new(self.limits).acquire().await.unwrap();
         let execution = Execution::shared(self.limits);
         let sql = sql.to_owned();
         let queries = vec![Query { sql, params }];
-        let text = d1_query::run(&self.path, &execution, queries, Form::Rows, call).await?;
+        let text = d1_query::run(&self.path, &execution, queries, RowFormat::Rows, call).await?;
         Ok(serde_json::from_slice(&text).unwrap())
     }
 

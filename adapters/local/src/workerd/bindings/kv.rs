@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::calls::Call;
-use super::reply::{self, Answer, BindingError, collected, full, header_text};
+use super::reply::{self, BindingError, BindingResult, full, header_text, read_body};
 use crate::error::LocalError;
 use crate::host::SiteBody;
 use crate::kv::{KvEntry, KvNamespace, MAX_LIST, MAX_VALUE};
@@ -27,7 +27,7 @@ const MAX_BULK: usize = 100;
 /// Maximum length of a bulk request, in bytes: the longest keys, with each byte as a JSON escape.
 const MAX_BULK_REQUEST: usize = 512 * 1024;
 /// Minimum lifetime of a value, in seconds.
-const SHORTEST_LIFE: i64 = 60;
+const MIN_TTL_SECONDS: i64 = 60;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -55,7 +55,7 @@ pub(super) async fn answer(
     now: Timestamp,
     request: Request<&mut Incoming>,
     call: Call,
-) -> Answer {
+) -> BindingResult {
     let query = request.uri().query().unwrap_or_default();
     let query: Query =
         serde_urlencoded::from_str(query).map_err(|error| BindingError::bad(error.to_string()))?;
@@ -77,7 +77,7 @@ pub(super) async fn answer(
     }
 }
 
-async fn get(kv: &KvNamespace, key: &str, call: Call) -> Answer {
+async fn get(kv: &KvNamespace, key: &str, call: Call) -> BindingResult {
     let entry = kv.entry_within(key, move |bytes| call.reserve(bytes));
     let Some(entry) = entry.await? else {
         return Err(BindingError::missing("Not Found"));
@@ -92,8 +92,8 @@ async fn get(kv: &KvNamespace, key: &str, call: Call) -> Answer {
     Ok(answer)
 }
 
-async fn get_many(kv: &KvNamespace, request: Request<&mut Incoming>, call: &Call) -> Answer {
-    let body = collected(request.into_body(), MAX_BULK_REQUEST, call).await?;
+async fn get_many(kv: &KvNamespace, request: Request<&mut Incoming>, call: &Call) -> BindingResult {
+    let body = read_body(request.into_body(), MAX_BULK_REQUEST, call).await?;
     let bulk: Bulk =
         serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
     if !(1..=MAX_BULK).contains(&bulk.keys.len()) {
@@ -184,12 +184,12 @@ async fn put(
     query: Query,
     request: Request<&mut Incoming>,
     call: &Call,
-) -> Answer {
+) -> BindingResult {
     let metadata = header_text(request.headers(), METADATA.as_str()).map(str::to_owned);
     let expires_at = expiry(now, &query)?;
     check_metadata(metadata.as_deref())?;
     let entry = KvEntry {
-        value: collected(request.into_body(), MAX_VALUE, call).await?,
+        value: read_body(request.into_body(), MAX_VALUE, call).await?,
         metadata,
         expires_at,
     };
@@ -204,8 +204,8 @@ fn expiry(now: Timestamp, query: &Query) -> Result<Option<Timestamp>, BindingErr
     let Some(at) = after.or(query.expiration) else {
         return Ok(None);
     };
-    if at < now.seconds() + SHORTEST_LIFE {
-        let what = format!("the lifetime of a value is at least {SHORTEST_LIFE} seconds");
+    if at < now.seconds() + MIN_TTL_SECONDS {
+        let what = format!("the lifetime of a value is at least {MIN_TTL_SECONDS} seconds");
         return Err(BindingError::bad(what));
     }
     Ok(Some(Timestamp::from_seconds(at)))
@@ -221,7 +221,7 @@ fn check_metadata(metadata: Option<&str>) -> Result<(), BindingError> {
     }
 }
 
-async fn list(kv: &KvNamespace, query: Query) -> Answer {
+async fn list(kv: &KvNamespace, query: Query) -> BindingResult {
     let limit = query.key_count_limit.unwrap_or(MAX_LIST);
     if !(1..=MAX_LIST).contains(&limit) {
         let what = format!("a list has 1 to {MAX_LIST} keys");
@@ -274,7 +274,7 @@ mod tests {
             memory_bytes: 4096,
             ..BindingLimits::default()
         });
-        let call = calls.begin().await.unwrap();
+        let call = calls.acquire().await.unwrap();
         let entry = KvEntry {
             value: value.to_vec(),
             metadata: Some("{\"m\":1.0}".to_owned()),

@@ -23,13 +23,13 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 
 use self::calls::{Call, Calls};
-use self::reply::{Answer, BindingError, discard};
+use self::reply::{BindingError, BindingResult, discard};
 use super::capnp::BINDING_HEADER;
 use super::forward;
 use super::peers::Peers;
 use crate::host::{SiteBody, Sites};
 use crate::manifest::Manifest;
-use crate::names::title;
+use crate::names::display_name;
 use crate::stores::Stores;
 use crate::suspension_gate::SuspensionGate;
 use crate::worker::WorkerBinding;
@@ -38,7 +38,7 @@ use crate::worker::WorkerBinding;
 #[derive(Debug)]
 pub(super) struct Bindings {
     owner: String,
-    table: Vec<WorkerBinding>,
+    bindings: Vec<WorkerBinding>,
     stores: Stores,
     sites: Sites,
     peers: Arc<dyn Peers>,
@@ -56,7 +56,7 @@ impl Bindings {
     ) -> Self {
         Self {
             owner,
-            table,
+            bindings: table,
             sites: Sites::new(stores.clone()),
             calls: Calls::new(stores.execution.limits),
             stores,
@@ -74,7 +74,7 @@ impl Bindings {
     pub(super) async fn answer(&self, mut request: Request<Incoming>) -> Response<SiteBody> {
         let name = request.headers_mut().remove(BINDING_HEADER);
         let named = |binding: &&WorkerBinding| name.as_ref().is_some_and(|n| *n == binding.name);
-        let Some(binding) = self.table.iter().find(named) else {
+        let Some(binding) = self.bindings.iter().find(named) else {
             discard(request.body_mut()).await;
             return BindingError::missing("the binding does not exist").plain();
         };
@@ -92,11 +92,11 @@ impl Bindings {
         }
         let (head, mut body) = request.into_parts();
         let request = Request::from_parts(head, &mut body);
-        let answer = match self.calls.begin().await {
+        let answer = match self.calls.acquire().await {
             Err(refused) => Err(refused.into()),
             Ok(call) => {
-                let answer = self.called(binding, request, call.clone()).await;
-                answer.map(|answer| answer.map(|body| call.hold(body)))
+                let answer = self.call_store(binding, request, call.clone()).await;
+                answer.map(|answer| answer.map(|body| call.attach_to_body(body)))
             }
         };
         let error = match answer {
@@ -105,24 +105,24 @@ impl Bindings {
         };
         discard(&mut body).await;
         match binding.resource_type {
-            ResourceType::D1 => d1::refusal(&error),
+            ResourceType::D1 => d1::error_response(&error),
             ResourceType::R2 => r2::refusal(&error),
             _ => error.plain(),
         }
     }
 
-    async fn worker(&self, binding: &WorkerBinding, request: Request<Incoming>) -> Answer {
+    async fn worker(&self, binding: &WorkerBinding, request: Request<Incoming>) -> BindingResult {
         self.ensure_owned(binding).await?;
-        let request = forward::request(request);
+        let request = forward::prepare_request(request);
         Ok(self.peers.send(&binding.resource, request).await?)
     }
 
-    async fn called(
+    async fn call_store(
         &self,
         binding: &WorkerBinding,
         request: Request<&mut Incoming>,
         call: Call,
-    ) -> Answer {
+    ) -> BindingResult {
         self.ensure_owned(binding).await?;
         let name = binding.resource.as_str();
         match binding.resource_type {
@@ -138,7 +138,7 @@ impl Bindings {
             ResourceType::Queue => {
                 queue::answer(&self.stores.queue(name).await?, request, &call).await
             }
-            ResourceType::Pages => Ok(self.sites.site(name, &request).await),
+            ResourceType::Pages => Ok(self.sites.respond(name, &request).await),
             // [`Bindings::answer`] handles worker bindings earlier.
             ResourceType::Worker => Err(BindingError::missing(
                 "a worker binding only supports fetch",
@@ -153,7 +153,7 @@ impl Bindings {
             resource_type: binding.resource_type,
             name: binding.resource.clone(),
         };
-        let (owner, what) = (self.owner.clone(), title(&target));
+        let (owner, what) = (self.owner.clone(), display_name(&target));
         let found = self.stores.run(move |data| {
             let found = Manifest::read(data, &target)?;
             Ok(found.is_some_and(|manifest| manifest.owner == owner))

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::calls::Call;
-use super::reply::{self, Answer, BindingError, collected, header_text};
+use super::reply::{self, BindingError, BindingResult, header_text, read_body};
 use crate::error::Result;
 use crate::queue::Queue;
 
@@ -33,11 +33,15 @@ struct Message {
 }
 
 /// Handles a request to a queue.
-pub(super) async fn answer(queue: &Queue, request: Request<&mut Incoming>, call: &Call) -> Answer {
+pub(super) async fn answer(
+    queue: &Queue,
+    request: Request<&mut Incoming>,
+    call: &Call,
+) -> BindingResult {
     match (request.method(), request.uri().path()) {
         (&Method::POST, "/message") => {
             let delay = delay(common_delay(request.headers())?)?;
-            let body = collected(request.into_body(), MAX_REQUEST, call).await?;
+            let body = read_body(request.into_body(), MAX_REQUEST, call).await?;
             queue.push(&body, delay).await?;
         }
         (&Method::POST, "/batch") => push_all(queue, request, call).await?,
@@ -54,7 +58,7 @@ async fn push_all(
     call: &Call,
 ) -> Result<(), BindingError> {
     let common = common_delay(request.headers())?;
-    let body = collected(request.into_body(), MAX_REQUEST, call).await?;
+    let body = read_body(request.into_body(), MAX_REQUEST, call).await?;
     let batch: Batch =
         serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
     let mut messages = Vec::new();

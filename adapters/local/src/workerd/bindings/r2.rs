@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::calls::Call;
 use super::condition::Condition;
-use super::r2_object::{Pair, metadata, shown};
-use super::reply::{Answer, BindingError, full, header_text, next_piece};
+use super::r2_object::{Pair, metadata, to_json};
+use super::reply::{BindingError, BindingResult, full, header_text, next_piece};
 use crate::bucket::Bucket;
 use crate::error::LocalError;
 use crate::host::{Range, SiteBody};
@@ -29,7 +29,7 @@ const MAX_REQUEST: usize = 128 * 1024;
 /// Maximum number of keys in one delete call.
 const MAX_DELETE: usize = 1_000;
 /// Size of the pieces in which an object is read, in bytes.
-const PIECE: u64 = 64 * 1024;
+const PIECE_BYTES: u64 = 64 * 1024;
 /// Memory that is reserved to read or write an object, in bytes: the pieces in transit between disk and script.
 const STREAM_MEMORY: usize = 512 * 1024;
 
@@ -54,7 +54,7 @@ enum R2Call {
 #[serde(rename_all = "camelCase")]
 struct Get {
     object: String,
-    range: Option<Piece>,
+    range: Option<RangeRequest>,
     range_header: Option<String>,
     #[serde(default)]
     only_if: Condition,
@@ -62,7 +62,7 @@ struct Get {
 
 /// A range of an object. The numbers may be strings.
 #[derive(Deserialize)]
-struct Piece {
+struct RangeRequest {
     offset: Option<Value>,
     length: Option<Value>,
     suffix: Option<Value>,
@@ -91,7 +91,7 @@ struct Put {
     sha256: Option<String>,
     /// All other fields, to detect digests that this provider does not support.
     #[serde(flatten)]
-    rest: Map<String, Value>,
+    other_fields: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -102,18 +102,22 @@ struct Delete {
 }
 
 /// Handles a request to a bucket.
-pub(super) async fn answer(bucket: &Bucket, request: Request<&mut Incoming>, call: Call) -> Answer {
+pub(super) async fn answer(
+    bucket: &Bucket,
+    request: Request<&mut Incoming>,
+    call: Call,
+) -> BindingResult {
     let (head, body) = request.into_parts();
     let (wanted, content) = if head.method == Method::PUT {
-        split(&head.headers, body).await?
+        read_description(&head.headers, body).await?
     } else {
         let wanted = header_text(&head.headers, REQUEST).unwrap_or_default();
-        (parsed(wanted.as_bytes())?, Bytes::new())
+        (parse_call(wanted.as_bytes())?, Bytes::new())
     };
     match wanted {
         R2Call::Head { object } => {
             let info = bucket.head(&object).await?.ok_or_else(no_such_key)?;
-            Ok(without_content(&shown(&info)))
+            Ok(without_content(&to_json(&info)))
         }
         R2Call::Get(get) => get_object(bucket, get, &call).await,
         R2Call::List(list) => list_objects(bucket, list, &call).await,
@@ -150,7 +154,10 @@ pub(super) fn refusal(error: &BindingError) -> Response<SiteBody> {
 
 /// Reads the description of a call from the start of a body. Returns it with the part of the content that was already
 /// read.
-async fn split(headers: &HeaderMap, body: &mut Incoming) -> Result<(R2Call, Bytes), BindingError> {
+async fn read_description(
+    headers: &HeaderMap,
+    body: &mut Incoming,
+) -> Result<(R2Call, Bytes), BindingError> {
     let size = header_text(headers, METADATA_SIZE.as_str());
     let size: Option<usize> = size.and_then(|size| size.parse().ok());
     let unknown = || BindingError::bad("the request does not describe a call");
@@ -163,20 +170,20 @@ async fn split(headers: &HeaderMap, body: &mut Incoming) -> Result<(R2Call, Byte
         read.extend_from_slice(&piece);
     }
     let call = read.split_to(size);
-    Ok((parsed(&call)?, read.freeze()))
+    Ok((parse_call(&call)?, read.freeze()))
 }
 
-fn parsed(call: &[u8]) -> Result<R2Call, BindingError> {
+fn parse_call(call: &[u8]) -> Result<R2Call, BindingError> {
     serde_json::from_slice(call).map_err(|error| BindingError::bad(error.to_string()))
 }
 
-async fn get_object(bucket: &Bucket, get: Get, call: &Call) -> Answer {
+async fn get_object(bucket: &Bucket, get: Get, call: &Call) -> BindingResult {
     let reader = bucket.open(&get.object).await?.ok_or_else(no_such_key)?;
     let info = &reader.info;
     if !get.only_if.holds(Some(info)) {
         // The script receives the object without its content.
         let mut answer = refusal(&precondition_failed());
-        let text = shown(info).to_string();
+        let text = to_json(info).to_string();
         answer
             .headers_mut()
             .insert(METADATA_SIZE, text.len().into());
@@ -184,14 +191,14 @@ async fn get_object(bucket: &Bucket, get: Get, call: &Call) -> Answer {
         return Ok(answer);
     }
     call.reserve(STREAM_MEMORY)?;
-    let (start, end) = piece(&get, info)?;
-    let mut known = shown(info);
+    let (start, end) = requested_range(&get, info)?;
+    let mut known = to_json(info);
     known["range"] = json!({ "offset": start, "length": end - start });
     Ok(with_content(&known, bucket.clone(), reader, start, end))
 }
 
 /// Returns the start and the exclusive end of the requested range.
-fn piece(get: &Get, info: &ObjectInfo) -> Result<(u64, u64), BindingError> {
+fn requested_range(get: &Get, info: &ObjectInfo) -> Result<(u64, u64), BindingError> {
     let size = info.size;
     let unsatisfiable = || {
         let what = "the range is outside the object";
@@ -228,9 +235,12 @@ async fn put_object(
     first: Bytes,
     body: &mut Incoming,
     call: &Call,
-) -> Answer {
+) -> BindingResult {
     let unknown = ["md5", "sha1", "sha384", "sha512"];
-    if unknown.iter().any(|digest| put.rest.contains_key(*digest)) {
+    if unknown
+        .iter()
+        .any(|digest| put.other_fields.contains_key(*digest))
+    {
         return Err(BindingError::unsupported("digests other than sha256"));
     }
     call.reserve(STREAM_MEMORY)?;
@@ -253,10 +263,10 @@ async fn put_object(
         Ok(())
     };
     let info = bucket.commit(writer, check).await?;
-    Ok(without_content(&shown(&info)))
+    Ok(without_content(&to_json(&info)))
 }
 
-async fn list_objects(bucket: &Bucket, list: List, call: &Call) -> Answer {
+async fn list_objects(bucket: &Bucket, list: List, call: &Call) -> BindingResult {
     let limit = list.limit.unwrap_or(MAX_LIST);
     if !(1..=MAX_LIST).contains(&limit) {
         let what = format!("a list has 1 to {MAX_LIST} objects");
@@ -277,7 +287,7 @@ async fn list_objects(bucket: &Bucket, list: List, call: &Call) -> Answer {
         Ok(())
     };
     let page = bucket.page(query, allow).await?;
-    let objects = page.objects.iter().map(shown).collect::<Vec<_>>();
+    let objects = page.objects.iter().map(to_json).collect::<Vec<_>>();
     let mut listed = json!({
         "objects": objects,
         "truncated": page.next.is_some(),
@@ -314,7 +324,7 @@ fn with_content(
             if at >= end {
                 return Ok(None);
             }
-            let read = bucket.read(reader, at, PIECE.min(end - at)).await;
+            let read = bucket.read(reader, at, PIECE_BYTES.min(end - at)).await;
             let (reader, piece) = read.map_err(std::io::Error::other)?;
             if piece.is_empty() {
                 return Err(std::io::ErrorKind::UnexpectedEof.into());

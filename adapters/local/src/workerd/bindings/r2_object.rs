@@ -39,7 +39,7 @@ pub(super) fn metadata(http: &Map<String, Value>, custom: Vec<Pair>) -> ObjectMe
 }
 
 /// Returns the JSON description of an object.
-pub(super) fn shown(info: &ObjectInfo) -> Value {
+pub(super) fn to_json(info: &ObjectInfo) -> Value {
     let mut http: Map<String, Value> = info
         .http
         .iter()

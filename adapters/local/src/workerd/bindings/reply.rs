@@ -22,7 +22,7 @@ pub(super) struct BindingError {
 }
 
 /// The response to a script, or the error in its place.
-pub(super) type Answer = Result<Response<SiteBody>, BindingError>;
+pub(super) type BindingResult = Result<Response<SiteBody>, BindingError>;
 
 impl BindingError {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
@@ -90,7 +90,7 @@ impl From<Refusal> for BindingError {
 }
 
 /// Reads the whole body of a request. The call reserves memory for it.
-pub(super) async fn collected(
+pub(super) async fn read_body(
     body: &mut Incoming,
     max_bytes: usize,
     call: &Call,

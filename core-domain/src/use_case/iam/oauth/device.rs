@@ -1,6 +1,7 @@
-//! The device's side: it asks for codes, and for its tokens once a person has approved.
+//! Device authorization (RFC 8628): a device requests codes, a person decides about it, and the device exchanges its
+//! code for tokens.
 
-use super::token::{GrantOutcome, GrantRefusal, issue};
+use super::token::{TokenOutcome, TokenRefusal, issue};
 use crate::access::{
     Batches, Covers, PersonScope, PublicScope, SessionScope, audited, unaudited, unowned,
 };
@@ -15,19 +16,20 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session;
 
-/// How many user codes are tried until one is free: of 25 billion, hardly ever more than one.
-const ATTEMPTS: u32 = 5;
+/// Maximum number of user codes that are tried until one is free. There are 25 billion codes, so the first is almost
+/// always free.
+const MAX_CODE_ATTEMPTS: u32 = 5;
 
 /// The codes of a device that wants to sign in.
 #[derive(Clone, PartialEq)]
 pub struct DeviceCodes {
-    /// What the device polls with. Shown now and never again.
+    /// The secret with which the device polls, which is returned only once.
     pub device_code: String,
-    /// The rest.
+    /// The stored authorization, with the user code, the interval and the expiry.
     pub authorization: Stored<DeviceAuthorization>,
 }
 
-// The code stays out of logs.
+// The `Debug` output hides the code, so that it does not appear in logs.
 impl std::fmt::Debug for DeviceCodes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DeviceCodes")
@@ -36,10 +38,10 @@ impl std::fmt::Debug for DeviceCodes {
     }
 }
 
-/// Gives a device its codes.
+/// Creates an authorization and returns its codes.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn request(
     cx: &Context,
     _: &PublicScope,
@@ -64,11 +66,13 @@ pub async fn request(
             user_agent: cx.request.user_agent.clone(),
             created_at: now,
             updated_at: now,
-            expires_at: DeviceAuthorization::end(now),
+            expires_at: DeviceAuthorization::expiry(now),
         };
-        // Anybody may ask; what counts is who approves.
+        // Any program may request codes. The decision of a person is what counts, and it is audited.
         match unaudited::insert(uow, wanted).await {
-            Err(Error::Store(StoreError::Conflict { .. })) if attempt < ATTEMPTS => attempt += 1,
+            Err(Error::Store(StoreError::Conflict { .. })) if attempt < MAX_CODE_ATTEMPTS => {
+                attempt += 1
+            }
             outcome => {
                 return Ok(DeviceCodes {
                     device_code,
@@ -90,10 +94,10 @@ async fn find(
     Ok(found.filter(|device| device.client_id == client))
 }
 
-/// Tells whether a device code of the client is stored. Reads only.
+/// Returns whether a device code of this client is stored. Only reads.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn has_device_code(
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -103,72 +107,77 @@ pub async fn has_device_code(
     Ok(find(uow, client, device_code).await?.is_some())
 }
 
-/// Answers a device that asks for its tokens. It gets them once: with them begins a session of the person who approved, which
-/// acts for the organization they acted for then.
+/// Answers a poll of a device. After the approval, the first poll returns the tokens and creates a session of the
+/// person who approved. The session acts for the organization that the person acted for at the time of the approval.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store. A refusal is a value, because it is committed.
 pub async fn redeem(
     cx: &Context,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
     client: OAuthClient,
     device_code: &str,
-) -> Result<GrantOutcome> {
+) -> Result<TokenOutcome> {
     let Some(device) = find(uow, client, device_code).await? else {
-        return Ok(Err(GrantRefusal::InvalidGrant));
+        return Ok(Err(TokenRefusal::InvalidGrant));
     };
     let now = uow.now().await?;
     let refusal = match device.poll(now) {
-        DevicePoll::Approved => return begin(cx, scope, uow, &device).await,
-        DevicePoll::Expired => GrantRefusal::ExpiredToken,
-        DevicePoll::Denied => GrantRefusal::AccessDenied,
-        DevicePoll::Redeemed => GrantRefusal::InvalidGrant,
+        DevicePoll::Approved => return issue_first_tokens(cx, scope, uow, &device).await,
+        DevicePoll::Expired => TokenRefusal::ExpiredToken,
+        DevicePoll::Denied => TokenRefusal::AccessDenied,
+        DevicePoll::Redeemed => TokenRefusal::InvalidGrant,
         poll => {
-            unaudited::replace(uow, &device, device.polled(now)).await?;
+            unaudited::replace(uow, &device, device.after_poll(now)).await?;
             match poll {
-                DevicePoll::TooFast => GrantRefusal::SlowDown,
-                _ => GrantRefusal::AuthorizationPending,
+                DevicePoll::TooFast => TokenRefusal::SlowDown,
+                _ => TokenRefusal::AuthorizationPending,
             }
         }
     };
     Ok(Err(refusal))
 }
 
-async fn begin(
+async fn issue_first_tokens(
     cx: &Context,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
     device: &Stored<DeviceAuthorization>,
-) -> Result<GrantOutcome> {
+) -> Result<TokenOutcome> {
     let user = match &device.user_id {
         Some(user) => unowned::<User>(uow).find(user).await?,
         None => None,
     };
     let Some(user) = user else {
-        return Ok(Err(GrantRefusal::InvalidGrant));
+        return Ok(Err(TokenRefusal::InvalidGrant));
     };
     if user.banned_at.is_some() {
-        return Ok(Err(GrantRefusal::AccessDenied));
+        return Ok(Err(TokenRefusal::AccessDenied));
     }
     let (client, organization) = (device.client_id, device.organization_id.clone());
-    let session = session::begin_for_client(cx, uow, &user, client, organization).await?;
+    let session = session::create_for_client(cx, uow, &user, client, organization).await?;
     let mut next = device.edit();
     next.status = DeviceEvent::Redeem.next(device.status)?;
-    let action = DeviceEvent::Redeem.of_event().action;
-    let as_user = session::as_user(cx, &user).consequence();
+    let action = DeviceEvent::Redeem.transition().action;
+    let as_user = session::as_user(cx, &user).without_conditions();
     audited::replace(&as_user, scope, uow, device, next, action).await?;
     Ok(Ok(issue(cx, uow, &session, None).await?))
 }
 
-/// The largest number of approved devices in a list. An approval lasts 10 minutes at most.
+/// Maximum number of approved devices in a list. An approval lasts 10 minutes at most.
 const MAX_LISTED: u32 = 100;
 
-/// Lets the device with this code sign in for the person of the session, or refuses it. Deciding the same twice is fine.
+/// Approves or refuses the device with this code in the name of the session's user. A repeated equal decision has no
+/// effect.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown code, `expired_token` for one that is over; `INVALID_STATE` when something else was decided;
-/// `access_denied` for somebody who is kept out; `FORBIDDEN` for the session of a program: a copied access token shall not let its thief sign in for good.
+/// - `UNAUTHORIZED` if the session has ended.
+/// - `NOT_FOUND` if the code is unknown.
+/// - `expired_token` if the code has expired.
+/// - `INVALID_STATE` if another decision was taken before.
+/// - `access_denied` if the user is banned.
+/// - `FORBIDDEN` for the session of a program. Otherwise a stolen access token could create a lasting session.
 pub async fn decide(
     cx: &Context,
     scope: &SessionScope,
@@ -176,9 +185,9 @@ pub async fn decide(
     code: &UserCode,
     decision: DeviceDecision,
 ) -> Result<()> {
-    let (session, device) = asked(scope, uow, code).await?;
+    let (session, device) = find_for_decision(scope, uow, code).await?;
     let event = DeviceEvent::from(decision);
-    let moves = event.of_event();
+    let moves = event.transition();
     if device.status == moves.to && device.user_id.as_ref() == Some(&session.user_id) {
         return Ok(());
     }
@@ -186,28 +195,28 @@ pub async fn decide(
     next.status = event.next(device.status)?;
     next.user_id = Some(session.user_id.clone());
     next.organization_id = session.active_organization_id.clone();
-    let cx = &cx.consequence();
+    let cx = &cx.without_conditions();
     audited::replace(cx, scope, uow, &device, next, moves.action).await?;
     Ok(())
 }
 
-/// The device with this code that waits for a decision, for whoever is about to take it.
+/// Returns the pending device with this code, for a person who is about to decide.
 ///
 /// # Errors
-/// As [`decide`]; `NOT_FOUND` too when it was decided already.
+/// Those of [`decide`]; also `NOT_FOUND` if a decision was already taken.
 pub async fn pending(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     code: &UserCode,
 ) -> Result<Stored<DeviceAuthorization>> {
-    let (_, device) = asked(scope, uow, code).await?;
+    let (_, device) = find_for_decision(scope, uow, code).await?;
     if device.status != DeviceStatus::Pending {
         return Err(Error::NotFound(DeviceAuthorization::KIND));
     }
     Ok(device)
 }
 
-/// Takes back what a user has approved and no device has tokens for yet.
+/// Revokes all approvals of a user that have not been exchanged for tokens.
 pub(in crate::use_case::iam) async fn revoke_approvals(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -233,15 +242,15 @@ async fn revoke(
     let event = DeviceEvent::Revoke;
     let mut next = device.edit();
     next.status = event.next(device.status)?;
-    let action = event.of_event().action;
+    let action = event.transition().action;
     audited::replace(cx, scope, uow, device, next, action).await?;
     Ok(())
 }
 
-/// Returns the devices that the person approved and that can still get their first tokens, at most 100.
+/// Returns the devices that the person has approved and that can still get their first tokens, at most 100.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list_approved(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
@@ -255,10 +264,10 @@ pub async fn list_approved(
     Ok(devices)
 }
 
-/// Takes the person's approval of a device back, before it has tokens.
+/// Revokes the person's approval of a device that has not exchanged its code for tokens.
 ///
 /// # Errors
-/// `NOT_FOUND` for a device that the person did not approve, or that has its tokens.
+/// `NOT_FOUND` if the person did not approve the device, or if it already has tokens.
 pub async fn revoke_approval(
     cx: &Context,
     scope: &PersonScope,
@@ -273,8 +282,8 @@ pub async fn revoke_approval(
     revoke(cx, scope, uow, &device).await
 }
 
-/// The session of the person who decides, and the device with the code.
-async fn asked(
+/// Returns the session of the person who decides, and the device with this code.
+async fn find_for_decision(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     code: &UserCode,
@@ -286,7 +295,7 @@ async fn asked(
     }
     let user = unowned::<User>(uow).find(&session.user_id).await?;
     if user.is_none_or(|user| user.banned_at.is_some()) {
-        return Err(GrantRefusal::AccessDenied.into());
+        return Err(TokenRefusal::AccessDenied.into());
     }
     let with_code = DeviceAuthorizationQuery::WithUserCode(code.clone());
     let device = unowned::<DeviceAuthorization>(uow)
@@ -294,7 +303,7 @@ async fn asked(
         .await?;
     let device = device.ok_or(Error::NotFound(DeviceAuthorization::KIND))?;
     if device.is_expired(uow.now().await?) {
-        return Err(Error::refused(Code::ExpiredToken, "The code is over."));
+        return Err(Error::refused(Code::ExpiredToken, "The code has expired."));
     }
     Ok((session, device))
 }

@@ -1,7 +1,7 @@
-//! Signing in from a program (RFC 8628), and the tokens of such a session.
+//! Sign-in of programs (RFC 8628), and the tokens of their sessions.
 //!
-//! A refused grant changes records as well (when a device asked last, that a family of tokens ended), so the use cases answer
-//! it as a value, and the unit of work is committed.
+//! Even a refused token request changes records: the time of the last poll, or the end of a token family. Therefore the
+//! use cases return a refusal as a value, and the unit of work is committed.
 
 mod device;
 mod token;
@@ -11,6 +11,6 @@ pub use device::{
     DeviceCodes, decide, has_device_code, list_approved, pending, redeem, request, revoke_approval,
 };
 pub use token::{
-    GrantOutcome, GrantRefusal, TokenPair, has_refresh_token, refresh, remove_expired_devices,
+    TokenOutcome, TokenPair, TokenRefusal, has_refresh_token, refresh, remove_expired_devices,
     remove_expired_tokens,
 };

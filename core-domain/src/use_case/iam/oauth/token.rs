@@ -1,4 +1,4 @@
-//! Exchanging a refresh token for new tokens.
+//! Issues, refreshes and removes the tokens of programs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::use_case::shared::remove_first;
 
-/// Returns a refresh token of the client, and its session.
+/// Returns a refresh token of the client, with its session.
 async fn find(
     uow: &mut dyn UnitOfWork,
     client: OAuthClient,
-    shown: &str,
+    refresh_token: &str,
 ) -> Result<Option<(Stored<RefreshToken>, Stored<Session>)>> {
-    let hash = TokenHash::of(shown);
+    let hash = TokenHash::of(refresh_token);
     let Some(token) = unowned::<RefreshToken>(uow).find(&hash).await? else {
         return Ok(None);
     };
@@ -34,10 +34,10 @@ async fn find(
     Ok(session.map(|session| (token, session)))
 }
 
-/// Tells whether a refresh token of the client is stored. Reads only.
+/// Returns whether a refresh token of this client is stored. Only reads.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn has_refresh_token(
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -47,11 +47,12 @@ pub async fn has_refresh_token(
     Ok(find(uow, client, refresh_token).await?.is_some())
 }
 
-/// Exchanges a refresh token; its session goes on as long as the new one. A token that was exchanged a moment ago gets the
-/// same tokens again; one that somebody uses who should not have it ends the session and every token of it.
+/// Exchanges a refresh token for new tokens, and extends its session to the expiry of the new refresh token. A token
+/// that was exchanged up to 10 seconds ago returns the same tokens again. Any other reuse ends the session and all of
+/// its tokens.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store. A refusal is a value, because it is committed.
 pub async fn refresh(
     cx: &Context,
     scope: &PublicScope,
@@ -59,8 +60,8 @@ pub async fn refresh(
     cipher: &Cipher,
     client: OAuthClient,
     shown: &str,
-) -> Result<GrantOutcome> {
-    let invalid = Ok(Err(GrantRefusal::InvalidGrant));
+) -> Result<TokenOutcome> {
+    let invalid = Ok(Err(TokenRefusal::InvalidGrant));
     let Some((token, session)) = find(uow, client, shown).await? else {
         return invalid;
     };
@@ -74,9 +75,9 @@ pub async fn refresh(
         Some(successor) => unowned::<RefreshToken>(uow).find(successor).await?,
         None => None,
     };
-    match token.shown(successor.as_deref(), now) {
+    match token.decide_refresh(successor.as_deref(), now) {
         RefreshDecision::Rotate => Ok(Ok(rotate(cx, uow, cipher, &session, &token).await?)),
-        RefreshDecision::Repeat => Ok(Ok(repeated(cipher, &token)?)),
+        RefreshDecision::Repeat => Ok(Ok(repeat_successor(cipher, &token)?)),
         RefreshDecision::Expired => invalid,
         RefreshDecision::Reuse => {
             end_family(cx, scope, uow, &session).await?;
@@ -93,21 +94,22 @@ async fn rotate(
     token: &Stored<RefreshToken>,
 ) -> Result<TokenPair> {
     let now = uow.now().await?;
-    let until = Session::end_of_family(session.created_at, now);
-    // Compared with what was read: a session that is ended at the same time is not brought back.
-    let session = unaudited::replace(uow, session, session.extended(now, until)).await?;
+    let until = Session::program_session_expiry(session.created_at, now);
+    // The update compares versions, so a session that ends at the same time is not restored.
+    let session = unaudited::replace(uow, session, session.with_expiry(now, until)).await?;
     let pair = issue(cx, uow, &session, Some(&token.token_hash)).await?;
     let text = serde_json::to_string(&pair);
-    let text = text.map_err(|error| Error::Internal(format!("tokens are no JSON: {error}")))?;
+    let text = text
+        .map_err(|error| Error::Internal(format!("tokens cannot be encoded as JSON: {error}")))?;
     let sealed = cipher.seal(token.token_hash.as_ref(), &text)?;
     let successor = TokenHash::of(&pair.refresh_token);
-    unaudited::replace(uow, token, token.rotated(now, successor, sealed)).await?;
-    forget_repeat(uow, token).await?;
+    unaudited::replace(uow, token, token.with_successor(now, successor, sealed)).await?;
+    clear_sealed_successor(uow, token).await?;
     Ok(pair)
 }
 
-/// What the token before was exchanged for is not given again.
-async fn forget_repeat(uow: &mut dyn UnitOfWork, token: &RefreshToken) -> Result<()> {
+/// Removes the stored tokens of the predecessor, so that it cannot return them again.
+async fn clear_sealed_successor(uow: &mut dyn UnitOfWork, token: &RefreshToken) -> Result<()> {
     let Some(predecessor) = &token.predecessor_hash else {
         return Ok(());
     };
@@ -119,15 +121,16 @@ async fn forget_repeat(uow: &mut dyn UnitOfWork, token: &RefreshToken) -> Result
     Ok(())
 }
 
-fn repeated(cipher: &Cipher, token: &RefreshToken) -> Result<TokenPair> {
+fn repeat_successor(cipher: &Cipher, token: &RefreshToken) -> Result<TokenPair> {
     let sealed = token.sealed_successor.as_deref();
-    let sealed = sealed.ok_or_else(|| Error::Internal("the successor is gone".to_owned()))?;
+    let sealed =
+        sealed.ok_or_else(|| Error::Internal("the successor tokens are missing".to_owned()))?;
     let text = cipher.open(token.token_hash.as_ref(), sealed)?;
     serde_json::from_str(&text)
-        .map_err(|error| Error::Internal(format!("sealed tokens are no tokens: {error}")))
+        .map_err(|error| Error::Internal(format!("stored tokens cannot be decoded: {error}")))
 }
 
-/// Ends the session and removes its tokens.
+/// Ends the session and removes all of its tokens.
 async fn end_family(
     cx: &Context,
     scope: &PublicScope,
@@ -145,58 +148,60 @@ async fn end_family(
     Ok(())
 }
 
-/// What whoever asked for tokens gets. Unlike an error, a refusal is committed.
-pub type GrantOutcome = Result<TokenPair, GrantRefusal>;
+/// The outcome of a token request. Unlike an error, a refusal is committed.
+pub type TokenOutcome = Result<TokenPair, TokenRefusal>;
 
-/// Why there are no tokens, in the words of RFC 6749 and RFC 8628.
+/// The reason why no tokens are issued, with the codes of RFC 6749 and RFC 8628.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GrantRefusal {
-    /// Nobody has decided yet about the device.
+pub enum TokenRefusal {
+    /// No person has decided about the device yet.
     AuthorizationPending,
-    /// The device asks too often.
+    /// The device polls too often.
     SlowDown,
-    /// The codes of the device are over.
+    /// The codes of the device have expired.
     ExpiredToken,
-    /// A person refused the device.
+    /// A person refused the device, or the user is banned.
     AccessDenied,
-    /// The code or token is unknown, used, over, or another client's.
+    /// The code or token is unknown, used, expired, or another client's.
     InvalidGrant,
 }
 
-impl From<GrantRefusal> for Error {
-    fn from(refusal: GrantRefusal) -> Self {
+impl From<TokenRefusal> for Error {
+    fn from(refusal: TokenRefusal) -> Self {
         let (code, message) = match refusal {
-            GrantRefusal::AuthorizationPending => (
+            TokenRefusal::AuthorizationPending => (
                 Code::AuthorizationPending,
-                "Nobody has approved the device yet.",
+                "The device is not approved yet.",
             ),
-            GrantRefusal::SlowDown => (
+            TokenRefusal::SlowDown => (
                 Code::SlowDown,
-                "The device asks too often; it must wait five seconds longer from now on.",
+                "The device polls too often. Wait five seconds longer between polls.",
             ),
-            GrantRefusal::ExpiredToken => (Code::ExpiredToken, "The codes of the device are over."),
-            GrantRefusal::AccessDenied => (Code::AccessDenied, "The device was refused."),
-            GrantRefusal::InvalidGrant => (
+            TokenRefusal::ExpiredToken => {
+                (Code::ExpiredToken, "The codes of the device have expired.")
+            }
+            TokenRefusal::AccessDenied => (Code::AccessDenied, "The device was refused."),
+            TokenRefusal::InvalidGrant => (
                 Code::InvalidGrant,
-                "The code or token is unknown, was used, or is over.",
+                "The code or token is unknown, used, or expired.",
             ),
         };
         Self::refused(code, message)
     }
 }
 
-/// An access token, and the refresh token to get the next one with.
+/// An access token, with the refresh token for its successor.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenPair {
     /// The access token.
     pub access_token: String,
-    /// From when on it is over.
+    /// The time at which the access token expires.
     pub access_expires_at: Timestamp,
     /// The refresh token.
     pub refresh_token: String,
 }
 
-// The tokens stay out of logs.
+// The `Debug` output hides the tokens, so that they do not appear in logs.
 impl std::fmt::Debug for TokenPair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TokenPair")
@@ -205,7 +210,8 @@ impl std::fmt::Debug for TokenPair {
     }
 }
 
-/// Issues both tokens of a session, in exchange for a refresh token, unless they are the first.
+/// Issues an access token and a refresh token for a session. `exchanged` is the hash of the refresh token that they
+/// replace; `None` for the first tokens.
 pub(super) async fn issue(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -249,16 +255,17 @@ pub(super) async fn issue(
         })),
         ..AuditEvent::default()
     };
-    audited::event(&as_owner(cx, session), uow, event).await?;
+    audited::record_event(&as_owner(cx, session), uow, event).await?;
     Ok(pair)
 }
 
-/// A new secret of 256 bits that shows what it is.
+/// Generates a secret of 256 bits with a prefix that shows its kind.
 fn secret(entropy: &dyn Entropy, prefix: &str) -> String {
     format!("{prefix}{}", secret_token(entropy, TOKEN_LENGTH))
 }
 
-/// The context of whoever has just shown a secret of a session, for the audit.
+/// Returns a context whose caller is the owner of the session, for the audit log. The caller has just presented a
+/// secret of the session.
 pub(super) fn as_owner(cx: &Context, session: &Session) -> Context {
     Context {
         caller: Arc::new(Caller::User {
@@ -267,18 +274,18 @@ pub(super) fn as_owner(cx: &Context, session: &Session) -> Context {
             service: None,
             membership: None,
         }),
-        ..cx.consequence()
+        ..cx.without_conditions()
     }
 }
 
-/// How long a device that polls too late still gets `expired_token`, after its codes have expired.
+/// Time after the expiry of its codes during which a device that polls still gets `expired_token`.
 const DEVICE_RETENTION: Duration = Duration::from_secs(60 * 60);
 
-/// Removes at most `limit` of the tokens that have expired, the first to expire first. Returns
-/// their number; 0 means that none is left.
+/// Removes at most `limit` expired tokens, in the order of their expiry. Returns their number; 0 means that none is
+/// left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired_tokens(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
     let access = AccessTokenQuery::ExpiredAt(now);
@@ -291,11 +298,11 @@ pub async fn remove_expired_tokens(uow: &mut dyn UnitOfWork, limit: u32) -> Resu
     Ok(access + remove_first::<RefreshToken>(uow, &refresh, rest).await?)
 }
 
-/// Removes at most `limit` of the devices whose codes expired more than an hour ago, the first to expire first. Returns
+/// Removes at most `limit` devices whose codes expired more than an hour ago, in the order of their expiry. Returns
 /// their number; 0 means that none is left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired_devices(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?.minus(DEVICE_RETENTION);
     remove_first::<DeviceAuthorization>(uow, &DeviceAuthorizationQuery::ExpiredAt(now), limit).await

@@ -1,4 +1,4 @@
-//! The operator organization: created once in the life of an installation.
+//! The operator organization, which is created once per installation.
 
 use super::manage::set_active_if_none;
 use super::manage::{NewOrganization, create};
@@ -10,26 +10,27 @@ use crate::iam::{
 use crate::kernel::{Code, Context, Error, Name, Record, Result, Slug, Stored, UserId};
 use crate::port::UnitOfWork;
 
-/// The operator organization was created.
+/// The result of the creation of the operator organization.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bootstrapped {
-    /// The organization.
+pub struct BootstrapResult {
+    /// The new organization.
     pub organization: Stored<Organization>,
-    /// Its owner, if it has one.
+    /// The owner of the organization; `None` if it has no members.
     pub owner: Option<UserId>,
 }
 
-/// Creates the operator organization. Sessions of the owner that act for no organization act for this one at once.
+/// Creates the operator organization. Sessions of the owner that act for no organization switch to this one.
 ///
 /// # Errors
-/// `CONFLICT` when there is one already, and for an owner named by an address that is not confirmed; `SLUG_TAKEN`; `NOT_FOUND`
-/// for an unknown owner.
+/// - `CONFLICT` if an operator organization exists, or if the email address of the owner is not verified.
+/// - `SLUG_TAKEN` if another organization has the slug.
+/// - `NOT_FOUND` if the owner does not exist.
 pub async fn bootstrap(
     cx: &Context,
     scope: &ServiceScope,
     uow: &mut dyn UnitOfWork,
     command: Bootstrap,
-) -> Result<Bootstrapped> {
+) -> Result<BootstrapResult> {
     let operators = OrganizationQuery::OfType(OrganizationType::CoreOperator);
     if unowned::<Organization>(uow)
         .first(&operators)
@@ -38,7 +39,7 @@ pub async fn bootstrap(
     {
         return Err(Error::refused(
             Code::Conflict,
-            "The operator organization exists already.",
+            "The operator organization already exists.",
         ));
     }
     let owner = owner_of(uow, &command).await?;
@@ -61,13 +62,13 @@ pub async fn bootstrap(
             set_active_if_none(cx, scope, uow, &session.id, &organization.id).await?;
         }
     }
-    Ok(Bootstrapped {
+    Ok(BootstrapResult {
         organization,
         owner,
     })
 }
 
-/// Finds the owner. An unconfirmed address names nobody: anybody can sign up with it.
+/// Finds the owner. A user with an unverified address is refused, because anyone can sign up with any address.
 async fn owner_of(uow: &mut dyn UnitOfWork, command: &Bootstrap) -> Result<Option<UserId>> {
     match (&command.owner_id, &command.email) {
         (Some(id), _) => Ok(Some(id.clone())),
@@ -78,7 +79,7 @@ async fn owner_of(uow: &mut dyn UnitOfWork, command: &Bootstrap) -> Result<Optio
             let user = user.ok_or(Error::NotFound(User::KIND))?;
             if !user.email_verified {
                 let message =
-                    "The address is not confirmed. Confirm it, or name the owner by ownerId.";
+                    "The email address is not verified. Verify it, or name the owner by ownerId.";
                 return Err(Error::refused(Code::Conflict, message));
             }
             Ok(Some(user.id.clone()))

@@ -1,10 +1,10 @@
-//! Invitations: created, canceled, listed, and answered by their recipients.
+//! Creates, cancels and lists invitations, and records the answers of their recipients.
 
 use serde_json::json;
 
-use super::manage::ensure_roles_known;
 use super::manage::set_active;
 use super::manage::{ensure_room_for_invitation, ensure_room_for_member};
+use super::member::ensure_roles_known;
 use super::member::{MemberOfOrganization, member_with_user};
 use crate::access::{
     Covers, MembershipScope, PersonScope, RecipientScope, SessionScope, audited,
@@ -16,16 +16,16 @@ use crate::iam::{
 };
 use crate::kernel::{
     Cipher, Code, Context, Effect, Email, Error, InvitationId, Machine, MemberId, OrganizationId,
-    Page, PageRequest, Result, Role, Roles, Stored, Unowned, UserId, grant,
+    Page, PageQuery, Result, Role, Roles, Stored, Unowned, UserId, grant,
 };
 use crate::port::UnitOfWork;
 use crate::shared::{ExceededRate, MailRate};
 use crate::use_case::iam::user::confirm_email;
 use crate::use_case::iam::verification;
 use crate::use_case::iam::verification::Notices;
-use crate::use_case::shared::{MailPermit, MailSubject, queue_mail, take_mail};
+use crate::use_case::shared::{MailPermit, MailSubject, check_mail_quotas, queue_mail};
 
-/// Moves an invitation to the status that an event leads to. Its secret is void from then on.
+/// Moves an invitation to the status that an event leads to, and invalidates its secret.
 async fn apply_event(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -36,16 +36,16 @@ async fn apply_event(
     let mut next = seen.edit();
     next.status = event.next(seen.status)?;
     next.secret_hash = None;
-    let action = event.of_event().action;
+    let action = event.transition().action;
     audited::replace(cx, scope, uow, seen, next, action).await
 }
 
 /// An open invitation, as its recipient sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InvitationDetails {
-    /// The invitation.
+    /// The stored record of the invitation.
     pub invitation: Stored<Invitation>,
-    /// The organization.
+    /// The organization that invites.
     pub organization: Stored<Organization>,
     /// The inviter; `None` if the user was deleted.
     pub inviter: Option<Stored<User>>,
@@ -80,12 +80,12 @@ async fn open_invitation<'s>(
     }
 }
 
-/// The invitations to the person's address that they can answer. They must have proved that the address is theirs: others
-/// would learn who is invited where.
+/// Returns the invitations to the person's address that they can answer, at most 100. The address must be verified,
+/// because other users must not learn who is invited where.
 ///
 /// # Errors
-/// `EMAIL_VERIFICATION_REQUIRED_FOR_INVITATION`.
-pub async fn list_own(
+/// `EMAIL_VERIFICATION_REQUIRED_FOR_INVITATION` if the person's address is not verified.
+pub async fn list_received(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<(Stored<Invitation>, Option<Stored<Organization>>)>> {
@@ -112,29 +112,30 @@ pub async fn list_own(
     Ok(invitations.into_iter().map(of).collect())
 }
 
-/// An invitation that was answered.
+/// An invitation after the answer of its recipient.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answered {
-    /// The invitation.
+pub struct InvitationAnswer {
+    /// The invitation with its new status.
     pub invitation: Stored<Invitation>,
-    /// The membership it led to.
+    /// The new membership; `None` if the recipient declined.
     pub member: Option<MemberOfOrganization>,
 }
 
-/// Accepts an invitation: of two at once one makes a member. The session acts for the organization from now on. The
-/// recipient's address is confirmed from now on.
+/// Accepts an invitation. Only one of several concurrent requests creates the membership. The session acts for the
+/// organization afterwards, and the recipient's address becomes verified.
 ///
 /// # Errors
-/// `INVITATION_NOT_FOUND` if the invitation can no longer be answered; `USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION`;
-/// `LIMIT_REACHED` if the organization has as many members as it may have, and for a new owner with as many organizations as one
-/// person may own.
+/// - `INVITATION_NOT_FOUND` if the invitation can no longer be answered.
+/// - `USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION` if the recipient is a member.
+/// - `LIMIT_REACHED` if the organization has the maximum number of members, or if a new owner owns the maximum number
+///   of organizations.
 pub async fn accept_invitation(
     cx: &Context,
     scope: &RecipientScope,
     session: &SessionScope,
     uow: &mut dyn UnitOfWork,
     notices: Notices<'_>,
-) -> Result<Answered> {
+) -> Result<InvitationAnswer> {
     let seen = open_invitation(scope, uow).await?;
     let user = scope.user();
     let known = find_member(uow, &seen.organization_id, &user.id).await?;
@@ -161,13 +162,13 @@ pub async fn accept_invitation(
     set_active(cx, session, uow, session.session_id(), organization).await?;
     uow.effects()
         .add(Effect::UserAccessChanged(user.id.clone()));
-    Ok(Answered {
+    Ok(InvitationAnswer {
         invitation,
         member: Some(member_with_user(uow, member).await?),
     })
 }
 
-/// Declines an invitation. The recipient's address is confirmed from now on.
+/// Declines an invitation. The recipient's address becomes verified.
 ///
 /// # Errors
 /// `INVITATION_NOT_FOUND` if the invitation can no longer be answered.
@@ -177,11 +178,11 @@ pub async fn reject_invitation(
     session: &SessionScope,
     uow: &mut dyn UnitOfWork,
     notices: Notices<'_>,
-) -> Result<Answered> {
+) -> Result<InvitationAnswer> {
     let seen = open_invitation(scope, uow).await?;
     confirm_email(cx, session, uow, scope.user(), notices).await?;
     let invitation = apply_event(cx, scope, uow, seen, InvitationEvent::Reject).await?;
-    Ok(Answered {
+    Ok(InvitationAnswer {
         invitation,
         member: None,
     })
@@ -193,13 +194,13 @@ pub enum Cancellation {
     /// The invitation was pending and is canceled now.
     Canceled(Stored<Invitation>),
     /// The invitation had been canceled before. Nothing was changed.
-    CanceledBefore(Stored<Invitation>),
+    AlreadyCanceled(Stored<Invitation>),
 }
 
 /// Cancels an invitation of the organization.
 ///
 /// # Errors
-/// `INVITATION_NOT_FOUND` for an invitation that is unknown, another organization's, answered or expired.
+/// `INVITATION_NOT_FOUND` if the invitation is unknown, another organization's, answered or expired.
 pub async fn cancel_invitation(
     cx: &Context,
     scope: &MembershipScope<grant::InvitationCancel>,
@@ -211,7 +212,7 @@ pub async fn cancel_invitation(
     let seen = seen.filter(|seen| seen.organization_id == scope.organization().id);
     let seen = seen.ok_or_else(missing)?;
     match seen.status {
-        InvitationStatus::Canceled => Ok(Cancellation::CanceledBefore(seen)),
+        InvitationStatus::Canceled => Ok(Cancellation::AlreadyCanceled(seen)),
         InvitationStatus::Pending => {
             let canceled = apply_event(cx, scope, uow, &seen, InvitationEvent::Cancel).await?;
             Ok(Cancellation::Canceled(canceled))
@@ -220,15 +221,15 @@ pub async fn cancel_invitation(
     }
 }
 
-/// Whom a person invites, and how they are told.
+/// A new invitation, with the functions that compose and encrypt its mail.
 pub struct NewInvitation<'a> {
-    /// Whom.
+    /// The email address to invite.
     pub email: Email,
-    /// What they would be.
+    /// The roles that the recipient gets with the acceptance.
     pub role: Roles,
-    /// Whether one that waits already is sent again and extended.
+    /// Whether a pending invitation is mailed again and extended, instead of refused.
     pub resend: bool,
-    /// Makes the link of an invitation.
+    /// Builds the link in the mail from the invitation and its secret.
     pub link: &'a (dyn Fn(&InvitationRef) -> String + Send + Sync),
     /// Encrypts the mail in the outbox.
     pub cipher: &'a Cipher,
@@ -243,15 +244,19 @@ impl std::fmt::Debug for NewInvitation<'_> {
     }
 }
 
-/// Invites somebody to the organization, or sends a pending invitation again: with a new secret and a new end, and the role that
-/// it has. A service may name the inviter; without one, the first owner invites.
+/// Invites an email address to the organization. With `resend`, a pending invitation gets a new secret and a new
+/// expiry, and keeps its roles. A service may name the inviter; without one, the oldest owner invites.
 ///
 /// # Errors
-/// `ROLE_NOT_FOUND`; `YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE` for a role that allows more than the caller's;
-/// `FORBIDDEN` for callers other than services who name another inviter; `VALIDATION_ERROR` if there is no inviter and nobody
-/// owns the organization; `STEP_UP_REQUIRED` where an owner is invited; `USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION`;
-/// `USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION`; `LIMIT_REACHED` if the organization has as many pending invitations as it may
-/// have, and if a quota of mails is used up. Then `details.limit` is the number and `details.retryAfter` the seconds to wait.
+/// - `ROLE_NOT_FOUND` if the organization does not have a role.
+/// - `YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE` if a role has a permission that the caller lacks.
+/// - `FORBIDDEN` if a caller other than a service names another inviter.
+/// - `VALIDATION_ERROR` if no inviter is named and the organization has no owner.
+/// - `STEP_UP_REQUIRED` if an owner is invited without a fresh proof of the caller's identity.
+/// - `USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION` if an invitation is pending and `resend` is not set.
+/// - `USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION` if the address belongs to a member.
+/// - `LIMIT_REACHED` if the organization has the maximum number of pending invitations, or if a mail quota is used up.
+///   For a mail quota, `details.limit` is the number of mails and `details.retryAfter` the seconds to wait.
 pub async fn invite(
     cx: &Context,
     scope: &MembershipScope<grant::InvitationCreate>,
@@ -260,7 +265,7 @@ pub async fn invite(
     new: NewInvitation<'_>,
 ) -> Result<Stored<Invitation>> {
     ensure_roles_known(scope.organization(), &new.role)?;
-    ensure_may_give(cx, scope, uow, &new.role).await?;
+    ensure_can_give_roles(cx, scope, uow, &new.role).await?;
     let inviter = inviter_of(cx, scope, uow, inviter).await?;
     let organization = &scope.organization().id;
     ensure_not_member(uow, organization, &new.email).await?;
@@ -287,12 +292,12 @@ pub async fn invite(
             name => name,
         }),
     };
-    let mail = verification::invitation(&stored.email, names, &(new.link)(&name));
+    let mail = verification::invitation_mail(&stored.email, names, &(new.link)(&name));
     queue_mail(cx, uow, new.cipher, &mail).await?;
     Ok(stored)
 }
 
-/// Counts a mail to the address and from the organization.
+/// Counts a mail to the address and from the organization, and checks the mail quotas of both.
 async fn take_invitation_mail(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -321,7 +326,7 @@ async fn take_invitation_mail(
         ),
         (of_both, &pause[..]),
     ];
-    match take_mail(uow, &quotas).await? {
+    match check_mail_quotas(uow, &quotas).await? {
         MailPermit::Granted => Ok(()),
         MailPermit::Refused(exceeded) => Err(mail_limit_reached(exceeded)),
     }
@@ -332,20 +337,21 @@ fn mail_limit_reached(exceeded: ExceededRate) -> Error {
     let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
     Error::Refused {
         code: Code::LimitReached,
-        message: "Too many invitations were mailed lately. Try again later.".to_owned(),
+        message: "Too many invitations were mailed recently. Try again later.".to_owned(),
         details: json!({ "limit": exceeded.rate.max, "retryAfter": seconds }),
     }
 }
 
-/// Refuses roles that allow more than the caller's, and ownership unless the caller is an owner with a fresh proof.
-async fn ensure_may_give(
+/// Checks that the caller has every permission of the roles. To give ownership, the caller must be an owner with a
+/// fresh proof of identity.
+async fn ensure_can_give_roles(
     cx: &Context,
     scope: &MembershipScope<grant::InvitationCreate>,
     uow: &mut dyn UnitOfWork,
     roles: &Roles,
 ) -> Result<()> {
     let owner = roles.contains(&Role::OWNER);
-    if !scope.holds_roles(roles) || (owner && !scope.is_owner()) {
+    if !scope.has_permissions_of_roles(roles) || (owner && !scope.is_owner()) {
         return Err(Error::of_code(Code::NotAllowedToInviteRole));
     }
     match owner {
@@ -372,7 +378,13 @@ async fn inviter_of(
 async fn first_owner(uow: &mut dyn UnitOfWork, organization: &OrganizationId) -> Result<UserId> {
     let owners = MemberQuery::OwnersOf(organization.clone());
     let owner = unowned::<Member>(uow).first(&owners).await?;
-    let missing = || Error::invalid("inviterId", "required", "is required: nobody owns it");
+    let missing = || {
+        Error::invalid(
+            "inviterId",
+            "required",
+            "is required: the organization has no owner",
+        )
+    };
     owner.map(|owner| owner.user_id.clone()).ok_or_else(missing)
 }
 
@@ -391,14 +403,14 @@ async fn ensure_not_member(
     }
 }
 
-/// Gives a pending invitation a new secret and a new end. The secret it had is void.
+/// Gives a pending invitation a new secret and a new expiry. The previous secret becomes invalid.
 async fn resend(
     cx: &Context,
     scope: &MembershipScope<grant::InvitationCreate>,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<Invitation>,
 ) -> Result<(Stored<Invitation>, InvitationRef)> {
-    ensure_may_give(cx, scope, uow, &seen.role).await?;
+    ensure_can_give_roles(cx, scope, uow, &seen.role).await?;
     let name = InvitationRef::generate(seen.id.clone(), cx.entropy.as_ref());
     let mut next = seen.edit();
     next.secret_hash = name.secret_hash();
@@ -437,11 +449,11 @@ async fn create(
 /// Returns a page of the organization's invitations, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor was not issued for this list.
 pub async fn list_invitations(
     scope: &MembershipScope<grant::InvitationRead>,
     uow: &mut dyn UnitOfWork,
-    page: &PageRequest,
+    page: &PageQuery,
 ) -> Result<Page<Stored<Invitation>>> {
     let of = InvitationQuery::OfOrganization(scope.organization().id.clone());
     unowned::<Invitation>(uow).page(&of, page).await

@@ -1,6 +1,6 @@
-//! Making organizations with their owner.
+//! Creates, updates, activates and deletes organizations, and releases them from deleted platforms.
 
-use super::member::act_for_nothing;
+use super::member::clear_active_organization;
 use crate::access::{
     Batches, Covers, MembershipScope, NewOrganizationScope, OrganizationRef, PersonScope,
     ServiceScope, SessionScope, SystemScope, audited, ensure_can_own_another,
@@ -18,7 +18,7 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::use_case::iam::{api_key, user};
 
-/// An organization to be created.
+/// The properties of a new organization.
 #[derive(Clone, Debug)]
 pub(in crate::use_case) struct NewOrganization {
     pub(in crate::use_case) name: Name,
@@ -27,15 +27,17 @@ pub(in crate::use_case) struct NewOrganization {
     pub(in crate::use_case) platform_id: Option<PlatformId>,
     pub(in crate::use_case) logo: Option<Line<0, 2048>>,
     pub(in crate::use_case) metadata: Option<JsonText>,
-    /// Who becomes its owner. Without one it has no members yet.
+    /// The owner; `None` for an organization without members.
     pub(in crate::use_case) owner: Option<UserId>,
 }
 
-/// Creates an organization with its owner's membership.
+/// Creates an organization with the membership of its owner.
 ///
 /// # Errors
-/// `LIMIT_REACHED` for an owner with as many organizations as one person may own; `SLUG_TAKEN`; `CONFLICT` for a second operator
-/// organization or a platform that has one; `NOT_FOUND` for an unknown owner.
+/// - `LIMIT_REACHED` if the owner owns the maximum number of organizations.
+/// - `SLUG_TAKEN` if another organization has the slug.
+/// - `CONFLICT` for a second operator organization, or if the platform already has an organization.
+/// - `NOT_FOUND` if the owner does not exist.
 pub(in crate::use_case) async fn create(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -59,14 +61,14 @@ pub(in crate::use_case) async fn create(
         updated_at: now,
     };
     let stored = audited::insert(cx, scope, uow, organization, "organization.created").await;
-    let stored = stored.map_err(taken)?;
+    let stored = stored.map_err(map_slug_conflict)?;
     if let Some(owner) = &new.owner {
         add_owner(cx, uow, &stored, owner).await?;
     }
     Ok(stored)
 }
 
-fn taken(error: Error) -> Error {
+fn map_slug_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict { index: "slug", .. }) => {
             Error::refused(Code::SlugTaken, "The slug belongs to another organization.")
@@ -75,10 +77,13 @@ fn taken(error: Error) -> Error {
     }
 }
 
-/// Creates an organization with its owner, without a platform.
+/// Creates an organization for the named owner, without a platform.
 ///
 /// # Errors
-/// `SLUG_TAKEN`; `NOT_FOUND` for an unknown owner; `CONFLICT` for a second operator organization.
+/// - `LIMIT_REACHED` if the owner owns the maximum number of organizations.
+/// - `SLUG_TAKEN` if another organization has the slug.
+/// - `NOT_FOUND` if the owner does not exist.
+/// - `CONFLICT` for a second operator organization.
 pub async fn create_for_owner(
     cx: &Context,
     scope: &ServiceScope,
@@ -97,7 +102,7 @@ pub async fn create_for_owner(
     create(cx, scope, uow, new).await
 }
 
-/// A part of the organization's creation.
+/// Inserts the owner's membership. The audit entry of the organization covers it.
 async fn add_owner(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -120,7 +125,7 @@ async fn add_owner(
     Ok(())
 }
 
-/// Tells whether an organization has this slug.
+/// Returns whether an organization has this slug.
 pub(in crate::use_case) async fn slug_is_taken(
     uow: &mut dyn UnitOfWork,
     slug: &Slug,
@@ -130,37 +135,38 @@ pub(in crate::use_case) async fn slug_is_taken(
     Ok(found.is_some())
 }
 
-/// How many organizations a person belongs to at most as far as lists go.
+/// Maximum number of organizations in the list of a person's organizations.
 const MAX_ORGANIZATIONS: u32 = 100;
 
-/// An organization that a person creates.
+/// The properties of an organization that a person creates for themselves.
 #[derive(Clone, Debug)]
 pub struct NewOwnOrganization {
-    /// The organization's name.
+    /// The display name of the organization.
     pub name: OrganizationName,
-    /// Its name in addresses.
+    /// The name of the organization in URLs. Must be unique.
     pub slug: Slug,
-    /// Address of its picture.
+    /// The URL of the logo.
     pub logo: Option<Line<0, 2048>>,
-    /// What its members keep with it.
+    /// Custom data of the organization's members.
     pub metadata: Option<OrganizationMetadata>,
-    /// Whether the session goes on to act for what it acts for.
+    /// Whether the session keeps its active organization. Otherwise it switches to the new one.
     pub keep_active: bool,
 }
 
-/// An organization and its owner's membership.
+/// An organization with the membership of its owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnOrganization {
-    /// The organization.
+    /// The stored record of the organization.
     pub organization: Stored<Organization>,
-    /// The owner's membership.
+    /// The membership of the owner.
     pub owner: Stored<Member>,
 }
 
-/// Creates an organization that the person owns; their session acts for it, unless they say otherwise.
+/// Creates an organization that the person owns. Their session switches to it, unless `keep_active` is set.
 ///
 /// # Errors
-/// `ORGANIZATION_ALREADY_EXISTS` when the slug is taken; `LIMIT_REACHED`.
+/// - `ORGANIZATION_ALREADY_EXISTS` if another organization has the slug.
+/// - `LIMIT_REACHED` if the person owns the maximum number of organizations.
 pub async fn create_own(
     cx: &Context,
     scope: &NewOrganizationScope,
@@ -177,7 +183,7 @@ pub async fn create_own(
         metadata: new.metadata.map(JsonText::from),
         owner: Some(scope.owner().clone()),
     };
-    let organization = create(cx, scope, uow, new).await.map_err(exists)?;
+    let organization = create(cx, scope, uow, new).await.map_err(map_slug_taken)?;
     if let Some(session) = scope.session_id().filter(|_| !keep_active) {
         set_active(cx, scope, uow, session, &organization.id).await?;
     }
@@ -189,17 +195,17 @@ pub async fn create_own(
     })
 }
 
-fn exists(error: Error) -> Error {
+fn map_slug_taken(error: Error) -> Error {
     match error.code() {
         Code::SlugTaken => Error::of_code(Code::OrganizationAlreadyExists),
         _ => error,
     }
 }
 
-/// Tells whether a slug is free.
+/// Checks that a slug is free.
 ///
 /// # Errors
-/// `ORGANIZATION_SLUG_ALREADY_TAKEN`.
+/// `ORGANIZATION_SLUG_ALREADY_TAKEN` if an organization has the slug.
 pub async fn check_slug(_: &PersonScope, uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<()> {
     if slug_is_taken(uow, slug).await? {
         return Err(Error::of_code(Code::OrganizationSlugTaken));
@@ -207,10 +213,10 @@ pub async fn check_slug(_: &PersonScope, uow: &mut dyn UnitOfWork, slug: &Slug) 
     Ok(())
 }
 
-/// The person's organizations, the one they joined first in front.
+/// Returns the organizations of the person in the order in which they joined, at most 100.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list_own_organizations(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
@@ -229,12 +235,13 @@ pub async fn list_own_organizations(
     Ok(joined.collect())
 }
 
-/// Lets the session act for an organization of the person's. Whether the organization's platform is suspended does not
-/// matter: it is the way to leave a suspended organization behind.
+/// Switches the session to an organization of its user. Works for an organization whose platform is suspended, and from
+/// one, so that users can switch away from it.
 ///
 /// # Errors
-/// `NO_ACTIVE_ORGANIZATION` if none is named and the session acts for none; `NOT_FOUND` for an organization that is unknown
-/// or foreign, and for a session that has ended.
+/// - `NO_ACTIVE_ORGANIZATION` if no organization is named and the session has none.
+/// - `NOT_FOUND` if the organization is missing or the user is not a member.
+/// - `UNAUTHORIZED` if the session has ended.
 pub async fn activate(
     cx: &Context,
     session: &SessionScope,
@@ -247,10 +254,10 @@ pub async fn activate(
     Ok((organization, stored))
 }
 
-/// Lets the session act for nothing.
+/// Clears the active organization of the session.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session has ended.
+/// `UNAUTHORIZED` if the session has ended.
 pub async fn deactivate(
     cx: &Context,
     session: &SessionScope,
@@ -261,15 +268,16 @@ pub async fn deactivate(
     let mut next = seen.edit();
     next.active_organization_id = None;
     let action = "session.organization_changed";
-    let stored = audited::replace(&cx.consequence(), session, uow, &seen, next, action).await?;
+    let stored =
+        audited::replace(&cx.without_conditions(), session, uow, &seen, next, action).await?;
     uow.effects().add(Effect::SessionChanged(seen.id.clone()));
     Ok(stored)
 }
 
-/// Changes the organization.
+/// Changes fields of the organization.
 ///
 /// # Errors
-/// `ORGANIZATION_SLUG_ALREADY_TAKEN`.
+/// `ORGANIZATION_SLUG_ALREADY_TAKEN` if another organization has the new slug.
 pub async fn update(
     cx: &Context,
     scope: &MembershipScope<grant::OrganizationUpdate>,
@@ -288,10 +296,11 @@ pub async fn update(
     audited::replace(cx, scope, uow, seen, next, "organization.updated").await
 }
 
-/// Deletes the organization with its memberships and invitations. One that has a platform stays: the platform goes first.
+/// Deletes the organization with its memberships and invitations. An organization with a platform cannot be deleted
+/// before the platform.
 ///
 /// # Errors
-/// `CONFLICT` when it has a platform or operates the installation.
+/// `CONFLICT` if the organization has a platform or operates the installation.
 pub(in crate::use_case) async fn delete(
     cx: &Context,
     scope: &MembershipScope<grant::OrganizationDelete>,
@@ -300,14 +309,14 @@ pub(in crate::use_case) async fn delete(
 ) -> Result<()> {
     let seen = scope.organization();
     if seen.operates() || has_platforms || seen.platform_id.is_some() {
-        let message = "The organization has a platform, which must be deleted first.";
+        let message = "The organization has a platform or operates the installation. Delete its platform first.";
         return Err(Error::refused(Code::Conflict, message));
     }
     let members = MemberQuery::OfOrganization(seen.id.clone());
     let mut batches = Batches::of(members.clone());
     while let Some(batch) = batches.next(unowned::<Member>(uow)).await? {
         for member in batch {
-            act_for_nothing(uow, &seen.id, &member.user_id).await?;
+            clear_active_organization(uow, &seen.id, &member.user_id).await?;
         }
     }
     unowned::<Member>(uow).remove_all(&members).await?;
@@ -319,10 +328,11 @@ pub(in crate::use_case) async fn delete(
     Ok(())
 }
 
-/// Lets a session act for an organization its user is a member of; from the next request on.
+/// Switches a session to an organization of its user, with effect from the next request on.
 ///
 /// # Errors
-/// `UNAUTHORIZED` if the session has ended; `NOT_FOUND` for an organization the user is no member of.
+/// - `UNAUTHORIZED` if the session has ended.
+/// - `NOT_FOUND` if the user is not a member of the organization.
 pub(in crate::use_case) async fn set_active(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -340,14 +350,14 @@ pub(in crate::use_case) async fn set_active(
     }
     let mut next = seen.edit();
     next.active_organization_id = Some(organization.clone());
-    let cx = cx.consequence();
+    let cx = cx.without_conditions();
     let action = "session.organization_changed";
     let stored = audited::replace(&cx, scope, uow, &seen, next, action).await?;
     uow.effects().add(Effect::SessionChanged(session.clone()));
     Ok(stored)
 }
 
-/// As [`set_active`], for a session that may have ended or chosen meanwhile: then it stays as it is.
+/// Like [`set_active`], but does nothing if the session has ended or has an active organization.
 pub(in crate::use_case) async fn set_active_if_none(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -366,12 +376,12 @@ pub(in crate::use_case) async fn set_active_if_none(
     Ok(())
 }
 
-/// Frees the organization of a platform that is gone, its own one or a further one, and removes the keys that acted for it. An
-/// organization goes with the last of its platforms: its slug is free again and its members' sessions act for nothing; one that
-/// has others goes on without it.
+/// Detaches the organization from a deleted platform, and removes the API keys that acted for the platform. If the
+/// organization has no other platform, it is deleted with its memberships and invitations. Then its slug is free again,
+/// and sessions of its members have no active organization.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(in crate::use_case) async fn release_platform(
     cx: &Context,
     scope: SystemScope,
@@ -384,7 +394,7 @@ pub(in crate::use_case) async fn release_platform(
     let Some(seen) = organization_of(uow, platform, organization).await? else {
         return Ok(());
     };
-    // Whoever acted for it acted for the platform.
+    // All callers who acted for the organization acted for the platform.
     uow.effects()
         .add(Effect::PlatformAccessChanged(platform.clone()));
     if has_others || seen.kind != OrganizationType::Tenant {
@@ -413,21 +423,10 @@ async fn organization_of(
     }
 }
 
-/// Refuses roles that the organization does not have.
-pub(super) fn ensure_roles_known(organization: &Organization, roles: &Roles) -> Result<()> {
-    match roles.iter().find(|role| !organization.roles.knows(role)) {
-        None => Ok(()),
-        Some(role) => {
-            let message = format!("ROLE_NOT_FOUND: {role}");
-            Err(Error::refused(Code::RoleNotFound, message))
-        }
-    }
-}
-
-/// Refuses one more member of an organization.
+/// Checks that the organization can have one more member.
 ///
 /// # Errors
-/// `LIMIT_REACHED`.
+/// `LIMIT_REACHED` if the organization has the maximum number of members.
 pub(super) async fn ensure_room_for_member(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -435,14 +434,14 @@ pub(super) async fn ensure_room_for_member(
 ) -> Result<()> {
     let members = MemberQuery::OfOrganization(organization.clone());
     let limit = cx.limits.members_per_organization;
-    let message = "The organization has as many members as it may have.";
+    let message = "The organization already has the maximum number of members.";
     ensure_room_unless_operator::<Member>(cx, unowned(uow), &members, limit, message).await
 }
 
-/// Refuses one more pending invitation of an organization.
+/// Checks that the organization can have one more pending invitation.
 ///
 /// # Errors
-/// `LIMIT_REACHED`.
+/// `LIMIT_REACHED` if the organization has the maximum number of pending invitations.
 pub(super) async fn ensure_room_for_invitation(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -451,6 +450,6 @@ pub(super) async fn ensure_room_for_invitation(
     let pending = InvitationQuery::PendingOf(organization.clone());
     let limit = cx.limits.invitations_per_organization;
     let message =
-        "The organization has as many pending invitations as it may have. Cancel one first.";
+        "The organization already has the maximum number of pending invitations. Cancel one first.";
     ensure_room_unless_operator::<Invitation>(cx, unowned(uow), &pending, limit, message).await
 }

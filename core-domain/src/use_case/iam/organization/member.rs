@@ -1,11 +1,10 @@
-//! Members: listed, given other roles, removed; one owner always stays.
+//! Lists members, changes their roles, and removes them. An organization always keeps at least one owner.
 
-use super::manage::ensure_roles_known;
 use crate::access::{
     Batches, Covers, MemberScope, MembershipScope, SystemScope, all_unowned, audited,
     ensure_can_own_another, ensure_fresh, find_member, unowned,
 };
-use crate::iam::{Member, MemberQuery, Session, SessionQuery, User};
+use crate::iam::{Member, MemberQuery, Organization, Session, SessionQuery, User};
 use crate::kernel::{
     Code, Context, Effect, Email, Error, MemberId, OrganizationId, Result, Role, Roles, Stored,
     Unowned, UserId, grant,
@@ -13,19 +12,20 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::use_case::iam::api_key;
 
-/// A member and who it is.
+/// A member with their user record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberOfOrganization {
-    /// The membership.
+    /// The membership of the user.
     pub member: Stored<Member>,
-    /// The person; `None` when they are gone.
+    /// The user; `None` if the user was deleted.
     pub user: Option<Stored<User>>,
 }
 
-/// Returns the members who joined first, oldest first. The page has no byte budget: members are small and their number is limited.
+/// Returns the members in the order in which they joined, at most `limit`. The list has no byte budget, because members
+/// are small and their number is limited.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list_members(
     scope: &MembershipScope<grant::MemberRead>,
     uow: &mut dyn UnitOfWork,
@@ -36,7 +36,7 @@ pub async fn list_members(
     with_users(uow, members).await
 }
 
-/// Returns the oldest member of the organization other than `owner`.
+/// Returns the oldest member of the organization other than `owner`; `None` if there is no such member.
 pub(in crate::use_case) async fn find_other_member(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
@@ -49,10 +49,10 @@ pub(in crate::use_case) async fn find_other_member(
     Ok(users.find(|user| Some(user) != owner))
 }
 
-/// By what members are sorted.
+/// The sort key of a list of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberOrder {
-    /// When they joined.
+    /// The time at which they joined.
     CreatedAt,
     /// The text of their roles.
     Role,
@@ -60,24 +60,24 @@ pub enum MemberOrder {
     UserId,
 }
 
-/// Which members of a sorted list are wanted.
+/// A slice of the sorted list of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MembersSlice {
-    /// By what the list is sorted.
+    /// The sort key of the list.
     pub order: MemberOrder,
-    /// Whether the last one comes first.
+    /// Whether the list is sorted in descending order.
     pub is_descending: bool,
-    /// The number of members that are left out in front.
+    /// Number of members to skip at the start.
     pub offset: u32,
-    /// The largest number of members.
+    /// Maximum number of members in the slice.
     pub limit: u32,
 }
 
-/// Returns a slice of the sorted members, and the number of all.
+/// Returns a slice of the sorted members, with the total number of members.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn slice_members(
+/// Only those of the store.
+pub async fn list_members_slice(
     scope: &MembershipScope<grant::MemberRead>,
     uow: &mut dyn UnitOfWork,
     slice: MembersSlice,
@@ -116,10 +116,10 @@ async fn with_users(
     Ok(members.into_iter().map(with_user).collect())
 }
 
-/// A member with who it is.
+/// Returns a member with their user record.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn member_with_user(
     uow: &mut dyn UnitOfWork,
     member: Stored<Member>,
@@ -128,24 +128,24 @@ pub async fn member_with_user(
     Ok(MemberOfOrganization { member, user })
 }
 
-/// Who of an organization is meant.
+/// A reference to a member of an organization.
 #[derive(Clone, Debug)]
-pub enum MemberName {
+pub enum MemberRef {
     /// The membership with this id.
     Id(MemberId),
-    /// The member with this address.
+    /// The member with this email address.
     Email(Email),
 }
 
-async fn named(
+async fn find_by_ref(
     uow: &mut dyn UnitOfWork,
     organization: &OrganizationId,
-    name: &MemberName,
+    name: &MemberRef,
 ) -> Result<Stored<Member>> {
     let missing = || Error::of_code(Code::MemberNotFound);
     let found = match name {
-        MemberName::Id(id) => unowned::<Member>(uow).find(id).await?,
-        MemberName::Email(email) => {
+        MemberRef::Id(id) => unowned::<Member>(uow).find(id).await?,
+        MemberRef::Email(email) => {
             let with_email = crate::iam::UserQuery::WithEmail(email.clone());
             let user = unowned::<User>(uow).first(&with_email).await?;
             let user = user.ok_or_else(missing)?;
@@ -156,19 +156,23 @@ async fn named(
     found.ok_or_else(missing)
 }
 
-/// Whether another owner than this member is left.
+/// Returns whether the organization has an owner other than this member.
 async fn has_another_owner(uow: &mut dyn UnitOfWork, member: &Member) -> Result<bool> {
     let owners = MemberQuery::OwnersOf(member.organization_id.clone());
     let owners = unowned::<Member>(uow).list(&owners, 2).await?;
     Ok(owners.iter().any(|owner| owner.id != member.id))
 }
 
-/// Gives a member other roles, from the next request on.
+/// Replaces the roles of a member, with effect from the next request on.
 ///
 /// # Errors
-/// `MEMBER_NOT_FOUND`, `ROLE_NOT_FOUND`; `FORBIDDEN` for a caller who would make or unmake an owner without being one, or
-/// give roles that allow more than theirs; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER`; `STEP_UP_REQUIRED` where
-/// an owner is made or unmade; `LIMIT_REACHED` for a new owner with as many organizations as one person may own.
+/// - `MEMBER_NOT_FOUND` if the membership does not exist in the organization.
+/// - `ROLE_NOT_FOUND` if the organization does not have a role.
+/// - `FORBIDDEN` if the change concerns an owner and the caller is not one, or if a role has a permission that the
+///   caller lacks.
+/// - `YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER` if the member is the only owner.
+/// - `STEP_UP_REQUIRED` if an owner is added or removed without a fresh proof of the caller's identity.
+/// - `LIMIT_REACHED` if a new owner owns the maximum number of organizations.
 pub async fn update_member_role(
     cx: &Context,
     scope: &MembershipScope<grant::MemberUpdate>,
@@ -177,10 +181,10 @@ pub async fn update_member_role(
     roles: Roles,
 ) -> Result<MemberOfOrganization> {
     let organization = scope.organization();
-    let seen = named(uow, &organization.id, &MemberName::Id(member.clone())).await?;
+    let seen = find_by_ref(uow, &organization.id, &MemberRef::Id(member.clone())).await?;
     ensure_roles_known(organization, &roles)?;
     let concerns_owner = seen.role.contains(&Role::OWNER) || roles.contains(&Role::OWNER);
-    if (concerns_owner && !scope.is_owner()) || !scope.holds_roles(&roles) {
+    if (concerns_owner && !scope.is_owner()) || !scope.has_permissions_of_roles(&roles) {
         return Err(Error::Forbidden);
     }
     let unmakes_owner = seen.role.contains(&Role::OWNER) && !roles.contains(&Role::OWNER);
@@ -202,22 +206,25 @@ pub async fn update_member_role(
     member_with_user(uow, stored).await
 }
 
-/// Removes a member, at once: their sessions act for nothing then. Members may remove themselves.
+/// Removes a member. Takes effect at once: their sessions have no active organization, and their API keys for the
+/// organization are removed. Members may remove themselves.
 ///
 /// # Errors
-/// `MEMBER_NOT_FOUND`; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER`; `FORBIDDEN` without `member:delete`, and for an
-/// owner unless the caller is one; `STEP_UP_REQUIRED` for another owner.
+/// - `MEMBER_NOT_FOUND` if the reference names no member.
+/// - `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER` if the member is the only owner.
+/// - `FORBIDDEN` if the caller lacks `member:delete`, or if the member is an owner and the caller is not.
+/// - `STEP_UP_REQUIRED` if another owner is removed without a fresh proof of the caller's identity.
 pub async fn remove_member(
     cx: &Context,
     scope: &MemberScope,
     uow: &mut dyn UnitOfWork,
-    name: &MemberName,
+    name: &MemberRef,
 ) -> Result<MemberOfOrganization> {
-    let seen = named(uow, &scope.organization().id, name).await?;
+    let seen = find_by_ref(uow, &scope.organization().id, name).await?;
     ensure_not_only_owner(uow, &seen).await?;
     let is_self = scope.member().is_some_and(|own| own.id == seen.id);
     if !is_self {
-        let scope = scope.also::<grant::MemberDelete>()?;
+        let scope = scope.authorize::<grant::MemberDelete>()?;
         ensure_may_remove(cx, &scope, uow, &seen).await?;
     }
     let removed = member_with_user(uow, seen.clone()).await?;
@@ -243,7 +250,8 @@ async fn ensure_may_remove(
 /// Ends the caller's own membership.
 ///
 /// # Errors
-/// `MEMBER_NOT_FOUND` for an operator who is no member; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER`.
+/// - `MEMBER_NOT_FOUND` if an operator is not a member.
+/// - `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER` if the caller is the only owner.
 pub async fn leave(
     cx: &Context,
     scope: &MemberScope,
@@ -259,7 +267,7 @@ pub async fn leave(
 /// Returns the caller's own membership.
 ///
 /// # Errors
-/// `MEMBER_NOT_FOUND` for an operator who is no member.
+/// `MEMBER_NOT_FOUND` if an operator is not a member.
 pub fn own_member(scope: &MemberScope) -> Result<&Stored<Member>> {
     let missing = || Error::of_code(Code::MemberNotFound);
     scope.member().ok_or_else(missing)
@@ -280,15 +288,15 @@ async fn remove(
     action: &'static str,
 ) -> Result<()> {
     audited::remove(cx, scope, uow, member, action).await?;
-    act_for_nothing(uow, &member.organization_id, &member.user_id).await?;
+    clear_active_organization(uow, &member.organization_id, &member.user_id).await?;
     api_key::remove_of_member(uow, &member.organization_id, &member.user_id).await?;
     uow.effects()
         .add(Effect::UserAccessChanged(member.user_id.clone()));
     Ok(())
 }
 
-/// Lets the sessions of a user that act for an organization act for none.
-pub(super) async fn act_for_nothing(
+/// Clears the active organization of all sessions of the user that act for this organization.
+pub(super) async fn clear_active_organization(
     uow: &mut dyn UnitOfWork,
     organization: &OrganizationId,
     user: &UserId,
@@ -307,8 +315,19 @@ pub(super) async fn act_for_nothing(
     Ok(())
 }
 
-/// The refusal of a name that is no member's.
+/// Returns the error for a reference that names no member.
 #[must_use]
-pub fn no_such_member() -> Error {
+pub fn member_not_found() -> Error {
     Error::of_code(Code::MemberNotFound)
+}
+
+/// Returns `ROLE_NOT_FOUND` if the organization does not have one of the roles.
+pub(super) fn ensure_roles_known(organization: &Organization, roles: &Roles) -> Result<()> {
+    match roles.iter().find(|role| !organization.roles.has_role(role)) {
+        None => Ok(()),
+        Some(role) => {
+            let message = format!("ROLE_NOT_FOUND: {role}");
+            Err(Error::refused(Code::RoleNotFound, message))
+        }
+    }
 }

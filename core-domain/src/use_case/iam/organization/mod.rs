@@ -1,14 +1,14 @@
-//! Organizations: creating them, choosing which one a session acts for, letting go of a platform that is gone.
+//! Organizations: their creation and deletion, members, invitations, and the active organization of a session.
 
 mod bootstrap;
 mod invitation;
 mod manage;
 mod member;
 
-pub use bootstrap::{Bootstrapped, bootstrap};
+pub use bootstrap::{BootstrapResult, bootstrap};
 pub use invitation::{
-    Answered, Cancellation, InvitationDetails, NewInvitation, accept_invitation, cancel_invitation,
-    get_invitation, invite, list_invitations, list_own, reject_invitation,
+    Cancellation, InvitationAnswer, InvitationDetails, NewInvitation, accept_invitation,
+    cancel_invitation, get_invitation, invite, list_invitations, list_received, reject_invitation,
 };
 pub(in crate::use_case) use manage::{
     NewOrganization, create, delete, release_platform, set_active, set_active_if_none,
@@ -20,6 +20,7 @@ pub use manage::{
 };
 pub(in crate::use_case) use member::find_other_member;
 pub use member::{
-    MemberName, MemberOfOrganization, MemberOrder, MembersSlice, leave, list_members,
-    member_with_user, no_such_member, own_member, remove_member, slice_members, update_member_role,
+    MemberOfOrganization, MemberOrder, MemberRef, MembersSlice, leave, list_members,
+    list_members_slice, member_not_found, member_with_user, own_member, remove_member,
+    update_member_role,
 };

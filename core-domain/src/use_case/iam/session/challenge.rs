@@ -1,16 +1,17 @@
-//! Sign-ins that wait for their second factor. There is no session before it was shown.
+//! Second-factor challenges of sign-ins, fresh proofs of identity, and trusted devices. A sign-in with a second factor
+//! has no session before the challenge is completed.
 
 use serde_json::json;
 
-use super::own::{SignedIn, as_user, begin, ensure_not_banned};
+use super::begin::{SignedIn, accept_password, as_user, create, ensure_not_banned};
 use crate::access::{
     AuditEvent, EnrolledFactors, PersonScope, PublicScope, SessionScope, audited, unaudited,
     unowned,
 };
 use crate::iam::{
-    Account, AccountQuery, CHALLENGE_LIFETIME, MAX_CHALLENGES, MAX_TRUSTED_DEVICES, ProofMethod,
-    ProofStrength, Session, TRUSTED_FOR, TokenHash, TrustedDevice, TrustedDeviceQuery,
-    TwoFactorChallenge, TwoFactorChallengeQuery, User,
+    CHALLENGE_LIFETIME, DEVICE_TRUST_LIFETIME, MAX_CHALLENGES, MAX_TRUSTED_DEVICES, ProofMethod,
+    ProofStrength, Session, TokenHash, TrustedDevice, TrustedDeviceQuery, TwoFactorChallenge,
+    TwoFactorChallengeQuery, User,
 };
 use crate::kernel::{
     Code, Context, Error, Record, Result, Stored, TOKEN_LENGTH, Timestamp, UserId, secret_token,
@@ -21,15 +22,15 @@ use crate::use_case::shared::remove_first;
 
 /// A sign-in that waits for its second factor.
 #[derive(Clone, PartialEq)]
-pub struct Challenged {
-    /// Who signs in.
+pub struct PendingSignIn {
+    /// The user who signs in.
     pub user: Stored<User>,
-    /// What the sign-in is recognised by. Shown now and never again.
+    /// The token of the challenge, which is returned only once.
     pub token: String,
 }
 
-// The token stays out of logs.
-impl std::fmt::Debug for Challenged {
+// The `Debug` output hides the token, so that it does not appear in logs.
+impl std::fmt::Debug for PendingSignIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Challenged")
             .field("user", &self.user.id)
@@ -37,32 +38,33 @@ impl std::fmt::Debug for Challenged {
     }
 }
 
-/// What a first factor that was right led to.
+/// The outcome of a correct first factor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SignInOutcome {
-    /// Nothing else is asked for.
+    /// The sign-in is complete.
     SignedIn(SignedIn),
-    /// The second factor is asked for; there is no session yet.
-    SecondFactorRequired(Challenged),
+    /// A second factor is required. There is no session yet.
+    SecondFactorRequired(PendingSignIn),
 }
 
-/// What somebody has shown who signs in.
+/// The first factor of a sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::use_case::iam) enum FirstFactor<'a> {
     /// The password of the account.
     Password {
-        /// The token of the device, if it has one: it may be trusted.
+        /// The token of the device, which may be trusted; `None` if the request has none.
         device: Option<&'a str>,
     },
-    /// A link that was sent by mail, or a password that such a link has set.
+    /// A mailed link, or a password that was set by a mailed link.
     Link,
 }
 
-/// Begins a session, or asks for a second factor. A password is enough for people without an authenticator, and on devices that
-/// they trust. A link is enough for people without any second factor. Returns the next token of a trusted device too.
+/// Creates a session, or a challenge for a second factor. A password suffices for users without an authenticator app,
+/// and on their trusted devices. A link suffices for users without any second factor. Also returns the next token of a
+/// trusted device.
 ///
 /// # Errors
-/// `BANNED_USER`.
+/// `BANNED_USER` if the user is banned.
 pub(in crate::use_case::iam) async fn begin_or_challenge(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -77,21 +79,21 @@ pub(in crate::use_case::iam) async fn begin_or_challenge(
         FirstFactor::Link => (factors.has_any(), None),
     };
     let trusted = match device.filter(|_| is_asked) {
-        Some(token) => use_trust(cx, uow, &user, token).await?,
+        Some(token) => rotate_trusted_device(cx, uow, &user, token).await?,
         None => None,
     };
     if !is_asked || trusted.is_some() {
-        let signed_in = begin(cx, uow, user, remembered, None).await?;
+        let signed_in = create(cx, uow, user, remembered, None).await?;
         return Ok((SignInOutcome::SignedIn(signed_in), trusted));
     }
     let challenged = challenge(cx, uow, user, remembered).await?;
     Ok((SignInOutcome::SecondFactorRequired(challenged), None))
 }
 
-/// Returns the second factors with which a sign-in that waits under this token can be completed.
+/// Returns the second factors that can complete the challenge with this token.
 ///
 /// # Errors
-/// `INVALID_TWO_FACTOR_COOKIE` when no sign-in waits under the token.
+/// `INVALID_TWO_FACTOR_COOKIE` if no challenge is pending under this token.
 pub async fn challenge_methods(
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -107,7 +109,7 @@ async fn challenge(
     uow: &mut dyn UnitOfWork,
     user: Stored<User>,
     remembered: bool,
-) -> Result<Challenged> {
+) -> Result<PendingSignIn> {
     evict_challenges(uow, &user).await?;
     let now = uow.now().await?;
     let token = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
@@ -125,12 +127,12 @@ async fn challenge(
         details: Some(json!({ "remembered": remembered })),
         ..AuditEvent::default()
     };
-    // Who shows one factor is not known to be the user yet.
-    audited::event(cx, uow, event).await?;
-    Ok(Challenged { user, token })
+    // The first factor alone does not authenticate the user, so the entry does not name them as actor.
+    audited::record_event(cx, uow, event).await?;
+    Ok(PendingSignIn { user, token })
 }
 
-/// Keeps the sign-ins of a user that wait bounded.
+/// Limits the number of pending challenges of a user; the oldest ones are removed.
 async fn evict_challenges(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     let of_user = TwoFactorChallengeQuery::OfUser(user.id.clone());
     let waiting = unowned::<TwoFactorChallenge>(uow);
@@ -142,7 +144,7 @@ async fn evict_challenges(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     .await
 }
 
-/// The sign-in of a token, if it waits.
+/// Returns the pending challenge with this token, or `INVALID_TWO_FACTOR_COOKIE`.
 pub(in crate::use_case::iam) async fn find_challenge(
     uow: &mut dyn UnitOfWork,
     token: &str,
@@ -154,7 +156,7 @@ pub(in crate::use_case::iam) async fn find_challenge(
     found.ok_or_else(|| Error::refused(Code::InvalidTwoFactorCookie, "Invalid two factor cookie"))
 }
 
-/// Begins the session of a sign-in whose second factor was shown; the sign-in waits no more.
+/// Creates the session of a sign-in after its second factor, and removes the challenge.
 pub(in crate::use_case::iam) async fn complete_challenge(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -164,32 +166,32 @@ pub(in crate::use_case::iam) async fn complete_challenge(
 ) -> Result<SignedIn> {
     unaudited::remove(uow, challenge).await?;
     let now = uow.now().await?;
-    let signed_in = begin(cx, uow, user, challenge.remembered, Some(now)).await?;
+    let signed_in = create(cx, uow, user, challenge.remembered, Some(now)).await?;
     let event = AuditEvent {
         action: "user.signed_in",
         entity_id: signed_in.user.id.to_string(),
         details: Some(json!({ "method": method, "sessionId": signed_in.session.id })),
         ..AuditEvent::default()
     };
-    audited::event(&as_user(cx, &signed_in.user), uow, event).await?;
+    audited::record_event(&as_user(cx, &signed_in.user), uow, event).await?;
     Ok(signed_in)
 }
 
-/// Removes at most `limit` of the sign-ins that have expired, the first to expire first. Returns
-/// their number; 0 means that none is left.
+/// Removes at most `limit` expired challenges, in the order of their expiry. Returns their number; 0 means that none is
+/// left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired_challenges(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
     remove_first::<TwoFactorChallenge>(uow, &TwoFactorChallengeQuery::ExpiredAt(now), limit).await
 }
 
-/// Records that the person showed the password of the session's user. Where the user has a second factor, that is no fresh
-/// proof: see [`crate::access::missing_proof`].
+/// Records that the session's user entered their password again. For a user with a second factor this is not a fresh
+/// proof; see [`crate::access::missing_proof`].
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session has ended.
+/// `UNAUTHORIZED` if the session has ended.
 pub async fn reauthenticate_by_password(
     cx: &Context,
     scope: &SessionScope,
@@ -198,25 +200,25 @@ pub async fn reauthenticate_by_password(
     reauthenticate(cx, scope, uow, ProofMethod::Password).await
 }
 
-/// Records that the person of a session proved who they are.
+/// Records a fresh proof of identity in the session and in the audit log.
 pub(in crate::use_case::iam) async fn reauthenticate(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     method: ProofMethod,
 ) -> Result<()> {
-    let session = note_proof(scope, uow, method).await?;
+    let session = record_proof(scope, uow, method).await?;
     let event = AuditEvent {
         action: "session.reauthenticated",
         entity_id: session.id.to_string(),
         details: Some(json!({ "method": method })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
-/// As [`reauthenticate`], for a proof that is a part of a change with an audit entry of its own.
-pub(in crate::use_case::iam) async fn note_proof(
+/// Like [`reauthenticate`], but without an audit entry, for a proof that is a part of an audited change.
+pub(in crate::use_case::iam) async fn record_proof(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     method: ProofMethod,
@@ -224,26 +226,15 @@ pub(in crate::use_case::iam) async fn note_proof(
     let session = unowned::<Session>(uow).find(scope.session_id()).await?;
     let session = session.ok_or(Error::Unauthorized)?;
     let now = uow.now().await?;
-    let next = session.authenticated(method.strength(), now);
+    let next = session.with_proof(method.strength(), now);
     if method.strength() == ProofStrength::SecondFactor {
         accept_password(uow, &session.user_id).await?;
     }
     unaudited::replace(uow, &session, next).await
 }
 
-/// Accepts the password of a user who has just shown a second factor as their own, also if a link set it.
-pub(super) async fn accept_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
-    let password = AccountQuery::PasswordOf(user.clone());
-    let account = unowned::<Account>(uow).first(&password).await?;
-    if let Some(account) = account.filter(|account| account.set_by_link_at.is_some()) {
-        let mut next = account.edit();
-        next.set_by_link_at = None;
-        unaudited::replace(uow, &account, next).await?;
-    }
-    Ok(())
-}
-
-/// Trusts the device of somebody who has just shown their second factor. Answers its token, which is never shown again.
+/// Marks the device as trusted after its user has used a second factor. Returns the device token, which is returned
+/// only once.
 pub(in crate::use_case::iam) async fn trust_device(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -258,7 +249,7 @@ pub(in crate::use_case::iam) async fn trust_device(
         ip_address: cx.request.ip.clone(),
         user_agent: cx.request.user_agent.clone(),
         created_at: now,
-        expires_at: now.plus(TRUSTED_FOR),
+        expires_at: now.plus(DEVICE_TRUST_LIFETIME),
     };
     unaudited::insert(uow, device).await?;
     let event = AuditEvent {
@@ -266,11 +257,11 @@ pub(in crate::use_case::iam) async fn trust_device(
         entity_id: user.id.to_string(),
         ..AuditEvent::default()
     };
-    audited::event(&as_user(cx, user), uow, event).await?;
+    audited::record_event(&as_user(cx, user), uow, event).await?;
     Ok(token)
 }
 
-/// Keeps the devices of a user bounded.
+/// Limits the number of trusted devices of a user; the oldest ones are removed.
 async fn evict_devices(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     let of_user = TrustedDeviceQuery::OfUser(user.id.clone());
     let devices = unowned::<TrustedDevice>(uow);
@@ -282,9 +273,9 @@ async fn evict_devices(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     .await
 }
 
-/// The next token of a device that the user trusts; `None` for one that they do not, or not any more. A token is good for one
-/// sign-in.
-pub(super) async fn use_trust(
+/// Replaces the token of a device that the user trusts, and returns the new one. Returns `None` if the device is not
+/// trusted. Each token is valid for one sign-in.
+pub(super) async fn rotate_trusted_device(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     user: &User,
@@ -300,7 +291,7 @@ pub(super) async fn use_trust(
     let token = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let next = TrustedDevice {
         token_hash: TokenHash::of(&token),
-        expires_at: now.plus(TRUSTED_FOR),
+        expires_at: now.plus(DEVICE_TRUST_LIFETIME),
         ..(*seen).clone()
     };
     unaudited::remove(uow, &seen).await?;
@@ -308,10 +299,10 @@ pub(super) async fn use_trust(
     Ok(Some(token))
 }
 
-/// Returns the devices that the person trusts, newest first; there are never more than [`MAX_TRUSTED_DEVICES`].
+/// Returns the devices that the person trusts, newest first, at most [`MAX_TRUSTED_DEVICES`].
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn list_trusted_devices(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
@@ -325,11 +316,11 @@ pub async fn list_trusted_devices(
     Ok(devices)
 }
 
-/// Ends the person's trust in the device that became trusted at this time.
+/// Ends the trust in the device that became trusted at this time.
 ///
 /// # Errors
-/// `NOT_FOUND` when there is none.
-pub async fn distrust_device(
+/// `NOT_FOUND` if the person trusts no such device.
+pub async fn remove_trusted_device(
     cx: &Context,
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
@@ -345,11 +336,11 @@ pub async fn distrust_device(
         details: Some(json!({ "since": since, "ipAddress": device.ip_address })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
-/// Trusts no device of the user any more; the entry is that of what it is a part of.
-pub(in crate::use_case::iam) async fn trust_no_device(
+/// Removes all trusted devices of the user. Writes no audit entry, because it is a part of an audited change.
+pub(in crate::use_case::iam) async fn remove_trusted_devices(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
 ) -> Result<()> {
@@ -358,11 +349,11 @@ pub(in crate::use_case::iam) async fn trust_no_device(
     Ok(())
 }
 
-/// Removes at most `limit` of the trusted devices that have expired, the first to expire first. Returns
-/// their number; 0 means that none is left.
+/// Removes at most `limit` expired trusted devices, in the order of their expiry. Returns their number; 0 means that
+/// none is left.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn remove_expired_trust(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
     remove_first::<TrustedDevice>(uow, &TrustedDeviceQuery::ExpiredAt(now), limit).await

@@ -1,4 +1,4 @@
-//! From a token to who is behind it: authentication itself, so nobody is asked for a permission.
+//! Finds and extends sessions by their token. This is authentication itself, so no permission is checked.
 
 use crate::access::{SessionScope, session_context, unaudited, unowned};
 use crate::iam::{
@@ -8,38 +8,39 @@ use crate::iam::{
 use crate::kernel::{Caller, Membership, Result, SessionId, Stored, Timestamp};
 use crate::port::{SessionContext, SessionKey, UnitOfWork};
 
-/// The organization a session acts for, and what the user is in it.
+/// The organization that a session acts for, with the user's permissions in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActiveMembership {
-    /// The organization.
+    /// The stored record of the organization.
     pub organization: Stored<Organization>,
-    /// The user's membership in it.
+    /// The user's membership in the organization.
     pub member: Stored<Member>,
-    /// What it lets the user do, at the instant of the look-up.
+    /// The user's roles and permissions at the time of the look-up.
     pub membership: Membership,
 }
 
-/// A session that is valid, and what belongs to it.
+/// A valid session, with the records that belong to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionDetails {
-    /// The session.
+    /// The stored record of the session.
     pub session: Stored<Session>,
-    /// Whose it is.
+    /// The user of the session.
     pub user: Stored<User>,
-    /// The active organization, as long as the user is a member of it.
+    /// The active organization; `None` if none is active or the user is no longer a member.
     pub active: Option<ActiveMembership>,
     /// Whether the platform of that organization is suspended.
     pub suspended: bool,
-    /// Until when this is true if nobody changes anything: the session ends then, or a grant of the user does.
+    /// The time until which these details stay valid if no record changes: the end of the session, or of a grant of the
+    /// user.
     pub valid_until: Timestamp,
-    /// Whether the session should be extended now, with [`extend`] in a write unit.
-    pub extension_due: bool,
-    /// When the access token is over that the session was found by, if it was by one.
+    /// Whether the session must be extended now, by [`extend`] in a write unit.
+    pub is_extension_due: bool,
+    /// The expiry of the access token that found the session; `None` if it was found otherwise.
     pub access_token_expires_at: Option<Timestamp>,
 }
 
 impl SessionDetails {
-    /// When what the session was found by is over.
+    /// Returns the time at which the presented credential expires.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         let session = self.session.expires_at;
@@ -47,7 +48,7 @@ impl SessionDetails {
             .map_or(session, |token| token.min(session))
     }
 
-    /// The caller the session stands for.
+    /// Returns the caller that the session authenticates.
     #[must_use]
     pub fn caller(&self) -> Caller {
         let active = self.active.as_ref();
@@ -60,11 +61,11 @@ impl SessionDetails {
     }
 }
 
-/// Finds the session of a session token or access token; `None` for a token that is unknown or has expired, and for a
-/// session that has expired. Reads only.
+/// Finds the session of a session token or access token. Returns `None` if the token is unknown or expired, if the
+/// session has expired, or if its user is banned. Only reads.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn details_by_token(
     uow: &mut dyn UnitOfWork,
     token: &str,
@@ -100,10 +101,10 @@ async fn valid_access_token(
     Ok(token.filter(|token| now < token.expires_at))
 }
 
-/// As [`details_by_token`], of the session the caller is known by.
+/// Like [`details_by_token`], for the caller's own session.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn details(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -111,10 +112,10 @@ pub async fn details(
     details_by_id(uow, scope.session_id()).await
 }
 
-/// Finds a session by its id, as [`details_by_token`] does by its token.
+/// Like [`details_by_token`], by the id of the session.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(in crate::use_case::iam) async fn details_by_id(
     uow: &mut dyn UnitOfWork,
     id: &SessionId,
@@ -139,7 +140,7 @@ async fn load_session_details(
         session: context.session,
         user,
         active,
-        extension_due: matches!(validity, SessionValidity::ExtendTo(_)),
+        is_extension_due: matches!(validity, SessionValidity::ExtendTo(_)),
         access_token_expires_at: None,
     }))
 }
@@ -159,18 +160,18 @@ async fn valid_session(
 
 fn valid_until(context: &SessionContext, now: Timestamp) -> Timestamp {
     let session = context.session.expires_at;
-    let grants = grants_end(context.member.as_deref(), now);
+    let grants = first_grant_expiry(context.member.as_deref(), now);
     grants.map_or(session, |end| end.min(session))
 }
 
-/// When the first of a member's grants and denials that count ends.
-pub(in crate::use_case::iam) fn grants_end(
+/// Returns the first expiry of the member's grants and denials that apply now; `None` if none expires.
+pub(in crate::use_case::iam) fn first_grant_expiry(
     member: Option<&Member>,
     now: Timestamp,
 ) -> Option<Timestamp> {
     let grants = member.into_iter().flat_map(|member| &member.grants);
     let ends = grants
-        .filter(|grant| grant.counts(now))
+        .filter(|grant| grant.is_active(now))
         .filter_map(|grant| grant.expires_at);
     ends.min()
 }
@@ -184,15 +185,15 @@ fn active_membership(context: &SessionContext, now: Timestamp) -> Option<ActiveM
     })
 }
 
-/// Tells whether a token is that of a session, valid or not.
+/// Returns whether a token belongs to a session, even an expired one.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn is_known(uow: &mut dyn UnitOfWork, token: &str) -> Result<bool> {
+/// Only those of the store.
+pub async fn exists(uow: &mut dyn UnitOfWork, token: &str) -> Result<bool> {
     Ok(session_of_token(uow, token).await?.is_some())
 }
 
-/// The session of a session token, valid or not, or of a valid access token.
+/// Returns the session of a session token, even if it has expired, or of a valid access token.
 pub(super) async fn session_of_token(
     uow: &mut dyn UnitOfWork,
     token: &str,
@@ -208,11 +209,11 @@ pub(super) async fn session_of_token(
     }
 }
 
-/// Extends the session of a token if that is due, and removes it if it has expired. Answers the session when it was
-/// extended. Look the token up first: a unit that writes is too dear for one that nobody knows.
+/// Extends the session of a token if that is due, and removes it if it has expired. Returns the session if it was
+/// extended. Look the token up first, because a write unit is too expensive for unknown tokens.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn extend(uow: &mut dyn UnitOfWork, token: &str) -> Result<Option<Stored<Session>>> {
     let with_token = SessionQuery::WithToken(TokenHash::of(token));
     let Some(session) = unowned::<Session>(uow).first(&with_token).await? else {
@@ -222,7 +223,7 @@ pub async fn extend(uow: &mut dyn UnitOfWork, token: &str) -> Result<Option<Stor
     match session.validity(now) {
         SessionValidity::Valid => Ok(None),
         SessionValidity::ExtendTo(until) => {
-            let next = session.extended(now, until);
+            let next = session.with_expiry(now, until);
             Ok(Some(unaudited::replace(uow, &session, next).await?))
         }
         SessionValidity::Expired => {

@@ -1,18 +1,22 @@
-//! Sessions: begun by every way to sign in, looked up by their token, listed and ended by their owner.
+//! Sessions: created by sign-ins, looked up by their token, and listed and ended by their owner.
 
+mod begin;
 mod challenge;
 mod lookup;
 mod own;
 
-pub use challenge::{
-    Challenged, SignInOutcome, challenge_methods, distrust_device, list_trusted_devices,
-    reauthenticate_by_password, remove_expired_challenges, remove_expired_trust,
-};
+pub use begin::SignedIn;
+pub(super) use begin::{as_user, create, create_for_client, ensure_not_banned};
 pub(super) use challenge::{
-    FirstFactor, begin_or_challenge, complete_challenge, find_challenge, note_proof,
-    reauthenticate, trust_device, trust_no_device,
+    FirstFactor, begin_or_challenge, complete_challenge, find_challenge, reauthenticate,
+    record_proof, remove_trusted_devices, trust_device,
 };
-pub use lookup::{ActiveMembership, SessionDetails, details, details_by_token, extend, is_known};
-pub(super) use lookup::{details_by_id, grants_end};
-pub(super) use own::{Kept, as_user, begin, begin_for_client, end_all, ensure_not_banned};
-pub use own::{SignedIn, list, remove_expired, revoke, revoke_all, revoke_named, sign_out};
+pub use challenge::{
+    PendingSignIn, SignInOutcome, challenge_methods, list_trusted_devices,
+    reauthenticate_by_password, remove_expired_challenges, remove_expired_trust,
+    remove_trusted_device,
+};
+pub use lookup::{ActiveMembership, SessionDetails, details, details_by_token, exists, extend};
+pub(super) use lookup::{details_by_id, first_grant_expiry};
+pub(super) use own::{KeptSession, end_all};
+pub use own::{list, remove_expired, revoke, revoke_all, revoke_by_token_or_id, sign_out};

@@ -1,4 +1,4 @@
-//! What people say of themselves.
+//! Profiles of users, bans, and the removal of factors.
 
 use crate::access::{
     AccountScope, Covers, OperatorScope, PersonScope, all_unowned, audited, ensure_fresh, unowned,
@@ -6,23 +6,24 @@ use crate::access::{
 use crate::iam::{Ban, Passkey, PasskeyQuery, TwoFactor, UpdateUser, User};
 use crate::kernel::{Code, Context, Effect, Error, Result, Stored, Unowned, UserId};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::Kept;
+use crate::use_case::iam::session::KeptSession;
 use crate::use_case::iam::verification::Notice;
 use crate::use_case::iam::verification::Notices;
 use crate::use_case::iam::{api_key, session};
 
-/// The person.
+/// Returns the user of the account.
 ///
 /// # Errors
-/// `NOT_FOUND` when they are gone.
-pub async fn profile(scope: &AccountScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
+/// `NOT_FOUND` if the user was deleted.
+pub async fn get_profile(scope: &AccountScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
     unowned::<User>(uow).get(scope.user_id()).await
 }
 
-/// Changes what the person says of themselves.
+/// Changes the profile of the person.
 ///
 /// # Errors
-/// `NOT_FOUND` when they are gone; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the user was deleted.
+/// - `VERSION_CONFLICT` if the `If-Match` condition of the request does not hold.
 pub async fn update(
     cx: &Context,
     scope: &PersonScope,
@@ -35,10 +36,12 @@ pub async fn update(
     audited::replace(cx, scope, uow, &seen, next, "user.updated").await
 }
 
-/// Bans a user: their sessions end at once and they sign in no more. Their keys are refused.
+/// Bans a user. Their sessions end at once, their API keys are refused, and they can no longer sign in.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` when an operator would ban themselves; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the user does not exist.
+/// - `CONFLICT` if operators try to ban themselves.
+/// - `VERSION_CONFLICT` if the `If-Match` condition of the request does not hold.
 pub async fn ban(
     cx: &Context,
     scope: &OperatorScope,
@@ -55,15 +58,16 @@ pub async fn ban(
     next.banned_at = next.banned_at.or(Some(now));
     next.ban_reason = command.reason;
     let stored = audited::replace(cx, scope, uow, &seen, next, "user.banned").await?;
-    session::end_all(cx, scope, uow, user, Kept::None).await?;
+    session::end_all(cx, scope, uow, user, KeptSession::None).await?;
     uow.effects().add(Effect::UserAccessChanged(user.clone()));
     Ok(stored)
 }
 
-/// Lets a user in again.
+/// Lifts the ban of a user.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VERSION_CONFLICT`.
+/// - `NOT_FOUND` if the user does not exist.
+/// - `VERSION_CONFLICT` if the `If-Match` condition of the request does not hold.
 pub async fn unban(
     cx: &Context,
     scope: &OperatorScope,
@@ -79,15 +83,16 @@ pub async fn unban(
     Ok(stored)
 }
 
-/// Confirms the address of a user. Somebody else may have signed up with it, so everything that gives access and was set up before
-/// goes: sessions and approved devices, the second factor, passkeys, API keys. What becomes of the password is for the caller to say.
+/// Marks the address of a user as verified. Because another person may have signed up with it, removes everything that
+/// gave access before: sessions, approved devices, the second factor, passkeys, and API keys. The caller decides about
+/// the password.
 pub(super) async fn take_over(
     cx: &Context,
     scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
     user: &Stored<User>,
 ) -> Result<Stored<User>> {
-    session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
+    session::end_all(cx, scope, uow, &user.id, KeptSession::None).await?;
     remove_all_factors(cx, scope, uow, &user.id, FactorRemoval::Unverified).await?;
     if api_key::remove_of_user(uow, &user.id).await? > 0 {
         uow.effects()
@@ -98,17 +103,17 @@ pub(super) async fn take_over(
     audited::replace(cx, scope, uow, user, next, "user.email_verified").await
 }
 
-/// The reason for which all second factors of a user are removed.
+/// The reason for the removal of all second factors of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactorRemoval {
-    /// They were enrolled before anybody had confirmed the address.
+    /// They were enrolled before the address was verified.
     Unverified,
     /// An operator removes them, because the user has lost them.
     ByOperator,
 }
 
 impl FactorRemoval {
-    /// The actions in the audit: of the authenticator, and of each passkey.
+    /// Returns the audit actions for the authenticator app and for each passkey.
     const fn actions(self) -> [&'static str; 2] {
         match self {
             Self::Unverified => [
@@ -123,11 +128,12 @@ impl FactorRemoval {
     }
 }
 
-/// Removes the authenticator and the passkeys of a user who has lost them. Their sessions end, and no device is trusted any
-/// more. Without factors nothing happens.
+/// Removes the authenticator app and the passkeys of a user who has lost them. Ends their sessions and their trusted
+/// devices, and notifies them by mail. Does nothing if the user has no factors.
 ///
 /// # Errors
-/// `NOT_FOUND`; `STEP_UP_REQUIRED` without a fresh proof of the operator.
+/// - `NOT_FOUND` if the user does not exist.
+/// - `STEP_UP_REQUIRED` without a fresh proof of the operator's identity.
 pub async fn remove_factors(
     cx: &Context,
     scope: &OperatorScope,
@@ -137,15 +143,15 @@ pub async fn remove_factors(
 ) -> Result<Stored<User>> {
     ensure_fresh(cx, uow).await?;
     let user = unowned::<User>(uow).get(user).await?;
-    let cx = &cx.consequence();
+    let cx = &cx.without_conditions();
     if remove_all_factors(cx, scope, uow, &user.id, FactorRemoval::ByOperator).await? {
-        session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
-        notices.tell(cx, uow, &user, Notice::FactorsRemoved).await?;
+        session::end_all(cx, scope, uow, &user.id, KeptSession::None).await?;
+        notices.send(cx, uow, &user, Notice::FactorsRemoved).await?;
     }
     Ok(user)
 }
 
-/// Removes the authenticator and the passkeys of a user. Returns whether there were any.
+/// Removes the authenticator app and the passkeys of a user. Returns whether there were any.
 pub(super) async fn remove_all_factors(
     cx: &Context,
     scope: &impl Covers<Unowned>,

@@ -1,11 +1,11 @@
-//! Confirmation of an address, by whoever has the token of a mailed link and the account as well. The link alone confirms
-//! nothing: a stranger may have made the account with somebody else's address.
+//! Verification of email addresses. It needs both the token of a mailed link and access to the account. The link alone
+//! is not enough, because another person may have created the account with the address.
 
 use serde_json::json;
 
 use super::account::{FactorRemoval, remove_all_factors};
 use super::password::{find_password_account, set_by_mail};
-use super::sign_in::{PasswordCredential, refusal};
+use super::sign_in::{PasswordCredential, invalid_credentials_error};
 use crate::access::{AuditEvent, Covers, PublicScope, audited, authorize_session, unowned};
 use crate::iam::{
     Member, MemberQuery, PasskeyChallenge, PasskeyChallengeQuery, PasswordHash, User, UserQuery,
@@ -13,17 +13,18 @@ use crate::iam::{
 };
 use crate::kernel::{Code, Context, Effect, Email, Error, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{FirstFactor, Kept, SignInOutcome};
+use crate::use_case::iam::session::{FirstFactor, KeptSession, SignInOutcome};
 use crate::use_case::iam::verification::Notice;
 use crate::use_case::iam::verification::{Links, Notices, Recipient, invalid_token};
 use crate::use_case::iam::{api_key, session, verification};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::EmailVerification;
 
-/// Sends a link to an address that has a user who has not confirmed it. For another one the same work is done.
+/// Mails a verification link to the address if it has a user whose address is not verified. Otherwise does the same
+/// work without a mail, so that the response time reveals nothing.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn send_verification_email(
     cx: &Context,
     _: &PublicScope,
@@ -39,10 +40,10 @@ pub async fn send_verification_email(
     Ok(())
 }
 
-/// The account whose address a token confirms.
+/// The account whose address a token verifies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfirmableAccount {
-    /// The user.
+    /// The user of the account.
     pub user: Stored<User>,
     /// Whether the user has a password.
     pub has_password: bool,
@@ -50,10 +51,10 @@ pub struct ConfirmableAccount {
     pub is_member: bool,
 }
 
-/// Returns the account whose address a token confirms, without using the token up.
+/// Returns the account whose address a token verifies. Does not consume the token.
 ///
 /// # Errors
-/// `INVALID_TOKEN`.
+/// `INVALID_TOKEN` if the token is unknown, used or expired.
 pub async fn confirmable_account(
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -68,7 +69,7 @@ pub async fn confirmable_account(
     })
 }
 
-/// Returns the user whose address a token confirms, without using the token up.
+/// Returns the user whose address a token verifies. Does not consume the token.
 pub(super) async fn user_of_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<Stored<User>> {
     let found = verification::find(uow, PURPOSE, token).await?;
     let found = found.ok_or_else(invalid_token)?;
@@ -77,40 +78,41 @@ pub(super) async fn user_of_token(uow: &mut dyn UnitOfWork, token: &str) -> Resu
     user.ok_or_else(invalid_token)
 }
 
-/// Tells whether a user is a member of any organization.
+/// Returns whether a user is a member of any organization.
 pub(super) async fn is_member(uow: &mut dyn UnitOfWork, user: &User) -> Result<bool> {
     let of_user = MemberQuery::OfUser(user.id.clone());
     Ok(unowned::<Member>(uow).first(&of_user).await?.is_some())
 }
 
-/// What shows that whoever has the token of a link has the account as well.
+/// The proof that the holder of a mailed token has access to the account.
 #[derive(Clone, Copy, Debug)]
 pub enum AccountProof<'a> {
     /// The session of the caller.
     Session,
-    /// The password of the account, which was checked.
+    /// The password of the account, which was verified before.
     Password {
-        /// What the password was checked against.
+        /// The credential that the password was verified against.
         checked: &'a PasswordCredential,
-        /// Whether to sign in as well, if the address was not confirmed before.
+        /// Whether the user is signed in as well, if the address was not verified before.
         sign_in: bool,
     },
 }
 
-/// An address was confirmed.
+/// The result of an email verification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifiedEmail {
-    /// The user.
+    /// The user with the verified address.
     pub user: Stored<User>,
-    /// The outcome of the sign-in, where one was wanted.
+    /// The outcome of the sign-in, if one was requested.
     pub signed_in: Option<SignInOutcome>,
 }
 
-/// Confirms the address of the token's user, and signs them in if wanted. The token is used up.
+/// Marks the address of the token's user as verified, and signs them in if requested. Consumes the token.
 ///
 /// # Errors
-/// `INVALID_TOKEN`; `UNAUTHORIZED` when the caller has no session of the account; `INVALID_EMAIL_OR_PASSWORD` when the password
-/// was changed in between.
+/// - `INVALID_TOKEN` if the token is unknown, used or expired.
+/// - `UNAUTHORIZED` if the caller has no session of the account.
+/// - `INVALID_EMAIL_OR_PASSWORD` if the password was changed since it was verified.
 pub async fn verify_email(
     cx: &Context,
     scope: &PublicScope,
@@ -152,7 +154,7 @@ async fn ensure_owner(
             let current = account.and_then(|account| PasswordCredential::of(&account));
             match current {
                 Some(current) if current == *checked => Ok(()),
-                _ => Err(refusal()),
+                _ => Err(invalid_credentials_error()),
             }
         }
     }
@@ -163,7 +165,7 @@ async fn sign_in(
     uow: &mut dyn UnitOfWork,
     user: Stored<User>,
 ) -> Result<SignInOutcome> {
-    let as_user = session::as_user(cx, &user).consequence();
+    let as_user = session::as_user(cx, &user).without_conditions();
     let first = FirstFactor::Password { device: None };
     let (outcome, _) = session::begin_or_challenge(cx, uow, user, first, true).await?;
     if let SignInOutcome::SignedIn(signed_in) = &outcome {
@@ -173,13 +175,13 @@ async fn sign_in(
             details: Some(json!({ "method": PURPOSE, "sessionId": signed_in.session.id })),
             ..AuditEvent::default()
         };
-        audited::event(&as_user, uow, event).await?;
+        audited::record_event(&as_user, uow, event).await?;
     }
     Ok(outcome)
 }
 
-/// Marks the address of a user as confirmed and tells them by mail. The caller has checked that the user reads mail there. An
-/// address that is confirmed already stays as it is.
+/// Marks the address of a user as verified, and notifies them by mail. The caller has checked that the user receives
+/// mail there. Does nothing if the address is already verified.
 pub(in crate::use_case::iam) async fn confirm_email(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -190,19 +192,19 @@ pub(in crate::use_case::iam) async fn confirm_email(
     if user.email_verified {
         return Ok(user.clone());
     }
-    let cx = &cx.consequence();
+    let cx = &cx.without_conditions();
     let mut next = user.edit();
     next.email_verified = true;
     let user = audited::replace(cx, scope, uow, user, next, "user.email_verified").await?;
-    notices.tell(cx, uow, &user, Notice::EmailVerified).await?;
+    notices.send(cx, uow, &user, Notice::EmailVerified).await?;
     Ok(user)
 }
 
-/// Sets a new password for an account whose address nobody has confirmed, and confirms it. Everything that gave access before is
-/// removed.
+/// Sets a new password for an account with an unverified address, and marks the address as verified. Removes everything
+/// that gave access before.
 ///
 /// # Errors
-/// `INVALID_TOKEN`, also when the address was confirmed meanwhile.
+/// `INVALID_TOKEN` if the token is unknown, used or expired, or if the address has been verified since.
 pub async fn take_over_by_link(
     cx: &Context,
     scope: &PublicScope,
@@ -215,11 +217,11 @@ pub async fn take_over_by_link(
     set_by_mail(cx, scope, uow, user, hash, notices).await
 }
 
-/// Deletes an account whose address nobody has confirmed, with everything that belongs to it.
+/// Deletes an account with an unverified address, with everything that belongs to it.
 ///
 /// # Errors
-/// `INVALID_TOKEN`, also when the address was confirmed meanwhile; `CONFLICT` when the account is a member of an organization,
-/// because others may depend on it.
+/// - `INVALID_TOKEN` if the token is unknown, used or expired, or if the address has been verified since.
+/// - `CONFLICT` if the account is a member of an organization, because other members may depend on it.
 pub async fn delete_by_link(
     cx: &Context,
     scope: &PublicScope,
@@ -228,11 +230,11 @@ pub async fn delete_by_link(
 ) -> Result<()> {
     let user = consume_unconfirmed(uow, token).await?;
     if is_member(uow, &user).await? {
-        let message = "The account is a member of an organization, where others may depend on it. Take it over instead.";
+        let message = "The account is a member of an organization, where other members may depend on it. Take it over instead.";
         return Err(Error::refused(Code::Conflict, message));
     }
-    let cx = &session::as_user(cx, &user).consequence();
-    session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
+    let cx = &session::as_user(cx, &user).without_conditions();
+    session::end_all(cx, scope, uow, &user.id, KeptSession::None).await?;
     remove_all_factors(cx, scope, uow, &user.id, FactorRemoval::Unverified).await?;
     let challenges = PasskeyChallengeQuery::OfUser(user.id.clone());
     unowned::<PasskeyChallenge>(uow)

@@ -1,49 +1,49 @@
-//! People taken over from another installation, with the passwords they have there.
+//! Import of users from another installation, with their password hashes.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
 use crate::access::{AuditEvent, OperatorScope, audited, unaudited, unowned};
-use crate::iam::{Account, CREDENTIAL, PasswordHash, User, UserQuery};
+use crate::iam::{Account, PASSWORD_PROVIDER, PasswordHash, User, UserQuery};
 use crate::kernel::{AccountId, Context, Email, Line, PersonName, Result, Timestamp, UserId};
 use crate::port::UnitOfWork;
 
-/// A person to be taken over.
+/// A user to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedUser {
-    /// The id they had; a new one unless given.
+    /// The id of the user. Default: a new id.
     pub id: Option<UserId>,
-    /// Their name; may be empty.
+    /// The display name; may be empty.
     pub name: PersonName,
-    /// Their address.
+    /// The email address, which must be unique.
     pub email: Email,
-    /// Whether they proved that they read mail at the address.
+    /// Whether the user has proved that they receive mail at the address.
     pub email_verified: bool,
-    /// Address of a picture.
+    /// The URL of the user's picture.
     pub image: Option<Line<0, 2048>>,
-    /// When they signed up; now unless given.
+    /// The time at which the user signed up. Default: now.
     pub created_at: Option<Timestamp>,
-    /// The hash of their password, of a form that the installation's hasher reads; without one they have no password.
+    /// The password hash, in a format that the installation's hasher reads; `None` for a user without a password.
     pub password_hash: Option<PasswordHash>,
 }
 
-/// What became of a person of a batch.
+/// The outcome for one user of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// They were taken over with this id; in a preview: they would be, with this or a new one.
+    /// The user was imported with this id. In a preview, `None` stands for a new id.
     Imported(Option<UserId>),
-    /// The address has a user, or stands in the batch before. Nothing was changed.
+    /// Another user, or an earlier one of the batch, has the address. Nothing was changed.
     EmailTaken,
-    /// The id has a user, or stands in the batch before. Nothing was changed.
+    /// Another user, or an earlier one of the batch, has the id. Nothing was changed.
     IdTaken,
 }
 
-/// Takes people over; the answer tells in their order what became of each. Who is there already stays as they are.
+/// Imports users and returns the outcome for each, in the same order. Existing users stay unchanged.
 ///
 /// # Errors
-/// When the store failed; `CONFLICT` as [`crate::kernel::Error::Store`] when somebody signed up with one of the addresses
-/// meanwhile: worth another run.
+/// `CONFLICT`, as [`crate::kernel::Error::Store`], if one of the addresses signed up at the same time. The call can be
+/// repeated.
 pub async fn import(
     cx: &Context,
     _: &OperatorScope,
@@ -55,7 +55,7 @@ pub async fn import(
     let mut outcomes = Vec::with_capacity(batch.len());
     let (mut users, mut accounts) = (Vec::new(), Vec::new());
     for person in batch {
-        if let Some(refused) = known.refuses(person) {
+        if let Some(refused) = known.find_conflict(person) {
             outcomes.push(refused);
             continue;
         }
@@ -66,10 +66,10 @@ pub async fn import(
         outcomes.push(ImportOutcome::Imported(Some(id.clone())));
         users.push(user(person, id, now));
     }
-    // Account and user have one entry: that of the import.
+    // One audit entry, that of the import, covers user and account.
     for user in &users {
         let account = accounts.iter().find(|account| account.user_id == user.id);
-        audited::event(cx, uow, imported(user, account)).await?;
+        audited::record_event(cx, uow, import_event(user, account)).await?;
     }
     if !users.is_empty() {
         unaudited::insert_many(uow, users).await?;
@@ -80,11 +80,11 @@ pub async fn import(
     Ok(outcomes)
 }
 
-/// What [`import`] would make of a batch, without making it. `earlier` is who the batches before it would have taken over,
-/// whom the store does not know; those of this batch are added.
+/// Returns the outcomes that [`import`] would have, without importing. `earlier` contains the users of previous
+/// batches, which the store does not know. The users of this batch are added to it.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn preview_import(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
@@ -94,7 +94,9 @@ pub async fn preview_import(
     let known = KnownUsers::of(uow, batch).await?;
     let mut outcomes = Vec::with_capacity(batch.len());
     for person in batch {
-        let refused = known.refuses(person).or_else(|| earlier.refuses(person));
+        let refused = known
+            .find_conflict(person)
+            .or_else(|| earlier.find_conflict(person));
         outcomes.push(refused.unwrap_or_else(|| {
             earlier.add(person);
             ImportOutcome::Imported(person.id.clone())
@@ -103,7 +105,7 @@ pub async fn preview_import(
     Ok(outcomes)
 }
 
-/// Addresses and ids that are somebody's.
+/// Email addresses and ids that are already in use.
 #[derive(Clone, Debug, Default)]
 pub struct KnownUsers {
     emails: BTreeSet<Email>,
@@ -126,8 +128,8 @@ impl KnownUsers {
         Ok(Self { emails, ids })
     }
 
-    /// Why the person cannot be taken over.
-    fn refuses(&self, person: &ImportedUser) -> Option<ImportOutcome> {
+    /// Returns the reason why a user cannot be imported; `None` if there is none.
+    fn find_conflict(&self, person: &ImportedUser) -> Option<ImportOutcome> {
         if self.emails.contains(&person.email) {
             return Some(ImportOutcome::EmailTaken);
         }
@@ -160,7 +162,7 @@ fn account(cx: &Context, person: &ImportedUser, user: &UserId, now: Timestamp) -
     Some(Account {
         id: AccountId::generate(now, cx.entropy.as_ref()),
         user_id: user.clone(),
-        provider: CREDENTIAL.to_owned(),
+        provider: PASSWORD_PROVIDER.to_owned(),
         password_hash: Some(person.password_hash.clone()?),
         set_by_link_at: None,
         created_at: now,
@@ -168,7 +170,7 @@ fn account(cx: &Context, person: &ImportedUser, user: &UserId, now: Timestamp) -
     })
 }
 
-fn imported(user: &User, account: Option<&Account>) -> AuditEvent {
+fn import_event(user: &User, account: Option<&Account>) -> AuditEvent {
     AuditEvent {
         action: "user.imported",
         entity_id: user.id.to_string(),

@@ -1,4 +1,4 @@
-//! Sign-in with a link that is sent by mail.
+//! Sign-in with a link that is sent by mail (magic link).
 
 use serde_json::json;
 
@@ -13,19 +13,20 @@ use crate::use_case::iam::verification::{self, Links, Recipient, invalid_token};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::MagicLink;
 
-/// Somebody has followed a link.
+/// The result of a sign-in with a magic link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSignIn {
-    /// Who, and by which session; or that their second factor is asked for.
+    /// The new session, or the challenge for a second factor.
     pub outcome: SignInOutcome,
-    /// Whether they are new.
+    /// Whether the user was created by this sign-in.
     pub is_new: bool,
 }
 
-/// Sends a link to an address, known or not: nothing tells them apart.
+/// Mails a magic link to an address. Known and unknown addresses are treated alike, so that the response reveals
+/// nothing.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn send_magic_link(
     cx: &Context,
     _: &PublicScope,
@@ -39,10 +40,10 @@ pub async fn send_magic_link(
     Ok(())
 }
 
-/// Returns the address that the token of a link was sent to, without using the token up.
+/// Returns the address that the token was mailed to. Does not consume the token.
 ///
 /// # Errors
-/// `INVALID_TOKEN`.
+/// `INVALID_TOKEN` if the token is unknown, used or expired.
 pub async fn check_magic_link(
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -53,12 +54,14 @@ pub async fn check_magic_link(
     Ok(found.email.clone())
 }
 
-/// Signs in whoever has the token, once; somebody new is signed up. Who has the token reads mail at the address: if nobody had
-/// proved that before, everything that gives access and somebody else may have set up for the address is removed. Otherwise the
-/// link is one factor, and people with a second one are asked for it.
+/// Signs in the holder of a token, once. Creates the user if the address is unknown. The token proves that the holder
+/// receives mail at the address. If the address was not verified before, everything that gave access is removed,
+/// because another person may have set it up. Otherwise the link is one factor, and users with a second factor are
+/// challenged for it.
 ///
 /// # Errors
-/// `INVALID_TOKEN`; `BANNED_USER`.
+/// - `INVALID_TOKEN` if the token is unknown, used or expired.
+/// - `BANNED_USER` if the user is banned.
 pub async fn verify_magic_link(
     cx: &Context,
     scope: &PublicScope,
@@ -70,7 +73,7 @@ pub async fn verify_magic_link(
     let known = unowned::<User>(uow).first(&with_email).await?;
     let is_new = known.is_none();
     let user = match known {
-        Some(user) => confirmed(cx, scope, uow, user).await?,
+        Some(user) => confirm_or_take_over(cx, scope, uow, user).await?,
         None => {
             let new = NewUser {
                 name: used.name.clone().unwrap_or_default(),
@@ -100,12 +103,13 @@ pub async fn verify_magic_link(
         })),
         ..AuditEvent::default()
     };
-    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    audited::record_event(&session::as_user(cx, &signed_in.user), uow, event).await?;
     Ok(LinkSignIn { outcome, is_new })
 }
 
-/// The user, whose address is theirs from now on; a password that was set before is not.
-async fn confirmed(
+/// Returns the user with a verified address. If it was not verified before, removes the password and everything else
+/// that gave access.
+async fn confirm_or_take_over(
     cx: &Context,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -114,7 +118,7 @@ async fn confirmed(
     if user.email_verified {
         return Ok(user);
     }
-    let cx = session::as_user(cx, &user).consequence();
+    let cx = session::as_user(cx, &user).without_conditions();
     let password = AccountQuery::PasswordOf(user.id.clone());
     if let Some(account) = unowned::<Account>(uow).first(&password).await? {
         audited::remove(&cx, scope, uow, &account, "account.unverified_removed").await?;

@@ -1,5 +1,4 @@
-//! People: signing up and in, with a password or a link sent by mail; what they say of themselves; taking them
-//! over from elsewhere; keeping them out.
+//! Users: sign-up, sign-in with a password or a mailed link, profiles, import, and bans.
 
 mod account;
 mod email_verification;
@@ -9,7 +8,7 @@ mod password;
 mod sign_in;
 mod sign_up;
 
-pub use account::{ban, profile, remove_factors, unban, update};
+pub use account::{ban, get_profile, remove_factors, unban, update};
 pub(super) use email_verification::confirm_email;
 pub use email_verification::{
     AccountProof, ConfirmableAccount, VerifiedEmail, confirmable_account, delete_by_link,
@@ -18,24 +17,24 @@ pub use email_verification::{
 pub use import::{ImportOutcome, ImportedUser, KnownUsers, import, preview_import};
 pub use magic_link::{LinkSignIn, check_magic_link, send_magic_link, verify_magic_link};
 pub use password::{
-    PasswordChanged, PasswordReset, change_password, check_reset_token, list_accounts,
-    own_credential, password_check_failed, rehash_password, request_password_reset, reset_password,
-    wrong_password,
+    PasswordChange, PasswordReset, change_password, check_reset_token, find_own_credential,
+    list_accounts, record_failed_password_check, rehash_password, request_password_reset,
+    reset_password, wrong_password,
 };
 pub(super) use password::{person_of_password, person_of_session};
 pub(super) use sign_in::ensure_confirmed;
 pub use sign_in::{
-    Lockout, PasswordCredential, PasswordSignIn, SignIn, locked_out, password_credential,
-    refuse_unconfirmed, sign_in, sign_in_failed,
+    Lockout, PasswordCredential, PasswordSignIn, SignIn, password_credential,
+    record_failed_sign_in, record_lockout, refuse_unconfirmed, sign_in,
 };
-pub use sign_up::{SignUp, sign_up, sign_up_refused, sign_up_unconfirmed};
+pub use sign_up::{SignUp, record_refused_sign_up, sign_up, sign_up_unconfirmed};
 
 use crate::access::unowned;
 use crate::iam::User;
 use crate::kernel::{Result, UserId};
 use crate::port::UnitOfWork;
 
-/// Tells whether there is such a user.
+/// Returns whether a user with this id exists.
 pub(in crate::use_case) async fn exists(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<bool> {
     Ok(unowned::<User>(uow).find(user).await?.is_some())
 }

@@ -1,4 +1,5 @@
-//! Changing a password, and setting a new one by a link that is sent by mail. Hashes are made and checked before.
+//! Changes a password, or sets a new one by a mailed link. Passwords are hashed and verified before these functions are
+//! called.
 
 use serde_json::json;
 
@@ -8,47 +9,52 @@ use crate::access::{
     AuditEvent, PublicScope, SessionScope, SystemScope, audited, unaudited, unowned,
 };
 use crate::iam::{
-    Account, AccountQuery, CREDENTIAL, PasswordHash, Session, User, UserQuery, VerificationPurpose,
+    Account, AccountQuery, PASSWORD_PROVIDER, PasswordHash, Session, User, UserQuery,
+    VerificationPurpose,
 };
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, Timestamp, UserId};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{Kept, SignedIn};
+use crate::use_case::iam::session::{KeptSession, SignedIn};
 use crate::use_case::iam::verification::Notice;
 use crate::use_case::iam::verification::{Links, Notices, Recipient, invalid_token};
 use crate::use_case::iam::{api_key, session, verification};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::PasswordReset;
 
-/// What a password change led to.
+/// The result of a password change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PasswordChanged {
-    /// The user.
+pub struct PasswordChange {
+    /// The user whose password changed.
     pub user: Stored<User>,
-    /// The session that stands in the place of the caller's, where all were to end.
+    /// The session that replaces the caller's, if that one ended too.
     pub renewed: Option<SignedIn>,
 }
 
-/// The refusal of a password that is not the user's.
+/// Returns the error for a password that is not the user's.
 #[must_use]
 pub fn wrong_password() -> Error {
     Error::refused(Code::InvalidPassword, "Invalid password")
 }
 
-/// The password of the person behind a session, to be checked; `None` when they have none.
+/// Returns the user of a session with the credential to verify their password against; `None` if they have no password.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session or its user is gone.
-pub async fn own_credential(
+/// `UNAUTHORIZED` if the session has ended or its user was deleted.
+pub async fn find_own_credential(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<(Stored<User>, Option<PasswordCredential>)> {
-    let user = owner(scope, uow).await?;
+    let user = person_of_session(scope, uow).await?;
     let account = find_password_account(uow, &user.id).await?;
     let credential = account.and_then(|account| PasswordCredential::of(&account));
     Ok((user, credential))
 }
 
-async fn owner(scope: &SessionScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
+/// Returns the person of a session.
+pub(in crate::use_case::iam) async fn person_of_session(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Stored<User>> {
     let session = unowned::<Session>(uow).find(scope.session_id()).await?;
     let session = session.ok_or(Error::Unauthorized)?;
     let user = unowned::<User>(uow).find(&session.user_id).await?;
@@ -64,11 +70,11 @@ pub(super) async fn find_password_account(
     unowned::<Account>(uow).first(&of).await
 }
 
-/// Records that the person behind a session showed a password that is not theirs.
+/// Records that the person of a session entered a wrong password.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn password_check_failed(
+/// Only those of the store.
+pub async fn record_failed_password_check(
     cx: &Context,
     _: &SessionScope,
     uow: &mut dyn UnitOfWork,
@@ -79,14 +85,16 @@ pub async fn password_check_failed(
         entity_id: person.id.to_string(),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
-/// Sets a new password, provided the old one is still the one that was checked. The person's other sessions end: whoever
-/// knew the old password is out. With `renew` the caller's ends as well, and a new one begins.
+/// Sets a new password if the old one has not changed since it was verified. Ends the person's other sessions, so that
+/// anyone who knew the old password loses access. With `renew`, the caller's session ends too and a new one is created.
+/// Notifies the person by mail.
 ///
 /// # Errors
-/// `INVALID_PASSWORD` when the password was changed in between.
+/// - `UNAUTHORIZED` if the session has ended.
+/// - `INVALID_PASSWORD` if the password was changed since it was verified.
 pub async fn change_password(
     cx: &Context,
     scope: &SessionScope,
@@ -95,34 +103,34 @@ pub async fn change_password(
     hash: &PasswordHash,
     renew: bool,
     notices: Notices<'_>,
-) -> Result<PasswordChanged> {
-    let (user, seen) = unchanged(scope, uow, checked).await?;
+) -> Result<PasswordChange> {
+    let (user, seen) = find_checked_account(scope, uow, checked).await?;
     set_hash(uow, &seen, hash, None).await?;
     record(cx, uow, "user.password_changed", &user, &seen.id).await?;
     notices
-        .tell(cx, uow, &user, Notice::PasswordChanged)
+        .send(cx, uow, &user, Notice::PasswordChanged)
         .await?;
     let own = unowned::<Session>(uow).get(scope.session_id()).await?;
     let kept = if renew {
-        Kept::None
+        KeptSession::None
     } else {
-        Kept::Only(scope.session_id())
+        KeptSession::Only(scope.session_id())
     };
     session::end_all(cx, scope, uow, &user.id, kept).await?;
     let renewed = match renew {
-        true => Some(session::begin(cx, uow, user.clone(), true, own.second_factor_at).await?),
+        true => Some(session::create(cx, uow, user.clone(), true, own.second_factor_at).await?),
         false => None,
     };
-    Ok(PasswordChanged { user, renewed })
+    Ok(PasswordChange { user, renewed })
 }
 
-/// The person behind a session and their password account, provided the password is still the one that was checked.
-async fn unchanged(
+/// Returns the person of a session and their password account, if the password has not changed since it was verified.
+async fn find_checked_account(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     checked: &PasswordCredential,
 ) -> Result<(Stored<User>, Stored<Account>)> {
-    let user = owner(scope, uow).await?;
+    let user = person_of_session(scope, uow).await?;
     let seen = unowned::<Account>(uow).find(&checked.account_id).await?;
     let is_checked = |account: &Stored<Account>| {
         account.user_id == user.id && account.password_hash.as_ref() == Some(&checked.hash)
@@ -131,22 +139,14 @@ async fn unchanged(
     Ok((user, seen))
 }
 
-/// The person behind a session, provided the password is still the one that was checked.
+/// Returns the person of a session, if the password has not changed since it was verified.
 pub(in crate::use_case::iam) async fn person_of_password(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     checked: &PasswordCredential,
 ) -> Result<Stored<User>> {
-    let (user, _) = unchanged(scope, uow, checked).await?;
+    let (user, _) = find_checked_account(scope, uow, checked).await?;
     Ok(user)
-}
-
-/// The person behind a session.
-pub(in crate::use_case::iam) async fn person_of_session(
-    scope: &SessionScope,
-    uow: &mut dyn UnitOfWork,
-) -> Result<Stored<User>> {
-    owner(scope, uow).await
 }
 
 async fn set_hash(
@@ -177,13 +177,14 @@ async fn record(
         details: Some(json!({ "accountId": account })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
-/// Sends a link for a new password to an address that has a user. For another one the same work is done.
+/// Mails a link for a new password to the address if it has a user. Otherwise does the same work without a mail, so
+/// that the response time reveals nothing.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn request_password_reset(
     cx: &Context,
     _: &PublicScope,
@@ -201,22 +202,22 @@ pub async fn request_password_reset(
         details: Some(json!({ "email": email })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
-/// Tells whether a token is good for a new password now; look before a hash is made for it.
+/// Checks that a token can set a new password now. Call it before the expensive hashing of the new password.
 ///
 /// # Errors
-/// `INVALID_TOKEN`.
+/// `INVALID_TOKEN` if the token is unknown, used or expired.
 pub async fn check_reset_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<()> {
     let found = verification::find(uow, PURPOSE, token).await?;
     found.map(drop).ok_or_else(invalid_token)
 }
 
-/// A new password by the token of a link.
+/// A new password, set with the token of a mailed link.
 #[derive(Clone, Copy)]
 pub struct PasswordReset<'a> {
-    /// The token of the link.
+    /// The token of the mailed link.
     pub token: &'a str,
     /// The hash of the new password.
     pub hash: &'a PasswordHash,
@@ -224,7 +225,7 @@ pub struct PasswordReset<'a> {
     pub delete_api_keys: bool,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for PasswordReset<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PasswordReset")
@@ -233,11 +234,11 @@ impl std::fmt::Debug for PasswordReset<'_> {
     }
 }
 
-/// Sets a new password for whoever has the token, once. All their sessions end, and the address counts as theirs. Their second
-/// factors stay: the next sign-in asks for one.
+/// Sets a new password for the holder of the token, once. Ends all sessions of the user and marks the address as
+/// verified. The user's second factors stay, and the next sign-in asks for one.
 ///
 /// # Errors
-/// `INVALID_TOKEN`.
+/// `INVALID_TOKEN` if the token is unknown, used or expired.
 pub async fn reset_password(
     cx: &Context,
     scope: &PublicScope,
@@ -250,14 +251,14 @@ pub async fn reset_password(
     let user = unowned::<User>(uow).first(&with_email).await?;
     let user = user.ok_or_else(invalid_token)?;
     if reset.delete_api_keys {
-        let cx = &session::as_user(cx, &user).consequence();
+        let cx = &session::as_user(cx, &user).without_conditions();
         api_key::delete_all_of_user(cx, scope, uow, &user.id).await?;
     }
     set_by_mail(cx, scope, uow, user, reset.hash, notices).await
 }
 
-/// Sets a new password for a user who has shown that they read mail at their address, which is confirmed from now on. All their
-/// sessions end; if nobody had confirmed the address before, everything else that gives access goes as well.
+/// Sets a new password for a user who has proved that they receive mail at their address. Marks the address as verified
+/// and ends all sessions. If the address was not verified before, removes everything else that gave access as well.
 pub(super) async fn set_by_mail(
     cx: &Context,
     scope: &PublicScope,
@@ -266,7 +267,7 @@ pub(super) async fn set_by_mail(
     hash: &PasswordHash,
     notices: Notices<'_>,
 ) -> Result<Stored<User>> {
-    let cx = &session::as_user(cx, &user).consequence();
+    let cx = &session::as_user(cx, &user).without_conditions();
     let now = Some(uow.now().await?);
     let account = match find_password_account(uow, &user.id).await? {
         Some(seen) => {
@@ -276,15 +277,15 @@ pub(super) async fn set_by_mail(
         None => insert_account(cx, uow, &user.id, hash, now).await?,
     };
     record(cx, uow, "user.password_reset", &user, &account).await?;
-    notices.tell(cx, uow, &user, Notice::PasswordReset).await?;
+    notices.send(cx, uow, &user, Notice::PasswordReset).await?;
     if user.email_verified {
-        session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
+        session::end_all(cx, scope, uow, &user.id, KeptSession::None).await?;
         return Ok(user);
     }
     take_over(cx, scope, uow, &user).await
 }
 
-/// Adds a password account; its entry is that of what it is a part of.
+/// Inserts a password account. Writes no audit entry, because it is a part of an audited change.
 pub(super) async fn insert_account(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -296,7 +297,7 @@ pub(super) async fn insert_account(
     let account = Account {
         id: AccountId::generate(now, cx.entropy.as_ref()),
         user_id: user.clone(),
-        provider: CREDENTIAL.to_owned(),
+        provider: PASSWORD_PROVIDER.to_owned(),
         password_hash: Some(hash.clone()),
         set_by_link_at,
         created_at: now,
@@ -306,26 +307,26 @@ pub(super) async fn insert_account(
     Ok(account.id.clone())
 }
 
-/// The ways the person proves who they are.
+/// Returns the accounts of the person, which are their ways to authenticate.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session or its user is gone.
+/// `UNAUTHORIZED` if the session has ended or its user was deleted.
 pub async fn list_accounts(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<Account>>> {
-    let user = owner(scope, uow).await?;
+    let user = person_of_session(scope, uow).await?;
     Ok(find_password_account(uow, &user.id)
         .await?
         .into_iter()
         .collect())
 }
 
-/// Puts another hash of the same password in the place of the one that was checked; tells whether it did. When the password
-/// was changed in between, or hashed anew by another sign-in, everything stays as it is.
+/// Replaces the hash that was verified by another hash of the same password, and returns whether it did. Does nothing
+/// if the password has changed or was rehashed since.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn rehash_password(
     cx: &Context,
     _: &PublicScope,
@@ -344,7 +345,7 @@ pub async fn rehash_password(
         return Ok(false);
     };
     let (cx, scope) = (
-        &session::as_user(&cx.consequence(), &user),
+        &session::as_user(&cx.without_conditions(), &user),
         &SystemScope::new(),
     );
     audited::replace(cx, scope, uow, &account, next, "account.password_rehashed").await?;

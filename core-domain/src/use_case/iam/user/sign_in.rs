@@ -1,4 +1,5 @@
-//! Sign-in with an address and a password. The slow check lies between [`password_credential`] and [`sign_in`].
+//! Sign-in with an email address and a password. The caller verifies the password between [`password_credential`] and
+//! [`sign_in`], outside of a unit of work, because this is slow.
 
 use std::time::Duration;
 
@@ -11,19 +12,19 @@ use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, FirstFactor, SignInOutcome};
 use crate::use_case::iam::verification::{self, Links, Recipient};
 
-/// The password account behind an address.
+/// The password account of an email address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasswordCredential {
-    /// Whose it is.
+    /// The user who owns the account.
     pub user_id: UserId,
-    /// The account.
+    /// The password account.
     pub account_id: AccountId,
-    /// The hash to check against.
+    /// The hash to verify the password against.
     pub hash: PasswordHash,
 }
 
 impl PasswordCredential {
-    /// That of an account, if it has a password.
+    /// Returns the credential of an account; `None` if the account has no password.
     pub(super) fn of(account: &Account) -> Option<Self> {
         Some(Self {
             user_id: account.user_id.clone(),
@@ -33,29 +34,29 @@ impl PasswordCredential {
     }
 }
 
-/// A sign-in whose password was found right.
+/// A sign-in whose password was verified.
 #[derive(Clone, Debug)]
 pub struct SignIn {
-    /// What the password was checked against.
+    /// The credential that the password was verified against.
     pub checked: PasswordCredential,
-    /// Whether the browser shall keep the session.
+    /// Whether the browser keeps the session cookie after it is closed.
     pub remembered: bool,
-    /// Whether the address must be confirmed.
-    pub confirmed_only: bool,
-    /// The token of the device, if it has one: it may be trusted.
+    /// Whether a verified address is required.
+    pub require_verified_email: bool,
+    /// The token of the device, which may be trusted; `None` if the request has none.
     pub device: Option<String>,
 }
 
-/// What the right password led to.
+/// The result of a sign-in with a correct password.
 #[derive(Clone, PartialEq)]
 pub struct PasswordSignIn {
-    /// A session, or the question for the second factor.
+    /// The new session, or the challenge for a second factor.
     pub outcome: SignInOutcome,
-    /// The next token of the device, where trusting it took the place of the second factor. Shown now and never again.
+    /// The next token of the device, if its trust replaced the second factor. It is returned only once.
     pub device: Option<String>,
 }
 
-// The token stays out of logs.
+// The `Debug` output hides the token, so that it does not appear in logs.
 impl std::fmt::Debug for PasswordSignIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PasswordSignIn")
@@ -64,10 +65,10 @@ impl std::fmt::Debug for PasswordSignIn {
     }
 }
 
-/// The password to check for an address; `None` when nobody has it, or has no password.
+/// Returns the credential to verify a password against; `None` if the address has no user or the user has no password.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn password_credential(
     uow: &mut dyn UnitOfWork,
     email: &Email,
@@ -81,17 +82,18 @@ pub async fn password_credential(
     Ok(account.and_then(|account| PasswordCredential::of(&account)))
 }
 
-/// The one refusal of a sign-in: the same whether the address or the password was wrong.
-pub(super) fn refusal() -> Error {
+/// Returns the error of a failed sign-in. It is the same for an unknown address and a wrong password.
+pub(super) fn invalid_credentials_error() -> Error {
     Error::refused(Code::InvalidEmailOrPassword, "Invalid email or password")
 }
 
-/// Begins a session, or asks for the second factor of somebody who has one, provided the password is still the one that was
-/// checked.
+/// Creates a session, or a challenge if a second factor is required. The password must not have changed since it was
+/// verified.
 ///
 /// # Errors
-/// `INVALID_EMAIL_OR_PASSWORD` when it was changed in between; `EMAIL_NOT_VERIFIED` when the address must be confirmed and is
-/// not: go on with [`refuse_unconfirmed`].
+/// - `INVALID_EMAIL_OR_PASSWORD` if the password was changed since it was verified.
+/// - `EMAIL_NOT_VERIFIED` if a verified address is required and missing. Call [`refuse_unconfirmed`] then.
+/// - `BANNED_USER` if the user is banned.
 pub async fn sign_in(
     cx: &Context,
     _: &PublicScope,
@@ -103,9 +105,9 @@ pub async fn sign_in(
     let account = account.filter(|a| a.password_hash.as_ref() == Some(&checked.hash));
     let user = unowned::<User>(uow).find(&checked.user_id).await?;
     let (Some(account), Some(user)) = (account, user) else {
-        return Err(refusal());
+        return Err(invalid_credentials_error());
     };
-    if input.confirmed_only && !user.email_verified {
+    if input.require_verified_email && !user.email_verified {
         return Err(not_verified());
     }
     let first = match account.set_by_link_at {
@@ -129,7 +131,7 @@ pub async fn sign_in(
         })),
         ..AuditEvent::default()
     };
-    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    audited::record_event(&session::as_user(cx, &signed_in.user), uow, event).await?;
     Ok(PasswordSignIn { outcome, device })
 }
 
@@ -137,10 +139,10 @@ fn not_verified() -> Error {
     Error::refused(Code::EmailNotVerified, "Email not verified")
 }
 
-/// Refuses a person who has not confirmed their address.
+/// Checks that the address of a user is verified.
 ///
 /// # Errors
-/// `EMAIL_NOT_VERIFIED`.
+/// `EMAIL_NOT_VERIFIED` if it is not.
 pub(in crate::use_case::iam) fn ensure_confirmed(user: &User) -> Result<()> {
     if user.email_verified {
         Ok(())
@@ -149,11 +151,11 @@ pub(in crate::use_case::iam) fn ensure_confirmed(user: &User) -> Result<()> {
     }
 }
 
-/// Records a sign-in that was refused because its address is not confirmed, sends a link that confirms it, and answers the
-/// refusal.
+/// Records a sign-in that was refused because the address is not verified, mails a verification link, and returns the
+/// error for the response.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn refuse_unconfirmed(
     cx: &Context,
     _: &PublicScope,
@@ -171,15 +173,15 @@ pub async fn refuse_unconfirmed(
         details: Some(json!({ "reason": Code::EmailNotVerified, "linkSent": link_sent })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
+    audited::record_event(cx, uow, event).await?;
     Ok(not_verified())
 }
 
-/// Records a sign-in that failed, and answers the refusal.
+/// Records a failed sign-in, and returns the error for the response.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn sign_in_failed(
+/// Only those of the store.
+pub async fn record_failed_sign_in(
     cx: &Context,
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -192,34 +194,35 @@ pub async fn sign_in_failed(
         details: Some(json!({ "email": email, "accountId": known.map(|k| &k.account_id) })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await?;
-    Ok(refusal())
+    audited::record_event(cx, uow, event).await?;
+    Ok(invalid_credentials_error())
 }
 
-/// Why no password is taken for a while: too many were wrong.
+/// The reason why no password is accepted for some time: too many were wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lockout {
-    /// Of the account, whoever tried.
+    /// The account is locked, because of failed attempts by any client.
     OfAccount {
-        /// How many were.
+        /// Number of failed attempts.
         failures: u32,
-        /// How long it goes on.
-        left: Duration,
+        /// Time until the next attempt is allowed.
+        retry_after: Duration,
     },
-    /// Of the client, whatever the account.
+    /// The client is locked, for all accounts.
     OfClient {
-        /// The name of the limit that it has reached.
+        /// The name of the limit that the client has reached.
         limit: String,
-        /// How long it goes on at most.
+        /// Maximum time until the next attempt is allowed.
         left: Duration,
     },
 }
 
-/// Records that a password was not looked at. Whether the address has a user makes no other difference.
+/// Records that a password was not checked because of a lockout. An unknown address is recorded as `unknown` and
+/// otherwise treated like a known one.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn locked_out(
+/// Only those of the store.
+pub async fn record_lockout(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     email: &Email,
@@ -228,7 +231,10 @@ pub async fn locked_out(
     let seconds = |left: &Duration| left.as_secs().max(1);
     let unknown = || "unknown".to_owned();
     let event = match lockout {
-        Lockout::OfAccount { failures, left } => {
+        Lockout::OfAccount {
+            failures,
+            retry_after: left,
+        } => {
             let with_email = UserQuery::WithEmail(email.clone());
             let user = unowned::<User>(uow).first(&with_email).await?;
             AuditEvent {
@@ -249,5 +255,5 @@ pub async fn locked_out(
             ..AuditEvent::default()
         },
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

@@ -1,4 +1,4 @@
-//! Sign-up with an address and a password.
+//! Sign-up with an email address and a password.
 
 use serde_json::json;
 
@@ -12,27 +12,27 @@ use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
 use crate::use_case::iam::verification::{self, Links, Recipient};
 
-const CONFIRM: VerificationPurpose = VerificationPurpose::EmailVerification;
+const PURPOSE: VerificationPurpose = VerificationPurpose::EmailVerification;
 
-/// What somebody signs up with.
+/// The data of a sign-up.
 #[derive(Clone, Debug)]
 pub struct SignUp {
-    /// Their name; may be empty.
+    /// The display name; may be empty.
     pub name: PersonName,
-    /// Their address.
+    /// The email address, which must be unique.
     pub email: Email,
-    /// Address of a picture.
+    /// The URL of the user's picture.
     pub image: Option<Line<0, 2048>>,
-    /// The hash of their password, which has passed [`crate::iam::check_password`].
+    /// The hash of the password, which has passed [`crate::iam::check_password`].
     pub password_hash: PasswordHash,
-    /// Whether the browser shall keep the session.
+    /// Whether the browser keeps the session cookie after it is closed.
     pub remembered: bool,
 }
 
-/// Creates the user, their password account and a session.
+/// Creates a user with a password account and a session.
 ///
 /// # Errors
-/// `USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL` when the address has a user.
+/// `USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL` if the address has a user.
 pub async fn sign_up(
     cx: &Context,
     _: &PublicScope,
@@ -45,25 +45,27 @@ pub async fn sign_up(
         email_verified: false,
         image: input.image.clone(),
     };
-    // User, account and session have one entry: that of the sign-up.
+    // One audit entry, that of the sign-up, covers user, account and session.
     let user = insert_user(cx, uow, new).await?;
     insert_account(cx, uow, &user.id, &input.password_hash, None).await?;
-    let signed_in = session::begin(cx, uow, user, input.remembered, None).await?;
+    let signed_in = session::create(cx, uow, user, input.remembered, None).await?;
     let event = AuditEvent {
         action: "user.signed_up",
         entity_id: signed_in.user.id.to_string(),
         details: Some(json!({ "email": input.email, "sessionId": signed_in.session.id })),
         ..AuditEvent::default()
     };
-    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    audited::record_event(&session::as_user(cx, &signed_in.user), uow, event).await?;
     Ok(signed_in)
 }
 
-/// Signs somebody up whose address must be confirmed first: a link goes there, and nobody is signed in. Where the address has
-/// a user, they are told by mail, and what is answered is made up: whoever asks learns nothing of the address.
+/// Creates a user who must verify their address before they can sign in, and mails a verification link. If the
+/// address already has a user, that user is notified by mail and the response contains an invented user. Thus the
+/// response reveals nothing about the address.
 ///
 /// # Errors
-/// `USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL` when somebody signed up with the address at the same time: try again.
+/// `USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL` if a concurrent request signed up with the address. The call can be
+/// repeated.
 pub async fn sign_up_unconfirmed(
     cx: &Context,
     _: &PublicScope,
@@ -80,7 +82,7 @@ pub async fn sign_up_unconfirmed(
     };
     let with_email = UserQuery::WithEmail(input.email.clone());
     if let Some(known) = unowned::<User>(uow).first(&with_email).await? {
-        // The same work as for an address that is free.
+        // The same work is done as for a free address.
         let links = Links {
             link: &|_| sign_in_page.to_owned(),
             ..links
@@ -104,7 +106,7 @@ pub async fn sign_up_unconfirmed(
     verification::send(
         cx,
         uow,
-        CONFIRM,
+        PURPOSE,
         &input.email,
         None,
         links,
@@ -117,11 +119,11 @@ pub async fn sign_up_unconfirmed(
         details: Some(json!({ "email": input.email })),
         ..AuditEvent::default()
     };
-    audited::event(&session::as_user(cx, &user), uow, event).await?;
+    audited::record_event(&session::as_user(cx, &user), uow, event).await?;
     Ok(user.into_inner())
 }
 
-/// A user to be created.
+/// The properties of a new user.
 #[derive(Clone, Debug)]
 pub(super) struct NewUser {
     pub(super) name: Line<0, 255>,
@@ -146,17 +148,19 @@ impl NewUser {
     }
 }
 
-/// Adds a user; the entry is that of what it is a part of.
+/// Inserts a user. Writes no audit entry, because it is a part of an audited change.
 pub(super) async fn insert_user(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     new: NewUser,
 ) -> Result<Stored<User>> {
     let user = new.user(cx, uow.now().await?);
-    unaudited::insert(uow, user).await.map_err(taken)
+    unaudited::insert(uow, user)
+        .await
+        .map_err(map_email_conflict)
 }
 
-fn taken(error: Error) -> Error {
+fn map_email_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict { index: "email", .. }) => Error::refused(
             Code::UserAlreadyExists,
@@ -166,11 +170,12 @@ fn taken(error: Error) -> Error {
     }
 }
 
-/// Records a sign-up that was refused because the address has a user; in a unit of its own, as the refused one is undone.
+/// Records a sign-up that was refused because the address has a user. Needs a unit of work of its own, because the
+/// refused one is rolled back.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn sign_up_refused(
+/// Only those of the store.
+pub async fn record_refused_sign_up(
     cx: &Context,
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
@@ -191,5 +196,5 @@ async fn record_refusal(
         details: Some(json!({ "email": email })),
         ..AuditEvent::default()
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }

@@ -1,4 +1,4 @@
-//! Reading checkpoints.
+//! Lists signed checkpoints of the audit log.
 
 use super::platform_in_reach;
 use crate::access::{SignedInScope, unowned};
@@ -6,10 +6,14 @@ use crate::kernel::{Context, ListQuery, Page, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::shared::{AuditCheckpoint, AuditCheckpointFilter, AuditCheckpointQuery};
 
-/// The checkpoints of the chains, newest first: of all for operators, of the chain of one platform for others.
+/// Lists the checkpoints of the hash chains, newest first. Operators see all chains, other callers the chain of one
+/// platform.
 ///
 /// # Errors
-/// `NOT_FOUND` for a foreign platform; `FORBIDDEN` without `audit:read`; `PLATFORM_SUSPENDED`; `INVALID_CURSOR`.
+/// - `NOT_FOUND` if the platform does not exist or belongs to another tenant.
+/// - `FORBIDDEN` without the permission `audit:read`.
+/// - `PLATFORM_SUSPENDED` if the platform is suspended.
+/// - `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
     _: &SignedInScope,

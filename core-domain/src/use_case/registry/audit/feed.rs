@@ -1,11 +1,11 @@
-//! The change feed: sealed changes in the order in which they were sealed.
+//! The change feed: sealed audit entries of changes, in the order in which they were sealed.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Unreadable, platform_in_reach, readable, reads_around};
+use super::{Unreadable, platform_in_reach, readable, skip_unreadable};
 use crate::access::{SignedInScope, authorize_signed_in, unowned};
 use crate::kernel::{Context, Effect, Error, Line, PlatformId, Result, Stored, grant};
 use crate::port::{Mode, Store, UnitOfWork};
@@ -14,24 +14,26 @@ use crate::shared::{
 };
 use crate::use_case::iam;
 
-/// How many seals are read at once.
+/// Number of seals per read.
 const PAGE: u32 = 200;
 
-/// What of the feed is wanted.
+/// Selects events of the change feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedQuery {
-    /// Of this platform.
+    /// Only events of this platform. `null` means all platforms for operators, and the caller's platform for others.
     pub platform_id: Option<PlatformId>,
-    /// Of these types, separated by commas: actions, or first segments of actions.
+    /// Only events of these types, separated by commas: actions such as `platform.suspended`, or first segments such as
+    /// `platform`. `null` means all types.
     pub types: Option<Line<0, 1024>>,
-    /// Behind this event; the header `Last-Event-ID` counts before it. From now on, when neither is given.
+    /// Only events after the event with this id. The header `Last-Event-ID` has precedence. If neither is given, the
+    /// feed starts with new events.
     pub last_event_id: Option<Line<0, 255>>,
-    /// Whether to stay for what is still to come (the default), or to end with what there is.
+    /// Whether the response stays open for new events. `false` ends it after the existing events. Default: `true`.
     pub follow: Option<bool>,
 }
 
-/// A place in the feed.
+/// A position in the feed, with the caller and the filter.
 #[derive(Clone, Debug)]
 pub struct ChangeFeed {
     cx: Context,
@@ -40,12 +42,14 @@ pub struct ChangeFeed {
     position: i64,
 }
 
-/// Opens the feed: all of it for operators, that of one platform for others. `last` is the id of the last event the caller
-/// has seen.
+/// Opens the feed: for operators with all events, for other callers with the events of one platform. `last` is the id
+/// of the last event that the caller received.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` for an id that no event had yet; `NOT_FOUND` for a foreign platform; `FORBIDDEN` without `event:read`;
-/// `PLATFORM_SUSPENDED`.
+/// - `VALIDATION_ERROR` if no event has had this id yet.
+/// - `NOT_FOUND` if the platform does not exist or belongs to another tenant.
+/// - `FORBIDDEN` without the permission `event:read`.
+/// - `PLATFORM_SUSPENDED` if the platform is suspended.
 pub async fn open(
     cx: &Context,
     _: &SignedInScope,
@@ -63,36 +67,38 @@ pub async fn open(
     let types = query.types.as_ref().map_or("", Line::as_str).split(',');
     let types = types.map(str::trim).filter(|name| !name.is_empty());
     Ok(ChangeFeed {
-        cx: cx.consequence(),
+        cx: cx.without_conditions(),
         platform,
         types: types.map(str::to_owned).collect(),
         position: last.map_or(Ok(head), |last| position(last, head))?,
     })
 }
 
-/// The position an id stands for.
+/// Parses an event id. `head` is the highest valid position.
 fn position(id: &str, head: i64) -> Result<i64> {
     let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     let position = id
         .parse()
         .ok()
         .filter(|position| digits && *position <= head);
-    position.ok_or_else(|| Error::invalid("lastEventId", "unknown", "is no event's id"))
+    position.ok_or_else(|| Error::invalid("lastEventId", "unknown", "is not the id of an event"))
 }
 
 impl ChangeFeed {
-    /// The next events, and whether there may be more at once. The place moves behind what was looked at. Events are told
-    /// only to a caller who may read them in the state of the store they were read in.
+    /// Returns the next events, and whether more may be available at once. Moves the position past the events that were
+    /// read.
+    ///
+    /// The permission of the caller is checked in the same unit of work that reads the events.
     ///
     /// # Errors
-    /// As [`Self::authorize_again`], when there are events; when the store failed.
+    /// Those of [`Self::authorize_again`], if there are events.
     pub async fn next(&mut self, store: &dyn Store) -> Result<(Vec<ChangeEvent>, bool)> {
         let mut unreadable = Unreadable::new();
         let (seals, entries) = loop {
             let mut uow = store.begin(Mode::Read).await?;
             match self.page(uow.as_mut(), &unreadable).await {
-                // An entry that was damaged is told of by nobody, and keeps back none of the others.
-                Err(error) if reads_around(&error, &mut unreadable) => {}
+                // A damaged entry is skipped, so that the other entries can still be read.
+                Err(error) if skip_unreadable(&error, &mut unreadable) => {}
                 page => break page?,
             }
         };
@@ -113,6 +119,7 @@ impl ChangeFeed {
         ))
     }
 
+    /// Reads the next seals and the readable entries of changes.
     async fn page(
         &self,
         uow: &mut dyn UnitOfWork,
@@ -135,15 +142,16 @@ impl ChangeFeed {
         Ok((seals, entries.collect()))
     }
 
-    /// Lets the caller in once more: what they are and may do now, not what they were when they came.
+    /// Checks the caller again with their current permissions.
     ///
     /// # Errors
-    /// `UNAUTHORIZED` when the session or key has ended; otherwise as [`open`].
+    /// `UNAUTHORIZED` if the session or key has ended; otherwise those of [`open`].
     pub async fn authorize_again(&self, store: &dyn Store) -> Result<()> {
         let mut uow = store.begin(Mode::Read).await?;
         self.authorize(uow.as_mut()).await
     }
 
+    /// Checks the caller's current permissions in a unit of work.
     async fn authorize(&self, uow: &mut dyn UnitOfWork) -> Result<()> {
         let caller = iam::current_caller(&self.cx, uow).await?;
         let cx = Context {
@@ -160,9 +168,9 @@ impl ChangeFeed {
         }
     }
 
-    /// Tells whether the caller may no longer be let in because of this.
+    /// Returns whether this effect can change the caller's access, so that it must be checked again.
     #[must_use]
-    pub fn is_concerned_by(&self, effect: &Effect) -> bool {
+    pub fn may_lose_access_by(&self, effect: &Effect) -> bool {
         effect.changes_access_of(&self.cx.caller, self.platform.as_ref())
     }
 }

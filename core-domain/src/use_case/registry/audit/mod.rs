@@ -1,4 +1,5 @@
-//! The audit: lists and exports of it, the chains its entries are sealed in, and the feed of the changes it tells.
+//! The audit log: lists and exports its entries, verifies the hash chains in which they are sealed, and reads the feed
+//! of changes.
 
 mod checkpoint;
 mod feed;
@@ -19,14 +20,16 @@ use serde_json::Value;
 
 use crate::access::{AuditEvent, audited, authorize};
 use crate::kernel::{
-    AuditId, Context, Error, Grant, PlatformId, Record, Result, StoreError, grant,
+    AuditId, Context, Error, PermissionType, PlatformId, Record, Result, StoreError, grant,
 };
 use crate::port::{Store, UnitOfWork, transact};
 use crate::registry::Platform;
 
-/// The platform whose part of the audit a caller is shown: for operators the one they name, or none for all there is; for
-/// everybody else the one they name or act for, provided they may `G` there.
-async fn platform_in_reach<G: Grant>(
+/// Returns the platform whose audit entries the caller may read.
+///
+/// For operators it is the requested platform; `None` means all entries. For other callers it is the requested platform
+/// or the one they act for. They need the permission `G` there.
+async fn platform_in_reach<G: PermissionType>(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     wanted: Option<&PlatformId>,
@@ -40,7 +43,8 @@ async fn platform_in_reach<G: Grant>(
     Ok(Some(wanted.clone()))
 }
 
-/// As [`platform_in_reach`], in a unit of its own that records the read, for what is then read in many units.
+/// Like [`platform_in_reach`], in a separate unit of work that also records the read access. For reads that take
+/// several units of work.
 async fn begin_read(
     cx: &Context,
     store: &dyn Store,
@@ -58,7 +62,7 @@ async fn begin_read(
     .await
 }
 
-/// Records that the audit was read.
+/// Records read access to the audit log.
 async fn record_read(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -71,13 +75,13 @@ async fn record_read(
         entity_id: platform.map_or_else(|| "all".to_owned(), ToString::to_string),
         details: Some(details),
     };
-    audited::read(cx, uow, event).await
+    audited::record_read(cx, uow, event).await
 }
 
-/// The keys of rows that cannot be decoded, and are read around.
+/// The keys of rows that cannot be decoded and are skipped.
 type Unreadable = BTreeSet<String>;
 
-/// Those of the ids that can be read.
+/// Returns the ids without the unreadable ones.
 fn readable<'a>(
     ids: impl Iterator<Item = &'a AuditId>,
     unreadable: &'a Unreadable,
@@ -87,8 +91,8 @@ fn readable<'a>(
         .collect()
 }
 
-/// Notes the row because of which a read failed; tells whether it makes sense to read again.
-fn reads_around(error: &Error, unreadable: &mut Unreadable) -> bool {
+/// Adds the row that caused a read error to `unreadable`. Returns whether reading again without this row makes sense.
+fn skip_unreadable(error: &Error, unreadable: &mut Unreadable) -> bool {
     match error {
         Error::Store(StoreError::Corrupt { key, .. }) => unreadable.insert(key.clone()),
         _ => false,

@@ -1,5 +1,7 @@
-//! Reading the audit. Reads are recorded in a stream of their own, so that no total moves under its reader; and in a unit of
-//! their own, so that nobody who writes waits for a count.
+//! Reads the audit log.
+//!
+//! Read access is recorded in a separate stream, so that it does not change the totals of the list. It is recorded in a
+//! separate unit of work, so that writers do not wait for a count.
 
 use std::time::Duration;
 
@@ -8,18 +10,18 @@ use serde_json::json;
 use super::{begin_read, platform_in_reach, record_read};
 use crate::access::{PlatformScope, SignedInScope, authorize, unowned};
 use crate::kernel::{
-    AuditId, Context, Error, ListQuery, Page, PageRequest, PlatformId, Record, Result, Stored,
-    Total, grant,
+    AuditId, Context, Error, ListQuery, Page, PageQuery, PlatformId, Record, Result, Stored, Total,
+    grant,
 };
 use crate::port::{Mode, Store, UnitOfWork, transact};
 use crate::shared::{
     AuditChain, AuditEntry, AuditFilter, AuditHead, AuditOrder, AuditQuery, PlatformAuditFilter,
 };
 
-/// The audit of a platform, newest first.
+/// Lists the audit entries of a platform, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list_of_platform(
     cx: &Context,
     scope: &PlatformScope<grant::AuditRead>,
@@ -31,12 +33,14 @@ pub async fn list_of_platform(
     read_page(cx, store, &entries, query).await
 }
 
-/// The audit across platforms, newest first. Whoever is no operator sees the platform they act for alone. What happened
-/// to a platform is kept when the platform is gone.
+/// Lists audit entries across platforms, newest first. Callers who are not operators see only one platform. The entries
+/// of a platform are kept after the platform is removed.
 ///
 /// # Errors
-/// `NOT_FOUND` for a foreign platform; `FORBIDDEN` without `audit:read`; `PLATFORM_SUSPENDED`;
-/// `INVALID_CURSOR`.
+/// - `NOT_FOUND` if the platform does not exist or belongs to another tenant.
+/// - `FORBIDDEN` without the permission `audit:read`.
+/// - `PLATFORM_SUSPENDED` if the platform is suspended.
+/// - `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list(
     cx: &Context,
     _: &SignedInScope,
@@ -51,11 +55,14 @@ pub async fn list(
     read_page(cx, store, &entries, query).await
 }
 
-/// The audit of authentication and authorization, newest first: all of it for operators, that of a platform for whoever may
-/// read it, and for everybody else what they did themselves.
+/// Lists audit entries of authentication and authorization, newest first. Operators see all entries. Other callers see
+/// the entries of a platform if they may read them there, otherwise the entries of their own actions.
 ///
 /// # Errors
-/// `NOT_FOUND` for a foreign platform; `FORBIDDEN` without `audit:read`; `PLATFORM_SUSPENDED`; `INVALID_CURSOR`.
+/// - `NOT_FOUND` if the platform does not exist or belongs to another tenant.
+/// - `FORBIDDEN` without the permission `audit:read`.
+/// - `PLATFORM_SUSPENDED` if the platform is suspended.
+/// - `INVALID_CURSOR` if the cursor does not belong to this list.
 pub async fn list_events(
     cx: &Context,
     _: &SignedInScope,
@@ -76,8 +83,10 @@ pub async fn list_events(
     read_page(cx, store, &entries, query).await
 }
 
-/// What the head of a chain knows of how many entries there are, so that nobody counts a million: those in all or of a
-/// platform, and for every other list when to count again. Staged entries are not in it.
+/// Returns the number of entries from the head of a chain, which avoids counting rows.
+///
+/// For an unfiltered list it is the total. For a filtered list it is a version: the list is counted again after it
+/// changes. Staged entries are not included.
 async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<Total> {
     let platform = entries.platform_id.as_ref();
     let chain = platform.map_or_else(AuditChain::feed, |of| AuditChain::of(Some(of)));
@@ -85,7 +94,7 @@ async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<T
     let changes = head.map_or(0, |head| u64::try_from(head.changes).unwrap_or_default());
     let unfiltered = AuditQuery {
         platform_id: platform.cloned(),
-        leaves_out_damaged: entries.leaves_out_damaged,
+        skip_damaged: entries.skip_damaged,
         ..AuditQuery::default()
     };
     Ok(if *entries == unfiltered {
@@ -95,7 +104,7 @@ async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<T
     })
 }
 
-/// A page, and the entry that says who read it.
+/// Reads a page and records the read access.
 async fn read_page<F: Sync>(
     cx: &Context,
     store: &dyn Store,
@@ -103,7 +112,7 @@ async fn read_page<F: Sync>(
     query: &ListQuery<F>,
 ) -> Result<Page<Stored<AuditEntry>>> {
     let mut uow = store.begin(Mode::Read).await?;
-    let request = PageRequest {
+    let request = PageQuery {
         total: known_total(uow.as_mut(), entries).await?,
         ..query.page()
     };
@@ -115,10 +124,10 @@ async fn read_page<F: Sync>(
     Ok(page)
 }
 
-/// One entry, for whoever finds it in a list.
+/// Returns an audit entry, if the caller can see it in one of the lists.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown or foreign one.
+/// `NOT_FOUND` if the entry does not exist or the caller may not read it.
 pub async fn get_event(
     cx: &Context,
     _: &SignedInScope,
@@ -142,7 +151,7 @@ pub async fn get_event(
     Ok(entry)
 }
 
-/// Records that so many entries were read.
+/// Records read access to this number of entries.
 async fn record_entries(
     cx: &Context,
     store: &dyn Store,
@@ -160,21 +169,24 @@ async fn record_entries(
     .await
 }
 
-/// How many entries are read at once.
+/// Number of entries per page of an export.
 const PAGE: u32 = 1_000;
 
-/// An export that has begun. Each page is a unit of work of its own, so that none is open while a page is being sent.
+/// An export in progress. Each page is read in a separate unit of work, so that no unit of work is open while a page is
+/// sent.
 #[derive(Clone, Debug)]
 pub struct AuditExport {
     entries: AuditQuery,
-    is_over: bool,
+    is_finished: bool,
 }
 
-/// Begins an export of what was committed until now, and records it; the filters are those of the list. An export of a past
-/// time is the same whenever it is made.
+/// Starts an export of the entries that are committed now, and records the read access. The filters are those of the
+/// list. Exports of the same period in the past have the same content.
 ///
 /// # Errors
-/// `NOT_FOUND` for a foreign platform; `FORBIDDEN` without `audit:read`; `PLATFORM_SUSPENDED`.
+/// - `NOT_FOUND` if the platform does not exist or belongs to another tenant.
+/// - `FORBIDDEN` without the permission `audit:read`.
+/// - `PLATFORM_SUSPENDED` if the platform is suspended.
 pub async fn export(
     cx: &Context,
     _: &SignedInScope,
@@ -185,29 +197,29 @@ pub async fn export(
     let wanted = entries.platform_id.as_ref();
     entries.platform_id = begin_read(cx, store, wanted, json!({ "exported": true })).await?;
     let now = store.begin(Mode::Auto).await?.now().await?;
-    // What is written while the export is sent would never let it end.
+    // Without this limit, entries that are written during the export could extend it forever.
     let end = now.plus(Duration::from_millis(1));
     entries.to = Some(entries.to.map_or(end, |to| to.min(end)));
     entries.order = AuditOrder::OldestFirst(None);
     Ok(AuditExport {
         entries,
-        is_over: false,
+        is_finished: false,
     })
 }
 
 impl AuditExport {
-    /// The next page; none when there is no more.
+    /// Returns the next page; an empty page means the end.
     ///
     /// # Errors
-    /// When the store failed.
+    /// Only those of the store.
     pub async fn next_page(&mut self, store: &dyn Store) -> Result<Vec<AuditEntry>> {
-        if self.is_over {
+        if self.is_finished {
             return Ok(Vec::new());
         }
         let mut uow = store.begin(Mode::Auto).await?;
         let entries = unowned::<AuditEntry>(uow.as_mut());
         let page = entries.list(&self.entries, PAGE).await?;
-        self.is_over = page.len() < PAGE as usize;
+        self.is_finished = page.len() < PAGE as usize;
         if let Some(last) = page.last() {
             let last = (last.created_at, last.id.clone());
             self.entries.order = AuditOrder::OldestFirst(Some(last));

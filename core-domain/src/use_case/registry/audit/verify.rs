@@ -1,7 +1,8 @@
-//! Verifying a chain: every hash is computed again and every link held against its entry, its neighbours and the checkpoints.
+//! Verifies a hash chain: computes every hash again, and compares every link with its entry, its neighbours and the
+//! checkpoints.
 //!
-//! What the store alone has cannot prove that nobody rewrote the whole of it: for that the checkpoints are signed, and can be
-//! kept elsewhere.
+//! The store alone cannot show that the whole chain was rewritten. Therefore the checkpoints are signed and can be
+//! stored elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use super::verify_installation::verify_installation;
 use super::verify_report::{ChainEnd, ProblemKind, VerifyReport};
-use super::{Unreadable, begin_read, readable, reads_around};
+use super::{Unreadable, begin_read, readable, skip_unreadable};
 use crate::access::{SignedInScope, unowned};
 use crate::kernel::{
     AuditId, Context, Ed25519Public, Error, PlatformId, Result, StoreError, Stored, Timestamp,
@@ -19,35 +20,38 @@ use crate::kernel::{
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::shared::{
     AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditOrder,
-    AuditQuery, AuditSeal, AuditSealQuery, AuditStream, CHECKPOINT_EVERY, GENESIS, link_hash,
+    AuditQuery, AuditSeal, AuditSealQuery, AuditStream, GENESIS, MAX_UNCHECKED_ENTRIES, link_hash,
 };
 
-/// The most links one call checks.
-const MOST_LINKS: u32 = 100_000;
+/// Maximum number of links that one call checks.
+const MAX_LINKS: u32 = 100_000;
 
-/// How many links are read at once.
+/// Number of links per read.
 const PAGE: u32 = 500;
 
-/// What is to be verified.
+/// Selects the part of a chain that is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifyQuery {
-    /// The chain of this platform; without it the one the caller acts for, or for operators that of the installation's own
-    /// entries.
+    /// The platform whose chain is verified. `null` means the platform that the caller acts for. For operators, `null`
+    /// means the chain of the installation's own entries.
     pub platform_id: Option<PlatformId>,
-    /// Begin behind the link of this number.
+    /// The number of the link after which the verification starts. Default: 0, the start of the chain.
     #[schemars(range(min = 0))]
     #[serde(default)]
     pub after: i64,
-    /// Check so many links at the most; 100,000 when not said, and never more.
+    /// Maximum number of links to check, from 1 to 100,000. Larger values count as 100,000. Default: 100,000.
     #[schemars(range(min = 1))]
     pub limit: Option<u64>,
 }
 
-/// Verifies a chain, or a part of it. Reads page by page in units of its own; what is sealed meanwhile is checked as well.
+/// Verifies a chain or a part of it. Reads pages in separate units of work. Entries that are sealed during the
+/// verification are checked too.
 ///
 /// # Errors
-/// `NOT_FOUND` for a foreign platform; `FORBIDDEN` without `audit:read`; `PLATFORM_SUSPENDED`.
+/// - `NOT_FOUND` if the platform does not exist or belongs to another tenant.
+/// - `FORBIDDEN` without the permission `audit:read`.
+/// - `PLATFORM_SUSPENDED` if the platform is suspended.
 pub async fn verify(
     cx: &Context,
     _: &SignedInScope,
@@ -58,7 +62,7 @@ pub async fn verify(
     let details = json!({ "verifiedBehind": query.after });
     let platform = begin_read(cx, store, query.platform_id.as_ref(), details).await?;
     let chain = AuditChain::of(platform.as_ref());
-    // Others than operators verify the chain of a platform.
+    // Only operators can verify the chain of the installation.
     let of_installation = platform.is_none();
     let limit = query.limit.and_then(|limit| u32::try_from(limit).ok());
     let mut verification = Verification {
@@ -70,7 +74,7 @@ pub async fn verify(
         walk: EntryWalk::new(platform),
     };
     let mut goes_on = verification.begin(store).await?;
-    let mut left = limit.map_or(MOST_LINKS, |limit| limit.min(MOST_LINKS));
+    let mut left = limit.map_or(MAX_LINKS, |limit| limit.min(MAX_LINKS));
     while goes_on && left > 0 && !verification.report.complete {
         let size = left.min(PAGE);
         left -= size;
@@ -83,20 +87,20 @@ pub async fn verify(
     Ok(report)
 }
 
-/// A verification under way.
+/// A verification in progress.
 struct Verification<'k> {
     report: VerifyReport,
     key: &'k Ed25519Public,
-    /// The hash of the last link; `None` when it is not known.
+    /// The hash of the last checked link; `None` if it is unknown.
     previous: Option<String>,
-    /// The position of the last link.
+    /// The position of the last checked link in the installation.
     position: i64,
-    /// Where the last checkpoint is, or should be.
+    /// The number of the link at which the last checkpoint is, or must be.
     checkpoint: i64,
     walk: EntryWalk,
 }
 
-/// A part of a chain, as one state of the store has it.
+/// A part of a chain, read in one unit of work.
 struct ChainPage {
     seals: Vec<Stored<AuditSeal>>,
     entries: BTreeMap<AuditId, Stored<AuditEntry>>,
@@ -106,7 +110,8 @@ struct ChainPage {
 }
 
 impl Verification<'_> {
-    /// Reads the link to begin behind, when it is not the first one; tells whether it is there.
+    /// Reads the link after which the verification starts, unless it starts at the beginning. Returns whether the link
+    /// exists.
     async fn begin(&mut self, store: &dyn Store) -> Result<bool> {
         let after = self.report.to;
         if after == 0 {
@@ -116,15 +121,16 @@ impl Verification<'_> {
         let link = AuditSealQuery::OfChain(self.report.chain.clone(), after - 1);
         let link = unowned::<AuditSeal>(uow.as_mut()).first(&link).await?;
         let Some(link) = link.filter(|link| link.seq == after) else {
-            let message = format!("there is no link {after} to begin behind");
+            let message =
+                format!("the chain has no link {after} at which the verification can start");
             self.report
-                .problem(ProblemKind::SealsMissing, Some(after), None, message);
+                .add_problem(ProblemKind::SealsMissing, Some(after), None, message);
             return Ok(false);
         };
         self.previous = Some(link.hash.clone());
         self.position = link.position;
         let before =
-            AuditCheckpointQuery::OfChain(self.report.chain.clone(), after - CHECKPOINT_EVERY);
+            AuditCheckpointQuery::OfChain(self.report.chain.clone(), after - MAX_UNCHECKED_ENTRIES);
         let before = unowned::<AuditCheckpoint>(uow.as_mut())
             .list(&before, PAGE)
             .await?;
@@ -133,29 +139,37 @@ impl Verification<'_> {
             .map(|made| made.seq)
             .filter(|seq| *seq <= after)
             .max();
-        // One that is missing is told of by whoever verifies what is before it.
-        self.checkpoint = last.unwrap_or(if after < CHECKPOINT_EVERY { 0 } else { after });
+        // A missing checkpoint is reported by a verification of the part before.
+        self.checkpoint = last.unwrap_or(if after < MAX_UNCHECKED_ENTRIES {
+            0
+        } else {
+            after
+        });
         let entry = unowned::<AuditEntry>(uow.as_mut()).find(&link.entry_id);
-        // One that cannot be read is told of by whoever verifies what is before it.
+        // An unreadable entry is reported by a verification of the part before.
         if let Ok(Some(entry)) = entry.await {
-            self.walk.begin_behind(&entry);
+            self.walk.start_after(&entry);
         }
         Ok(true)
     }
 
-    /// Checks the next links; tells whether it makes sense to go on.
+    /// Checks the next links. Returns whether the verification can continue.
     async fn read_page(&mut self, store: &dyn Store, size: u32) -> Result<bool> {
         let mut unreadable = Unreadable::new();
         let page = loop {
             let mut uow = store.begin(Mode::Read).await?;
             match self.page(uow.as_mut(), size, &unreadable).await {
-                Err(error) if reads_around(&error, &mut unreadable) => {}
-                // What cannot be read around is no entry.
+                Err(error) if skip_unreadable(&error, &mut unreadable) => {}
+                // Only entries can be skipped, so this is a seal or a checkpoint.
                 Err(Error::Store(StoreError::Corrupt { key, .. })) => {
                     let message = format!("a seal or checkpoint cannot be read: {key}");
                     let entry = AuditId::parse(&key);
-                    self.report
-                        .problem(ProblemKind::SealChanged, None, entry.as_ref(), message);
+                    self.report.add_problem(
+                        ProblemKind::SealChanged,
+                        None,
+                        entry.as_ref(),
+                        message,
+                    );
                     return Ok(false);
                 }
                 page => break page?,
@@ -175,6 +189,7 @@ impl Verification<'_> {
         Ok(true)
     }
 
+    /// Reads the next links with their entries and checkpoints.
     async fn page(
         &self,
         uow: &mut dyn UnitOfWork,
@@ -183,7 +198,7 @@ impl Verification<'_> {
     ) -> Result<ChainPage> {
         let chain = &self.report.chain;
         let behind = AuditSealQuery::OfChain(chain.clone(), self.report.to);
-        // One more than is checked tells whether the chain ends here.
+        // One additional link shows whether the chain continues.
         let mut seals = unowned::<AuditSeal>(uow).list(&behind, size + 1).await?;
         let is_last = seals.len() <= size as usize;
         seals.truncate(size as usize);
@@ -200,6 +215,7 @@ impl Verification<'_> {
         })
     }
 
+    /// Checks the number, the hashes and the entry of a link.
     fn check_link(
         &mut self,
         seal: &Stored<AuditSeal>,
@@ -212,34 +228,34 @@ impl Verification<'_> {
         if seal.seq > expected {
             let message = format!("the links {expected} to {} are missing", seal.seq - 1);
             self.report
-                .problem(ProblemKind::SealsMissing, Some(expected), None, message);
+                .add_problem(ProblemKind::SealsMissing, Some(expected), None, message);
         } else if seal.seq < expected {
-            let message = "the number stands in the chain twice";
+            let message = "the number occurs twice in the chain";
             self.report
-                .problem(ProblemKind::SealChanged, seq, id, message);
+                .add_problem(ProblemKind::SealChanged, seq, id, message);
         }
         let follows = self.previous.as_ref() == Some(&seal.previous_hash);
         if in_place && self.previous.is_some() && !follows {
-            let message = "the link does not name the hash of the one before";
+            let message = "the link does not contain the hash of the previous link";
             self.report
-                .problem(ProblemKind::ChainBroken, seq, id, message);
+                .add_problem(ProblemKind::ChainBroken, seq, id, message);
         }
         if seal.position <= self.position || seal.version() != 1 {
             let message = "the seal was changed";
             self.report
-                .problem(ProblemKind::SealChanged, seq, id, message);
+                .add_problem(ProblemKind::SealChanged, seq, id, message);
         }
         match entry {
             Some(entry) => self.check_entry(seal, entry),
             None if unreadable.contains(seal.entry_id.as_str()) => {
                 let message = "the entry cannot be read";
                 self.report
-                    .problem(ProblemKind::EntryUnreadable, seq, id, message);
+                    .add_problem(ProblemKind::EntryUnreadable, seq, id, message);
             }
             None => {
-                let message = "the entry is gone";
+                let message = "the entry is missing";
                 self.report
-                    .problem(ProblemKind::EntryMissing, seq, id, message);
+                    .add_problem(ProblemKind::EntryMissing, seq, id, message);
             }
         }
         self.previous = Some(seal.hash.clone());
@@ -248,18 +264,20 @@ impl Verification<'_> {
         self.report.checked += 1;
     }
 
+    /// Checks that an entry is unchanged since it was sealed.
     fn check_entry(&mut self, seal: &AuditSeal, entry: &Stored<AuditEntry>) {
         let is_sealed = link_hash(&seal.previous_hash, Some(entry)) == seal.hash;
         if is_sealed && entry.version() == 1 && entry.stream == seal.stream {
-            self.walk.reached(entry);
+            self.walk.record_checked(entry);
             return;
         }
-        let message = "the entry, or its seal, is not what was sealed";
+        let message = "the entry or its seal was changed after sealing";
         let (seq, id) = (Some(seal.seq), Some(&seal.entry_id));
         self.report
-            .problem(ProblemKind::EntryChanged, seq, id, message);
+            .add_problem(ProblemKind::EntryChanged, seq, id, message);
     }
 
+    /// Checks the signatures and hashes of the checkpoints of a page.
     fn check_checkpoints(&mut self, page: &ChainPage) {
         let links: BTreeMap<i64, &str> = page
             .seals
@@ -279,42 +297,46 @@ impl Verification<'_> {
             let (kind, message) = match links.get(&seq) {
                 _ if !signed => (
                     ProblemKind::CheckpointChanged,
-                    format!("the checkpoint at {seq} is not as this installation signed it"),
+                    format!(
+                        "the checkpoint at {seq} does not match the signature of this installation"
+                    ),
                 ),
                 Some(hash) if *hash == checkpoint.hash => continue,
                 Some(_) => (
                     ProblemKind::CheckpointContradicts,
-                    format!("the chain had another hash at {seq} when it was signed"),
+                    format!("the hash at {seq} differs from the signed hash"),
                 ),
                 None if seq > self.report.to => (
                     ProblemKind::TailMissing,
-                    format!("a checkpoint was signed at {seq}, behind the end of the chain"),
+                    format!("a checkpoint was signed at {seq}, after the end of the chain"),
                 ),
                 None => (
                     ProblemKind::SealsMissing,
-                    format!("a checkpoint was signed at {seq}, where there is no link"),
+                    format!("a checkpoint was signed at {seq}, but the chain has no such link"),
                 ),
             };
-            self.report.problem(kind, Some(seq), None, message);
+            self.report.add_problem(kind, Some(seq), None, message);
         }
         self.expect_checkpoints(self.report.to);
     }
 
-    /// Names the checkpoints that are missing up to this link, one after each so many links.
+    /// Reports the checkpoints that are missing up to this link. A checkpoint is required after every
+    /// [`CHECKPOINT_EVERY`] links.
     fn expect_checkpoints(&mut self, until: i64) {
-        while until - self.checkpoint >= CHECKPOINT_EVERY {
-            self.checkpoint += CHECKPOINT_EVERY;
+        while until - self.checkpoint >= MAX_UNCHECKED_ENTRIES {
+            self.checkpoint += MAX_UNCHECKED_ENTRIES;
             self.missing_checkpoint(self.checkpoint);
         }
     }
 
+    /// Reports a missing checkpoint.
     fn missing_checkpoint(&mut self, seq: i64) {
-        let message = format!("the checkpoint that was made at {seq} is gone");
+        let message = format!("the checkpoint at {seq} is missing");
         self.report
-            .problem(ProblemKind::CheckpointMissing, Some(seq), None, message);
+            .add_problem(ProblemKind::CheckpointMissing, Some(seq), None, message);
     }
 
-    /// Holds the end of the chain against what is noted of it.
+    /// Compares the end of the chain with its recorded end.
     fn check_end(&mut self, page: &ChainPage) {
         let empty = AuditHead::empty(self.report.chain.clone());
         let head = page.head.as_deref().unwrap_or(&empty);
@@ -323,16 +345,19 @@ impl Verification<'_> {
         if head.seq > end {
             let message = format!("the links {} to {} are missing", end + 1, head.seq);
             self.report
-                .problem(ProblemKind::TailMissing, Some(end + 1), None, message);
+                .add_problem(ProblemKind::TailMissing, Some(end + 1), None, message);
         } else if head.seq < end
             || self
                 .previous
                 .as_ref()
                 .is_some_and(|hash| *hash != head.hash)
         {
-            let message = format!("the chain is noted to end at {}", head.seq);
+            let message = format!(
+                "the recorded end of the chain is {}, which differs from its actual end",
+                head.seq
+            );
             self.report
-                .problem(ProblemKind::HeadChanged, Some(end), None, message);
+                .add_problem(ProblemKind::HeadChanged, Some(end), None, message);
         }
         if last > self.checkpoint && last <= end {
             self.missing_checkpoint(last);
@@ -340,23 +365,26 @@ impl Verification<'_> {
     }
 }
 
-/// How many entries are read at once.
+/// Number of entries per read.
 const ENTRIES_PER_READ: u32 = 500;
 
-/// A place in a list of entries, oldest first.
-type Place = (Timestamp, AuditId);
+/// A position in a list of entries, oldest first: creation time and id.
+type EntryPosition = (Timestamp, AuditId);
 
-/// A walk over the entries of a chain, beside that over its links. Links come in the order of their sealing, entries in that
-/// of their instants; so the walk goes as far as the latest entry that was found where it should be.
+/// A pass over the entries of a chain, in parallel to the pass over its links.
+///
+/// Links are ordered by their time of sealing, entries by their creation time. So the pass over the entries goes up to
+/// the latest entry whose link was checked.
 pub(super) struct EntryWalk {
     platform: Option<PlatformId>,
-    /// Up to here every entry was looked at.
-    walked: Option<Place>,
-    /// Up to here links were checked.
-    reached: Option<Place>,
+    /// The position up to which all entries were checked.
+    walked: Option<EntryPosition>,
+    /// The latest position of an entry whose link was checked.
+    reached: Option<EntryPosition>,
 }
 
-fn place_of(entry: &AuditEntry) -> Place {
+/// Returns the position of an entry.
+fn position_of(entry: &AuditEntry) -> EntryPosition {
     (entry.created_at, entry.id.clone())
 }
 
@@ -369,14 +397,14 @@ impl EntryWalk {
         }
     }
 
-    /// Leaves out what is before the link that a verification begins behind.
-    pub(super) fn begin_behind(&mut self, entry: &AuditEntry) {
-        self.walked = Some(place_of(entry));
+    /// Skips the entries before the link at which the verification starts.
+    pub(super) fn start_after(&mut self, entry: &AuditEntry) {
+        self.walked = Some(position_of(entry));
     }
 
-    /// The link of this entry was checked.
-    pub(super) fn reached(&mut self, entry: &AuditEntry) {
-        let place = place_of(entry);
+    /// Records that the link of this entry was checked.
+    pub(super) fn record_checked(&mut self, entry: &AuditEntry) {
+        let place = position_of(entry);
         self.reached = Some(
             self.reached
                 .take()
@@ -384,7 +412,7 @@ impl EntryWalk {
         );
     }
 
-    /// Looks at the entries up to where links were checked; up to the last one at the end of the chain.
+    /// Checks the entries up to the latest checked link. At the end of the chain, checks all remaining entries.
     pub(super) async fn check(
         &mut self,
         store: &dyn Store,
@@ -405,9 +433,10 @@ impl EntryWalk {
             {
                 Err(Error::Store(StoreError::Corrupt { key, .. })) => {
                     let entry = AuditId::parse(&key);
-                    let message = "the entry cannot be read, nor could the entries behind it";
+                    let message =
+                        "the entry cannot be read, so the entries after it were not checked";
                     let kind = ProblemKind::EntryUnreadable;
-                    report.problem(kind, None, entry.as_ref(), message);
+                    report.add_problem(kind, None, entry.as_ref(), message);
                 }
                 outcome => outcome?,
             }
@@ -416,12 +445,13 @@ impl EntryWalk {
         Ok(())
     }
 
+    /// Checks the entries of one stream up to `end`; `None` means the last entry.
     async fn check_stream(
         &self,
         store: &dyn Store,
         report: &mut VerifyReport,
         stream: AuditStream,
-        end: Option<&Place>,
+        end: Option<&EntryPosition>,
     ) -> Result<()> {
         let mut entries = AuditQuery {
             stream,
@@ -437,12 +467,12 @@ impl EntryWalk {
                 .list(&entries, ENTRIES_PER_READ)
                 .await?;
             let within =
-                |entry: &&Stored<AuditEntry>| end.is_none_or(|end| place_of(entry) <= *end);
+                |entry: &&Stored<AuditEntry>| end.is_none_or(|end| position_of(entry) <= *end);
             let ids: Vec<&AuditId> = page.iter().take_while(within).map(|e| &e.id).collect();
             check_sealed(uow, report, &ids).await?;
             match page.last() {
                 Some(last) if ids.len() == ENTRIES_PER_READ as usize => {
-                    entries.order = AuditOrder::OldestFirst(Some(place_of(last)));
+                    entries.order = AuditOrder::OldestFirst(Some(position_of(last)));
                 }
                 _ => return Ok(()),
             }
@@ -450,7 +480,7 @@ impl EntryWalk {
     }
 }
 
-/// Each of them is sealed in the chain, or waits.
+/// Checks that each of these entries is sealed in the chain or waits for sealing.
 async fn check_sealed(
     uow: &mut dyn UnitOfWork,
     report: &mut VerifyReport,
@@ -471,9 +501,9 @@ async fn check_sealed(
                 report.unsealed += 1;
                 continue;
             }
-            None => "the entry is not sealed and does not wait to be",
+            None => "the entry is neither sealed nor waiting for sealing",
         };
-        report.problem(ProblemKind::EntryNotSealed, None, Some(id), message);
+        report.add_problem(ProblemKind::EntryNotSealed, None, Some(id), message);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Verifying the installation as a whole: its checkpoints, the positions of its seals, and the number of its chains.
+//! Verifies the installation as a whole: its checkpoints, the positions of its seals, and the number of its chains.
 
 use super::verify_report::{InstallationReport, ProblemKind, VerifyReport};
 use crate::access::unowned;
@@ -9,16 +9,16 @@ use crate::shared::{
     AuditSealQuery, GENESIS, InstallationStatement,
 };
 
-/// How many checkpoints are read at once.
+/// Number of checkpoints per read.
 const PAGE: u32 = 500;
 
-/// How many seals or heads are read at once to tell what is missing.
+/// Number of seals per read in the search for missing positions.
 const ROWS: u32 = 1_000;
 
-/// Verifies the installation. Reads page by page in units of its own.
+/// Verifies the installation. Reads pages in separate units of work.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub(super) async fn verify_installation(
     store: &dyn Store,
     key: &Ed25519Public,
@@ -45,7 +45,7 @@ pub(super) async fn verify_installation(
             Err(Error::Store(StoreError::Corrupt { key, .. })) => {
                 let message = format!("a row of the installation cannot be read: {key}");
                 let kind = ProblemKind::CheckpointChanged;
-                verification.report.installation_problem(kind, message);
+                verification.report.add_installation_problem(kind, message);
                 break;
             }
             Err(error) => return Err(error),
@@ -56,21 +56,23 @@ pub(super) async fn verify_installation(
     Ok(())
 }
 
+/// A verification in progress.
 struct Verification<'v> {
     key: &'v Ed25519Public,
-    /// The position of the last checkpoint.
+    /// The position of the last checked checkpoint.
     position: i64,
-    /// What the last checkpoint stated.
+    /// The statement of the last checked checkpoint.
     last: InstallationStatement,
-    /// The hash of the last checkpoint.
+    /// The hash of the last checked checkpoint.
     hash: String,
     found: InstallationReport,
+    /// `true` if a position without a seal was found.
     has_holes: bool,
     report: &'v mut VerifyReport,
 }
 
 impl Verification<'_> {
-    /// Checks the next checkpoints, and the end behind the last one. Returns whether there may be more.
+    /// Checks the next checkpoints, and the end after the last one. Returns whether there may be more.
     async fn read_page(&mut self, uow: &mut dyn UnitOfWork) -> Result<bool> {
         let behind = AuditCheckpointQuery::OfChain(AuditChain::feed(), self.position);
         let checkpoints = unowned::<AuditCheckpoint>(uow).list(&behind, PAGE).await?;
@@ -84,6 +86,7 @@ impl Verification<'_> {
         Ok(!is_last)
     }
 
+    /// Checks the signature of a checkpoint and the positions up to it.
     async fn check_checkpoint(
         &mut self,
         uow: &mut dyn UnitOfWork,
@@ -94,8 +97,9 @@ impl Verification<'_> {
         let stated = checkpoint.installation(self.key);
         let stated = stated.filter(|_| checkpoint.version() == 1);
         let Some(stated) = stated else {
-            let message =
-                format!("the installation's checkpoint at {seq} is not as it was signed here");
+            let message = format!(
+                "the installation's checkpoint at {seq} does not match the signature of this installation"
+            );
             self.problem(ProblemKind::CheckpointChanged, message);
             self.check_positions(uow, before, seq).await?;
             self.position = seq;
@@ -104,7 +108,7 @@ impl Verification<'_> {
         };
         if stated.previous != self.hash {
             let message =
-                format!("a checkpoint of the installation between {before} and {seq} is gone");
+                format!("a checkpoint of the installation between {before} and {seq} is missing");
             self.problem(ProblemKind::CheckpointMissing, message);
         }
         if stated.chains < self.last.chains || stated.entries < self.last.entries {
@@ -121,7 +125,7 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// Checks that every position behind one, up to another, has a seal.
+    /// Checks that every position after `after` and up to `to` has exactly one seal.
     async fn check_positions(
         &mut self,
         uow: &mut dyn UnitOfWork,
@@ -155,6 +159,7 @@ impl Verification<'_> {
         Ok(())
     }
 
+    /// Reports a range of positions without a seal.
     fn missing_positions(&mut self, from: i64, to: i64) {
         if from <= to {
             let message = format!("no seal has the positions {from} to {to} of the installation");
@@ -162,13 +167,13 @@ impl Verification<'_> {
         }
     }
 
-    /// Checks what is behind the last checkpoint, and what is noted of the installation.
+    /// Checks the seals after the last checkpoint, and the recorded end of the installation.
     async fn check_end(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
         let feed = unowned::<AuditHead>(uow).find(AuditChain::feed()).await?;
         let feed = feed.map_or_else(|| AuditHead::empty(AuditChain::feed()), Stored::into_inner);
         if feed.hash != self.hash || feed.checkpoint_seq != self.position {
             let message = format!(
-                "the installation's last checkpoint was made at {}, and is gone or another one",
+                "the installation's last checkpoint, at {}, is missing or was changed",
                 feed.checkpoint_seq
             );
             self.problem(ProblemKind::CheckpointMissing, message);
@@ -176,7 +181,10 @@ impl Verification<'_> {
         let beyond = AuditSealQuery::Feed(None, feed.seq.max(self.position));
         let beyond = unowned::<AuditSeal>(uow).first(&beyond).await?;
         if feed.seq < self.position || beyond.is_some() {
-            let message = format!("the installation is noted to end at {}", feed.seq);
+            let message = format!(
+                "the recorded end of the installation is {}, which differs from its actual end",
+                feed.seq
+            );
             self.problem(ProblemKind::HeadChanged, message);
         }
         self.check_positions(uow, self.position, feed.seq).await?;
@@ -197,7 +205,7 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// Names the chains whose last links are gone.
+    /// Reports the chains whose last links are missing.
     async fn name_missing_chains(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
         let heads = unowned::<AuditHead>(uow);
         for head in heads.list(&AuditHeadQuery::Chains, u32::MAX).await? {
@@ -215,7 +223,8 @@ impl Verification<'_> {
         Ok(())
     }
 
+    /// Adds a problem to the report.
     fn problem(&mut self, kind: ProblemKind, message: String) {
-        self.report.installation_problem(kind, message);
+        self.report.add_installation_problem(kind, message);
     }
 }

@@ -1,4 +1,4 @@
-//! What a verification of a chain found.
+//! The report of a verification.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,63 +6,64 @@ use serde::Serialize;
 use crate::kernel::{AuditId, text_enum};
 use crate::shared::{AuditChain, AuditHead};
 
-/// The most problems a report tells of.
-const MOST_PROBLEMS: usize = 100;
+/// Maximum number of problems in a report.
+const MAX_PROBLEMS: usize = 100;
 
 text_enum! {
-    /// What is wrong with a chain.
+    /// The type of a problem.
     pub enum ProblemKind {
-        /// The entry is not what was sealed.
+        /// The entry was changed after it was sealed.
         EntryChanged = "entry_changed",
-        /// The entry is gone.
+        /// The entry is missing.
         EntryMissing = "entry_missing",
-        /// The entry cannot be read any more.
+        /// The entry cannot be read.
         EntryUnreadable = "entry_unreadable",
-        /// The entry is in the audit, and is neither sealed in this chain nor waiting for it.
+        /// The entry exists but is neither sealed in this chain nor waiting for sealing.
         EntryNotSealed = "entry_not_sealed",
-        /// The link does not follow from the one before.
+        /// The link does not contain the hash of the previous link.
         ChainBroken = "chain_broken",
-        /// Links are missing before this one.
+        /// Links are missing before this link.
         SealsMissing = "seals_missing",
-        /// The seal was changed, stands in the chain twice, or cannot be read any more.
+        /// The seal was changed, occurs twice in the chain, or cannot be read.
         SealChanged = "seal_changed",
         /// The end of the chain is missing.
         TailMissing = "tail_missing",
-        /// What is noted of the chain's end is not where it ends.
+        /// The recorded end of the chain differs from its actual end.
         HeadChanged = "head_changed",
-        /// The checkpoint is not signed by this installation, or says something else than its signature.
+        /// The signature of the checkpoint is not from this installation, or does not match its content.
         CheckpointChanged = "checkpoint_changed",
-        /// The checkpoint was signed when the chain was another one.
+        /// The chain differs from the chain that the checkpoint signed.
         CheckpointContradicts = "checkpoint_contradicts",
-        /// A checkpoint that was made is gone.
+        /// A checkpoint is missing.
         CheckpointMissing = "checkpoint_missing",
-        /// A chain of the installation is gone, or its end is.
+        /// A chain of the installation or the end of a chain is missing.
         ChainMissing = "chain_missing",
-        /// No seal has this position in the installation any more, or more than one has it.
+        /// A position in the installation has no seal, or more than one.
         PositionMissing = "position_missing",
     }
 }
 
-/// Something that is wrong.
+/// A problem that the verification found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
-    /// What is wrong.
+    /// The type of the problem.
     pub kind: ProblemKind,
-    /// The number in the chain it is about; `null` for an entry that has none, and for what concerns the installation.
+    /// The number of the affected link in the chain; `null` if no link is affected or the problem concerns the
+    /// installation.
     pub seq: Option<i64>,
-    /// The entry it is about, if it is about one.
+    /// The id of the affected entry; `null` if no entry is affected.
     pub entry_id: Option<String>,
-    /// The same for people.
+    /// A description of the problem for people.
     pub message: String,
 }
 
-/// The end of a chain.
+/// The recorded end of a chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChainEnd {
-    /// The number of the last link; 0 when there is none.
+    /// The number of the last link; 0 for an empty chain.
     pub seq: i64,
-    /// The hash of the last link.
+    /// The hash of the last link; 64 zeros for an empty chain.
     pub hash: String,
 }
 
@@ -75,44 +76,45 @@ impl From<&AuditHead> for ChainEnd {
     }
 }
 
-/// What was checked of the installation as a whole.
+/// The result of the verification of the whole installation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InstallationReport {
-    /// The number of checkpoints of the installation.
+    /// The number of checkpoints of the whole installation.
     pub checkpoints: u64,
-    /// The number of chains.
+    /// The number of hash chains in the installation.
     pub chains: u64,
     /// The number of sealed entries in all chains.
     pub entries: u64,
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VerifyReport {
-    /// Whether nothing is wrong with what was checked.
+    /// Whether the checked part has no problems.
     pub valid: bool,
-    /// The chain: `installation`, or `platform:` and the platform's id.
+    /// The verified chain: `installation`, or `platform:` followed by the platform's id.
     pub chain: AuditChain,
     /// The number of the first link that was to be checked.
     pub from: i64,
-    /// The number of the last link that was checked: what to continue behind.
+    /// The number of the last link that was checked. Continue a verification with this number as `after`.
     pub to: i64,
-    /// How many links were checked.
+    /// The number of links that were checked.
     pub checked: u64,
-    /// Whether the end of the chain was reached.
+    /// Whether the verification reached the end of the chain.
     pub complete: bool,
-    /// How many entries of the chain, as far as it was checked, wait to be sealed.
+    /// The number of entries in the checked part that wait to be sealed.
     pub unsealed: u64,
-    /// Where the chain is noted to end.
+    /// The recorded end of the chain.
     pub head: ChainEnd,
-    /// The installation as a whole. Checked when an operator verifies the installation's own chain up to its end; otherwise
-    /// `null`.
+    /// The result for the whole installation. It is only present if an operator verifies the installation's own chain
+    /// up to its end; otherwise `null`.
     pub installation: Option<InstallationReport>,
-    /// What is wrong; 100 at the most are told of.
+    /// The problems that were found, at most 100.
     pub problems: Vec<Problem>,
 }
 
 impl VerifyReport {
+    /// Creates a report without problems.
     pub(super) fn new(chain: AuditChain, after: i64) -> Self {
         Self {
             valid: true,
@@ -128,17 +130,22 @@ impl VerifyReport {
         }
     }
 
-    /// Adds a problem of the installation as a whole.
-    pub(super) fn installation_problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
-        self.problem(kind, None, None, message);
+    /// Adds a problem that concerns the whole installation.
+    pub(super) fn add_installation_problem(
+        &mut self,
+        kind: ProblemKind,
+        message: impl Into<String>,
+    ) {
+        self.add_problem(kind, None, None, message);
     }
 
-    /// Whether no further problem is told of.
+    /// Returns whether the report has the maximum number of problems.
     pub(super) fn is_full(&self) -> bool {
-        self.problems.len() >= MOST_PROBLEMS
+        self.problems.len() >= MAX_PROBLEMS
     }
 
-    pub(super) fn problem(
+    /// Adds a problem, unless the report is full, and marks the report as invalid.
+    pub(super) fn add_problem(
         &mut self,
         kind: ProblemKind,
         seq: Option<i64>,
@@ -146,7 +153,7 @@ impl VerifyReport {
         message: impl Into<String>,
     ) {
         self.valid = false;
-        if self.problems.len() < MOST_PROBLEMS {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(Problem {
                 kind,
                 seq,

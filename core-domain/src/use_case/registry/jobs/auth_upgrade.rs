@@ -1,12 +1,12 @@
-//! `auth.upgrade`: gives a platform the current version of its auth worker in every environment it has resources in.
+//! `auth.upgrade`: upgrades the auth worker of a platform to the current version in every environment with resources.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::platform_provision::{
-    CatalogueEntry, MadeResource, PlatformEnvironment, ensure_wanted, entry_of, made,
-    observe_owned, upsert_resource,
+    CatalogueEntry, MadeResource, PlatformEnvironment, ensure_not_deleted, find_resource,
+    made_resource, observe_owned, upsert_resource,
 };
 use crate::kernel::{Environment, Error, PlatformId, PlatformOwned, Result, Slug};
 use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
@@ -17,10 +17,10 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::{entity, resource};
 
-/// The name of the step, once for every environment.
+/// The name of the step, which runs once for each environment.
 const UPGRADE: &str = "worker";
 
-/// What is to be upgraded.
+/// The input of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct AuthTarget {
@@ -41,20 +41,20 @@ impl JobInput for AuthTarget {
     }
 }
 
-/// The kind. A worker that was replaced by a newer one is not brought back: nothing is undone.
+/// The job kind `auth.upgrade`. It has no undo: a replaced worker is not restored.
 #[derive(Clone, Debug)]
 pub(in crate::use_case::registry) struct UpgradeAuth {
-    /// Where the workers reach IAM.
+    /// The base URL of IAM for the workers.
     pub(in crate::use_case::registry) iam_url: String,
 }
 
 impl JobKind for UpgradeAuth {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "auth.upgrade";
     type Input = AuthTarget;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(Upgrade)
+        Steps::new().step(Upgrade)
     }
 
     fn plan(input: &AuthTarget) -> Vec<String> {
@@ -65,7 +65,7 @@ impl JobKind for UpgradeAuth {
     }
 }
 
-/// Uploads the current script, unless the worker has it.
+/// Uploads the current script, unless the worker already has it.
 #[derive(Clone, Copy, Debug)]
 struct Upgrade;
 
@@ -85,12 +85,12 @@ impl JobStep<UpgradeAuth> for Upgrade {
         let worker = auth_ref(at);
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
-        let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
-        let entry = entry_of(platform, uow.as_mut(), &worker).await?;
+        let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
+        let entry = find_resource(platform, uow.as_mut(), &worker).await?;
         drop(uow);
         let found = observe_owned(cx.infrastructure, at.0, &worker).await?;
         Ok(match found {
-            // What the entry does not tell the version of is uploaded again.
+            // A worker without a recorded version is uploaded again.
             Observation::Present(_) if !entry.is_some_and(|entry| is_current(&entry)) => {
                 Observation::Absent
             }
@@ -102,7 +102,7 @@ impl JobStep<UpgradeAuth> for Upgrade {
         let at = place(cx.input, cx.item)?;
         let request = auth_request(at, &cx.kind.iam_url, cx.effect_key.to_owned());
         let created = cx.infrastructure.create(&request).await?;
-        Ok(made(&request.resource, created))
+        Ok(made_resource(&request.resource, created))
     }
 
     async fn record(
@@ -129,27 +129,30 @@ impl JobStep<UpgradeAuth> for Upgrade {
     }
 }
 
-/// Where a step works.
+/// Returns the platform and environment of a step.
 fn place<'a>(input: &'a AuthTarget, item: Option<&str>) -> Result<PlatformEnvironment<'a>> {
     let mut environments = input.environments.iter().copied();
     let environment = environments.find(|e| Some(e.as_str()) == item);
-    let environment = environment
-        .ok_or_else(|| Error::Internal(format!("no environment of an auth worker: {item:?}")))?;
+    let environment = environment.ok_or_else(|| {
+        Error::Internal(format!("unknown environment of an auth worker: {item:?}"))
+    })?;
     Ok((&input.platform_id, &input.slug, environment))
 }
 
-/// The script.
+/// The script of the worker.
 const WORKER: &str = include_str!("js/auth.js");
+/// The name of the script's main module.
 const MAIN_MODULE: &str = "auth.js";
+/// The name of the generated module with the settings.
 const SETTINGS_MODULE: &str = "config.js";
 
-/// The version of the script: to be raised with every change of the file.
+/// The version of the script. Must be increased with every change of the file.
 pub(super) const AUTH_VERSION: i64 = 1;
 
-/// The setting of the worker's entry that tells its version.
+/// The setting of the worker's resource that stores its version.
 pub(super) const VERSION_SETTING: &str = "authVersion";
 
-/// The worker in an environment.
+/// Returns the name and type of the auth worker in an environment.
 pub(in crate::use_case::registry) fn auth_ref(
     (platform, slug, environment): PlatformEnvironment<'_>,
 ) -> ResourceRef {
@@ -159,7 +162,7 @@ pub(in crate::use_case::registry) fn auth_ref(
     }
 }
 
-/// Asks for the worker with the current script, which asks the IAM at this address.
+/// Returns the request that creates the worker with the current script. The worker verifies sessions at `iam_url`.
 pub(super) fn auth_request(
     at: PlatformEnvironment<'_>,
     iam_url: &str,
@@ -178,7 +181,7 @@ pub(super) fn auth_request(
     }
 }
 
-/// The module of what the script has to know. JSON texts are JavaScript.
+/// Returns the module with the settings of the script. JSON texts are valid JavaScript.
 fn settings(at: PlatformEnvironment<'_>, iam_url: &str) -> String {
     let url = format!("{}/api/core/session", iam_url.trim_end_matches('/'));
     let (platform, url) = (json!(at.0), json!(url));
@@ -187,7 +190,7 @@ fn settings(at: PlatformEnvironment<'_>, iam_url: &str) -> String {
     )
 }
 
-/// Whether an entry says that the worker is of the current version.
+/// Returns whether the resource records the current version of the worker.
 pub(in crate::use_case::registry) fn is_current(entry: &Resource) -> bool {
     entry.config.value()[VERSION_SETTING] == AUTH_VERSION
 }

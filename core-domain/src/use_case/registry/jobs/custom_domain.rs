@@ -1,4 +1,5 @@
-//! What a job of a custom domain works for, and whether the domain is still its own.
+//! `domain.add`, `domain.verify` and `domain.remove`: prove the ownership of custom domains, serve their hostnames, and
+//! stop serving them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +23,12 @@ use crate::use_case::provisioning::{
     enqueue,
 };
 use crate::use_case::registry::custom_domain::{
-    follow_job, forget_hostname, record_check, record_earlier_proof, record_proof, record_served,
-    resume,
+    apply_job_outcome, clear_hostname_id, record_check, record_earlier_proof, record_proof,
+    record_served, requeue,
 };
-use crate::use_case::registry::hostname::ensure_not_foreign;
+use crate::use_case::registry::hostname::ensure_not_served_elsewhere;
 
-/// The domain a job works for.
+/// The input of the jobs: a custom domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct DomainTarget {
@@ -48,7 +49,7 @@ impl JobInput for DomainTarget {
 }
 
 impl DomainTarget {
-    /// A domain of a platform.
+    /// Creates the input for a domain of a platform.
     pub(in crate::use_case::registry) fn of(
         scope: &PlatformAccess,
         domain: &CustomDomainId,
@@ -60,7 +61,7 @@ impl DomainTarget {
     }
 }
 
-/// The domain whatever has become of it, unless its platform is gone; and the instant.
+/// Returns the domain in any status with its platform; `None` if one of them does not exist.
 pub(super) async fn find_domain<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     uow: &mut dyn UnitOfWork,
@@ -73,7 +74,7 @@ pub(super) async fn find_domain<K: JobKind<Input = DomainTarget>>(
     Ok(found.map(|domain| (platform, domain)))
 }
 
-/// The domain if the platform is not deleted and the domain is what `is_wanted` says, and the instant.
+/// Returns the domain if `is_wanted` selects it and its platform is not deleted. Also returns the current time.
 pub(super) async fn find_wanted<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     is_wanted: impl Fn(&CustomDomain) -> bool + Send,
@@ -87,10 +88,10 @@ pub(super) async fn find_wanted<K: JobKind<Input = DomainTarget>>(
     Ok((wanted.map(|(_, domain)| domain), now))
 }
 
-/// The kind.
+/// The job kind `domain.add`.
 #[derive(Clone, Debug)]
 pub(in crate::use_case::registry) struct AddDomain {
-    /// Where names are looked up.
+    /// The resolver for the lookups of DNS records.
     pub(in crate::use_case::registry) dns: Arc<dyn DnsResolver>,
 }
 
@@ -103,34 +104,37 @@ impl ProvesDomain for AddDomain {
 #[async_trait]
 impl JobKind for AddDomain {
     const NAME: &'static str = ADD_DOMAIN;
-    /// Each of its steps gives up by itself. What keeps it from that (a suspended platform, a DNS that does not answer) is no
-    /// reason to.
+    /// Each step has its own time limit. A suspended platform or an unavailable DNS server must not end the job.
     const DEADLINE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     type Input = DomainTarget;
 
     fn steps() -> Steps<Self> {
-        let proved = Steps::new().then(LookUpRecords);
-        proved.then(AskProvider).then(AwaitCertificate)
+        let proved = Steps::new().step(LookUpRecords);
+        proved.step(AskProvider).step(AwaitCertificate)
     }
 
-    /// Only a job that an operator declared done leaves anything to do.
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    /// Activates the domain only if an operator forced the job to complete. Otherwise the last step has activated it.
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         if !cx.job.forced {
             return Ok(());
         }
         let events = [CustomDomainEvent::Restart, CustomDomainEvent::Activate];
-        follow(cx, uow, &events, None).await
+        apply_events(cx, uow, &events, None).await
     }
 
-    /// Fails the domain if the error is about the domain. An outage leaves the domain as it is.
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        if !is_verdict(cx.job) {
+    /// Fails the domain if the error concerns the domain. An outage does not change the domain.
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        if !fails_domain(cx.job) {
             return Ok(());
         }
         let refused = has_error(cx.job, HOSTNAME_FAILED);
         let certificate = refused.then_some(SslStatus::Failed);
-        follow(cx, uow, &[CustomDomainEvent::Fail], certificate).await?;
-        // The job calls the provider only after the proof. A cancelled job is undone.
+        apply_events(cx, uow, &[CustomDomainEvent::Fail], certificate).await?;
+        // The job calls the provider only after the proof. A cancelled job is undone instead.
         let is_asked = cx.job.output_of(LOOK_UP_RECORDS).is_some();
         if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
             return Ok(());
@@ -142,36 +146,38 @@ impl JobKind for AddDomain {
         Ok(())
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow(cx, uow, &[CustomDomainEvent::Restart], None).await?;
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_events(cx, uow, &[CustomDomainEvent::Restart], None).await?;
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
         if cx.job.output_of(LOOK_UP_RECORDS).is_none() {
             return Ok(());
         }
-        // That step is not done again.
+        // The completed step that records the proof is not repeated.
         let (domain, job) = (&cx.input.domain_id, &cx.job.id);
         record_earlier_proof(cx, &platform, uow, domain, job).await
     }
 }
 
-/// Whether the end of the job says of the domain that it is not to be served.
-fn is_verdict(job: &Job) -> bool {
+/// Returns whether the failure of the job means that the domain must not be served.
+fn fails_domain(job: &Job) -> bool {
     match job.failure_kind {
         Some(FailureKind::Cancelled) => true,
         Some(FailureKind::PermanentError) => {
-            !has_error(job, GIVEN_UP) && !has_error(job, "PROVIDER_DAMAGED")
+            !has_error(job, CERTIFICATE_PENDING) && !has_error(job, "PROVIDER_DAMAGED")
         }
         _ => false,
     }
 }
 
+/// Returns whether the job failed with this error code.
 fn has_error(job: &Job, code: &str) -> bool {
     job.error.as_ref().is_some_and(|error| error.code == code)
 }
 
-async fn follow(
+/// Applies events of the job to its domain.
+async fn apply_events(
     cx: &JobContext<'_, AddDomain>,
     uow: &mut dyn UnitOfWork,
     events: &[CustomDomainEvent],
@@ -181,24 +187,24 @@ async fn follow(
         return Ok(());
     };
     let own = (&cx.input.domain_id, &cx.job.id);
-    follow_job(cx, &platform, uow, own, events, certificate).await
+    apply_job_outcome(cx, &platform, uow, own, events, certificate).await
 }
 
-/// The kind.
+/// The job kind `domain.remove`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct RemoveDomain;
 
 impl JobKind for RemoveDomain {
     const NAME: &'static str = "domain.remove";
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     type Input = DomainTarget;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(StopServing)
+        Steps::new().step(StopServing)
     }
 }
 
-/// Has the hostname not served any more.
+/// Stops serving the hostname.
 #[derive(Clone, Copy, Debug)]
 struct StopServing;
 
@@ -237,22 +243,22 @@ impl JobStep<RemoveDomain> for StopServing {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
-        forget_hostname(cx, &platform, uow, &cx.input.domain_id, is_over).await
+        clear_hostname_id(cx, &platform, uow, &cx.input.domain_id, must_not_be_served).await
     }
 }
 
-/// Tells whether the domain may not be served: it is over, or its platform has not proved it.
-fn is_over(domain: &CustomDomain) -> bool {
+/// Returns whether the domain must not be served: it has ended, or its platform has not proved it.
+fn must_not_be_served(domain: &CustomDomain) -> bool {
     !domain.is_proved()
 }
 
-/// Returns the domain, unless another entry of its platform is served under the hostname.
+/// Returns the domain, unless another custom domain of its platform is served under the hostname.
 async fn to_remove(
     cx: &StepContext<'_, RemoveDomain>,
 ) -> Result<Option<Stored<CustomDomain>>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let found = find_domain(cx, uow.as_mut()).await?;
-    let Some((platform, domain)) = found.filter(|(_, domain)| is_over(domain)) else {
+    let Some((platform, domain)) = found.filter(|(_, domain)| must_not_be_served(domain)) else {
         return Ok(None);
     };
     let again = CustomDomainQuery::Entered(domain.hostname.clone());
@@ -263,27 +269,27 @@ async fn to_remove(
     Ok((!is_wanted).then_some(domain))
 }
 
-/// The name of the step.
+/// The name of the step that looks up DNS records.
 pub(super) const LOOK_UP_RECORDS: &str = "records";
 
-/// The code of the error of a job whose domain was given up.
+/// The error code of a job whose DNS records were not created in time.
 pub(super) const RECORDS_MISSING: &str = "DNS_RECORDS_MISSING";
 
-/// A kind that proves whose a domain is.
+/// A kind that proves the ownership of a domain.
 pub(super) trait ProvesDomain: JobKind<Input = DomainTarget> {
-    /// Where names are looked up.
+    /// Returns the resolver for the lookups of DNS records.
     fn dns(&self) -> &dyn DnsResolver;
 }
 
-/// What came of looking the records up.
+/// The result of a lookup of the required DNS records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LookUp {
-    /// The records that are missing; unset when the domain is not to be verified (any more).
+    /// The missing records; `None` if the domain no longer has to be verified.
     missing_records: Option<Vec<MissingRecord>>,
 }
 
-/// Waits until all records are there.
+/// Waits until all required DNS records exist.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LookUpRecords;
 
@@ -305,9 +311,9 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
         };
         let Ok(missing) = missing_records(cx.kind.dns(), &domain).await else {
             return Err(StepError::Wait {
-                until: domain.next_try(now),
-                reason: "the DNS, which did not answer".to_owned(),
-                found: None,
+                until: domain.next_check_after_error(now),
+                reason: "a response from the DNS".to_owned(),
+                output: None,
             });
         };
         let is_complete = missing.is_empty();
@@ -317,7 +323,7 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
         if is_complete {
             return Ok(Observation::Present(found));
         }
-        if domain.is_given_up(now) {
+        if domain.has_timed_out(now) {
             let message = format!(
                 "DNS records of {} were not created in time",
                 domain.hostname
@@ -354,10 +360,11 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
                 record_proof(cx, &platform, uow, domain, job).await
             }
             Some(missing) => record_check(cx, &platform, uow, domain, job, missing).await,
-            // Of a deleted platform: nobody verifies it from here on, whether or not the platform comes back.
+            // The platform is deleted. The domain fails, because no other job verifies it, even if the platform is
+            // restored.
             None => {
                 let events = [CustomDomainEvent::Fail];
-                follow_job(cx, &platform, uow, (domain, job), &events, None).await
+                apply_job_outcome(cx, &platform, uow, (domain, job), &events, None).await
             }
         }
     }
@@ -372,15 +379,15 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
     }
 
     fn timeout(&self) -> Duration {
-        // Four look-ups of 20 s at the most.
+        // Four lookups of at most 20 seconds each.
         Duration::from_secs(100)
     }
 }
 
-/// The records that are missing.
+/// Returns the missing DNS records of a domain.
 ///
 /// # Errors
-/// [`DnsError`] when that cannot be told now.
+/// [`DnsError`] if a lookup failed.
 async fn missing_records(
     dns: &dyn DnsResolver,
     domain: &CustomDomain,
@@ -396,7 +403,8 @@ async fn missing_records(
     Ok(missing)
 }
 
-/// Whether a name leads to another one: as another name for it or, as the apex of a zone must, by its addresses.
+/// Returns whether a name points to another one, either as its alias (`CNAME`) or with the same addresses. The apex of
+/// a zone cannot be an alias.
 async fn leads_to(dns: &dyn DnsResolver, route: &MissingRecord) -> Result<bool, DnsError> {
     if dns.cname(&route.name).await?.as_ref() == Some(&route.value) {
         return Ok(true);
@@ -405,26 +413,26 @@ async fn leads_to(dns: &dyn DnsResolver, route: &MissingRecord) -> Result<bool, 
     Ok(!own.is_empty() && own == dns.addresses(&route.value).await?)
 }
 
-/// The kind `domain.verify`.
+/// The job kind `domain.verify`. Its jobs only queue a new `domain.add` job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VerifyDomain;
 
 impl JobKind for VerifyDomain {
     const NAME: &'static str = "domain.verify";
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     type Input = DomainTarget;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(HandOn)
+        Steps::new().step(QueueAddDomain)
     }
 }
 
-/// Queues the new job of the domain.
+/// Queues a `domain.add` job, unless the domain is active or deleted or has another job.
 #[derive(Clone, Copy, Debug)]
-struct HandOn;
+struct QueueAddDomain;
 
 #[async_trait]
-impl JobStep<VerifyDomain> for HandOn {
+impl JobStep<VerifyDomain> for QueueAddDomain {
     type Output = ();
 
     fn name(&self) -> &'static str {
@@ -462,31 +470,32 @@ impl JobStep<VerifyDomain> for HandOn {
         let Some(seen) = found.filter(|seen| seen.job_id == cx.job.id && is_unserved(seen)) else {
             return Ok(());
         };
-        resume(cx, &platform, uow, &seen).await?;
+        requeue(cx, &platform, uow, &seen).await?;
         Ok(())
     }
 }
 
-/// The code of the error of a job that waited for a certificate as long as it may.
-pub(super) const GIVEN_UP: &str = "CERTIFICATE_PENDING";
+/// The error code of a job that waited the maximum time for a certificate.
+pub(super) const CERTIFICATE_PENDING: &str = "CERTIFICATE_PENDING";
 
-/// The code of the error of a job whose hostname the provider will not serve.
+/// The error code of a job whose hostname the provider refuses to serve.
 pub(super) const HOSTNAME_FAILED: &str = "HOSTNAME_FAILED";
 
-/// How long a certificate is waited for, from the beginning of the step or from an operator's retry.
+/// Maximum wait for a certificate, from the start of the step or from an operator's retry.
 const CERTIFICATE_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The shortest and the longest pause between two looks at the provider.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(5);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
+/// Minimum pause between two requests to the provider.
+const MIN_POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// Maximum pause between two requests to the provider.
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// How far the provider is.
+/// The state of a domain at the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AtProvider {
     cf_hostname_id: String,
     ssl_status: SslStatus,
-    /// Whether it is served, with a certificate.
+    /// Whether the hostname is served with a certificate.
     active: bool,
 }
 
@@ -500,13 +509,13 @@ impl From<&ServedHostname> for AtProvider {
     }
 }
 
-/// Asks the provider to serve the hostname. Its output is unset when the domain is not to be served (any more).
+/// Asks the provider to serve the hostname. The output is `None` if the domain must no longer be served.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AskProvider;
 
 #[async_trait]
 impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = Option<AtProvider>;
 
     fn name(&self) -> &'static str {
@@ -517,13 +526,13 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<Observation<Self::Output>, StepError> {
-        let (Some(domain), _) = current(cx).await? else {
+        let (Some(domain), _) = find_served(cx).await? else {
             return Ok(Observation::Present(None));
         };
-        // Who has proved it since keeps it.
+        // A platform that has proved the hostname since then keeps it.
         let mut uow = cx.store.begin(Mode::Read).await?;
         if let Some(platform) = cx.platform(uow.as_mut()).await? {
-            ensure_not_foreign(&platform, uow.as_mut(), &domain.hostname).await?;
+            ensure_not_served_elsewhere(&platform, uow.as_mut(), &domain.hostname).await?;
         }
         drop(uow);
         let found = at_provider(cx, &domain).await?;
@@ -535,7 +544,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
     }
 
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError> {
-        let (Some(domain), _) = current(cx).await? else {
+        let (Some(domain), _) = find_served(cx).await? else {
             return Ok(None);
         };
         Ok(Some(AtProvider::from(
@@ -552,7 +561,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         record(cx, uow, output.as_ref(), false).await
     }
 
-    /// A domain that is wanted again by now stays.
+    /// Keeps a domain that is in use again.
     async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let found = find_domain(cx, uow.as_mut()).await?;
@@ -564,7 +573,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
             return Ok(Undone::left("its domain is in use"));
         }
         stop_serving(cx, &domain).await?;
-        Ok(Undone::TakenBack)
+        Ok(Undone::Removed)
     }
 
     async fn record_undo(
@@ -574,15 +583,15 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         undone: &Undone,
     ) -> Result<()> {
         let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
             return Ok(());
         };
         let is_given_up = |domain: &CustomDomain| domain.status == CustomDomainStatus::Failed;
-        forget_hostname(cx, &platform, uow, &cx.input.domain_id, is_given_up).await
+        clear_hostname_id(cx, &platform, uow, &cx.input.domain_id, is_given_up).await
     }
 }
 
-/// Waits until the hostname is served with a certificate; writes at every look where that stands.
+/// Waits until the hostname is served with a certificate. Records the state at every poll.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AwaitCertificate;
 
@@ -598,7 +607,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<Observation<Self::Output>, StepError> {
-        let (Some(domain), now) = current(cx).await? else {
+        let (Some(domain), now) = find_served(cx).await? else {
             return Ok(Observation::Present(None));
         };
         let found = match at_provider(cx, &domain).await {
@@ -609,9 +618,9 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
         evaluate(cx, &found, now).map(Observation::Present)
     }
 
-    /// The provider lost it.
+    /// Asks the provider again, because it no longer knows the hostname.
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError> {
-        let (Some(domain), now) = current(cx).await? else {
+        let (Some(domain), now) = find_served(cx).await? else {
             return Ok(None);
         };
         evaluate(
@@ -640,7 +649,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
     }
 }
 
-/// What a look at the provider means for the step.
+/// Converts the state at the provider to the result of the step.
 fn evaluate<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     found: &ServedHostname,
@@ -650,9 +659,9 @@ fn evaluate<K: JobKind<Input = DomainTarget>>(
     match &found.state {
         HostnameState::Active => Ok(at_provider),
         HostnameState::Failed(why) => Err(StepError::permanent(HOSTNAME_FAILED, why)),
-        HostnameState::Pending(what) if now.since(waits_since(cx, now)) >= CERTIFICATE_TIMEOUT => {
-            let message = format!("there is no certificate after a day: {what}");
-            Err(StepError::permanent(GIVEN_UP, message))
+        HostnameState::Pending(what) if now.since(wait_start(cx, now)) >= CERTIFICATE_TIMEOUT => {
+            let message = format!("the certificate was not issued within a day: {what}");
+            Err(StepError::permanent(CERTIFICATE_PENDING, message))
         }
         HostnameState::Pending(what) => {
             let until = next_poll(cx, now);
@@ -661,7 +670,7 @@ fn evaluate<K: JobKind<Input = DomainTarget>>(
     }
 }
 
-/// A provider that does not answer says nothing of the hostname, however long that lasts.
+/// Returns a wait for temporary errors of the provider, however long they last. Other errors are returned unchanged.
 fn outage<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     error: ProviderError,
@@ -676,22 +685,23 @@ fn outage<K: JobKind<Input = DomainTarget>>(
     };
     StepError::Wait {
         until: until.max(next_poll(cx, now)),
-        reason: "the provider, which did not answer".to_owned(),
-        found: None,
+        reason: "a response from the provider".to_owned(),
+        output: None,
     }
 }
 
-/// As long as it was waited so far and the shortest pause more, which doubles every pause, up to the longest.
+/// Returns the time of the next poll. The pause is the time waited so far plus the minimum pause, so it doubles each
+/// time up to the maximum.
 fn next_poll<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     now: Timestamp,
 ) -> Timestamp {
-    let waited = now.since(waits_since(cx, now));
-    now.plus((waited + SHORTEST_PAUSE).min(LONGEST_PAUSE))
+    let waited = now.since(wait_start(cx, now));
+    now.plus((waited + MIN_POLL_INTERVAL).min(MAX_POLL_INTERVAL))
 }
 
-/// Since when the step waits: an operator's retry begins anew.
-fn waits_since<K: JobKind<Input = DomainTarget>>(
+/// Returns the time since which the step waits. An operator's retry restarts it.
+fn wait_start<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
     now: Timestamp,
 ) -> Timestamp {
@@ -700,14 +710,15 @@ fn waits_since<K: JobKind<Input = DomainTarget>>(
     begun.max(cx.job.deadline_at.minus(K::DEADLINE))
 }
 
-/// The domain, if this job still has it served, and the instant.
-async fn current<K: JobKind<Input = DomainTarget>>(
+/// Returns the domain if this job still has to serve it, and the current time.
+async fn find_served<K: JobKind<Input = DomainTarget>>(
     cx: &StepContext<'_, K>,
 ) -> Result<(Option<Stored<CustomDomain>>, Timestamp), StepError> {
     let job = &cx.job.id;
     Ok(find_wanted(cx, |domain| domain.is_served_by(job)).await?)
 }
 
+/// Records the state at the provider.
 async fn record<K: JobKind<Input = DomainTarget>>(
     cx: &JobContext<'_, K>,
     uow: &mut dyn UnitOfWork,

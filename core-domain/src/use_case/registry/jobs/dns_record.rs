@@ -1,4 +1,5 @@
-//! What a job of a DNS record works for, and what the record leads to at the provider.
+//! `dns.route` and `dns.remove`: point the hostnames of DNS records to their resources after the ownership is proved,
+//! and remove the routes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +22,11 @@ use crate::use_case::provisioning::{
     enqueue,
 };
 use crate::use_case::registry::dns_record::{
-    follow_job, record_proof, record_route, record_route_id,
+    apply_job_outcome, record_proof, record_route, record_route_id,
 };
-use crate::use_case::registry::hostname::ensure_not_foreign;
+use crate::use_case::registry::hostname::ensure_not_served_elsewhere;
 
-/// The DNS record a job works for.
+/// The input of the jobs: a DNS record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct DnsTarget {
@@ -46,7 +47,7 @@ impl JobInput for DnsTarget {
 }
 
 impl DnsTarget {
-    /// A DNS record of a platform.
+    /// Creates the input for a DNS record of a platform.
     pub(in crate::use_case::registry) fn of(
         scope: &PlatformAccess,
         dns_record: &DnsRecordId,
@@ -58,14 +59,15 @@ impl DnsTarget {
     }
 }
 
-/// A DNS record, and the object its hostname leads to.
+/// A DNS record and the object to which its hostname points.
 #[derive(Clone, Debug)]
 pub(super) struct RoutedRecord {
     pub(super) record: Stored<DnsRecord>,
     pub(super) target: ResourceRef,
 }
 
-/// Finds the record in any status; `None` if it or its platform does not exist.
+/// Returns the record in any status with its platform; `None` if the record, its resource or its platform does not
+/// exist.
 pub(super) async fn find_record<K: JobKind<Input = DnsTarget>>(
     cx: &StepContext<'_, K>,
     uow: &mut dyn UnitOfWork,
@@ -81,7 +83,7 @@ pub(super) async fn find_record<K: JobKind<Input = DnsTarget>>(
     Ok(target.map(|target| (platform, RoutedRecord { record, target })))
 }
 
-/// Finds the record if this job is to have it served, and the platform is not deleted; and the instant.
+/// Returns the record if it is pending, this is its job and its platform is not deleted. Also returns the current time.
 pub(super) async fn find_pending<K: JobKind<Input = DnsTarget>>(
     cx: &StepContext<'_, K>,
 ) -> Result<(Option<RoutedRecord>, Timestamp)> {
@@ -95,7 +97,7 @@ pub(super) async fn find_pending<K: JobKind<Input = DnsTarget>>(
     Ok((pending.map(|(_, routed)| routed), now))
 }
 
-/// Returns the object at the provider that a DNS record leads to.
+/// Returns the object at the provider to which a DNS record points.
 pub(super) async fn target_of_record(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -109,7 +111,7 @@ pub(super) async fn target_of_record(
     }))
 }
 
-/// Returns the object at the provider that a custom domain leads to.
+/// Returns the object at the provider to which a custom domain points.
 pub(super) async fn target_of_domain(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -122,40 +124,44 @@ pub(super) async fn target_of_domain(
     }
 }
 
-/// Name of the step that waits for the proof.
+/// The name of the step that waits for the proof.
 const PROOF: &str = "proof";
 
-/// The kind.
+/// The job kind `dns.route`.
 #[derive(Clone, Debug)]
 pub(in crate::use_case::registry) struct RouteDnsRecord {
-    /// Where names are looked up.
+    /// The resolver for the lookups of proofs.
     pub(in crate::use_case::registry) dns: Arc<dyn DnsResolver>,
 }
 
 #[async_trait]
 impl JobKind for RouteDnsRecord {
     const NAME: &'static str = "dns.route";
-    /// The proof step has a time limit of its own.
+    /// The proof step has its own time limit.
     const DEADLINE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     type Input = DnsTarget;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(ProveHostname).then(RouteToResource)
+        Steps::new().step(ProveHostname).step(RouteToResource)
     }
 
-    /// Only a job that an operator declared done leaves anything to do.
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    /// Activates the record only if an operator forced the job to complete. Otherwise the last step has activated it.
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         if !cx.job.forced {
             return Ok(());
         }
         let events = [DnsRecordEvent::Restart, DnsRecordEvent::Route];
-        follow(cx, uow, &events).await
+        apply_events(cx, uow, &events).await
     }
 
-    /// Queues the removal of a route that the job may have created.
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow(cx, uow, &[DnsRecordEvent::Fail]).await?;
-        // The job calls the provider only after the proof. A cancelled job is undone.
+    /// Fails the record, and queues the removal of a route that the job may have created.
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_events(cx, uow, &[DnsRecordEvent::Fail]).await?;
+        // The job calls the provider only after the proof. A cancelled job is undone instead.
         let is_asked = cx.job.output_of(PROOF).is_some();
         if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
             return Ok(());
@@ -167,12 +173,13 @@ impl JobKind for RouteDnsRecord {
         Ok(())
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow(cx, uow, &[DnsRecordEvent::Restart]).await
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_events(cx, uow, &[DnsRecordEvent::Restart]).await
     }
 }
 
-async fn follow(
+/// Applies events of the job to its record.
+async fn apply_events(
     cx: &JobContext<'_, RouteDnsRecord>,
     uow: &mut dyn UnitOfWork,
     events: &[DnsRecordEvent],
@@ -181,18 +188,18 @@ async fn follow(
         return Ok(());
     };
     let own = (&cx.input.dns_record_id, &cx.job.id);
-    follow_job(cx, &platform, uow, own, events).await
+    apply_job_outcome(cx, &platform, uow, own, events).await
 }
 
-/// What a look-up of the proof found.
+/// The result of a lookup of the proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Proof {
-    /// The records that are missing; unset if the record is not to be served (any more).
+    /// The missing DNS records; `None` if the record no longer has to be served.
     missing_records: Option<Vec<MissingRecord>>,
 }
 
-/// Waits until the platform has proved the hostname, for seven days from the first look-up that was answered.
+/// Waits until the platform has proved the hostname, up to seven days from the first successful lookup.
 #[derive(Clone, Copy, Debug)]
 struct ProveHostname;
 
@@ -214,7 +221,7 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
                 missing_records: None,
             }));
         };
-        // Checked first, so that no platform loses the hostname to a record that cannot be served.
+        // This check comes first, so that no platform loses the hostname to a record that cannot be served.
         ensure_can_be_routed(&record)?;
         let proved = Proof {
             missing_records: Some(Vec::new()),
@@ -226,8 +233,8 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
         let Ok(texts) = cx.kind.dns.txt(&proof.name).await else {
             return Err(StepError::Wait {
                 until: record.next_check(now),
-                reason: "the DNS, which did not answer".to_owned(),
-                found: None,
+                reason: "a response from the DNS".to_owned(),
+                output: None,
             });
         };
         if texts.contains(&proof.value) {
@@ -263,7 +270,7 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
     ) -> Result<()> {
         let Some(missing) = &output.missing_records else {
             // No other job serves the record of a deleted platform.
-            return follow(cx, uow, &[DnsRecordEvent::Fail]).await;
+            return apply_events(cx, uow, &[DnsRecordEvent::Fail]).await;
         };
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
@@ -282,7 +289,7 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
     }
 }
 
-/// Whether the platform is served under the hostname as a custom domain, which it had to prove.
+/// Returns whether the platform has an active custom domain with the hostname, which it had to prove.
 async fn has_proved_domain(
     cx: &StepContext<'_, RouteDnsRecord>,
     record: &DnsRecord,
@@ -296,13 +303,14 @@ async fn has_proved_domain(
     Ok(domains.first(&active).await?.is_some())
 }
 
-/// Has the hostname lead to the resource. Its output, the route's id, is unset if the record is not to be served.
+/// Points the hostname to the resource. The output is the id of the route; `None` if the record must no longer be
+/// served.
 #[derive(Clone, Copy, Debug)]
 struct RouteToResource;
 
 #[async_trait]
 impl JobStep<RouteDnsRecord> for RouteToResource {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = Option<String>;
 
     fn name(&self) -> &'static str {
@@ -316,13 +324,13 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         let (Some(routed), _) = find_pending(cx).await? else {
             return Ok(Observation::Present(None));
         };
-        // A platform that has proved the hostname since keeps it.
+        // A platform that has proved the hostname since then keeps it.
         let mut uow = cx.store.begin(Mode::Read).await?;
         if let Some(platform) = cx.platform(uow.as_mut()).await? {
-            ensure_not_foreign(&platform, uow.as_mut(), &routed.record.hostname).await?;
+            ensure_not_served_elsewhere(&platform, uow.as_mut(), &routed.record.hostname).await?;
         }
         drop(uow);
-        let found = cx.infrastructure.route(routed.record.hostname.as_str());
+        let found = cx.infrastructure.get_route(routed.record.hostname.as_str());
         let found = found.await?;
         Ok(match found {
             Some(route) if route.target == routed.target.name => {
@@ -364,7 +372,7 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         match found {
             Some((_, routed)) if routed.record.status == DnsRecordStatus::Failed => {
                 remove_route(cx, &routed).await?;
-                Ok(Undone::TakenBack)
+                Ok(Undone::Removed)
             }
             Some(_) => Ok(Undone::left("its record is in use")),
             None => Ok(Undone::left("its record does not exist")),
@@ -378,7 +386,7 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         undone: &Undone,
     ) -> Result<()> {
         let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
             return Ok(());
         };
         let id = &cx.input.dns_record_id;
@@ -390,21 +398,21 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
     }
 }
 
-/// The kind.
+/// The job kind `dns.remove`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct RemoveDnsRecord;
 
 impl JobKind for RemoveDnsRecord {
     const NAME: &'static str = "dns.remove";
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     type Input = DnsTarget;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(RemoveRoute)
+        Steps::new().step(RemoveRoute)
     }
 }
 
-/// Takes the hostname away from the resource.
+/// Removes the route from the hostname to the resource.
 #[derive(Clone, Copy, Debug)]
 struct RemoveRoute;
 
@@ -423,7 +431,7 @@ impl JobStep<RemoveDnsRecord> for RemoveRoute {
         let Some(routed) = to_remove(cx).await? else {
             return Ok(Observation::Present(()));
         };
-        let found = cx.infrastructure.route(routed.record.hostname.as_str());
+        let found = cx.infrastructure.get_route(routed.record.hostname.as_str());
         let found = found.await?;
         let leads_here = found.is_some_and(|route| route.target == routed.target.name);
         Ok(if leads_here {
@@ -451,25 +459,26 @@ impl JobStep<RemoveDnsRecord> for RemoveRoute {
         };
         let id = &cx.input.dns_record_id;
         let record: Option<Stored<DnsRecord>> = platform.records(uow).find(id).await?;
-        if record.is_some_and(|record| is_over(&record)) {
+        if record.is_some_and(|record| must_not_be_served(&record)) {
             record_route_id(cx, &platform, uow, id, None).await?;
         }
         Ok(())
     }
 }
 
-/// Tells whether the record may not be served: it is over, or its platform has not proved it.
-fn is_over(record: &DnsRecord) -> bool {
+/// Returns whether the record must not be served: it has ended, or its platform has not proved it.
+fn must_not_be_served(record: &DnsRecord) -> bool {
     !record.is_proved()
 }
 
-/// Returns the record, unless another entry of its platform leads the hostname to the same resource.
+/// Returns the record, unless another DNS record of its platform points the hostname to the same resource.
 async fn to_remove(
     cx: &StepContext<'_, RemoveDnsRecord>,
 ) -> Result<Option<RoutedRecord>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let found = find_record(cx, uow.as_mut()).await?;
-    let Some((platform, routed)) = found.filter(|(_, routed)| is_over(&routed.record)) else {
+    let Some((platform, routed)) = found.filter(|(_, routed)| must_not_be_served(&routed.record))
+    else {
         return Ok(None);
     };
     let again = DnsRecordQuery::Entered(routed.record.hostname.clone());

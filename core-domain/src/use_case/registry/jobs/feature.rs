@@ -1,4 +1,5 @@
-//! `feature.activate`: gives a feature of an entity a worker of its own, and lets the activation and its build follow.
+//! `feature.activate` and `feature.deactivate`: create and remove the worker of an entity's feature, and update the
+//! feature and its build.
 
 use std::time::Duration;
 
@@ -7,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::platform_provision::{
-    CatalogueEntry, MadeResource, ensure_wanted, entry_of, made, observe_made, observe_owned,
-    upsert_resource, used_otherwise,
+    CatalogueEntry, MadeResource, ensure_not_deleted, find_resource, made_resource, observe_made,
+    observe_owned, reason_to_keep, upsert_resource,
 };
 use super::removal::{
     Attempt, RemovedObjects, TIMEOUT, delete_entries, delete_entry, delete_removed, portion_of,
-    remove_if_owned, take_back,
+    remove_if_owned, undo_creation,
 };
 use super::stack::StackTarget;
 use crate::access::{PlatformAccess, PlatformWriter, SystemScope};
@@ -23,8 +24,8 @@ use crate::kernel::{
 use crate::port::{CreateResource, Mode, ResourceRef, UnitOfWork};
 use crate::provisioning::{ACTIVATE_FEATURE, Job, LaneKey};
 use crate::registry::{
-    BuildEnd, FeatureActivation, FeatureEvent, FeatureId, FeatureStatus, FeatureVersion, Resource,
-    ResourceQuery, ResourceType,
+    BuildOutcome, FeatureActivation, FeatureEvent, FeatureId, FeatureStatus, FeatureVersion,
+    Resource, ResourceQuery, ResourceType,
 };
 use crate::use_case::provisioning;
 use crate::use_case::provisioning::{
@@ -32,14 +33,14 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::{build, feature, workspace_stack};
 
-/// The file a feature's worker begins with.
+/// The initial script of a feature's worker.
 const WORKER: &str = include_str!("js/feature.js");
 const MAIN_MODULE: &str = "feature.js";
 
-/// The name of the step that makes the worker.
+/// The name of the step that creates the worker.
 const MAKE_WORKER: &str = "worker";
 
-/// The kind.
+/// The job kind `feature.activate`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct Activate;
 
@@ -49,39 +50,50 @@ impl JobKind for Activate {
     type Input = ActivateInput;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(MakeWorker)
+        Steps::new().step(MakeWorker)
     }
 
-    /// Of a worker that an operator declared made nothing is known.
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    /// If an operator forced the job to complete, the URL of the worker is unknown.
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         let url = cx
             .job
             .output_of(MAKE_WORKER)
             .and_then(|made| made["cfUrl"].as_str());
         let url = url.map(str::to_owned);
-        let end = BuildEnd::Success {
+        let end = BuildOutcome::Success {
             cf_deployment_id: None,
             build_url: url.clone(),
         };
         apply_activation_event(cx, uow, FeatureEvent::Activated, url, Some(end)).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        apply_activation_event(cx, uow, FeatureEvent::Fail, None, Some(BuildEnd::Failed)).await
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_activation_event(
+            cx,
+            uow,
+            FeatureEvent::Fail,
+            None,
+            Some(BuildOutcome::Failed),
+        )
+        .await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         apply_activation_event(cx, uow, FeatureEvent::Activate, None, None).await
     }
 }
 
-/// Moves feature and build as the job moved; the build goes on where it has no end.
+/// Applies an event of the job to the feature and its build. Without `end`, the build is resumed.
 async fn apply_activation_event(
     cx: &JobContext<'_, Activate>,
     uow: &mut dyn UnitOfWork,
     event: FeatureEvent,
     service_url: Option<String>,
-    end: Option<BuildEnd>,
+    end: Option<BuildOutcome>,
 ) -> Result<()> {
     let Some(platform) = cx.platform(uow).await? else {
         return Ok(());
@@ -94,13 +106,13 @@ async fn apply_activation_event(
     }
 }
 
-/// Makes the feature's worker.
+/// Creates the feature's worker.
 #[derive(Clone, Copy, Debug)]
 struct MakeWorker;
 
 #[async_trait]
 impl JobStep<Activate> for MakeWorker {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = MadeResource;
 
     fn name(&self) -> &'static str {
@@ -112,7 +124,7 @@ impl JobStep<Activate> for MakeWorker {
         cx: &StepContext<'_, Activate>,
     ) -> Result<Observation<MadeResource>, StepError> {
         let target = &cx.input.target;
-        target.ensure_called_for(cx).await?;
+        target.ensure_needed(cx).await?;
         observe_made(cx, &target.platform_id, &target.worker()).await
     }
 
@@ -129,7 +141,7 @@ impl JobStep<Activate> for MakeWorker {
             }),
         };
         let created = cx.infrastructure.create(&request).await?;
-        Ok(made(&request.resource, created))
+        Ok(made_resource(&request.resource, created))
     }
 
     async fn record(
@@ -151,7 +163,7 @@ impl JobStep<Activate> for MakeWorker {
         Ok(())
     }
 
-    /// A feature that was asked for otherwise since has the same worker.
+    /// Keeps the worker if the feature now belongs to another job, which uses the same worker.
     async fn undo(&self, cx: &StepContext<'_, Activate>) -> Result<Undone, StepError> {
         let target = &cx.input.target;
         let mut uow = cx.store.begin(Mode::Read).await?;
@@ -163,12 +175,12 @@ impl JobStep<Activate> for MakeWorker {
             return Ok(Undone::left("its feature belongs to another job"));
         }
         if let Some(entry) = target.entry(&platform, uow.as_mut()).await?
-            && let Some(why) = used_otherwise(&platform, uow.as_mut(), &entry, cx.job).await?
+            && let Some(why) = reason_to_keep(&platform, uow.as_mut(), &entry, cx.job).await?
         {
             return Ok(Undone::left(why));
         }
         drop(uow);
-        take_back(cx, &target.platform_id, &target.worker()).await
+        undo_creation(cx, &target.platform_id, &target.worker()).await
     }
 
     async fn record_undo(
@@ -178,7 +190,7 @@ impl JobStep<Activate> for MakeWorker {
         undone: &Undone,
     ) -> Result<()> {
         let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
             return Ok(());
         };
         let target = &cx.input.target;
@@ -191,7 +203,7 @@ impl JobStep<Activate> for MakeWorker {
     }
 }
 
-/// The job's feature, unless it was asked for or ended otherwise since.
+/// Returns the job's feature; `None` if the feature now belongs to another job or has ended.
 async fn feature_of_job(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -203,11 +215,12 @@ async fn feature_of_job(
     Ok(feature.filter(|feature| feature.provision_job_id.as_ref() == Some(&job.id)))
 }
 
-/// The names of the steps.
+/// The name of the step that removes the worker.
 const WORKER_STEP: &str = "worker";
+/// The name of the step that removes the data.
 const DATA: &str = "data";
 
-/// The kind.
+/// The job kind `feature.deactivate`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct Deactivate;
 
@@ -217,7 +230,7 @@ impl JobKind for Deactivate {
     type Input = DeactivateInput;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(RemoveWorker).then(RemoveData)
+        Steps::new().step(RemoveWorker).step(RemoveData)
     }
 
     fn plan(input: &DeactivateInput) -> Vec<String> {
@@ -226,20 +239,24 @@ impl JobKind for Deactivate {
         wanted.map(str::to_owned).collect()
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         apply_deactivation_event(cx, uow, FeatureEvent::Deactivated).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         apply_deactivation_event(cx, uow, FeatureEvent::Fail).await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         apply_deactivation_event(cx, uow, FeatureEvent::Deactivate).await
     }
 }
 
-/// Moves the feature as the job moved.
+/// Applies an event of the job to the feature.
 async fn apply_deactivation_event(
     cx: &JobContext<'_, Deactivate>,
     uow: &mut dyn UnitOfWork,
@@ -252,7 +269,7 @@ async fn apply_deactivation_event(
     feature::record_event(cx, &platform, uow, own, event, None).await
 }
 
-/// Removes the feature's worker, and its entry.
+/// Removes the feature's worker and its resource.
 #[derive(Clone, Copy, Debug)]
 struct RemoveWorker;
 
@@ -264,13 +281,13 @@ impl JobStep<Deactivate> for RemoveWorker {
         WORKER_STEP
     }
 
-    /// What is missing is removed, and so is what belongs to something else.
+    /// A worker that is missing or belongs to another owner counts as removed.
     async fn observe(
         &self,
         cx: &StepContext<'_, Deactivate>,
     ) -> Result<Observation<()>, StepError> {
         let target = &cx.input.target;
-        target.ensure_called_for(cx).await?;
+        target.ensure_needed(cx).await?;
         let worker = target.worker();
         let found = observe_owned(cx.infrastructure, &target.platform_id, &worker).await?;
         Ok(match found {
@@ -318,7 +335,7 @@ impl JobStep<Deactivate> for RemoveData {
         &self,
         cx: &StepContext<'_, Deactivate>,
     ) -> Result<Observation<RemovedObjects>, StepError> {
-        cx.input.target.ensure_called_for(cx).await?;
+        cx.input.target.ensure_needed(cx).await?;
         Ok(Observation::Absent)
     }
 
@@ -367,17 +384,17 @@ impl JobStep<Deactivate> for RemoveData {
     }
 }
 
-/// The entries that a feature owns.
+/// Selects the resources that a feature owns.
 pub(in crate::use_case::registry) fn owned_by(target: &FeatureTarget) -> ResourceQuery {
     ResourceQuery::OfFeature(target.activation_id.clone())
 }
 
-/// Whether one of these entries holds data of the feature.
+/// Returns whether the resource is a store of the feature in its environment.
 pub(in crate::use_case::registry) fn is_data_of(target: &FeatureTarget, entry: &Resource) -> bool {
     entry.resource_type.is_store() && entry.environment == target.environment
 }
 
-/// The feature a job works for.
+/// The feature of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct FeatureTarget {
@@ -390,7 +407,7 @@ pub(in crate::use_case::registry) struct FeatureTarget {
     pub(super) cf_name: String,
 }
 
-/// What is to be made.
+/// The input of an activation job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct ActivateInput {
@@ -399,13 +416,13 @@ pub(in crate::use_case::registry) struct ActivateInput {
     pub(in crate::use_case::registry) version: FeatureVersion,
 }
 
-/// What is to be removed.
+/// The input of a deactivation job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct DeactivateInput {
     #[serde(flatten)]
     pub(in crate::use_case::registry) target: FeatureTarget,
-    /// Its data too.
+    /// Whether the feature's data is removed too. Default: `false`.
     #[serde(default)]
     pub(in crate::use_case::registry) delete_data: bool,
 }
@@ -436,7 +453,7 @@ macro_rules! of_feature {
 of_feature!(ActivateInput, DeactivateInput);
 
 impl FeatureTarget {
-    /// A feature on a platform with this slug.
+    /// Creates the target for a feature on a platform with this slug.
     pub(in crate::use_case::registry) fn of(feature: &FeatureActivation, slug: &Slug) -> Self {
         Self {
             activation_id: feature.id.clone(),
@@ -448,7 +465,7 @@ impl FeatureTarget {
         }
     }
 
-    /// The feature's worker.
+    /// Returns the name and type of the feature's worker.
     pub(in crate::use_case::registry) fn worker(&self) -> ResourceRef {
         ResourceRef {
             resource_type: ResourceType::Worker,
@@ -456,25 +473,27 @@ impl FeatureTarget {
         }
     }
 
-    /// The entry of the feature's worker, if there is one.
+    /// Returns the resource of the feature's worker; `None` if there is none.
     pub(super) async fn entry(
         &self,
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
     ) -> Result<Option<Stored<Resource>>> {
-        entry_of(platform, uow, &self.worker()).await
+        find_resource(platform, uow, &self.worker()).await
     }
 
-    /// Refuses a job whose platform or entity is gone, or whose feature was asked for or ended otherwise since. The one
-    /// that makes a feature goes on for a removal that waits behind it.
-    pub(super) async fn ensure_called_for<K: JobKind>(
+    /// Checks that the feature still needs the job. Returns [`StepError::Precondition`] if the platform or entity no
+    /// longer exists, or the feature belongs to another job or has ended.
+    ///
+    /// An activation job continues while a deactivation of the same feature waits after it.
+    pub(super) async fn ensure_needed<K: JobKind>(
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<(), StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         let entity = Some(&self.entity_id);
-        let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
+        let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), entity).await?;
         let feature = platform.records::<FeatureActivation>(uow.as_mut());
         let feature = feature.find(&self.activation_id).await?;
         let called_for = |feature: &FeatureActivation| {
@@ -484,29 +503,29 @@ impl FeatureTarget {
         if feature.is_some_and(|feature| called_for(&feature)) {
             return Ok(());
         }
-        let called_off = "the feature was asked for or ended otherwise since";
+        let called_off = "the feature now belongs to another job or has ended";
         Err(StepError::Precondition(called_off.to_owned()))
     }
 }
 
-/// How often they are looked at when nobody calls.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// The interval at which a waiting job polls the features.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Fails for a feature whose job has stopped, when it is a job that this one waits for.
+/// Returns the permanent error `FEATURE_JOB_FAILED` for a failed feature, if `job` queued the feature's job.
 pub(super) async fn ensure_not_failed_for(
     job: &Job,
     uow: &mut dyn UnitOfWork,
     feature: &FeatureActivation,
 ) -> Result<(), StepError> {
-    if was_asked_by(job, uow, feature).await? {
-        let message = format!("the job of the feature {} has stopped", feature.feature_id);
+    if was_queued_by(job, uow, feature).await? {
+        let message = format!("the job of the feature {} has failed", feature.feature_id);
         return Err(StepError::permanent("FEATURE_JOB_FAILED", message));
     }
     Ok(())
 }
 
-/// Whether the job queued the one that the feature follows.
-pub(super) async fn was_asked_by(
+/// Returns whether `job` queued the feature's current job.
+pub(super) async fn was_queued_by(
     job: &Job,
     uow: &mut dyn UnitOfWork,
     feature: &FeatureActivation,
@@ -518,8 +537,9 @@ pub(super) async fn was_asked_by(
     Ok(child.is_some_and(|child| child.parent_job_id.as_ref() == Some(&job.id)))
 }
 
-/// Queues the job that removes a feature of a stack, unless another stack asks for it as well: then it goes with that one.
-pub(super) async fn let_go(
+/// Queues the job that removes a feature of a stack. If another stack includes the feature too, assigns it to that
+/// stack instead.
+pub(super) async fn remove_or_reassign(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -531,7 +551,7 @@ pub(super) async fn let_go(
     let (environment, id) = (target.environment, &seen.feature_id);
     let other = workspace_stack::other_with_feature(platform, uow, own, environment, id).await?;
     if let Some(other) = other {
-        return feature::hand_over(cx, platform, uow, seen, &other).await;
+        return feature::reassign(cx, platform, uow, seen, &other).await;
     }
     feature::queue_removal(cx, platform, uow, seen, delete_data, parent).await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Calls of a provider for the hostnames of custom domains and DNS records.
+//! Calls to the provider for the hostnames of custom domains and DNS records.
 
 use super::dns_record::{RoutedRecord, target_of_domain, target_of_record};
 use crate::access::{Batches, SystemScope};
@@ -12,25 +12,28 @@ use crate::registry::{
 };
 use crate::use_case::provisioning::{JobKind, StepContext, StepError};
 
-/// Returns the state of the domain at the provider; `None` if its hostname is not served, or leads to another object.
+/// Returns the state of a custom domain at the provider; `None` if its hostname is not served or points to another
+/// object.
 pub(super) async fn at_provider<K: JobKind>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
 ) -> Result<Option<ServedHostname>, ProviderError> {
     let Ok(target) = find_target(cx, domain).await else {
-        let problem = "what the domain leads to could not be read";
+        let problem = "the resource of the custom domain could not be read";
         return Err(ProviderError::Transient(problem.into()));
     };
     let Some(target) = target else {
         return Ok(None);
     };
     let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
-    let found = cx.infrastructure.served_hostname(hostname, owner, &target);
+    let found = cx
+        .infrastructure
+        .get_served_hostname(hostname, owner, &target);
     let leads_there = |found: &ServedHostname| found.target.as_deref() == Some(&target.name);
     Ok(found.await?.filter(leads_there))
 }
 
-/// Returns the object at the provider that the domain leads to.
+/// Returns the object at the provider to which the domain points.
 async fn find_target<K: JobKind>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -43,14 +46,15 @@ async fn find_target<K: JobKind>(
     }
 }
 
-/// Asks the provider to serve a hostname. If it is taken by entries without a proof, removes those and asks again.
+/// Asks the provider to serve a hostname. If it is taken by records without a proof, removes it for those and asks
+/// again.
 pub(super) async fn serve<K: JobKind>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
     effect_key: String,
 ) -> Result<ServedHostname, StepError> {
     let Some(target) = find_target(cx, domain).await? else {
-        let missing = "the resource that the domain leads to is gone".to_owned();
+        let missing = "the resource of the custom domain does not exist".to_owned();
         return Err(StepError::Precondition(missing));
     };
     let request = ServeHostname {
@@ -70,7 +74,7 @@ pub(super) async fn serve<K: JobKind>(
     }
 }
 
-/// Stops serving the hostname of a custom domain. A hostname of another owner stays.
+/// Stops serving the hostname of a custom domain. A hostname of another owner is kept.
 pub(super) async fn stop_serving<K: JobKind>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -86,19 +90,20 @@ pub(super) async fn stop_serving<K: JobKind>(
     }
 }
 
-/// Refuses a DNS record that no provider can serve.
+/// Checks that a provider can serve a DNS record.
 ///
 /// # Errors
-/// `PROVIDER_REFUSED` for a record of type `redirect`.
+/// `PROVIDER_REFUSED` if the record has the type `redirect`.
 pub(super) fn ensure_can_be_routed(record: &DnsRecord) -> Result<(), StepError> {
     if record.target_type != DnsTargetType::Redirect {
         return Ok(());
     }
-    let message = "no provider redirects hostnames: let it lead to a worker that does";
+    let message =
+        "providers cannot redirect hostnames: point the hostname to a worker that redirects";
     Err(StepError::permanent("PROVIDER_REFUSED", message))
 }
 
-/// Routes a hostname to its resource. If it is taken by entries without a proof, removes those and asks again.
+/// Routes a hostname to its resource. If it is taken by records without a proof, removes it for those and asks again.
 pub(super) async fn route<K: JobKind>(
     cx: &StepContext<'_, K>,
     routed: &RoutedRecord,
@@ -122,7 +127,7 @@ pub(super) async fn route<K: JobKind>(
     }
 }
 
-/// Removes the route of a hostname. A route to another object stays.
+/// Removes the route of a hostname. A route to another object is kept.
 pub(super) async fn remove_route<K: JobKind>(
     cx: &StepContext<'_, K>,
     routed: &RoutedRecord,
@@ -135,24 +140,24 @@ pub(super) async fn remove_route<K: JobKind>(
     }
 }
 
-/// The number of entries without a provider's id that are removed, newest first. Their jobs may have ended before they could
-/// record the id.
+/// Maximum number of records without an id at the provider for which a hostname is removed, newest first. Their jobs
+/// may have ended before they stored the id.
 const MAX_WITHOUT_ID: usize = 20;
 
-/// An entry for which a provider may serve a hostname.
-enum Entry {
+/// A record for which the provider may serve a hostname.
+enum UnprovedRecord {
     Record(DnsRecordId),
     Domain(CustomDomainId),
 }
 
-/// An object at the provider whose hostname is removed.
+/// A hostname at the provider that is removed, by its object.
 enum Served {
     Record(ResourceRef),
     Domain { owner: String, target: ResourceRef },
 }
 
-/// Removes a hostname at the provider for all entries without a proof, of any platform. The caller has the right to the
-/// hostname.
+/// Removes a hostname at the provider for all records without a proof, of any platform. The caller must have the right
+/// to the hostname.
 pub(super) async fn evict_hostname<K: JobKind>(
     cx: &StepContext<'_, K>,
     hostname: &Hostname,
@@ -162,7 +167,7 @@ pub(super) async fn evict_hostname<K: JobKind>(
     entries.extend(domains(uow.as_mut(), hostname).await?);
     drop(uow);
     for entry in entries {
-        // Its platform may have proved the hostname since.
+        // The platform of the record may have proved the hostname in between.
         let mut uow = cx.store.begin(Mode::Read).await?;
         let found = find_unproved(uow.as_mut(), &entry).await?;
         drop(uow);
@@ -178,7 +183,7 @@ pub(super) async fn evict_hostname<K: JobKind>(
             }
         };
         match removed {
-            // It is another entry's.
+            // The hostname belongs to another record.
             Ok(()) | Err(ProviderError::NameTaken(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -186,42 +191,46 @@ pub(super) async fn evict_hostname<K: JobKind>(
     Ok(())
 }
 
-async fn records(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<Entry>> {
+/// Returns the DNS records of a hostname without a proof that the provider may serve.
+async fn records(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<UnprovedRecord>> {
     let (mut entries, mut without_id) = (Vec::new(), 0);
     let mut named = Batches::<DnsRecord>::of(DnsRecordQuery::Named(hostname.clone()));
     while let Some(batch) = named.next(SystemScope::new().records(uow)).await? {
         for record in batch.iter().filter(|record| !record.is_proved()) {
-            if may_be_held(record.cf_route_id.is_some(), &mut without_id) {
-                entries.push(Entry::Record(record.id.clone()));
+            if may_be_served(record.cf_route_id.is_some(), &mut without_id) {
+                entries.push(UnprovedRecord::Record(record.id.clone()));
             }
         }
     }
     Ok(entries)
 }
 
-async fn domains(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<Entry>> {
+/// Returns the custom domains of a hostname without a proof that the provider may serve.
+async fn domains(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<UnprovedRecord>> {
     let (mut entries, mut without_id) = (Vec::new(), 0);
     let mut named = Batches::<CustomDomain>::of(CustomDomainQuery::Named(hostname.clone()));
     while let Some(batch) = named.next(SystemScope::new().records(uow)).await? {
         for domain in batch.iter().filter(|domain| !domain.is_proved()) {
-            if may_be_held(domain.cf_hostname_id.is_some(), &mut without_id) {
-                entries.push(Entry::Domain(domain.id.clone()));
+            if may_be_served(domain.cf_hostname_id.is_some(), &mut without_id) {
+                entries.push(UnprovedRecord::Domain(domain.id.clone()));
             }
         }
     }
     Ok(entries)
 }
 
-fn may_be_held(has_id: bool, without_id: &mut usize) -> bool {
+/// Returns whether the provider may serve a record: it has an id, or is one of the newest [`MAX_WITHOUT_ID`] without
+/// one.
+fn may_be_served(has_id: bool, without_id: &mut usize) -> bool {
     *without_id += usize::from(!has_id);
     has_id || *without_id <= MAX_WITHOUT_ID
 }
 
-/// Finds the object of an entry that still has no proof.
-async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &Entry) -> Result<Option<Served>> {
+/// Returns the object of a record that still has no proof.
+async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &UnprovedRecord) -> Result<Option<Served>> {
     let system = SystemScope::new();
     match entry {
-        Entry::Record(id) => {
+        UnprovedRecord::Record(id) => {
             let found = system.records::<DnsRecord>(uow).find(id).await?;
             let Some(record) = found.filter(|record| !record.is_proved()) else {
                 return Ok(None);
@@ -232,7 +241,7 @@ async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &Entry) -> Result<Option
             let target = target_of_record(&platform, uow, &record).await?;
             Ok(target.map(Served::Record))
         }
-        Entry::Domain(id) => {
+        UnprovedRecord::Domain(id) => {
             let found = system.records::<CustomDomain>(uow).find(id).await?;
             let Some(domain) = found.filter(|domain| !domain.is_proved()) else {
                 return Ok(None);

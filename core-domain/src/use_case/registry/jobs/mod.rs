@@ -1,6 +1,10 @@
-//! The kinds of jobs that touch the registry's rows: provisioning a platform, onboarding, reconciling, deprovisioning,
-//! activating and deactivating features and stacks, creating apps, DNS records, custom domains, auth workers, removing the
-//! objects of deleted entities.
+//! The job kinds of the registry:
+//!
+//! - provisioning, onboarding, reconciling and deprovisioning platforms
+//! - activating and deactivating features and stacks, and creating apps
+//! - upgrading auth workers
+//! - routing DNS records and serving custom domains
+//! - removing the objects of deleted entities
 
 use std::sync::Arc;
 
@@ -31,7 +35,7 @@ pub(super) use feature::{
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use platform_deprovision::{Deprovision, Removal};
 pub use platform_provision::{MadeResource, MakeResource};
-pub(super) use platform_provision::{ProvisionPlatform, entry_of, resource_ref};
+pub(super) use platform_provision::{ProvisionPlatform, find_resource, resource_ref};
 pub(super) use platform_reconcile::{Reconcile, Reconciliation};
 pub(super) use remove_entity::{DeletedEntity, RemoveEntity};
 pub(super) use stack::{
@@ -46,10 +50,10 @@ use crate::port::DnsResolver;
 use crate::use_case::provisioning::{KindError, Kinds};
 use custom_domain::VerifyDomain;
 
-/// Adds all of them; names are looked up by `dns`, and auth workers reach IAM at `iam_url`.
+/// Registers all of these kinds. Jobs resolve DNS names with `dns`. Auth workers call IAM at `iam_url`.
 ///
 /// # Errors
-/// [`KindError`] when one of their names is taken.
+/// [`KindError`] if a kind with one of their names is already registered.
 pub fn register_kinds(
     kinds: Kinds,
     dns: Arc<dyn DnsResolver>,

@@ -1,5 +1,8 @@
-//! `onboard`: creates organization, platform and tenant, and hands over to jobs in the platform's own lane: one that makes its
-//! infrastructure and, when a stack template was named, one that activates the newest version of it.
+//! `onboard`: creates an organization, its platform and the default tenant, and waits for jobs in the platform's own
+//! lane.
+//!
+//! One of those jobs creates the infrastructure. If a stack template was given, another one activates its newest
+//! version.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,19 +42,20 @@ use crate::use_case::stacks::template;
 /// The name of the step that creates the platform.
 pub(in crate::use_case::registry) const CREATE_PLATFORM: &str = "platform";
 
-/// The names of the steps that wait for the platform's jobs.
+/// The name of the step that waits for the infrastructure.
 const INFRASTRUCTURE: &str = "infrastructure";
+/// The name of the step that waits for the stack.
 const STACK: &str = "stack";
 
-/// How often the platform's job is looked at when nobody calls.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// The interval at which the platform's jobs are polled.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What an onboarding job works on.
+/// The input of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct OnboardInput {
     pub(in crate::use_case::registry) onboarding_id: OnboardingId,
-    /// The template of the stack that the platform begins with.
+    /// The stack template that is activated on the new platform; `None` for none.
     #[serde(default)]
     pub(in crate::use_case::registry) stack_template_id: Option<TemplateId>,
     #[serde(flatten)]
@@ -78,7 +82,7 @@ impl JobInput for OnboardInput {
     }
 }
 
-/// The kind.
+/// The job kind `onboard`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct Onboard;
 
@@ -88,8 +92,8 @@ impl JobKind for Onboard {
     type Input = OnboardInput;
 
     fn steps() -> Steps<Self> {
-        let platform = Steps::new().then(CreatePlatform);
-        platform.then(AwaitInfrastructure).then(ActivateStack)
+        let platform = Steps::new().step(CreatePlatform);
+        platform.step(AwaitInfrastructure).step(ActivateStack)
     }
 
     fn plan(input: &OnboardInput) -> Vec<String> {
@@ -98,10 +102,14 @@ impl JobKind for Onboard {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         let system = SystemScope::new();
         let platform = system.platform(uow, &cx.input.target.platform_id).await?;
-        // Declared done by an operator before there was a platform: then there is none.
+        // An operator may force the job to complete before the platform exists.
         let event = if platform.is_some() {
             OnboardingEvent::Complete
         } else {
@@ -110,32 +118,32 @@ impl JobKind for Onboard {
         record_event(cx, system, uow, &cx.input.onboarding_id, event).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let (system, event) = (SystemScope::new(), OnboardingEvent::Fail);
         record_event(cx, system, uow, &cx.input.onboarding_id, event).await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let (system, event) = (SystemScope::new(), OnboardingEvent::Resume);
         record_event(cx, system, uow, &cx.input.onboarding_id, event).await
     }
 }
 
-/// What the first step leaves.
+/// The output of the first step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CreatedPlatform {
     platform_id: PlatformId,
 }
 
-/// Creates organization, platform and tenant, and queues the job that gives the platform its resources. All of it is
-/// rows, so all of it happens with the end of the step.
+/// Creates the organization, the platform and the default tenant, and queues the job that creates the platform's
+/// resources. All of this is written in the unit of work that ends the step.
 #[derive(Clone, Copy, Debug)]
 struct CreatePlatform;
 
 #[async_trait]
 impl JobStep<Onboard> for CreatePlatform {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = CreatedPlatform;
 
     fn name(&self) -> &'static str {
@@ -195,31 +203,31 @@ impl JobStep<Onboard> for CreatePlatform {
     async fn undo(&self, cx: &StepContext<'_, Onboard>) -> Result<Undone, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let Some(platform) = find_platform(uow.as_mut(), cx.input).await? else {
-            return Ok(Undone::TakenBack);
+            return Ok(Undone::Removed);
         };
         let used = used_by_others(SystemScope::new(), &platform, uow.as_mut(), &cx.job.id).await?;
-        Ok(used.map_or(Undone::TakenBack, Undone::Left))
+        Ok(used.map_or(Undone::Removed, Undone::Kept))
     }
 
-    /// Deletes the platform, which can be restored, and queues the removal of its infrastructure. The provisioning job then
-    /// fails because its platform is deleted. Keeps the organization.
+    /// Deletes the platform, which can be restored, and queues the removal of its infrastructure. The provisioning job
+    /// then fails because its platform is deleted. Keeps the organization.
     async fn record_undo(
         &self,
         cx: &JobContext<'_, Onboard>,
         uow: &mut dyn UnitOfWork,
         undone: &Undone,
     ) -> Result<()> {
-        if !undone.is_taken_back() {
+        if !undone.is_removed() {
             return Ok(());
         }
         let Some(platform) = find_platform(uow, cx.input).await? else {
             return Ok(());
         };
         if let Some(used) = used_by_others(SystemScope::new(), &platform, uow, &cx.job.id).await? {
-            // Used since `undo` checked: the retry keeps it.
+            // Others have used the platform since `undo` checked. The retry keeps it.
             return Err(Error::Unavailable(used));
         }
-        if !platform::delete_undone(cx, &platform, uow).await? {
+        if !platform::delete_for_undo(cx, &platform, uow).await? {
             return Ok(());
         }
         let removal = Removal::of(&platform, Some(cx.input.target.environment));
@@ -228,7 +236,7 @@ impl JobStep<Onboard> for CreatePlatform {
     }
 }
 
-/// The platform of an onboarding, once it was created.
+/// Returns the platform of an onboarding; `None` until it is created.
 async fn find_platform(
     uow: &mut dyn UnitOfWork,
     input: &OnboardInput,
@@ -237,38 +245,38 @@ async fn find_platform(
     system.platform(uow, &input.target.platform_id).await
 }
 
-/// What a step leaves that waits for another job.
+/// The output of a step that waits for another job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Awaited {
-    /// The job; unset when there was nothing to do.
+struct AwaitedJob {
+    /// The id of the awaited job; `None` if no job was needed.
     job_id: Option<JobId>,
 }
 
-/// What became of the newest job of a kind that this one queued. Waits until it has ended.
+/// Returns the outcome of the newest job of a kind that this job queued. Waits while that job is unfinished.
 async fn await_child(
     cx: &StepContext<'_, Onboard>,
     kind: &str,
     (what, code): (&str, &str),
-) -> Result<Observation<Awaited>, StepError> {
+) -> Result<Observation<AwaitedJob>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let system = SystemScope::new();
-    let child = provisioning::child_of(system, uow.as_mut(), &cx.job.id, kind).await?;
+    let child = provisioning::find_child(system, uow.as_mut(), &cx.job.id, kind).await?;
     let Some(child) = child else {
         return Ok(Observation::Absent);
     };
     match child.status {
-        JobStatus::Completed => Ok(Observation::Present(Awaited {
+        JobStatus::Completed => Ok(Observation::Present(AwaitedJob {
             job_id: Some(child.id.clone()),
         })),
         JobStatus::Failed => {
-            let message = format!("the job {} of {what} has stopped", child.id);
+            let message = format!("the job {} of {what} has failed", child.id);
             Err(StepError::permanent(code, message))
         }
         _ => Err(StepError::Wait {
-            until: uow.now().await?.plus(LOOK_AGAIN),
+            until: uow.now().await?.plus(POLL_INTERVAL),
             reason: what.to_owned(),
-            found: None,
+            output: None,
         }),
     }
 }
@@ -279,8 +287,8 @@ struct AwaitInfrastructure;
 
 #[async_trait]
 impl JobStep<Onboard> for AwaitInfrastructure {
-    const RECORDS: bool = false;
-    type Output = Awaited;
+    const HAS_RECORD: bool = false;
+    type Output = AwaitedJob;
 
     fn name(&self) -> &'static str {
         INFRASTRUCTURE
@@ -289,15 +297,15 @@ impl JobStep<Onboard> for AwaitInfrastructure {
     async fn observe(
         &self,
         cx: &StepContext<'_, Onboard>,
-    ) -> Result<Observation<Awaited>, StepError> {
+    ) -> Result<Observation<AwaitedJob>, StepError> {
         let awaited = ("the platform's infrastructure", "PLATFORM_JOB_FAILED");
         await_child(cx, ProvisionPlatform::NAME, awaited).await
     }
 
-    async fn apply(&self, _cx: &StepContext<'_, Onboard>) -> Result<Awaited, StepError> {
+    async fn apply(&self, _cx: &StepContext<'_, Onboard>) -> Result<AwaitedJob, StepError> {
         Err(StepError::permanent(
             "PLATFORM_JOB_MISSING",
-            "the job of the platform does not exist any more",
+            "the job of the platform no longer exists",
         ))
     }
 }
@@ -308,7 +316,7 @@ struct ActivateStack;
 
 #[async_trait]
 impl JobStep<Onboard> for ActivateStack {
-    type Output = Awaited;
+    type Output = AwaitedJob;
 
     fn name(&self) -> &'static str {
         STACK
@@ -317,19 +325,19 @@ impl JobStep<Onboard> for ActivateStack {
     async fn observe(
         &self,
         cx: &StepContext<'_, Onboard>,
-    ) -> Result<Observation<Awaited>, StepError> {
+    ) -> Result<Observation<AwaitedJob>, StepError> {
         let awaited = ("the platform's stack", "STACK_JOB_FAILED");
         await_child(cx, StackActivate::NAME, awaited).await
     }
 
-    /// A template without a version asks for nothing.
-    async fn apply(&self, cx: &StepContext<'_, Onboard>) -> Result<Awaited, StepError> {
-        let none = Awaited { job_id: None };
+    /// Does nothing for a template without a version.
+    async fn apply(&self, cx: &StepContext<'_, Onboard>) -> Result<AwaitedJob, StepError> {
+        let none = AwaitedJob { job_id: None };
         let mut uow = cx.store.begin(Mode::Read).await?;
         if newest_version(uow.as_mut(), cx.input).await?.is_none() {
             return Ok(none);
         }
-        let until = uow.now().await?.plus(LOOK_AGAIN);
+        let until = uow.now().await?.plus(POLL_INTERVAL);
         Err(StepError::wait_with(until, "the platform's stack", &none)?)
     }
 
@@ -337,7 +345,7 @@ impl JobStep<Onboard> for ActivateStack {
         &self,
         cx: &JobContext<'_, Onboard>,
         uow: &mut dyn UnitOfWork,
-        _found: &Awaited,
+        _found: &AwaitedJob,
     ) -> Result<()> {
         let wanted = newest_version(uow, cx.input).await?;
         let platform = find_platform(uow, cx.input).await?;
@@ -350,7 +358,8 @@ impl JobStep<Onboard> for ActivateStack {
     }
 }
 
-/// The newest version of the template, for the platform's own tenant.
+/// Returns the activation of the template's newest version for the platform's default tenant; `None` if there is no
+/// template or no version.
 async fn newest_version(
     uow: &mut dyn UnitOfWork,
     input: &OnboardInput,
@@ -359,7 +368,7 @@ async fn newest_version(
         return Ok(None);
     };
     let template = template::resolve(uow, template.as_str()).await?;
-    let unreadable = |error: TextError| Error::Internal(format!("a stack template: {error}"));
+    let unreadable = |error: TextError| Error::Internal(format!("invalid stack template: {error}"));
     let Some(version) = &template.latest_version else {
         return Ok(None);
     };
@@ -372,8 +381,8 @@ async fn newest_version(
     }))
 }
 
-/// Describes the use of an onboarded platform by others. Names one record of each type that neither the onboarding nor a
-/// job queued by it created. Returns `None` if the platform is unused.
+/// Describes the use of an onboarded platform by others. Names one record of each type that neither the onboarding nor
+/// a job queued by it created. Returns `None` if the platform is unused.
 pub(super) async fn used_by_others(
     system: SystemScope,
     platform: &PlatformAccess,
@@ -381,7 +390,7 @@ pub(super) async fn used_by_others(
     onboarding: &JobId,
 ) -> Result<Option<String>> {
     let own = provisioning::with_descendants(system, uow, onboarding).await?;
-    let others = Others {
+    let others = OtherRecords {
         system,
         platform,
         own: &own,
@@ -410,13 +419,14 @@ pub(super) async fn used_by_others(
 }
 
 /// Finds records of a platform that a set of jobs did not create.
-struct Others<'a> {
+struct OtherRecords<'a> {
     system: SystemScope,
     platform: &'a PlatformAccess,
     own: &'a BTreeSet<JobId>,
 }
 
-impl Others<'_> {
+impl OtherRecords<'_> {
+    /// Returns whether a job is one of the set.
     fn is_own(&self, job: Option<&JobId>) -> bool {
         job.is_some_and(|job| self.own.contains(job))
     }
@@ -440,6 +450,7 @@ impl Others<'_> {
         Ok(None)
     }
 
+    /// Describes the first record of the query.
     async fn any<R>(&self, uow: &mut dyn UnitOfWork, query: R::Query) -> Result<Option<String>>
     where
         R: Persisted + Record<Owner = PlatformOwned>,
@@ -447,7 +458,7 @@ impl Others<'_> {
         self.first::<R>(uow, query, |_| true).await
     }
 
-    /// Skips the first tenant, which belongs to the platform itself.
+    /// Skips the platform's default tenant.
     async fn entity(&self, uow: &mut dyn UnitOfWork) -> Result<Option<String>> {
         let tenants = self.platform.records::<Entity>(uow);
         let own = tenants.first(&EntityQuery::Tenants).await?;

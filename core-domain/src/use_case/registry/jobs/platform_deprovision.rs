@@ -1,6 +1,8 @@
-//! `platform.deprovision`: removes what the registry knows of a platform, what jobs created without being able to say so, and
-//! what the provider still has of it: hostnames first, then a step for every type, in the opposite order of creation. A step
-//! ends when nothing is left.
+//! `platform.deprovision`: removes the infrastructure of a platform.
+//!
+//! It removes the objects that the registry knows, objects that jobs created without recording them, and all other
+//! objects of the platform at the provider. Hostnames come first, then one step for each resource type, in the reverse
+//! order of creation. A step ends when nothing of its type is left.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,8 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::auth_upgrade::auth_ref;
 use super::hostname::stop_serving;
-use super::platform_provision::Known;
-use super::removal::{Attempt, PORTION, RemovedObjects, TIMEOUT, delete_removed, portion_of};
+use super::platform_provision::ObjectRecords;
+use super::removal::{
+    Attempt, MAX_OBJECTS_PER_ATTEMPT, RemovedObjects, TIMEOUT, delete_removed, portion_of,
+};
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{
     CustomDomainId, Environment, PlatformId, PlatformOwned, Result, Slug, Stored, Timestamp,
@@ -26,11 +30,11 @@ use crate::use_case::provisioning;
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
-use crate::use_case::registry::custom_domain::{forget_hostname, may_be_served};
+use crate::use_case::registry::custom_domain::{clear_hostname_id, may_be_served};
 use crate::use_case::registry::feature;
-use crate::use_case::registry::platform::{Covered, finish_deprovision};
+use crate::use_case::registry::platform::{DeprovisionScope, finish_deprovision};
 
-/// The kind.
+/// The job kind `platform.deprovision`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct Deprovision;
 
@@ -43,8 +47,8 @@ impl JobKind for Deprovision {
 
     fn steps() -> Steps<Self> {
         let newest_first = DEFAULT_RESOURCES.into_iter().rev();
-        let hostnames = Steps::new().then(CancelJobs).then(RemoveHostnames);
-        hostnames.then_all(newest_first.map(|(resource_type, _)| RemoveResources(resource_type)))
+        let hostnames = Steps::new().step(CancelJobs).step(RemoveHostnames);
+        hostnames.steps(newest_first.map(|(resource_type, _)| RemoveResources(resource_type)))
     }
 
     fn plan(input: &Removal) -> Vec<String> {
@@ -53,11 +57,15 @@ impl JobKind for Deprovision {
         wanted.map(str::to_owned).collect()
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
-        let covered = Covered {
+        let covered = DeprovisionScope {
             environment: cx.input.environment,
             everything: cx.input.environment.is_none() && !cx.job.forced,
         };
@@ -65,15 +73,15 @@ impl JobKind for Deprovision {
     }
 }
 
-/// What is to be removed.
+/// The input of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct Removal {
     pub(in crate::use_case::registry) platform_id: PlatformId,
     pub(in crate::use_case::registry) slug: Slug,
-    /// In this environment; in all when there is none.
+    /// The environment that is removed; `None` means all environments.
     pub(in crate::use_case::registry) environment: Option<Environment>,
-    /// Whether the platform's other unfinished jobs are cancelled first. Default: `false`.
+    /// Whether the job first cancels the platform's other unfinished jobs. Default: `false`.
     #[serde(default)]
     pub(in crate::use_case::registry) cancels_jobs: bool,
 }
@@ -108,12 +116,12 @@ impl Removal {
         }
     }
 
-    /// Whether what runs in an environment is removed.
+    /// Returns whether the environment is removed.
     pub(super) fn covers(&self, environment: Environment) -> bool {
         self.environment.is_none_or(|only| only == environment)
     }
 
-    /// The entries of a type that are removed.
+    /// Selects the resources of a type that are removed: those that were created up to `until`.
     pub(super) fn entries(&self, resource_type: ResourceType, until: Timestamp) -> ResourceQuery {
         ResourceQuery::OfTypeUntil {
             resource_type,
@@ -122,7 +130,7 @@ impl Removal {
         }
     }
 
-    /// The names of what provisioning creates.
+    /// Returns the names of the objects that provisioning creates, including auth workers.
     pub(super) fn own_names(&self, resource_type: ResourceType) -> Vec<String> {
         let (platform, slug) = (&self.platform_id, &self.slug);
         let all = Environment::ALL.iter().copied();
@@ -137,19 +145,20 @@ impl Removal {
     }
 }
 
-/// The name of the step.
+/// The name of the step that cancels jobs.
 pub(super) const CANCEL_JOBS: &str = "jobs";
 
 /// The reason recorded with each cancelled job.
 const REASON: &str = "The platform is being removed for good.";
 
-/// Cancels the platform's other unfinished jobs. Each attempt cancels one portion in the unit of work that ends it.
+/// Cancels the platform's other unfinished jobs. Each attempt cancels one portion in the unit of work that ends the
+/// attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CancelJobs;
 
 #[async_trait]
 impl<K: JobKind<Input = Removal>> JobStep<K> for CancelJobs {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {
@@ -183,14 +192,14 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for CancelJobs {
     }
 }
 
-/// Has the domains that lead to what is removed not served any more; of all environments deleted ones too, whose own job
-/// may have been called off.
+/// Stops serving the custom domains that point to removed objects. If all environments are removed, also covers deleted
+/// domains, whose own job may have been cancelled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RemoveHostnames;
 
 #[async_trait]
 impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
-    /// The domains that are not served any more.
+    /// The domains that are no longer served.
     type Output = Vec<CustomDomainId>;
 
     fn name(&self) -> &'static str {
@@ -209,17 +218,18 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
         let is_entered = |domain: &Stored<CustomDomain>| domain.cf_hostname_id.is_some();
         let (entered, asked_for): (Vec<_>, Vec<_>) = served.into_iter().partition(is_entered);
         let mut removed = Vec::new();
-        for domain in entered.iter().take(PORTION) {
+        for domain in entered.iter().take(MAX_OBJECTS_PER_ATTEMPT) {
             match remove(cx, domain).await {
                 Err(error) if removed.is_empty() => return Err(error),
                 Err(_) => return Err(StepError::unfinished(&removed)?),
                 Ok(()) => removed.push(domain.id.clone()),
             }
         }
-        if entered.len() > PORTION {
+        if entered.len() > MAX_OBJECTS_PER_ATTEMPT {
             return Err(StepError::unfinished(&removed)?);
         }
-        // Nothing would tell of these that they are done.
+        // These have no id at the provider, so nothing records that they are done. They are handled in the last
+        // attempt.
         for domain in &asked_for {
             remove(cx, domain).await?;
         }
@@ -236,7 +246,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
             return Ok(());
         };
         for domain in output {
-            forget_hostname(cx, &platform, uow, domain, |_| true).await?;
+            clear_hostname_id(cx, &platform, uow, domain, |_| true).await?;
         }
         Ok(())
     }
@@ -255,6 +265,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
     }
 }
 
+/// Stops serving one domain.
 async fn remove<K: JobKind<Input = Removal>>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -263,7 +274,7 @@ async fn remove<K: JobKind<Input = Removal>>(
     stop_serving(cx, domain).await
 }
 
-/// The domains that may be served and lead to what is removed.
+/// Returns the domains that may be served and point to a removed object.
 async fn served<K: JobKind<Input = Removal>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<Stored<CustomDomain>>, StepError> {
@@ -288,7 +299,7 @@ async fn served<K: JobKind<Input = Removal>>(
     Ok(served)
 }
 
-/// Whether the domain leads to a resource that is removed, and so goes with it.
+/// Returns whether the domain points to a resource in a removed environment.
 async fn is_covered<K: JobKind<Input = Removal>>(
     cx: &StepContext<'_, K>,
     platform: &PlatformAccess,
@@ -326,8 +337,8 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
         Ok(Observation::Absent)
     }
 
-    /// Removes what the registry knows, then the workers of features whose jobs could not say that they made them, then what
-    /// is left at the provider because its entry was deleted before. Looks again until nothing is left.
+    /// Removes the objects of resources, then unrecorded workers of features, then objects that are left at the
+    /// provider because their resource was deleted earlier. Repeats this until nothing is left.
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<RemovedObjects, StepError> {
         let mut attempt = Attempt::begin(cx, &cx.input.platform_id).await?;
         self.remove_entered(cx, &mut attempt).await?;
@@ -341,7 +352,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
         if is_anything_removed {
             return Err(attempt.unfinished());
         }
-        // Lists of providers may be late.
+        // A provider's list can be outdated, so the names that provisioning derives are removed too.
         for name in cx.input.own_names(self.0) {
             let object = self.named(name);
             if is_provider_name(&object.name) && !self.is_handled(cx, &attempt, &object).await? {
@@ -379,6 +390,7 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
 }
 
 impl RemoveResources {
+    /// Returns the reference to an object of this type.
     fn named(self, name: String) -> ResourceRef {
         ResourceRef {
             resource_type: self.0,
@@ -386,7 +398,7 @@ impl RemoveResources {
         }
     }
 
-    /// Removes the objects of entries, newest first.
+    /// Removes the objects of resources, newest first.
     async fn remove_entered<K: JobKind<Input = Removal>>(
         self,
         cx: &StepContext<'_, K>,
@@ -405,7 +417,7 @@ impl RemoveResources {
         Ok(())
     }
 
-    /// Removes the workers that features may have, those without an entry too.
+    /// Removes the workers that features may have, including workers without a resource.
     async fn remove_workers_of_features<K: JobKind<Input = Removal>>(
         self,
         cx: &StepContext<'_, K>,
@@ -415,8 +427,9 @@ impl RemoveResources {
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
             return Ok(());
         };
-        let (environment, limit) = (cx.input.environment, PORTION + 1);
-        let features = feature::provided(&platform, uow.as_mut(), environment, limit).await?;
+        let (environment, limit) = (cx.input.environment, MAX_OBJECTS_PER_ATTEMPT + 1);
+        let features =
+            feature::list_with_worker(&platform, uow.as_mut(), environment, limit).await?;
         drop(uow);
         for feature in features {
             let object = self.named(feature.worker_name(&platform.platform().slug));
@@ -428,7 +441,8 @@ impl RemoveResources {
         Ok(())
     }
 
-    /// Whether the job has removed the object already, with its entry, or it has an entry that is not covered.
+    /// Returns whether this job has already removed the object with its resource, or the object has a resource that is
+    /// kept.
     async fn is_handled<K: JobKind<Input = Removal>>(
         self,
         cx: &StepContext<'_, K>,
@@ -442,12 +456,13 @@ impl RemoveResources {
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
             return Ok(false);
         };
-        let known = Known::of(&platform, uow.as_mut(), object).await?;
+        let known = ObjectRecords::of(&platform, uow.as_mut(), object).await?;
         let since = cx.job.started_at.unwrap_or(cx.job.created_at);
         Ok(known.is_entered || known.deleted_at.is_some_and(|at| at > since))
     }
 
-    /// Returns objects that the provider has of the platform and that are covered: a portion, and one more if there are more.
+    /// Returns the platform's remaining objects at the provider that must be removed: one portion, and one more if
+    /// there are more.
     async fn left_at_provider<K: JobKind<Input = Removal>>(
         self,
         cx: &StepContext<'_, K>,
@@ -456,19 +471,21 @@ impl RemoveResources {
         let platform = &cx.input.platform_id;
         let (mut left, mut cursor) = (Vec::new(), None);
         loop {
-            let page = cx.infrastructure.owned(platform.as_str(), self.0, cursor);
+            let page = cx
+                .infrastructure
+                .list_owned(platform.as_str(), self.0, cursor);
             let page = page.await?;
             for object in page.objects {
                 let object = self.named(object.name);
                 if attempt.has_removed(&object.name) || !self.is_covered(cx, &object).await? {
                     continue;
                 }
-                // The list can be late, and still name removed objects.
+                // The list can be outdated and still contain removed objects.
                 let found = cx.infrastructure.observe(&object).await?;
                 if found.is_some_and(|found| found.belongs_to(&object.name, platform)) {
                     left.push(object);
                 }
-                if left.len() > PORTION {
+                if left.len() > MAX_OBJECTS_PER_ATTEMPT {
                     return Ok(left);
                 }
             }
@@ -479,8 +496,11 @@ impl RemoveResources {
         }
     }
 
-    /// Whether an object that has no entry is removed: always with all environments; with one if its name was derived for that
-    /// environment, or if its last entry was there. What has an entry is removed with it.
+    /// Returns whether an object at the provider without a resource is removed. If all environments are removed, the
+    /// answer is always yes.
+    ///
+    /// Otherwise its name must be derived for the environment, or its last resource must have been there. An object
+    /// with a resource is removed with that resource.
     async fn is_covered<K: JobKind<Input = Removal>>(
         self,
         cx: &StepContext<'_, K>,
@@ -497,7 +517,7 @@ impl RemoveResources {
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
             return Ok(false);
         };
-        let known = Known::of(&platform, uow.as_mut(), object).await?;
+        let known = ObjectRecords::of(&platform, uow.as_mut(), object).await?;
         let environment = derived.or(known.environment);
         Ok(
             !known.is_entered

@@ -1,10 +1,12 @@
-//! `platform`: gives a platform its default resources in an environment, one step each.
+//! `platform`: creates the default resources of a platform in an environment, one step for each.
+//!
+//! This module also has the functions that other kinds use to observe, create and record objects.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::removal::{delete_entry, take_back};
+use super::removal::{delete_entry, undo_creation};
 use super::target::{HasTarget, Target};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
@@ -12,7 +14,7 @@ use crate::kernel::{
     PlatformId, ResourceId, Result, Slug, Stored, Timestamp,
 };
 use crate::port;
-use crate::port::{Mode, Provisioned, ResourceRef, UnitOfWork};
+use crate::port::{Mode, ProviderObject, ResourceRef, UnitOfWork};
 use crate::provisioning::Job;
 use crate::registry::{
     CreateResource, DEFAULT_RESOURCES, PlatformStatus, ProviderName, Resource, ResourceQuery,
@@ -21,25 +23,24 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
-use crate::use_case::registry::resource::Maker;
+use crate::use_case::registry::resource::Creator;
 use crate::use_case::registry::{dns_record, entity, resource};
 
-/// The kind.
+/// The job kind `platform`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct ProvisionPlatform;
 
 impl JobKind for ProvisionPlatform {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "platform";
     type Input = Target;
 
     fn steps() -> Steps<Self> {
-        Steps::new()
-            .then_all(DEFAULT_RESOURCES.map(|(resource_type, _)| MakeResource(resource_type)))
+        Steps::new().steps(DEFAULT_RESOURCES.map(|(resource_type, _)| MakeResource(resource_type)))
     }
 }
 
-/// The file a platform's worker begins with.
+/// The initial script of a platform's worker.
 const WORKER: &str = include_str!("js/worker.js");
 const MAIN_MODULE: &str = "worker.js";
 
@@ -47,35 +48,35 @@ const MAIN_MODULE: &str = "worker.js";
 #[derive(Clone, Copy, Debug)]
 pub struct MakeResource(pub ResourceType);
 
-/// What such a step leaves.
+/// The output of a step that creates an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MadeResource {
-    /// What kind of object it is.
+    /// The type of the object.
     pub resource_type: ResourceType,
-    /// Its name at the provider.
+    /// The name of the object at the provider.
     pub cf_name: String,
-    /// Its id at the provider.
+    /// The id of the object at the provider.
     pub cf_id: String,
-    /// Where it can be reached.
+    /// The URL of the object; `None` if it has none.
     pub cf_url: Option<String>,
-    /// Whether it was there before the job first tried to make it.
+    /// Whether the object existed before the job first tried to create it. Default: `false`.
     #[serde(default)]
     pub adopted: bool,
 }
 
 impl MadeResource {
-    /// Which job the object is from now on, when this one tells of it.
-    pub(in crate::use_case::registry) fn maker<'a>(&self, job: &'a JobId) -> Maker<'a> {
+    /// Returns the creator of the object when this job records it.
+    pub(in crate::use_case::registry) fn maker<'a>(&self, job: &'a JobId) -> Creator<'a> {
         if self.adopted {
-            Maker::Before
+            Creator::Existing
         } else {
-            Maker::Job(job)
+            Creator::Job(job)
         }
     }
 }
 
-/// What a platform's resource of a type is called at the provider.
+/// Returns the name and type of a platform's default resource.
 pub(in crate::use_case::registry) fn resource_ref(
     target: &Target,
     resource_type: ResourceType,
@@ -84,10 +85,11 @@ pub(in crate::use_case::registry) fn resource_ref(
     default_ref(at, resource_type)
 }
 
-/// Where a platform has resources: platform, slug and environment.
+/// A platform, its slug and one of its environments.
 pub(in crate::use_case::registry) type PlatformEnvironment<'a> =
     (&'a PlatformId, &'a Slug, Environment);
 
+/// Returns the name and type of a platform's default resource in an environment.
 fn default_ref(
     (platform, slug, environment): PlatformEnvironment<'_>,
     resource_type: ResourceType,
@@ -99,7 +101,7 @@ fn default_ref(
     }
 }
 
-/// Asks for what a platform is given of a type.
+/// Returns the request that creates a platform's default resource.
 pub(super) fn default_request(
     at: PlatformEnvironment<'_>,
     resource_type: ResourceType,
@@ -118,7 +120,7 @@ impl<K> JobStep<K> for MakeResource
 where
     K: JobKind<Input: HasTarget>,
 {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = MadeResource;
 
     fn name(&self) -> &'static str {
@@ -133,7 +135,7 @@ where
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         let entity = target.entity_id.as_ref();
-        ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
+        ensure_not_deleted(uow.as_mut(), platform.as_deref(), entity).await?;
         drop(uow);
         observe_made(cx, &target.platform_id, &resource_ref(target, self.0)).await
     }
@@ -143,7 +145,7 @@ where
         let at = (&target.platform_id, &target.slug, target.environment);
         let request = default_request(at, self.0, cx.effect_key.to_owned());
         let created = cx.infrastructure.create(&request).await?;
-        Ok(made(&request.resource, created))
+        Ok(made_resource(&request.resource, created))
     }
 
     async fn record(
@@ -173,15 +175,15 @@ where
         let mut uow = cx.store.begin(Mode::Read).await?;
         if let Some(platform) = cx.platform(uow.as_mut()).await? {
             let uow = uow.as_mut();
-            let entry = entry_of(&platform, uow, &resource).await?;
+            let entry = find_resource(&platform, uow, &resource).await?;
             if let Some(entry) = entry
-                && let Some(why) = used_otherwise(&platform, uow, &entry, cx.job).await?
+                && let Some(why) = reason_to_keep(&platform, uow, &entry, cx.job).await?
             {
                 return Ok(Undone::left(why));
             }
         }
         drop(uow);
-        take_back(cx, &target.platform_id, &resource).await
+        undo_creation(cx, &target.platform_id, &resource).await
     }
 
     async fn record_undo(
@@ -191,12 +193,12 @@ where
         undone: &Undone,
     ) -> Result<()> {
         let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
             return Ok(());
         };
         let target = cx.input.target();
         let resource = resource_ref(target, self.0);
-        let entry = entry_of(&platform, uow, &resource).await?;
+        let entry = find_resource(&platform, uow, &resource).await?;
         match entry.filter(|entry| is_made_by(entry, cx.job)) {
             Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
             None => Ok(()),
@@ -204,8 +206,8 @@ where
     }
 }
 
-/// The entry of an object, if it is not deleted.
-pub(in crate::use_case::registry) async fn entry_of(
+/// Returns the resource of an object; `None` if there is none or it is deleted.
+pub(in crate::use_case::registry) async fn find_resource(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceRef,
@@ -220,13 +222,13 @@ pub(in crate::use_case::registry) async fn entry_of(
     platform.records::<Resource>(uow).first(&exactly).await
 }
 
-/// Returns `true` if the entry names the job as the creator of the object.
+/// Returns whether the resource records the job as the creator of the object.
 pub(super) fn is_made_by(entry: &Resource, job: &Job) -> bool {
     entry.provision_job_id.as_ref() == Some(&job.id)
 }
 
-/// Returns the reason for which undo keeps the object of an entry; `None` if it can be removed.
-pub(super) async fn used_otherwise(
+/// Returns the reason why an undo keeps the object of a resource; `None` if the undo can remove it.
+pub(super) async fn reason_to_keep(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     entry: &Resource,
@@ -239,23 +241,23 @@ pub(super) async fn used_otherwise(
     Ok((leading > 0).then_some("it has DNS records"))
 }
 
-/// What the catalogue tells of an object besides what the provider does.
+/// The properties of a resource that the provider does not know.
 pub(super) struct CatalogueEntry<'a> {
     pub(super) entity_id: EntityId,
-    /// The feature that owns the object.
+    /// The feature that owns the object; `None` for other objects.
     pub(super) feature: Option<&'a FeatureActivationId>,
     pub(super) service_name: &'a str,
     pub(super) environment: Environment,
 }
 
-/// Enters what a step of the job made or found.
+/// Creates or updates the resource of an object that a step of the job created or found.
 pub(super) async fn upsert_resource<K: JobKind>(
     cx: &JobContext<'_, K>,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     entry: CatalogueEntry<'_>,
     made: &MadeResource,
-    maker: Maker<'_>,
+    maker: Creator<'_>,
 ) -> Result<Stored<Resource>> {
     let name =
         |text: &str| ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()));
@@ -277,8 +279,9 @@ pub(super) async fn upsert_resource<K: JobKind>(
     resource::upsert_observed(cx, platform, uow, observed, maker).await
 }
 
-/// Jobs behind a deletion fail fast. Answers the platform.
-pub(super) async fn ensure_wanted<'p>(
+/// Returns the platform. Returns [`StepError::Precondition`] if the platform or the entity no longer exists, so that
+/// jobs after a deletion fail fast.
+pub(super) async fn ensure_not_deleted<'p>(
     uow: &mut dyn UnitOfWork,
     platform: Option<&'p PlatformAccess>,
     entity: Option<&EntityId>,
@@ -296,7 +299,7 @@ pub(super) async fn ensure_wanted<'p>(
     }
 }
 
-/// Looks for an object of the platform's.
+/// Observes an object that must belong to the platform. An object of another owner is a conflict.
 pub(super) async fn observe_owned(
     infrastructure: &dyn port::Infrastructure,
     platform: &PlatformId,
@@ -305,10 +308,10 @@ pub(super) async fn observe_owned(
     Ok(match infrastructure.observe(resource).await? {
         None => Observation::Absent,
         Some(found) if found.belongs_to(&resource.name, platform) => {
-            Observation::Present(made(resource, found))
+            Observation::Present(made_resource(resource, found))
         }
         Some(_) => Observation::Conflict(format!(
-            "the name {} belongs to something else",
+            "the name {} belongs to another object",
             resource.name
         )),
     })
@@ -323,15 +326,15 @@ pub(super) async fn observe_made<K: JobKind>(
     let found = observe_owned(cx.infrastructure, platform, resource).await?;
     Ok(match found {
         Observation::Present(made) => Observation::Present(MadeResource {
-            adopted: cx.was_there_before(),
+            adopted: cx.existed_before(),
             ..made
         }),
         found => found,
     })
 }
 
-/// What a step leaves of an object that is there.
-pub(super) fn made(resource: &ResourceRef, found: Provisioned) -> MadeResource {
+/// Returns the step output for an existing object.
+pub(super) fn made_resource(resource: &ResourceRef, found: ProviderObject) -> MadeResource {
     MadeResource {
         resource_type: resource.resource_type,
         cf_name: resource.name.clone(),
@@ -341,7 +344,8 @@ pub(super) fn made(resource: &ResourceRef, found: Provisioned) -> MadeResource {
     }
 }
 
-/// A worker is bound to the stores created before it; everything else needs no settings.
+/// Returns the settings of a default resource. A worker is bound to the stores that were created before it; other types
+/// have no settings.
 fn config(at: PlatformEnvironment<'_>, resource_type: ResourceType) -> Value {
     if resource_type != ResourceType::Worker {
         return json!({});
@@ -363,6 +367,7 @@ fn config(at: PlatformEnvironment<'_>, resource_type: ResourceType) -> Value {
     })
 }
 
+/// Returns the entity that owns the resources.
 async fn owner_of(
     cx: &Context,
     platform: &PlatformWriter,
@@ -376,18 +381,19 @@ async fn owner_of(
     Ok(entity.id.clone())
 }
 
-/// What the registry of a platform knows of an object.
+/// The state of an object in the registry of a platform.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Known {
-    /// Whether an entry stands for it.
+pub(super) struct ObjectRecords {
+    /// Whether a resource that is not deleted exists for the object.
     pub(super) is_entered: bool,
-    /// The environment of its newest entry, deleted or not.
+    /// The environment of its newest resource, including deleted ones.
     pub(super) environment: Option<Environment>,
-    /// When an entry of it was last deleted.
+    /// The time of the last deletion of a resource for the object.
     pub(super) deleted_at: Option<Timestamp>,
 }
 
-impl Known {
+impl ObjectRecords {
+    /// Reads the state of an object from all resources that ever had its name.
     pub(super) async fn of(
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
@@ -400,7 +406,7 @@ impl Known {
             let of_type = batch
                 .iter()
                 .filter(|entry| entry.resource_type == object.resource_type);
-            // Newest first.
+            // The query returns the newest resource first.
             for entry in of_type {
                 known.is_entered |= entry.deleted_at.is_none();
                 known.environment = known.environment.or(Some(entry.environment));

@@ -1,6 +1,8 @@
-//! `platform.reconcile`: compares what the registry knows of a platform with what the provider has, a step for every type
-//! of resource, one for DNS records and one for custom domains; mends what differs when asked to. What holds data is never removed unless that
-//! was asked for, and what nobody knows is only reported.
+//! `platform.reconcile`: compares the registry records of a platform with the objects at the provider.
+//!
+//! It has one step for each resource type, one for DNS records and one for custom domains. On request it repairs the
+//! differences. Objects that store data are only removed if that was requested explicitly. Objects that never had a
+//! resource and are no default resources are only reported.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,14 +13,15 @@ use serde_json::json;
 
 use super::auth_upgrade::{auth_ref, auth_request};
 use super::platform_provision::{
-    CatalogueEntry, Known, MadeResource, default_request, ensure_wanted, upsert_resource,
+    CatalogueEntry, MadeResource, ObjectRecords, default_request, ensure_not_deleted,
+    upsert_resource,
 };
 use super::reconcile_dns::CompareRecords;
 use super::reconcile_domains::CompareDomains;
 use crate::access::{AuditEvent, Batches, PlatformWriter, audited};
 use crate::kernel::{Environment, PlatformId, PlatformOwned, ResourceId, Result, Slug, Stored};
 use crate::port;
-use crate::port::{Mode, ProviderError, Provisioned, ResourceRef, UnitOfWork};
+use crate::port::{Mode, ProviderError, ProviderObject, ResourceRef, UnitOfWork};
 use crate::provisioning::LaneKey;
 use crate::registry::{
     AUTH, DEFAULT_RESOURCES, Resource, ResourceQuery, ResourceStatus, ResourceType, SslStatus,
@@ -27,13 +30,13 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
-use crate::use_case::registry::resource::Maker;
+use crate::use_case::registry::resource::Creator;
 use crate::use_case::registry::{entity, resource};
 
-/// The kind.
+/// The job kind `platform.reconcile`.
 #[derive(Clone, Debug)]
 pub(in crate::use_case::registry) struct Reconcile {
-    /// Where auth workers reach IAM.
+    /// The base URL of IAM for auth workers.
     pub(in crate::use_case::registry) iam_url: String,
 }
 
@@ -44,25 +47,25 @@ impl ComparesResources for Reconcile {
 }
 
 impl JobKind for Reconcile {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "platform.reconcile";
     const VERSION: i64 = 2;
     type Input = Reconciliation;
 
     fn steps() -> Steps<Self> {
         let in_order = DEFAULT_RESOURCES.map(|(of_type, _)| CompareResources(of_type));
-        let resources = Steps::new().then_all(in_order);
-        resources.then(CompareRecords).then(CompareDomains)
+        let resources = Steps::new().steps(in_order);
+        resources.step(CompareRecords).step(CompareDomains)
     }
 }
 
-/// What is compared.
+/// The input of the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct Reconciliation {
     pub(in crate::use_case::registry) platform_id: PlatformId,
     pub(in crate::use_case::registry) slug: Slug,
-    /// In this environment; in all when there is none.
+    /// The environment that is compared; `None` means all environments.
     pub(in crate::use_case::registry) environment: Option<Environment>,
     pub(in crate::use_case::registry) repair: bool,
     pub(in crate::use_case::registry) delete_data: bool,
@@ -86,37 +89,38 @@ impl JobInput for Reconciliation {
 
 /// A kind that compares a platform's resources.
 pub(super) trait ComparesResources: JobKind<Input = Reconciliation> {
-    /// Where auth workers reach IAM.
+    /// Returns the base URL of IAM for auth workers.
     fn iam_url(&self) -> &str;
 }
 
-/// How many names of a kind a report shows, and how many characters of them: a step may leave 64 KiB.
+/// Maximum number of names in each list of a report. The output of a step is limited to 64 KiB.
 const MAX_NAMES: usize = 100;
+/// Maximum total length of the names in each list of a report, in bytes.
 const MAX_LENGTH: usize = 6 * 1024;
 
-/// How many repairs one report tells of; who makes more goes on in another attempt.
+/// Maximum number of repairs in a report. Further repairs are made in another attempt.
 pub(super) const MAX_REPAIRS: usize = 40;
 
-/// What a step of a comparison found, and what it mended. Of a long repair it is what the last part of it found: the audit
-/// has those before.
+/// The differences that a step found and repaired. If the step needed several attempts, the report is that of the last
+/// one; the audit log has the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
-    /// How many entries were compared.
+    /// The number of records that were compared.
     pub(super) checked: usize,
-    /// How many differ, whether or not they are named.
+    /// The numbers of differences, including those that are not listed.
     pub(super) counts: Counts,
-    /// Entries whose objects are not there.
-    pub(super) missing: Names,
-    /// Objects that no entry tells of.
-    pub(super) orphans: Names,
-    /// Entries that tell of their objects what is not so.
-    pub(super) changed: Names,
-    /// What was mended.
+    /// Records whose objects do not exist.
+    pub(super) missing: TruncatedNames,
+    /// Objects without a record.
+    pub(super) orphans: TruncatedNames,
+    /// Records that differ from their objects.
+    pub(super) changed: TruncatedNames,
+    /// The repairs that were made.
     pub(super) repaired: Vec<Repair>,
 }
 
-/// How many.
+/// Numbers of differences and repairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Counts {
@@ -126,13 +130,13 @@ pub(super) struct Counts {
     pub(super) repaired: usize,
 }
 
-/// The first names of many.
+/// A list of names, truncated to [`MAX_NAMES`] names and [`MAX_LENGTH`] bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Names(Vec<String>);
+pub(super) struct TruncatedNames(Vec<String>);
 
-impl Names {
-    /// Adds a name as long as there is room.
+impl TruncatedNames {
+    /// Adds a name, unless the list is full.
     fn push(&mut self, name: &str) {
         let length: usize = self.0.iter().map(String::len).sum();
         if self.0.len() < MAX_NAMES && length + name.len() <= MAX_LENGTH {
@@ -142,69 +146,77 @@ impl Names {
 }
 
 impl Report {
+    /// Counts and lists a record without an object.
     pub(super) fn add_missing(&mut self, name: &str) {
         self.counts.missing += 1;
         self.missing.push(name);
     }
 
+    /// Counts and lists an object without a record.
     pub(super) fn add_orphan(&mut self, name: &str) {
         self.counts.orphans += 1;
         self.orphans.push(name);
     }
 
+    /// Counts and lists a record that differs from its object.
     pub(super) fn add_changed(&mut self, name: &str) {
         self.counts.changed += 1;
         self.changed.push(name);
     }
 
+    /// Counts and adds a repair.
     pub(super) fn add_repair(&mut self, repair: Repair) {
         self.counts.repaired += 1;
         self.repaired.push(repair);
     }
 
-    /// Whether there is no room for another repair.
+    /// Returns whether the report has the maximum number of repairs.
     pub(super) const fn is_full(&self) -> bool {
         self.repaired.len() >= MAX_REPAIRS
     }
 }
 
-/// What was done about a difference.
+/// The type of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Mended {
-    /// The object was made again.
+pub(super) enum RepairAction {
+    /// The object was created again.
     Created,
-    /// The entry tells of the object again what is so.
+    /// The record was updated from its object.
     Updated,
-    /// The object was entered.
+    /// A record was created for the object.
     Entered,
-    /// The object was removed.
+    /// The object was removed from the provider.
     Removed,
-    /// The entry says that its object is lost.
+    /// The record was marked as failed, because its object is lost.
     Failed,
 }
 
-/// A difference that was mended.
+/// A difference that was repaired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Repair {
     /// The name of the object, or the hostname.
     pub(super) name: String,
-    pub(super) action: Mended,
-    /// The entry's id, if there is an entry.
+    /// The type of the repair.
+    pub(super) action: RepairAction,
+    /// The id of the record; `None` if there is none.
     pub(super) id: Option<String>,
-    /// Where the object runs.
+    /// The environment of the object.
     pub(super) environment: Option<Environment>,
-    /// What it is there for.
+    /// The service name of the resource.
     pub(super) service_name: Option<String>,
-    /// What the provider says of it.
+    /// The id at the provider.
     pub(super) cf_id: Option<String>,
+    /// The URL at the provider.
     pub(super) cf_url: Option<String>,
+    /// The status of the certificate at the provider; only for custom domains.
     pub(super) ssl_status: Option<SslStatus>,
 }
 
 impl Repair {
-    pub(super) fn new(name: &str, action: Mended) -> Self {
+    /// Creates a repair without details.
+    pub(super) fn new(name: &str, action: RepairAction) -> Self {
         Self {
             name: name.to_owned(),
             action,
@@ -222,13 +234,13 @@ impl Repair {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompareResources(pub(super) ResourceType);
 
-/// What differs.
+/// The differences that were found, with the data for their repair.
 #[derive(Debug, Default)]
 struct Differences {
     report: Report,
     missing: Vec<Stored<Resource>>,
-    changed: Vec<(Stored<Resource>, Provisioned)>,
-    orphans: Vec<(String, Provisioned)>,
+    changed: Vec<(Stored<Resource>, ProviderObject)>,
+    orphans: Vec<(String, ProviderObject)>,
 }
 
 #[async_trait]
@@ -242,7 +254,7 @@ impl<K: ComparesResources> JobStep<K> for CompareResources {
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Report>, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
-        ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+        ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
         Ok(Observation::Absent)
     }
 
@@ -253,7 +265,7 @@ impl<K: ComparesResources> JobStep<K> for CompareResources {
         }
         match self.repair(cx, &mut found).await {
             Ok(()) if !found.report.is_full() => Ok(found.report),
-            // What was mended is kept, and the error met again by the attempt that goes on.
+            // Completed repairs are recorded. The next attempt meets the error again.
             Err(error) if found.report.repaired.is_empty() => Err(error),
             _ => Err(StepError::unfinished(&found.report)?),
         }
@@ -288,7 +300,7 @@ impl<K: ComparesResources> JobStep<K> for CompareResources {
     }
 }
 
-/// Keeps that something was mended.
+/// Records the repairs in the audit log.
 pub(super) async fn record_report<K: JobKind>(
     cx: &JobContext<'_, K>,
     platform: &PlatformWriter,
@@ -304,10 +316,11 @@ pub(super) async fn record_report<K: JobKind>(
         entity_id: platform.id().to_string(),
         details: Some(json!({ "jobId": cx.job.id, "repaired": report.repaired })),
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
 impl CompareResources {
+    /// Compares all resources of this type with the objects at the provider.
     async fn compare<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -315,7 +328,7 @@ impl CompareResources {
         let mut objects = self.objects(cx).await?;
         let mut found = Differences::default();
         for entry in self.entries(cx).await? {
-            // What is entered elsewhere is nothing that was left over here.
+            // An object with a resource in another environment is not an orphan.
             let mut object = objects.remove(entry.cf_name.as_str());
             if !cx.input.covers(entry.environment) {
                 continue;
@@ -337,7 +350,7 @@ impl CompareResources {
             }
         }
         for (name, object) in objects {
-            let own = self.own(cx, &name).map(|own| own.environment);
+            let own = self.default_object(cx, &name).map(|own| own.environment);
             if own.map_or_else(|| cx.input.may_cover(&name), |place| cx.input.covers(place)) {
                 found.report.add_orphan(&name);
                 found.orphans.push((name, object));
@@ -346,15 +359,15 @@ impl CompareResources {
         Ok(found)
     }
 
-    /// What of this type the provider has of the platform's, by name.
+    /// Returns the platform's objects of this type at the provider, by name.
     async fn objects<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
-    ) -> Result<BTreeMap<String, Provisioned>, StepError> {
+    ) -> Result<BTreeMap<String, ProviderObject>, StepError> {
         let owner = cx.input.platform_id.as_str();
         let (mut objects, mut cursor) = (BTreeMap::new(), None);
         loop {
-            let page = cx.infrastructure.owned(owner, self.0, cursor).await?;
+            let page = cx.infrastructure.list_owned(owner, self.0, cursor).await?;
             let named = page.objects.into_iter();
             objects.extend(named.map(|object| (object.name, object.provisioned)));
             cursor = page.next;
@@ -364,7 +377,7 @@ impl CompareResources {
         }
     }
 
-    /// The entries of all environments.
+    /// Returns the resources of this type in all environments.
     async fn entries<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -386,12 +399,12 @@ impl CompareResources {
         Ok(entries)
     }
 
-    /// A list may be late: what it does not name is looked for by its name.
+    /// Observes the object of an active resource by its name, because the provider's list can be outdated.
     async fn observe_again<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
         entry: &Resource,
-    ) -> Result<Option<Provisioned>, StepError> {
+    ) -> Result<Option<ProviderObject>, StepError> {
         if entry.status != ResourceStatus::Active {
             return Ok(None);
         }
@@ -400,10 +413,11 @@ impl CompareResources {
             .observe(&self.named(entry.cf_name.as_str()))
             .await?;
         let is_own =
-            |found: &Provisioned| found.belongs_to(entry.cf_name.as_str(), &entry.platform_id);
+            |found: &ProviderObject| found.belongs_to(entry.cf_name.as_str(), &entry.platform_id);
         Ok(object.filter(is_own))
     }
 
+    /// Returns the reference to an object of this type.
     fn named(self, name: &str) -> ResourceRef {
         ResourceRef {
             resource_type: self.0,
@@ -411,7 +425,8 @@ impl CompareResources {
         }
     }
 
-    /// Mends what differs, until the report is full. What could be done stands in the report also when something failed.
+    /// Repairs the differences until the report is full. After an error, the report contains the repairs that
+    /// succeeded.
     async fn repair<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -422,8 +437,8 @@ impl CompareResources {
             if report.is_full() {
                 return Ok(());
             }
-            let updated = Repair::new(entry.cf_name.as_str(), Mended::Updated);
-            report.add_repair(as_entered(updated, entry).with(object.clone()));
+            let updated = Repair::new(entry.cf_name.as_str(), RepairAction::Updated);
+            report.add_repair(with_record(updated, entry).with_object(object.clone()));
         }
         for entry in &found.missing {
             if report.is_full() {
@@ -435,46 +450,49 @@ impl CompareResources {
             if report.is_full() {
                 return Ok(());
             }
-            if let Some(repair) = self.place_orphan(cx, name, object).await? {
+            if let Some(repair) = self.repair_orphan(cx, name, object).await? {
                 report.add_repair(repair);
             }
         }
         Ok(())
     }
 
-    /// Makes an object again that provisioning knows how to make; of others the entry says that they are lost.
+    /// Creates a missing default resource again. Other missing objects are recorded as lost.
     async fn replace<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
         entry: &Resource,
     ) -> Result<Repair, StepError> {
-        let lost = as_entered(Repair::new(entry.cf_name.as_str(), Mended::Failed), entry);
-        let Some(own) = self.own(cx, entry.cf_name.as_str()) else {
+        let lost = with_record(
+            Repair::new(entry.cf_name.as_str(), RepairAction::Failed),
+            entry,
+        );
+        let Some(own) = self.default_object(cx, entry.cf_name.as_str()) else {
             return Ok(lost);
         };
         cx.guard().await?;
         match cx.infrastructure.create(&own.request).await {
             Err(ProviderError::NameTaken(_)) => Ok(lost),
             created => {
-                let created_again = Repair::new(entry.cf_name.as_str(), Mended::Created);
-                Ok(as_entered(created_again, entry).with(created?))
+                let created_again = Repair::new(entry.cf_name.as_str(), RepairAction::Created);
+                Ok(with_record(created_again, entry).with_object(created?))
             }
         }
     }
 
-    /// Enters an object that provisioning makes, unless its entry was deleted: what that left behind is removed. What
-    /// neither is true of stays as it is.
-    async fn place_orphan<K: ComparesResources>(
+    /// Handles an object without a resource. If its resource was deleted, removes the object. Otherwise creates a
+    /// resource if it is a default resource. Other objects are kept.
+    async fn repair_orphan<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
         name: &str,
-        object: &Provisioned,
+        object: &ProviderObject,
     ) -> Result<Option<Repair>, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
-        let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
-        // It may have been entered since the comparison.
-        let known = Known::of(platform, uow.as_mut(), &self.named(name)).await?;
+        let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
+        // The resource may have been created since the comparison.
+        let known = ObjectRecords::of(platform, uow.as_mut(), &self.named(name)).await?;
         drop(uow);
         if known.is_entered {
             return Ok(None);
@@ -490,20 +508,24 @@ impl CompareResources {
             cx.guard().await?;
             let owner = cx.input.platform_id.as_str();
             cx.infrastructure.remove(&self.named(name), owner).await?;
-            return Ok(Some(Repair::new(name, Mended::Removed)));
+            return Ok(Some(Repair::new(name, RepairAction::Removed)));
         }
-        let own = self.own(cx, name);
+        let own = self.default_object(cx, name);
         let own = own.filter(|own| cx.input.covers(own.environment));
         Ok(own.map(|own| Repair {
             environment: Some(own.environment),
             service_name: Some(own.service_name.to_owned()),
-            ..Repair::new(name, Mended::Entered).with(object.clone())
+            ..Repair::new(name, RepairAction::Entered).with_object(object.clone())
         }))
     }
 
-    /// How provisioning makes the object of this name, if it does.
-    fn own<K: ComparesResources>(self, cx: &StepContext<'_, K>, name: &str) -> Option<Own> {
-        // Each object is a request of its own.
+    /// Returns how provisioning creates the object with this name; `None` if it is no default resource.
+    fn default_object<K: ComparesResources>(
+        self,
+        cx: &StepContext<'_, K>,
+        name: &str,
+    ) -> Option<DefaultObject> {
+        // Each object has its own request, so it needs its own key.
         let effect_key = || format!("{}-{name}", cx.effect_key);
         let (platform, slug) = (&cx.input.platform_id, &cx.input.slug);
         Environment::ALL.iter().find_map(|environment| {
@@ -514,7 +536,7 @@ impl CompareResources {
             } else {
                 default_request(at, self.0, effect_key())
             };
-            (request.resource.name == name).then(|| Own {
+            (request.resource.name == name).then(|| DefaultObject {
                 request,
                 environment: *environment,
                 service_name: if is_auth { AUTH } else { purpose_of(self.0) },
@@ -522,6 +544,7 @@ impl CompareResources {
         })
     }
 
+    /// Applies a repair to the registry.
     async fn record_repair<K: ComparesResources>(
         &self,
         cx: &JobContext<'_, K>,
@@ -530,14 +553,17 @@ impl CompareResources {
         repair: &Repair,
     ) -> Result<()> {
         match (repair.action, &repair.cf_id) {
-            (Mended::Failed, _) => {
+            (RepairAction::Failed, _) => {
                 let id = repair.id.as_deref().and_then(ResourceId::parse);
                 match id {
                     Some(id) => resource::record_loss(cx, platform, uow, &id).await,
                     None => Ok(()),
                 }
             }
-            (Mended::Created | Mended::Updated | Mended::Entered, Some(cf_id)) => {
+            (
+                RepairAction::Created | RepairAction::Updated | RepairAction::Entered,
+                Some(cf_id),
+            ) => {
                 let owner = entity::default_tenant(cx, platform, uow).await?;
                 let entry = CatalogueEntry {
                     entity_id: owner.id.clone(),
@@ -553,8 +579,8 @@ impl CompareResources {
                     adopted: false,
                 };
                 let maker = match repair.action {
-                    Mended::Created => Maker::Job(&cx.job.id),
-                    _ => Maker::Unchanged,
+                    RepairAction::Created => Creator::Job(&cx.job.id),
+                    _ => Creator::Unchanged,
                 };
                 upsert_resource(cx, platform, uow, entry, &made, maker).await?;
                 Ok(())
@@ -564,20 +590,21 @@ impl CompareResources {
     }
 }
 
-/// What provisioning makes.
-struct Own {
+/// A default resource with the request that creates it.
+struct DefaultObject {
     request: port::CreateResource,
     environment: Environment,
     service_name: &'static str,
 }
 
 impl Reconciliation {
+    /// Returns whether the environment is compared.
     fn covers(&self, environment: Environment) -> bool {
         self.environment.is_none_or(|only| only == environment)
     }
 
-    /// Whether an object that is nothing provisioning makes may be in an environment that is compared: good enough to
-    /// report it, and for nothing else.
+    /// Returns whether an object that is no default resource may be in a compared environment. This is a guess from its
+    /// name, used only for the report.
     fn may_cover(&self, name: &str) -> bool {
         let is_here = |e: Environment| name.split('-').any(|part| part == e.as_str());
         self.environment.is_none_or(is_here)
@@ -585,7 +612,8 @@ impl Reconciliation {
 }
 
 impl Repair {
-    fn with(self, object: Provisioned) -> Self {
+    /// Adds the data of the provider's object.
+    fn with_object(self, object: ProviderObject) -> Self {
         Self {
             cf_id: Some(object.id),
             cf_url: object.url,
@@ -594,7 +622,8 @@ impl Repair {
     }
 }
 
-fn as_entered(repair: Repair, entry: &Resource) -> Repair {
+/// Adds the data of the record.
+fn with_record(repair: Repair, entry: &Resource) -> Repair {
     Repair {
         id: Some(entry.id.to_string()),
         environment: Some(entry.environment),
@@ -603,8 +632,8 @@ fn as_entered(repair: Repair, entry: &Resource) -> Repair {
     }
 }
 
-/// Whether an entry tells of an object what is not so. Providers need not say in a list where an object is reached.
-fn differs(entry: &Resource, object: &Provisioned) -> bool {
+/// Returns whether a record differs from its object. Provider lists may omit URLs, so a missing URL is no difference.
+fn differs(entry: &Resource, object: &ProviderObject) -> bool {
     let is_known = entry.cf_id.as_ref().map(|id| id.as_str()) == Some(&object.id);
     let moved = object.url.is_some() && object.url != entry.cf_url;
     entry.status != ResourceStatus::Active || !is_known || moved

@@ -1,4 +1,4 @@
-//! The step that compares DNS records with the hostnames a provider routes.
+//! The step of `platform.reconcile` that compares DNS records with the hostnames that the provider routes.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use async_trait::async_trait;
 
 use super::dns_record::{RoutedRecord, target_of_record};
 use super::hostname::{remove_route, route};
-use super::platform_provision::ensure_wanted;
+use super::platform_provision::ensure_not_deleted;
 use super::platform_reconcile::Reconciliation;
 use super::platform_reconcile::record_report;
-use super::platform_reconcile::{Mended, Repair, Report};
+use super::platform_reconcile::{Repair, RepairAction, Report};
 use crate::access::Batches;
 use crate::kernel::{DnsRecordId, Result};
 use crate::port::{Mode, Route, UnitOfWork};
@@ -19,18 +19,18 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::dns_record::record_route_id;
 
-/// Compares the records whose hostnames the provider routes, or should.
+/// Compares the DNS records whose hostnames the provider routes or should route.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompareRecords;
 
-/// A difference between a record and its route.
+/// A difference between a DNS record and its route.
 enum Difference {
-    /// Its hostname should lead to its resource and does not.
+    /// The hostname should point to the resource but does not.
     Missing,
-    /// The hostname does, by another route than the registry tells.
+    /// The hostname points to the resource, but by another route than the recorded one.
     Changed(Route),
-    /// It is deleted or has failed, and its hostname still leads to the resource, if that is so.
-    Over { routed: bool },
+    /// The record is deleted or has failed. `routed` tells whether its hostname still points to the resource.
+    Ended { routed: bool },
 }
 
 #[async_trait]
@@ -55,8 +55,8 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareRecords {
             let hostname = routed.record.hostname.as_str();
             match &difference {
                 Difference::Missing => report.add_missing(hostname),
-                Difference::Over { routed: true } => report.add_orphan(hostname),
-                Difference::Changed(_) | Difference::Over { routed: false } => {
+                Difference::Ended { routed: true } => report.add_orphan(hostname),
+                Difference::Changed(_) | Difference::Ended { routed: false } => {
                     report.add_changed(hostname);
                 }
             }
@@ -107,13 +107,14 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareRecords {
     }
 }
 
-/// The records whose hostnames the provider routes or should, deleted ones that it may still route too.
+/// Returns the records whose hostnames the provider routes or should route, including deleted ones that it may still
+/// route.
 async fn records<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<RoutedRecord>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = cx.platform(uow.as_mut()).await?;
-    let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+    let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
     let mut found = Vec::new();
     let mut all = Batches::<DnsRecord>::of(DnsRecordQuery::All { deleted: true });
     while let Some(batch) = all.next(platform.records(uow.as_mut())).await? {
@@ -131,16 +132,20 @@ async fn records<K: JobKind<Input = Reconciliation>>(
     Ok(found)
 }
 
+/// Compares a record with the provider.
 async fn compare<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     routed: &RoutedRecord,
 ) -> Result<Option<Difference>, StepError> {
     let record = &routed.record;
-    let found = cx.infrastructure.route(record.hostname.as_str()).await?;
+    let found = cx
+        .infrastructure
+        .get_route(record.hostname.as_str())
+        .await?;
     let found = found.filter(|route| route.target == routed.target.name);
     if record.status != DnsRecordStatus::Active {
         let is_routed = found.is_some() && !is_routed_by_another(cx, routed).await?;
-        return Ok(Some(Difference::Over { routed: is_routed }));
+        return Ok(Some(Difference::Ended { routed: is_routed }));
     }
     Ok(match found {
         None => Some(Difference::Missing),
@@ -151,7 +156,7 @@ async fn compare<K: JobKind<Input = Reconciliation>>(
     })
 }
 
-/// Whether the platform has entered the hostname again for the same resource.
+/// Returns whether the platform has another DNS record that points the hostname to the same resource.
 async fn is_routed_by_another<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     routed: &RoutedRecord,
@@ -167,6 +172,7 @@ async fn is_routed_by_another<K: JobKind<Input = Reconciliation>>(
     Ok(again.is_some_and(|again| again.id != record.id && again.resource_id == record.resource_id))
 }
 
+/// Repairs a difference at the provider.
 async fn repair<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     routed: &RoutedRecord,
@@ -182,14 +188,14 @@ async fn repair<K: JobKind<Input = Reconciliation>>(
     Ok(match difference {
         Difference::Missing => {
             let key = format!("{}-{}", cx.effect_key, record.id);
-            mended(Mended::Created, Some(route(cx, routed, key).await?))
+            mended(RepairAction::Created, Some(route(cx, routed, key).await?))
         }
-        Difference::Changed(route) => mended(Mended::Updated, Some(route)),
-        Difference::Over { routed: true } => {
+        Difference::Changed(route) => mended(RepairAction::Updated, Some(route)),
+        Difference::Ended { routed: true } => {
             cx.guard().await?;
             remove_route(cx, routed).await?;
-            mended(Mended::Removed, None)
+            mended(RepairAction::Removed, None)
         }
-        Difference::Over { routed: false } => mended(Mended::Updated, None),
+        Difference::Ended { routed: false } => mended(RepairAction::Updated, None),
     })
 }

@@ -1,14 +1,14 @@
-//! The step that compares custom domains with the hostnames a provider serves.
+//! The step of `platform.reconcile` that compares custom domains with the hostnames that the provider serves.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::hostname::{at_provider, serve, stop_serving};
-use super::platform_provision::ensure_wanted;
+use super::platform_provision::ensure_not_deleted;
 use super::platform_reconcile::Reconciliation;
 use super::platform_reconcile::record_report;
-use super::platform_reconcile::{Mended, Repair, Report};
+use super::platform_reconcile::{Repair, RepairAction, Report};
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
 use crate::port::{Mode, ServedHostname, UnitOfWork};
@@ -16,20 +16,20 @@ use crate::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRe
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
-use crate::use_case::registry::custom_domain::{forget_hostname, record_hostname};
+use crate::use_case::registry::custom_domain::{clear_hostname_id, record_hostname};
 
-/// Compares the domains that the provider serves, or should.
+/// Compares the custom domains that the provider serves or should serve.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CompareDomains;
 
-/// What is wrong with a domain.
+/// A difference between a domain and its hostname at the provider.
 enum Difference {
-    /// It should be served and is not.
+    /// The domain should be served but is not.
     Missing,
-    /// It is served, and stands otherwise than the registry tells.
+    /// The domain is served, but its recorded id or certificate status differs.
     Changed(ServedHostname),
-    /// It is deleted or has failed, and still served, if that is so.
-    Over { served: bool },
+    /// The domain is deleted or has failed. `served` tells whether the provider still serves it.
+    Ended { served: bool },
 }
 
 #[async_trait]
@@ -53,8 +53,8 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
             };
             match &difference {
                 Difference::Missing => report.add_missing(domain.hostname.as_str()),
-                Difference::Over { served: true } => report.add_orphan(domain.hostname.as_str()),
-                Difference::Changed(_) | Difference::Over { served: false } => {
+                Difference::Ended { served: true } => report.add_orphan(domain.hostname.as_str()),
+                Difference::Changed(_) | Difference::Ended { served: false } => {
                     report.add_changed(domain.hostname.as_str());
                 }
             }
@@ -92,7 +92,7 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
                     record_hostname(cx, &platform, uow, &domain, at_provider).await?;
                 }
                 _ => {
-                    forget_hostname(cx, &platform, uow, &domain, is_over).await?;
+                    clear_hostname_id(cx, &platform, uow, &domain, has_ended).await?;
                 }
             }
         }
@@ -113,20 +113,21 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
     }
 }
 
-fn is_over(domain: &CustomDomain) -> bool {
+/// Returns whether the domain is deleted or has failed.
+fn has_ended(domain: &CustomDomain) -> bool {
     matches!(
         domain.status,
         CustomDomainStatus::Deleted | CustomDomainStatus::Failed
     )
 }
 
-/// The domains that the provider serves or should, deleted ones that it may still serve too.
+/// Returns the domains that the provider serves or should serve, including deleted ones that it may still serve.
 async fn domains<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<Stored<CustomDomain>>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = cx.platform(uow.as_mut()).await?;
-    let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+    let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), None).await?;
     let mut found = Vec::new();
     let mut all = Batches::<CustomDomain>::of(CustomDomainQuery::All { deleted: true });
     while let Some(batch) = all.next(platform.records(uow.as_mut())).await? {
@@ -141,7 +142,7 @@ async fn domains<K: JobKind<Input = Reconciliation>>(
     Ok(found)
 }
 
-/// Whether the domain leads to an environment that is compared.
+/// Returns whether the domain points to an environment that is compared.
 async fn is_covered<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     platform: &PlatformAccess,
@@ -156,17 +157,18 @@ async fn is_covered<K: JobKind<Input = Reconciliation>>(
     Ok(record.is_some_and(|record| record.environment == environment))
 }
 
+/// Compares a domain with the provider.
 async fn compare<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
 ) -> Result<Option<Difference>, StepError> {
     let found = at_provider(cx, domain).await?;
-    if is_over(domain) {
+    if has_ended(domain) {
         let served = found.is_some() && !is_entered_again(cx, domain).await?;
-        return Ok(Some(Difference::Over { served }));
+        return Ok(Some(Difference::Ended { served }));
     }
     Ok(match found {
-        // Only what was proved, and not given up since, is to be served.
+        // Only an active domain must be served: it was proved and has not failed since.
         None => (domain.status == CustomDomainStatus::Active).then_some(Difference::Missing),
         Some(found) => {
             let is_known = domain.cf_hostname_id.as_ref().map(|id| id.as_str()) == Some(&found.id);
@@ -176,6 +178,7 @@ async fn compare<K: JobKind<Input = Reconciliation>>(
     })
 }
 
+/// Returns whether the platform has another custom domain with the same hostname.
 async fn is_entered_again<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -190,6 +193,7 @@ async fn is_entered_again<K: JobKind<Input = Reconciliation>>(
     Ok(again.is_some_and(|again| again.id != domain.id))
 }
 
+/// Repairs a difference at the provider.
 async fn repair<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
@@ -207,14 +211,14 @@ async fn repair<K: JobKind<Input = Reconciliation>>(
     Ok(match difference {
         Difference::Missing => {
             let key = format!("{}-{}", cx.effect_key, domain.id);
-            as_served(Mended::Created, serve(cx, domain, key).await?)
+            as_served(RepairAction::Created, serve(cx, domain, key).await?)
         }
-        Difference::Changed(found) => as_served(Mended::Updated, found),
-        Difference::Over { served: true } => {
+        Difference::Changed(found) => as_served(RepairAction::Updated, found),
+        Difference::Ended { served: true } => {
             cx.guard().await?;
             stop_serving(cx, domain).await?;
-            mended(Mended::Removed)
+            mended(RepairAction::Removed)
         }
-        Difference::Over { served: false } => mended(Mended::Updated),
+        Difference::Ended { served: false } => mended(RepairAction::Updated),
     })
 }

@@ -1,4 +1,4 @@
-//! Removing objects of a platform with their entries, a portion in each attempt.
+//! Removes objects of a platform with their resource records, a portion in each attempt.
 
 use std::time::Duration;
 
@@ -14,24 +14,25 @@ use crate::use_case::provisioning::{JobKind, StepContext, StepError, Undone};
 use crate::use_case::registry::{dns_record, resource};
 
 /// Maximum number of objects that one attempt removes.
-pub(super) const PORTION: usize = 100;
+pub(super) const MAX_OBJECTS_PER_ATTEMPT: usize = 100;
 
-/// The longest time that an attempt of a removal may take, and the time after which it removes no further object.
+/// Maximum duration of an attempt.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(600);
+/// The time after which an attempt removes no further object.
 const WORKING_TIME: Duration = Duration::from_secs(360);
 
-/// What the last attempt of a removal leaves.
+/// The output of an attempt of a removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RemovedObjects {
-    /// The names at the provider of the objects.
+    /// The names of the objects at the provider.
     pub(super) names: Vec<String>,
-    /// The entries that go with them.
+    /// The resources whose objects were removed.
     pub(super) entries: Vec<ResourceId>,
     /// The features whose workers no longer exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) features: Vec<FeatureActivationId>,
-    /// The number of these objects that belong to another owner; they stay.
+    /// The number of these objects that belong to another owner and were kept.
     pub(super) foreign: usize,
 }
 
@@ -40,11 +41,13 @@ pub(super) struct RemovedObjects {
 pub(super) struct Attempt<'a, 's, K: JobKind> {
     cx: &'a StepContext<'s, K>,
     platform: &'a PlatformId,
-    began: Timestamp,
+    /// The time at which the attempt started.
+    started_at: Timestamp,
     removed: RemovedObjects,
 }
 
 impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
+    /// Starts an attempt for a platform.
     pub(super) async fn begin(
         cx: &'a StepContext<'s, K>,
         platform: &'a PlatformId,
@@ -54,24 +57,26 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         Ok(Self {
             cx,
             platform,
-            began,
+            started_at: began,
             removed,
         })
     }
 
-    /// When the attempt began. Entries that are newer are not covered.
+    /// Returns the time at which the attempt started. Resources that were created later are not removed.
     pub(super) const fn began(&self) -> Timestamp {
-        self.began
+        self.started_at
     }
 
+    /// Returns whether this attempt has removed the object with this name.
     pub(super) fn has_removed(&self, name: &str) -> bool {
         self.removed.names.iter().any(|removed| removed == name)
     }
 
-    /// Removes the object of an entry. An entry whose name the provider does not take has none.
+    /// Removes the object of a resource. If the provider does not accept names like that of the resource, it has no
+    /// object, and only its record is added to the output.
     ///
     /// # Errors
-    /// As [`Attempt::remove`].
+    /// Those of [`Attempt::remove`].
     pub(super) async fn remove_entry(&mut self, entry: &Resource) -> Result<(), StepError> {
         if is_provider_name(entry.cf_name.as_str()) {
             let object = ResourceRef {
@@ -82,20 +87,20 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
             self.removed.entries.push(entry.id.clone());
             return Ok(());
         }
-        self.note_entry(entry).await
+        self.add_resource(entry).await
     }
 
-    /// Notes that an entry stands for nothing that is to be removed.
+    /// Adds a resource to the output without removing an object.
     ///
     /// # Errors
     /// [`StepError::Unfinished`] if the portion or the time of the attempt is used up.
-    pub(super) async fn note_entry(&mut self, entry: &Resource) -> Result<(), StepError> {
+    pub(super) async fn add_resource(&mut self, entry: &Resource) -> Result<(), StepError> {
         self.ensure_in_portion().await?;
         self.removed.entries.push(entry.id.clone());
         Ok(())
     }
 
-    /// Notes that the worker of a feature no longer exists.
+    /// Adds a feature whose worker no longer exists to the output.
     ///
     /// # Errors
     /// [`StepError::Unfinished`] if the portion or the time of the attempt is used up.
@@ -108,11 +113,11 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         Ok(())
     }
 
-    /// Removes an object, unless it belongs to another owner; returns whether it was removed.
+    /// Removes an object, unless it belongs to another owner. Returns whether it was removed.
     ///
     /// # Errors
-    /// [`StepError::Unfinished`] if the portion or the time of the attempt is used up, and for an error after other objects
-    /// were removed: the next attempt meets the error again.
+    /// [`StepError::Unfinished`] if the portion or the time of the attempt is used up. Also returned for an error after
+    /// other objects were removed; the next attempt meets that error again.
     pub(super) async fn remove(&mut self, object: &ResourceRef) -> Result<bool, StepError> {
         self.ensure_in_portion().await?;
         self.cx.guard().await?;
@@ -121,18 +126,19 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
             Err(_) => return Err(self.unfinished()),
             Ok(is_owned) => is_owned,
         };
-        // People can enter objects of other owners: the object stays, and the entry is deleted.
+        // People can create resources with names of other owners' objects. The object is kept and the resource is
+        // deleted.
         self.removed.foreign += usize::from(!is_owned);
         self.removed.names.push(object.name.clone());
         Ok(is_owned)
     }
 
-    /// Ends the attempt with everything removed.
+    /// Ends the attempt and returns its output.
     pub(super) fn finish(self) -> RemovedObjects {
         self.removed
     }
 
-    /// The end of an attempt after which another one goes on.
+    /// Ends the attempt with an error that makes the engine start another attempt.
     pub(super) fn unfinished(&self) -> StepError {
         match StepError::unfinished(&self.removed) {
             Ok(unfinished) => unfinished,
@@ -144,6 +150,7 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         self.len() == 0
     }
 
+    /// Returns the size of the portion so far: the longest of the three lists.
     fn len(&self) -> usize {
         let removed = &self.removed;
         let counts = [
@@ -154,19 +161,21 @@ impl<'a, 's, K: JobKind> Attempt<'a, 's, K> {
         counts.into_iter().max().unwrap_or_default()
     }
 
+    /// Returns [`StepError::Unfinished`] if the portion or the time of the attempt is used up. An empty attempt may
+    /// always continue.
     async fn ensure_in_portion(&self) -> Result<(), StepError> {
         if self.is_empty() {
             return Ok(());
         }
         let now = self.cx.store.begin(Mode::Auto).await?.now().await?;
-        if self.len() >= PORTION || now.since(self.began) >= WORKING_TIME {
+        if self.len() >= MAX_OBJECTS_PER_ATTEMPT || now.since(self.started_at) >= WORKING_TIME {
             return Err(self.unfinished());
         }
         Ok(())
     }
 }
 
-/// Removes an object, unless it belongs to another owner; returns whether it was removed.
+/// Removes an object, unless it belongs to another owner. Returns whether it was removed.
 pub(super) async fn remove_if_owned<K: JobKind>(
     cx: &StepContext<'_, K>,
     platform: &PlatformId,
@@ -178,20 +187,20 @@ pub(super) async fn remove_if_owned<K: JobKind>(
     }
 }
 
-/// Removes an object that a cancelled job created.
-pub(super) async fn take_back<K: JobKind>(
+/// Removes an object that a cancelled job created, unless it belongs to another owner.
+pub(super) async fn undo_creation<K: JobKind>(
     cx: &StepContext<'_, K>,
     platform: &PlatformId,
     object: &ResourceRef,
 ) -> Result<Undone, StepError> {
     if remove_if_owned(cx, platform, object).await? {
-        Ok(Undone::TakenBack)
+        Ok(Undone::Removed)
     } else {
         Ok(Undone::left("it belongs to another owner"))
     }
 }
 
-/// Returns the first entries that answer a query and are to be removed: a portion, and one more if there are more.
+/// Returns the first resources of a query that `is_removed` selects: one portion, and one more if there are more.
 pub(super) async fn portion_of(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -200,16 +209,16 @@ pub(super) async fn portion_of(
 ) -> Result<Vec<Stored<Resource>>> {
     let mut portion = Vec::new();
     let mut entries = Batches::<Resource>::of(query);
-    while portion.len() <= PORTION
+    while portion.len() <= MAX_OBJECTS_PER_ATTEMPT
         && let Some(batch) = entries.next(platform.records(uow)).await?
     {
         portion.extend(batch.into_iter().filter(|entry| is_removed(entry)));
     }
-    portion.truncate(PORTION + 1);
+    portion.truncate(MAX_OBJECTS_PER_ATTEMPT + 1);
     Ok(portion)
 }
 
-/// Deletes the entries of the removed objects, unless they are deleted already.
+/// Deletes the resources of the removed objects, unless they are already deleted.
 pub(super) async fn delete_removed(
     cx: &Context,
     platform: &PlatformWriter,
@@ -225,7 +234,7 @@ pub(super) async fn delete_removed(
     Ok(())
 }
 
-/// Deletes the entries of what was removed, with the DNS records that lead to it.
+/// Deletes resources whose objects were removed, with their DNS records.
 pub(super) async fn delete_entries(
     cx: &Context,
     platform: &PlatformWriter,
@@ -238,13 +247,13 @@ pub(super) async fn delete_entries(
     Ok(())
 }
 
-/// Deletes the entry of what was removed, with the DNS records that lead to it.
+/// Deletes a resource whose object was removed, with its DNS records.
 pub(super) async fn delete_entry(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     entry: &Stored<Resource>,
 ) -> Result<()> {
-    dns_record::delete_leading_to(cx, platform, uow, &entry.id).await?;
+    dns_record::delete_of_resource(cx, platform, uow, &entry.id).await?;
     resource::soft_delete(cx, platform, uow, entry).await
 }

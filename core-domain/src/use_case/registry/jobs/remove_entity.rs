@@ -1,12 +1,14 @@
-//! `entity.remove`: removes the objects of entities that were deleted in a cascade, a step for every type, in the opposite order
-//! of creation. Their entries are deleted by then, and name the job that removes what they stood for.
+//! `entity.remove`: removes the objects of entities that were deleted in a cascade, one step for each resource type, in
+//! the reverse order of creation.
+//!
+//! The resources are already deleted at that time. They store the id of the job that removes their objects.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::platform_provision::Known;
+use super::platform_provision::ObjectRecords;
 use super::removal::{Attempt, RemovedObjects, TIMEOUT, portion_of};
 use crate::kernel::{EntityId, PlatformId, PlatformOwned, Result};
 use crate::port::{Mode, ResourceRef, UnitOfWork};
@@ -17,7 +19,7 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::resource;
 
-/// The deleted entity; its objects and those of the entities below it are removed.
+/// The input of the job: the deleted entity. The objects of the entities below it are removed too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct DeletedEntity {
@@ -41,27 +43,27 @@ impl JobInput for DeletedEntity {
     }
 }
 
-/// The kind.
+/// The job kind `entity.remove`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct RemoveEntity;
 
 impl JobKind for RemoveEntity {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "entity.remove";
     type Input = DeletedEntity;
 
     fn steps() -> Steps<Self> {
         let newest_first = DEFAULT_RESOURCES.into_iter().rev();
-        Steps::new().then_all(newest_first.map(|(resource_type, _)| RemoveLeft(resource_type)))
+        Steps::new().steps(newest_first.map(|(resource_type, _)| RemoveObjects(resource_type)))
     }
 }
 
 /// Removes the objects of one type.
 #[derive(Clone, Copy, Debug)]
-struct RemoveLeft(ResourceType);
+struct RemoveObjects(ResourceType);
 
 #[async_trait]
-impl JobStep<RemoveEntity> for RemoveLeft {
+impl JobStep<RemoveEntity> for RemoveObjects {
     type Output = RemovedObjects;
 
     fn name(&self) -> &'static str {
@@ -75,7 +77,7 @@ impl JobStep<RemoveEntity> for RemoveLeft {
         Ok(Observation::Absent)
     }
 
-    /// An object that was entered again since, by hand or by another job, stays.
+    /// Keeps an object for which a person or another job has created a new resource.
     async fn apply(&self, cx: &StepContext<'_, RemoveEntity>) -> Result<RemovedObjects, StepError> {
         let mut attempt = Attempt::begin(cx, &cx.input.platform_id).await?;
         let mut uow = cx.store.begin(Mode::Read).await?;
@@ -94,10 +96,10 @@ impl JobStep<RemoveEntity> for RemoveLeft {
                 name: entry.cf_name.to_string(),
             };
             let mut uow = cx.store.begin(Mode::Read).await?;
-            let known = Known::of(&platform, uow.as_mut(), &object).await?;
+            let known = ObjectRecords::of(&platform, uow.as_mut(), &object).await?;
             drop(uow);
             if known.is_entered {
-                attempt.note_entry(&entry).await?;
+                attempt.add_resource(&entry).await?;
             } else {
                 attempt.remove_entry(&entry).await?;
             }

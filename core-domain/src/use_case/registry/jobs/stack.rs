@@ -1,4 +1,5 @@
-//! What the jobs of workspace stacks work for, and whether they are still called for.
+//! `stack.activate` and `app.create`: create the parts of workspace stacks and of their apps. Also contains the input
+//! and the checks that all jobs of workspace stacks share.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -8,11 +9,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::feature::{LOOK_AGAIN, ensure_not_failed_for, let_go, was_asked_by};
+use super::feature::{POLL_INTERVAL, ensure_not_failed_for, remove_or_reassign, was_queued_by};
 use super::platform_provision::{
-    MadeResource, ensure_wanted, is_made_by, made, observe_made, used_otherwise,
+    MadeResource, ensure_not_deleted, is_made_by, made_resource, observe_made, reason_to_keep,
 };
-use super::removal::{delete_entry, take_back};
+use super::removal::{delete_entry, undo_creation};
 use crate::access::PlatformAccess;
 use crate::kernel::{
     EntityId, Environment, Error, PlatformId, PlatformOwned, Result, Slug, StackId, Stored,
@@ -32,16 +33,16 @@ use crate::stacks::{
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
-use crate::use_case::registry::feature::AskedBy;
+use crate::use_case::registry::feature::ActivationOrigin;
 use crate::use_case::registry::{feature, workspace_stack};
 use crate::use_case::stacks::version;
 
-/// The workspace stack a job works for.
+/// The workspace stack of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct StackTarget {
     pub(in crate::use_case::registry) platform_id: PlatformId,
-    /// The platform's slug; part of the names at the provider.
+    /// The slug of the platform, a part of the names at the provider.
     pub(in crate::use_case::registry) slug: Slug,
     pub(in crate::use_case::registry) entity_id: EntityId,
     pub(in crate::use_case::registry) environment: Environment,
@@ -49,7 +50,7 @@ pub(in crate::use_case::registry) struct StackTarget {
 }
 
 impl StackTarget {
-    /// The name of a part at the provider.
+    /// Returns the name of a part at the provider.
     pub(super) fn name_of(&self, part: &PartId) -> String {
         let (platform, environment) = (&self.platform_id, self.environment);
         let called = (part.name.as_str(), part.key());
@@ -58,7 +59,7 @@ impl StackTarget {
         stack_resource_name(platform, &self.slug, environment, stack, called)
     }
 
-    /// The parts with their names at the provider.
+    /// Returns the parts with their names at the provider.
     pub(in crate::use_case::registry) fn planned(&self, parts: &[StackPart]) -> Vec<PlannedPart> {
         let planned = parts.iter().map(|part| PlannedPart {
             cf_name: self.name_of(&part.id),
@@ -68,7 +69,7 @@ impl StackTarget {
     }
 }
 
-/// A part that a job makes.
+/// A part that a job creates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct PlannedPart {
@@ -78,12 +79,12 @@ pub(in crate::use_case::registry) struct PlannedPart {
 }
 
 impl PlannedPart {
-    /// The name of the step that makes it.
+    /// Returns the name of the step that creates the part.
     pub(in crate::use_case::registry) fn step(&self) -> String {
         format!("{}:{}", self.id.resource_type, self.id.name)
     }
 
-    /// What it is at the provider.
+    /// Returns the name and type of the part at the provider.
     pub(in crate::use_case::registry) fn object(&self) -> ResourceRef {
         ResourceRef {
             resource_type: self.id.resource_type,
@@ -92,7 +93,7 @@ impl PlannedPart {
     }
 }
 
-/// The input of a job of a workspace stack: whose it is, and what is to be done.
+/// The input of a job of a workspace stack: the stack, and the work to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct StackInput<W> {
@@ -102,12 +103,12 @@ pub(in crate::use_case::registry) struct StackInput<W> {
     pub(in crate::use_case::registry) work: W,
 }
 
-/// What a job does to a workspace stack.
+/// The work of a job on a workspace stack.
 pub(in crate::use_case::registry) trait StackWork:
     Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
 {
-    /// Whether the stack, as it stands, still calls for the job.
-    fn is_called_for(stack: &WorkspaceStack, job: &Job) -> bool;
+    /// Returns whether the stack in its current state still needs the job.
+    fn needs_job(stack: &WorkspaceStack, job: &Job) -> bool;
 }
 
 impl<W: StackWork> JobInput for StackInput<W> {
@@ -130,8 +131,9 @@ impl<W: StackWork> JobInput for StackInput<W> {
     }
 }
 
-/// Refuses a job whose platform, entity or stack is gone, or whose stack was asked for or ended otherwise since.
-pub(super) async fn ensure_called_for<K, W>(cx: &StepContext<'_, K>) -> Result<(), StepError>
+/// Checks that the stack still needs the job. Returns [`StepError::Precondition`] if the platform or entity no longer
+/// exists, or the stack belongs to another job or has ended.
+pub(super) async fn ensure_needed<K, W>(cx: &StepContext<'_, K>) -> Result<(), StepError>
 where
     K: JobKind<Input = StackInput<W>>,
     W: StackWork,
@@ -140,45 +142,45 @@ where
     let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = cx.platform(uow.as_mut()).await?;
     let entity = Some(&target.entity_id);
-    let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
+    let platform = ensure_not_deleted(uow.as_mut(), platform.as_deref(), entity).await?;
     let stacks = platform.records::<WorkspaceStack>(uow.as_mut());
     let stack = stacks.get(&target.stack_instance_id).await?;
-    if W::is_called_for(&stack, cx.job) {
+    if W::needs_job(&stack, cx.job) {
         return Ok(());
     }
-    let called_off = "the stack was asked for or ended otherwise since";
+    let called_off = "the stack now belongs to another job or has ended";
     Err(StepError::Precondition(called_off.to_owned()))
 }
 
 /// The name of the step that activates a feature.
 const FEATURE: &str = "feature";
 
-/// What is to be made.
+/// The work of an activation job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct Activation {
-    /// The template, for people.
+    /// The name of the template, for people.
     pub(in crate::use_case::registry) template: TemplateName,
     pub(in crate::use_case::registry) version: SemVer,
     pub(in crate::use_case::registry) version_id: VersionId,
-    /// Whether template or version were deprecated when it was asked for.
+    /// Whether the template or the version was deprecated when the activation was requested.
     pub(in crate::use_case::registry) deprecated: bool,
-    /// What is made, in this order.
+    /// The parts to create, in this order.
     pub(in crate::use_case::registry) parts: Vec<PlannedPart>,
-    /// What is activated then.
+    /// The features to activate.
     pub(in crate::use_case::registry) features: Vec<FeatureDefinition>,
-    /// How many of the parts come before the features.
+    /// The number of parts that are created before the features are activated.
     pub(in crate::use_case::registry) before_features: usize,
 }
 
 impl StackWork for Activation {
-    fn is_called_for(stack: &WorkspaceStack, job: &Job) -> bool {
+    fn needs_job(stack: &WorkspaceStack, job: &Job) -> bool {
         stack.provision_job_id.as_ref() == Some(&job.id)
     }
 }
 
 #[async_trait]
-impl MakesParts for Activation {
+impl CreatesParts for Activation {
     fn parts(&self) -> &[PlannedPart] {
         &self.parts
     }
@@ -198,7 +200,7 @@ impl MakesParts for Activation {
     }
 }
 
-/// The kind.
+/// The job kind `stack.activate`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct StackActivate;
 
@@ -208,7 +210,7 @@ impl JobKind for StackActivate {
     type Input = StackInput<Activation>;
 
     fn steps() -> Steps<Self> {
-        with_parts(Steps::new()).then(MakeFeature)
+        with_parts(Steps::new()).step(MakeFeature)
     }
 
     fn plan(input: &Self::Input) -> Vec<String> {
@@ -223,15 +225,19 @@ impl JobKind for StackActivate {
         first.chain(features).chain(last).collect()
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow_job(cx, uow, WorkspaceStackEvent::Activated).await
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
+        apply_event(cx, uow, WorkspaceStackEvent::Activated).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow_job(cx, uow, WorkspaceStackEvent::Fail).await
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_event(cx, uow, WorkspaceStackEvent::Fail).await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
@@ -240,7 +246,7 @@ impl JobKind for StackActivate {
         workspace_stack::record_event(cx, &platform, uow, own, WorkspaceStackEvent::Activate)
             .await?;
         let of = (target, &cx.job.id);
-        workspace_stack::enter_planned(cx, &platform, uow, of, &cx.input.work.parts).await?;
+        workspace_stack::insert_planned_parts(cx, &platform, uow, of, &cx.input.work.parts).await?;
         for asked in &cx.input.work.features {
             let known = find(&platform, uow, target, asked).await?;
             let failed = |feature: &FeatureActivation| {
@@ -248,15 +254,15 @@ impl JobKind for StackActivate {
                     && feature.stack_id.as_ref() == Some(&target.stack_instance_id)
             };
             if known.is_some_and(|feature| failed(&feature)) {
-                ask(cx, uow, asked).await?;
+                activate_feature(cx, uow, asked).await?;
             }
         }
         Ok(())
     }
 }
 
-/// Moves the stack as the job moved, and the entries of what it did not make.
-async fn follow_job(
+/// Applies an event of the job to the stack, and marks the parts that were not created as failed.
+async fn apply_event(
     cx: &JobContext<'_, StackActivate>,
     uow: &mut dyn UnitOfWork,
     event: WorkspaceStackEvent,
@@ -268,9 +274,10 @@ async fn follow_job(
     let own = (&target.stack_instance_id, &cx.job.id);
     workspace_stack::record_event(cx, &platform, uow, own, event).await?;
     let parts = &cx.input.work.parts;
-    workspace_stack::settle_unmade(cx, &platform, uow, cx.job, parts).await
+    workspace_stack::fail_unmade_parts(cx, &platform, uow, cx.job, parts).await
 }
 
+/// Returns the stack's activation of a feature.
 async fn find(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -281,8 +288,8 @@ async fn find(
     feature::find(platform, uow, &target.entity_id, &id, target.environment).await
 }
 
-/// Asks for a feature, as the stack.
-async fn ask(
+/// Activates a feature on behalf of the stack.
+async fn activate_feature(
     cx: &JobContext<'_, StackActivate>,
     uow: &mut dyn UnitOfWork,
     asked: &FeatureDefinition,
@@ -295,7 +302,7 @@ async fn ask(
         version: asked.version.clone(),
         environment: target.environment,
     };
-    let by = AskedBy {
+    let by = ActivationOrigin {
         stack_id: Some(&target.stack_instance_id),
         job_id: Some(&cx.job.id),
     };
@@ -303,18 +310,19 @@ async fn ask(
     Ok(())
 }
 
-/// Has a feature activated by a job of its own, and waits for it.
+/// Queues a job that activates a feature, and waits for it.
 #[derive(Clone, Copy, Debug)]
 struct MakeFeature;
 
-/// What such a step leaves.
+/// The output of a feature step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MadeFeature {
     feature_id: NewFeatureId,
 }
 
-fn asked<'i>(
+/// Returns the feature of a step.
+fn feature_of_step<'i>(
     input: &'i StackInput<Activation>,
     item: Option<&str>,
 ) -> Result<&'i FeatureDefinition> {
@@ -323,6 +331,7 @@ fn asked<'i>(
     asked.ok_or_else(|| Error::Internal(format!("no feature {item:?}")))
 }
 
+/// Returns the output of a step.
 fn made_feature(asked: &FeatureDefinition) -> MadeFeature {
     MadeFeature {
         feature_id: asked.id.clone(),
@@ -331,8 +340,8 @@ fn made_feature(asked: &FeatureDefinition) -> MadeFeature {
 
 #[async_trait]
 impl JobStep<StackActivate> for MakeFeature {
-    const RECORDS: bool = false;
-    const UNDOES: bool = true;
+    const HAS_RECORD: bool = false;
+    const CAN_UNDO: bool = true;
     type Output = MadeFeature;
 
     fn name(&self) -> &'static str {
@@ -343,8 +352,8 @@ impl JobStep<StackActivate> for MakeFeature {
         &self,
         cx: &StepContext<'_, StackActivate>,
     ) -> Result<Observation<MadeFeature>, StepError> {
-        ensure_called_for(cx).await?;
-        let asked = asked(cx.input, cx.item)?;
+        ensure_needed(cx).await?;
+        let asked = feature_of_step(cx.input, cx.item)?;
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         let platform = platform.ok_or(Error::NotFound("platform"))?;
@@ -352,13 +361,13 @@ impl JobStep<StackActivate> for MakeFeature {
         let Some(known) = known else {
             return Ok(Observation::Absent);
         };
-        let is_there = feature::is_there(&known, &asked.version)?;
+        let is_there = feature::is_active_or_pending(&known, &asked.version)?;
         match known.status {
             FeatureStatus::Active if is_there => Ok(Observation::Present(made_feature(asked))),
             FeatureStatus::Pending | FeatureStatus::Deactivating => Err(StepError::Wait {
-                until: uow.now().await?.plus(LOOK_AGAIN),
+                until: uow.now().await?.plus(POLL_INTERVAL),
                 reason: format!("the feature {}", asked.id),
-                found: None,
+                output: None,
             }),
             FeatureStatus::Failed => {
                 ensure_not_failed_for(cx.job, uow.as_mut(), &known).await?;
@@ -369,9 +378,9 @@ impl JobStep<StackActivate> for MakeFeature {
     }
 
     async fn apply(&self, cx: &StepContext<'_, StackActivate>) -> Result<MadeFeature, StepError> {
-        let asked = asked(cx.input, cx.item)?;
+        let asked = feature_of_step(cx.input, cx.item)?;
         let mut uow = cx.store.begin(Mode::Auto).await?;
-        let until = uow.now().await?.plus(LOOK_AGAIN);
+        let until = uow.now().await?.plus(POLL_INTERVAL);
         let reason = format!("the feature {}", asked.id);
         Err(StepError::wait_with(until, reason, &made_feature(asked))?)
     }
@@ -382,10 +391,10 @@ impl JobStep<StackActivate> for MakeFeature {
         uow: &mut dyn UnitOfWork,
         _found: &MadeFeature,
     ) -> Result<()> {
-        ask(cx, uow, asked(cx.input, cx.item)?).await
+        activate_feature(cx, uow, feature_of_step(cx.input, cx.item)?).await
     }
 
-    /// What the stack brought goes with it; a job of its own removes it.
+    /// Queues the removal of a feature that the stack activated.
     async fn record_undo(
         &self,
         cx: &JobContext<'_, StackActivate>,
@@ -393,17 +402,17 @@ impl JobStep<StackActivate> for MakeFeature {
         undone: &Undone,
     ) -> Result<()> {
         let platform = cx.platform(uow).await?;
-        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+        let Some(platform) = platform.filter(|_| undone.is_removed()) else {
             return Ok(());
         };
         let target = &cx.input.target;
         let stacks = platform.records::<WorkspaceStack>(uow);
         let stack = stacks.find(&target.stack_instance_id).await?;
         if stack.is_none_or(|stack| stack.provision_job_id.as_ref() != Some(&cx.job.id)) {
-            // It was asked for otherwise since, with its features.
+            // Another job has activated the stack again, with its features.
             return Ok(());
         }
-        let known = find(&platform, uow, target, asked(cx.input, cx.item)?).await?;
+        let known = find(&platform, uow, target, feature_of_step(cx.input, cx.item)?).await?;
         let brought = known.filter(|feature| {
             feature.stack_id.as_ref() == Some(&target.stack_instance_id)
                 && !matches!(
@@ -412,33 +421,33 @@ impl JobStep<StackActivate> for MakeFeature {
                 )
         });
         if let Some(feature) = brought
-            && was_asked_by(cx.job, uow, &feature).await?
+            && was_queued_by(cx.job, uow, &feature).await?
         {
-            let_go(cx, &platform, uow, (target, &feature), false, None).await?;
+            remove_or_reassign(cx, &platform, uow, (target, &feature), false, None).await?;
         }
         Ok(())
     }
 }
 
-/// What is to be made.
+/// The work of a job that creates an app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct NewApp {
     pub(in crate::use_case::registry) app_name: AppName,
     pub(in crate::use_case::registry) app_type: AppType,
     pub(in crate::use_case::registry) with_database: bool,
-    /// What is made, in this order.
+    /// The parts to create, in this order.
     pub(in crate::use_case::registry) parts: Vec<PlannedPart>,
 }
 
 impl StackWork for NewApp {
-    fn is_called_for(stack: &WorkspaceStack, _job: &Job) -> bool {
-        stack.takes_apps()
+    fn needs_job(stack: &WorkspaceStack, _job: &Job) -> bool {
+        stack.accepts_apps()
     }
 }
 
 #[async_trait]
-impl MakesParts for NewApp {
+impl CreatesParts for NewApp {
     fn parts(&self) -> &[PlannedPart] {
         &self.parts
     }
@@ -454,7 +463,7 @@ impl MakesParts for NewApp {
     }
 }
 
-/// The kind.
+/// The job kind `app.create`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct AppCreate;
 
@@ -471,46 +480,51 @@ impl JobKind for AppCreate {
         input.work.parts.iter().map(PlannedPart::step).collect()
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        settle(cx, uow).await
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
+        fail_unmade_parts(cx, uow).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        settle(cx, uow).await
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        fail_unmade_parts(cx, uow).await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
         let of = (&cx.input.target, &cx.job.id);
-        workspace_stack::enter_planned(cx, &platform, uow, of, &cx.input.work.parts).await
+        workspace_stack::insert_planned_parts(cx, &platform, uow, of, &cx.input.work.parts).await
     }
 }
 
-async fn settle(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfWork) -> Result<()> {
+/// Marks parts that the job did not create as failed.
+async fn fail_unmade_parts(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfWork) -> Result<()> {
     let Some(platform) = cx.platform(uow).await? else {
         return Ok(());
     };
-    workspace_stack::settle_unmade(cx, &platform, uow, cx.job, &cx.input.work.parts).await
+    workspace_stack::fail_unmade_parts(cx, &platform, uow, cx.job, &cx.input.work.parts).await
 }
 
-/// The file that a worker begins with when its stack brings none.
+/// The initial script of a worker whose stack provides none.
 const STARTER: &str = include_str!("js/service.js");
 const MAIN_MODULE: &str = "service.js";
 
-/// The work of a job that makes parts.
+/// The work of a job that creates parts.
 #[async_trait]
-pub(in crate::use_case::registry) trait MakesParts:
+pub(in crate::use_case::registry) trait CreatesParts:
     StackWork
 {
-    /// The parts, in order.
+    /// Returns the parts in their order.
     fn parts(&self) -> &[PlannedPart];
 
-    /// What the part with this id is made of; `None` when it is none of the job's.
+    /// Returns the definition of a part; `None` if the job has no such part.
     ///
     /// # Errors
-    /// When that cannot be told now.
+    /// `VALIDATION_ERROR` if the stored definition of the stack's version is invalid.
     async fn blueprint(
         &self,
         target: &StackTarget,
@@ -519,22 +533,22 @@ pub(in crate::use_case::registry) trait MakesParts:
     ) -> Result<Option<StackPart>>;
 }
 
-/// Adds the steps that make parts.
+/// Adds the steps that create parts.
 pub(super) fn with_parts<K, W>(steps: Steps<K>) -> Steps<K>
 where
     K: JobKind<Input = StackInput<W>>,
-    W: MakesParts,
+    W: CreatesParts,
 {
-    steps.then_all(DEFAULT_RESOURCES.map(|(of, _)| MakePart(of)))
+    steps.steps(DEFAULT_RESOURCES.map(|(of, _)| MakePart(of)))
 }
 
-/// Makes a part of one type.
+/// Creates a part of one type.
 #[derive(Clone, Copy, Debug)]
 struct MakePart(ResourceType);
 
 impl MakePart {
-    /// The part that an item of the step means.
-    fn part<'p, W: MakesParts>(
+    /// Returns the part of a step item.
+    fn part<'p, W: CreatesParts>(
         self,
         input: &'p StackInput<W>,
         item: Option<&str>,
@@ -546,9 +560,9 @@ impl MakePart {
     }
 }
 
-/// Whether what is there is left as it is. Data and what people have deployed to an app are; what the definition brings is
-/// put there again.
-const fn is_left_alone(part: &PartId) -> bool {
+/// Returns whether an existing part is left unchanged. That holds for stores, and for apps, to which people may have
+/// deployed code. Other parts get the script of the definition again.
+const fn keeps_existing(part: &PartId) -> bool {
     part.of_app || part.resource_type.is_store()
 }
 
@@ -556,9 +570,9 @@ const fn is_left_alone(part: &PartId) -> bool {
 impl<K, W> JobStep<K> for MakePart
 where
     K: JobKind<Input = StackInput<W>>,
-    W: MakesParts,
+    W: CreatesParts,
 {
-    const UNDOES: bool = true;
+    const CAN_UNDO: bool = true;
     type Output = MadeResource;
 
     fn name(&self) -> &'static str {
@@ -569,12 +583,12 @@ where
         &self,
         cx: &StepContext<'_, K>,
     ) -> Result<Observation<MadeResource>, StepError> {
-        ensure_called_for(cx).await?;
+        ensure_needed(cx).await?;
         let part = self.part(cx.input, cx.item)?;
         let platform = &cx.input.target.platform_id;
         let observed = observe_made(cx, platform, &part.object()).await?;
         Ok(match observed {
-            Observation::Present(_) if !is_left_alone(&part.id) => Observation::Outdated,
+            Observation::Present(_) if !keeps_existing(&part.id) => Observation::Outdated,
             observed => observed,
         })
     }
@@ -589,7 +603,7 @@ where
             config: config(cx, part).await?,
         };
         let created = cx.infrastructure.create(&request).await?;
-        Ok(made(&request.resource, created))
+        Ok(made_resource(&request.resource, created))
     }
 
     async fn record(
@@ -614,16 +628,16 @@ where
         };
         let entry = workspace_stack::of_part(&platform, uow.as_mut(), part).await?;
         let Some(entry) = entry else {
-            return Ok(Undone::left("its entry was deleted"));
+            return Ok(Undone::left("its resource was deleted"));
         };
-        if let Some(why) = used_otherwise(&platform, uow.as_mut(), &entry, cx.job).await? {
+        if let Some(why) = reason_to_keep(&platform, uow.as_mut(), &entry, cx.job).await? {
             return Ok(Undone::left(why));
         }
         drop(uow);
-        take_back(cx, &cx.input.target.platform_id, &part.object()).await
+        undo_creation(cx, &cx.input.target.platform_id, &part.object()).await
     }
 
-    /// Deletes the entry of a removed object and the entry of an object that was only planned.
+    /// Deletes the resource of a removed object, and a resource whose object was only planned.
     async fn record_undo(
         &self,
         cx: &JobContext<'_, K>,
@@ -637,7 +651,7 @@ where
         let entry = workspace_stack::of_part(&platform, uow, part).await?;
         let goes = |entry: &Resource| {
             let was_planned = entry.status != ResourceStatus::Active;
-            is_made_by(entry, cx.job) && (undone.is_taken_back() || was_planned)
+            is_made_by(entry, cx.job) && (undone.is_removed() || was_planned)
         };
         match entry.filter(|entry| goes(entry)) {
             Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
@@ -646,11 +660,11 @@ where
     }
 }
 
-/// The settings of a part at the provider.
+/// Returns the settings of a part at the provider.
 async fn config<K, W>(cx: &StepContext<'_, K>, part: &PlannedPart) -> Result<Value, StepError>
 where
     K: JobKind<Input = StackInput<W>>,
-    W: MakesParts,
+    W: CreatesParts,
 {
     if part.id.resource_type.is_store() {
         return Ok(json!({}));

@@ -1,14 +1,14 @@
-//! `stack.deactivate`: removes what a workspace stack has in its environment, in the opposite order of its activation; its
-//! data only when that is wanted.
+//! `stack.deactivate`: removes the objects and features of a workspace stack in its environment, in the reverse order
+//! of their creation. Data is only removed on request.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::feature::{LOOK_AGAIN, ensure_not_failed_for, let_go};
+use super::feature::{POLL_INTERVAL, ensure_not_failed_for, remove_or_reassign};
 use super::removal::{Attempt, RemovedObjects, TIMEOUT, delete_removed, portion_of};
-use super::stack::{StackInput, StackTarget, StackWork, ensure_called_for};
+use super::stack::{StackInput, StackTarget, StackWork, ensure_needed};
 use crate::access::PlatformAccess;
 use crate::kernel::{Error, Result, Stored};
 use crate::port::{Mode, UnitOfWork};
@@ -26,26 +26,26 @@ use crate::use_case::registry::workspace_stack;
 /// The name of the step that deactivates the features.
 const FEATURES: &str = "features";
 
-/// The types of what a stack has, in the opposite order of its creation.
+/// Returns the types of a stack's objects in the reverse order of their creation.
 fn newest_first() -> impl Iterator<Item = ResourceType> {
     DEFAULT_RESOURCES.into_iter().rev().map(|(of, _)| of)
 }
 
-/// How it is removed.
+/// The work of a deactivation job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct StackRemoval {
-    /// Its data too.
+    /// Whether the data of the stack is removed too.
     pub(in crate::use_case::registry) delete_data: bool,
 }
 
 impl StackWork for StackRemoval {
-    fn is_called_for(stack: &WorkspaceStack, _job: &Job) -> bool {
+    fn needs_job(stack: &WorkspaceStack, _job: &Job) -> bool {
         stack.status == WorkspaceStackStatus::Deactivating
     }
 }
 
-/// The kind.
+/// The job kind `stack.deactivate`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct StackDeactivate;
 
@@ -55,28 +55,32 @@ impl JobKind for StackDeactivate {
     type Input = StackInput<StackRemoval>;
 
     fn steps() -> Steps<Self> {
-        let steps = Steps::new().then(RemoveFeatures);
-        steps.then_all(newest_first().map(RemoveParts))
+        let steps = Steps::new().step(RemoveFeatures);
+        steps.steps(newest_first().map(RemoveParts))
     }
 
     fn plan(input: &Self::Input) -> Vec<String> {
         let wanted = newest_first().filter(|t| input.work.delete_data || !t.is_store());
         let mut steps: Vec<String> = wanted.map(|t| t.as_str().to_owned()).collect();
-        // After the sites, which may use them.
+        // Features are removed after the sites, which may use them.
         steps.insert(1, FEATURES.to_owned());
         steps
     }
 
-    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow_job(cx, uow, WorkspaceStackEvent::Deactivated).await
+    async fn on_completed(
+        &self,
+        cx: &JobContext<'_, Self>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
+        apply_event(cx, uow, WorkspaceStackEvent::Deactivated).await
     }
 
-    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow_job(cx, uow, WorkspaceStackEvent::Fail).await
+    async fn on_failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_event(cx, uow, WorkspaceStackEvent::Fail).await
     }
 
-    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow_job(cx, uow, WorkspaceStackEvent::Deactivate).await?;
+    async fn on_resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        apply_event(cx, uow, WorkspaceStackEvent::Deactivate).await?;
         for feature in features(cx, uow).await? {
             if feature.status == FeatureStatus::Failed {
                 remove(cx, uow, &feature).await?;
@@ -86,8 +90,8 @@ impl JobKind for StackDeactivate {
     }
 }
 
-/// Moves the stack as the job moved.
-async fn follow_job(
+/// Applies an event of the job to the stack.
+async fn apply_event(
     cx: &JobContext<'_, StackDeactivate>,
     uow: &mut dyn UnitOfWork,
     event: WorkspaceStackEvent,
@@ -115,7 +119,7 @@ impl JobStep<StackDeactivate> for RemoveParts {
         &self,
         cx: &StepContext<'_, StackDeactivate>,
     ) -> Result<Observation<RemovedObjects>, StepError> {
-        ensure_called_for(cx).await?;
+        ensure_needed(cx).await?;
         Ok(Observation::Absent)
     }
 
@@ -172,13 +176,13 @@ impl JobStep<StackDeactivate> for RemoveParts {
     }
 }
 
-/// Has the features that the stack brought deactivated by jobs of their own, and waits for them.
+/// Queues jobs that deactivate the features of the stack, and waits for them.
 #[derive(Clone, Copy, Debug)]
 struct RemoveFeatures;
 
 #[async_trait]
 impl JobStep<StackDeactivate> for RemoveFeatures {
-    const RECORDS: bool = false;
+    const HAS_RECORD: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {
@@ -189,7 +193,7 @@ impl JobStep<StackDeactivate> for RemoveFeatures {
         &self,
         cx: &StepContext<'_, StackDeactivate>,
     ) -> Result<Observation<()>, StepError> {
-        ensure_called_for(cx).await?;
+        ensure_needed(cx).await?;
         let target = &cx.input.target;
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
@@ -209,15 +213,15 @@ impl JobStep<StackDeactivate> for RemoveFeatures {
             return Ok(Observation::Absent);
         }
         Err(StepError::Wait {
-            until: uow.now().await?.plus(LOOK_AGAIN),
+            until: uow.now().await?.plus(POLL_INTERVAL),
             reason: "the features of the stack".to_owned(),
-            found: None,
+            output: None,
         })
     }
 
     async fn apply(&self, cx: &StepContext<'_, StackDeactivate>) -> Result<(), StepError> {
         let mut uow = cx.store.begin(Mode::Auto).await?;
-        let until = uow.now().await?.plus(LOOK_AGAIN);
+        let until = uow.now().await?.plus(POLL_INTERVAL);
         Err(StepError::wait_with(
             until,
             "the features of the stack",
@@ -240,6 +244,7 @@ impl JobStep<StackDeactivate> for RemoveFeatures {
     }
 }
 
+/// Returns the features that the stack activated and that are not inactive.
 async fn of_stack(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -249,7 +254,7 @@ async fn of_stack(
     feature::of_stack(platform, uow, own, target.environment).await
 }
 
-/// The features that the stack brought, as far as they have not ended.
+/// Returns the features of the job's stack; none if the platform does not exist.
 async fn features(
     cx: &JobContext<'_, StackDeactivate>,
     uow: &mut dyn UnitOfWork,
@@ -260,7 +265,7 @@ async fn features(
     }
 }
 
-/// Lets a feature of the stack go.
+/// Removes a feature of the stack, or assigns it to another stack that includes it.
 async fn remove(
     cx: &JobContext<'_, StackDeactivate>,
     uow: &mut dyn UnitOfWork,
@@ -270,5 +275,5 @@ async fn remove(
     let platform = platform.ok_or(Error::NotFound("platform"))?;
     let (delete_data, parent) = (cx.input.work.delete_data, Some(&cx.job.id));
     let target = &cx.input.target;
-    let_go(cx, &platform, uow, (target, seen), delete_data, parent).await
+    remove_or_reassign(cx, &platform, uow, (target, seen), delete_data, parent).await
 }

@@ -1,7 +1,7 @@
-//! `platform.hostnames`: serves the hostnames of a platform after it was restored, and stops serving them after it was suspended
-//! or deleted. The job has a lane of its own, because a suspension holds the lane of the platform.
+//! `platform.hostnames`: starts serving the hostnames of a platform after it was restored, and stops after it was
+//! suspended or deleted. The job has its own lane, because a suspension holds the lane of the platform.
 //!
-//! An entry has an id at the provider while it is served. The ids show how far the job is.
+//! A DNS record or custom domain has an id at the provider while it is served. The ids show the progress of the job.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -24,17 +24,17 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, enqueue,
 };
-use crate::use_case::registry::custom_domain::{forget_hostname, record_hostname};
+use crate::use_case::registry::custom_domain::{clear_hostname_id, record_hostname};
 use crate::use_case::registry::dns_record::record_route_id;
 
-/// Maximum number of entries that one attempt works on.
+/// Maximum number of hostnames that one attempt handles.
 const PORTION: usize = 100;
 
-/// The kind.
+/// The job kind `platform.hostnames`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::use_case::registry) struct SyncHostnames;
 
-/// The platform whose hostnames are served or not served.
+/// The input of the job: the platform whose hostnames are started or stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct HostnamesOf {
@@ -54,19 +54,20 @@ impl JobInput for HostnamesOf {
 }
 
 impl JobKind for SyncHostnames {
-    const HOOKS: bool = false;
+    const HAS_HOOKS: bool = false;
     const NAME: &'static str = "platform.hostnames";
-    /// A suspension is never refused for the number of queued jobs.
+    /// Jobs at the front of a lane do not count against the limit of queued jobs. A suspension must never be refused
+    /// for that reason.
     const PLACE: LanePlace = LanePlace::Front;
     type Input = HostnamesOf;
 
     fn steps() -> Steps<Self> {
-        let records = Steps::new().then(SyncEntries::<DnsRecord>(PhantomData));
-        records.then(SyncEntries::<CustomDomain>(PhantomData))
+        let records = Steps::new().step(SyncEntries::<DnsRecord>(PhantomData));
+        records.step(SyncEntries::<CustomDomain>(PhantomData))
     }
 }
 
-/// Queues the job for a platform that has DNS records.
+/// Queues the job, if the platform has or had DNS records.
 pub(in crate::use_case::registry) async fn queue_sync(
     cx: &Context,
     scope: &PlatformWriter,
@@ -84,7 +85,8 @@ pub(in crate::use_case::registry) async fn queue_sync(
     Ok(())
 }
 
-/// Queues the job for a suspended platform. Called after another job asked the provider to serve a hostname.
+/// Queues the job if the platform is suspended. Must be called after another job asked the provider to serve a
+/// hostname.
 pub(in crate::use_case::registry) async fn sync_if_suspended(
     cx: &Context,
     scope: &PlatformWriter,
@@ -96,62 +98,65 @@ pub(in crate::use_case::registry) async fn sync_if_suspended(
     }
 }
 
-/// The state that a platform's hostnames are brought into.
+/// The target state of a platform's hostnames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum TargetState {
     /// The provider serves the hostnames.
     Served,
     /// The provider does not serve the hostnames.
     Unserved,
-    /// The provider refuses visitors itself.
+    /// The hostnames do not change, because the provider itself refuses visitors of suspended platforms.
     AsTheyAre,
 }
 
-fn wanted(cx: &StepContext<'_, SyncHostnames>, platform: &PlatformAccess) -> Wanted {
+/// Returns the target state for the platform's current status.
+fn target_state(cx: &StepContext<'_, SyncHostnames>, platform: &PlatformAccess) -> TargetState {
     if platform.platform().status == PlatformStatus::Deleted {
-        return Wanted::Unserved;
+        return TargetState::Unserved;
     }
     match platform.suspension() {
-        None => Wanted::Served,
-        Some(_) if cx.infrastructure.refuses_suspended() => Wanted::AsTheyAre,
-        Some(_) => Wanted::Unserved,
+        None => TargetState::Served,
+        Some(_) if cx.infrastructure.refuses_suspended() => TargetState::AsTheyAre,
+        Some(_) => TargetState::Unserved,
     }
 }
 
-/// The state of an entry that the provider serves.
+/// The state of a hostname that the provider serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AtProvider {
+    /// The id of the route or hostname at the provider.
     cf_id: String,
     /// The status of the certificate; `None` for a DNS record.
     ssl_status: Option<SslStatus>,
 }
 
-/// An entry whose state at the provider has changed.
+/// A record whose state at the provider changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Synced {
+struct SyncedHostname {
+    /// The id of the DNS record or custom domain.
     id: String,
-    /// `None` if the provider does not serve the hostname any more.
+    /// The state at the provider; `None` if the hostname is no longer served.
     served: Option<AtProvider>,
 }
 
-/// A record with a hostname.
+/// A record with a hostname: a DNS record or a custom domain.
 #[async_trait]
-trait Entry: Persisted + Record<Owner = PlatformOwned> {
+trait HostnameRecord: Persisted + Record<Owner = PlatformOwned> {
     /// The name of the step.
     const STEP: &'static str;
 
     /// Selects all records of a platform, including deleted ones.
     fn all() -> Self::Query;
 
-    /// Tells whether the provider serves the hostname unless the platform is suspended.
+    /// Returns whether the hostname must be served while the platform is not suspended.
     fn is_active(&self) -> bool;
 
-    /// Tells whether a job may have asked the provider to serve the hostname.
+    /// Returns whether a job may have asked the provider to serve the hostname.
     fn may_be_served(&self) -> bool;
 
-    /// Tells whether the record has an id at the provider.
+    /// Returns whether the record has an id at the provider.
     fn has_cf_id(&self) -> bool;
 
     /// Serves the hostname. Does nothing if it is served already.
@@ -171,17 +176,17 @@ trait Entry: Persisted + Record<Owner = PlatformOwned> {
         cx: &Context,
         scope: &PlatformWriter,
         uow: &mut dyn UnitOfWork,
-        synced: &Synced,
+        synced: &SyncedHostname,
     ) -> Result<()>;
 }
 
-/// Brings the entries of one kind into the wanted state.
+/// Brings the hostnames of one record type into the target state.
 #[derive(Clone, Copy, Debug)]
 struct SyncEntries<E>(PhantomData<E>);
 
 #[async_trait]
-impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
-    type Output = Vec<Synced>;
+impl<E: HostnameRecord> JobStep<SyncHostnames> for SyncEntries<E> {
+    type Output = Vec<SyncedHostname>;
 
     fn name(&self) -> &'static str {
         E::STEP
@@ -190,14 +195,17 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
     async fn observe(
         &self,
         _cx: &StepContext<'_, SyncHostnames>,
-    ) -> Result<Observation<Vec<Synced>>, StepError> {
+    ) -> Result<Observation<Vec<SyncedHostname>>, StepError> {
         Ok(Observation::Absent)
     }
 
-    /// Continues after an entry that fails. Fails if only such entries are left.
-    async fn apply(&self, cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<Synced>, StepError> {
+    /// Continues after a hostname fails. Returns the first error only if nothing else changed.
+    async fn apply(
+        &self,
+        cx: &StepContext<'_, SyncHostnames>,
+    ) -> Result<Vec<SyncedHostname>, StepError> {
         let (mut synced, mut failed) = (Vec::new(), None);
-        for id in to_sync::<E>(cx).await? {
+        for id in list_differing::<E>(cx).await? {
             match sync::<E>(cx, &id).await {
                 Ok(done) => synced.extend(done),
                 Err(StepError::LeaseLost) => return Err(StepError::LeaseLost),
@@ -218,7 +226,7 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
         &self,
         cx: &JobContext<'_, SyncHostnames>,
         uow: &mut dyn UnitOfWork,
-        output: &Vec<Synced>,
+        output: &Vec<SyncedHostname>,
     ) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
@@ -233,7 +241,7 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
         &self,
         cx: &JobContext<'_, SyncHostnames>,
         uow: &mut dyn UnitOfWork,
-        found: &Vec<Synced>,
+        found: &Vec<SyncedHostname>,
     ) -> Result<()> {
         self.record(cx, uow, found).await
     }
@@ -243,24 +251,26 @@ impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
     }
 }
 
-/// Tells whether an entry has to change. An entry without an id may be served: its job may have ended before it recorded the
-/// id.
-fn differs<E: Entry>(entry: &E, wanted: Wanted) -> bool {
+/// Returns whether the state of a hostname must change. A record without an id may be served, because its job may have
+/// ended before it stored the id.
+fn differs<E: HostnameRecord>(entry: &E, wanted: TargetState) -> bool {
     match wanted {
-        Wanted::Served => entry.is_active() && !entry.has_cf_id(),
-        Wanted::Unserved => entry.has_cf_id() || entry.may_be_served(),
-        Wanted::AsTheyAre => false,
+        TargetState::Served => entry.is_active() && !entry.has_cf_id(),
+        TargetState::Unserved => entry.has_cf_id() || entry.may_be_served(),
+        TargetState::AsTheyAre => false,
     }
 }
 
-/// Returns the keys of the entries that have to change. Entries without an id come last, because nothing records that they
-/// are done.
-async fn to_sync<E: Entry>(cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<String>, StepError> {
+/// Returns the ids of the records whose state must change. Records without an id at the provider come last, because
+/// nothing records that they are done.
+async fn list_differing<E: HostnameRecord>(
+    cx: &StepContext<'_, SyncHostnames>,
+) -> Result<Vec<String>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let Some(platform) = cx.platform(uow.as_mut()).await? else {
         return Ok(Vec::new());
     };
-    let wanted = wanted(cx, &platform);
+    let wanted = target_state(cx, &platform);
     let (mut with_id, mut without_id) = (Vec::new(), Vec::new());
     let mut batches = Batches::<E>::of(E::all());
     while let Some(batch) = batches.next(platform.records(uow.as_mut())).await? {
@@ -275,11 +285,12 @@ async fn to_sync<E: Entry>(cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<St
     Ok(with_id)
 }
 
-/// Reads an entry again and brings it into the wanted state.
-async fn sync<E: Entry>(
+/// Reads a record again and brings its hostname into the target state. Returns the change to record; `None` if there is
+/// none.
+async fn sync<E: HostnameRecord>(
     cx: &StepContext<'_, SyncHostnames>,
     id: &str,
-) -> Result<Option<Synced>, StepError> {
+) -> Result<Option<SyncedHostname>, StepError> {
     let Some((entry, wanted)) = find::<E>(cx, id).await? else {
         return Ok(None);
     };
@@ -289,9 +300,9 @@ async fn sync<E: Entry>(
     cx.guard().await?;
     let had_id = entry.has_cf_id();
     let mut served = None;
-    if wanted == Wanted::Served {
+    if wanted == TargetState::Served {
         served = Some(E::serve(cx, &entry).await?);
-        // A job that removed the entry since then found no hostname at the provider.
+        // A job that removed the record in between found no hostname at the provider, so it is removed here.
         let now = find::<E>(cx, id).await?;
         if now.is_none_or(|(entry, _)| !entry.is_active()) {
             served = None;
@@ -303,28 +314,29 @@ async fn sync<E: Entry>(
     }
     let is_recorded = had_id || served.is_some();
     let id = id.to_string();
-    Ok(is_recorded.then_some(Synced { id, served }))
+    Ok(is_recorded.then_some(SyncedHostname { id, served }))
 }
 
-async fn find<E: Entry>(
+/// Returns the current record and the target state.
+async fn find<E: HostnameRecord>(
     cx: &StepContext<'_, SyncHostnames>,
     id: &str,
-) -> Result<Option<(Stored<E>, Wanted)>, StepError> {
+) -> Result<Option<(Stored<E>, TargetState)>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let Some(platform) = cx.platform(uow.as_mut()).await? else {
         return Ok(None);
     };
     let entry = platform.records::<E>(uow.as_mut()).find(id).await?;
-    Ok(entry.map(|entry| (entry, wanted(cx, &platform))))
+    Ok(entry.map(|entry| (entry, target_state(cx, &platform))))
 }
 
-/// Returns the key that identifies the effect for an entry.
+/// Returns the effect key for one record.
 fn effect_key(cx: &StepContext<'_, SyncHostnames>, id: &impl std::fmt::Display) -> String {
     format!("{}-{id}", cx.effect_key)
 }
 
 #[async_trait]
-impl Entry for DnsRecord {
+impl HostnameRecord for DnsRecord {
     const STEP: &'static str = "records";
 
     fn all() -> DnsRecordQuery {
@@ -348,7 +360,7 @@ impl Entry for DnsRecord {
         entry: &Stored<Self>,
     ) -> Result<AtProvider, StepError> {
         let Some(routed) = routed(cx, entry).await? else {
-            let missing = "the resource that the DNS record leads to is gone".to_owned();
+            let missing = "the resource of the DNS record does not exist".to_owned();
             return Err(StepError::Precondition(missing));
         };
         let route = route(cx, &routed, effect_key(cx, &entry.id)).await?;
@@ -372,7 +384,7 @@ impl Entry for DnsRecord {
         cx: &Context,
         scope: &PlatformWriter,
         uow: &mut dyn UnitOfWork,
-        synced: &Synced,
+        synced: &SyncedHostname,
     ) -> Result<()> {
         let Some(id) = DnsRecordId::parse(&synced.id) else {
             return Ok(());
@@ -382,6 +394,7 @@ impl Entry for DnsRecord {
     }
 }
 
+/// Returns the record with its object; `None` if the platform or the resource does not exist.
 async fn routed(
     cx: &StepContext<'_, SyncHostnames>,
     record: &Stored<DnsRecord>,
@@ -396,7 +409,7 @@ async fn routed(
 }
 
 #[async_trait]
-impl Entry for CustomDomain {
+impl HostnameRecord for CustomDomain {
     const STEP: &'static str = "domains";
 
     fn all() -> CustomDomainQuery {
@@ -440,13 +453,13 @@ impl Entry for CustomDomain {
         cx: &Context,
         scope: &PlatformWriter,
         uow: &mut dyn UnitOfWork,
-        synced: &Synced,
+        synced: &SyncedHostname,
     ) -> Result<()> {
         let Some(id) = CustomDomainId::parse(&synced.id) else {
             return Ok(());
         };
         let Some(AtProvider { cf_id, ssl_status }) = &synced.served else {
-            return forget_hostname(cx, scope, uow, &id, |_| true).await;
+            return clear_hostname_id(cx, scope, uow, &id, |_| true).await;
         };
         let ssl_status = ssl_status.unwrap_or(SslStatus::PendingIssuance);
         record_hostname(cx, scope, uow, &id, (cf_id, ssl_status)).await

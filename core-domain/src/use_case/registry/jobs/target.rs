@@ -1,4 +1,4 @@
-//! What a provisioning job works for.
+//! The target of a provisioning job.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,21 +6,21 @@ use crate::kernel::{Email, EntityId, Environment, PlatformId, PlatformOwned, Slu
 use crate::provisioning::LaneKey;
 use crate::use_case::provisioning::JobInput;
 
-/// The platform and environment a job works for.
+/// The platform and environment of a provisioning job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
-    /// The platform.
+    /// The id of the platform.
     pub platform_id: PlatformId,
-    /// Its slug; part of the names at the provider.
+    /// The slug of the platform, a part of the names at the provider.
     pub slug: Slug,
-    /// The entity the resources belong to; the platform's own tenant when not said.
+    /// The entity that owns the resources; `None` means the platform's default tenant.
     pub entity_id: Option<EntityId>,
-    /// Where it all runs.
+    /// The environment in which the resources run.
     pub environment: Environment,
-    /// The plan it is for.
+    /// The billing plan of the platform.
     pub plan_tier: String,
-    /// Where bills go.
+    /// The email address for invoices.
     pub billing_email: Option<Email>,
 }
 
@@ -44,9 +44,9 @@ impl JobInput for Target {
     }
 }
 
-/// The input of a kind that creates resources of a platform.
+/// An input of a kind that creates resources of a platform.
 pub trait HasTarget {
-    /// What they are created for.
+    /// Returns the platform and environment for which the resources are created.
     fn target(&self) -> &Target;
 }
 

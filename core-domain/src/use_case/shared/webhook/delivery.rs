@@ -1,4 +1,4 @@
-//! The messages of a webhook, as its owner sees them, tries them out and has them sent once more.
+//! Messages to webhooks: reading, testing, replaying, claiming and settling them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::kernel::{
     StoreError, Stored, Timestamp, WebhookDeliveryId, WebhookId,
 };
 use crate::port::{
-    LONGEST_SENDING, Mode, Store, UnitOfWork, WebhookAnswer, WebhookRequest, WebhookSendError,
+    MAX_SEND_DURATION, Mode, Store, UnitOfWork, WebhookRequest, WebhookResponse, WebhookSendError,
     transact, transact_in,
 };
 use crate::shared::{
@@ -25,22 +25,23 @@ use crate::shared::{
 use crate::use_case::shared::due_queue;
 use crate::use_case::shared::due_queue::DueRecord;
 
-/// How many messages are recovered at once at most.
+/// Maximum number of messages that one call of [`recover`] replays.
 const BATCH: u32 = 100;
 
-/// What was recovered.
+/// The result of recovering failed messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recovered {
-    /// How many messages are sent once more.
+pub struct RecoveryResult {
+    /// The number of messages that will be sent again.
     pub replayed: usize,
-    /// Whether more may be left: the same request goes on with them.
+    /// `true` if more messages may be left. Repeat the same request to recover them.
     pub has_more: bool,
 }
 
-/// The messages of a webhook, newest first.
+/// Returns the messages of a webhook, newest first.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_CURSOR`.
+/// - `NOT_FOUND` if the scope has no webhook with this id.
+/// - `INVALID_CURSOR` if the cursor is invalid.
 pub async fn list_deliveries(
     scope: &impl ReadsWebhooks,
     uow: &mut dyn UnitOfWork,
@@ -56,10 +57,10 @@ pub async fn list_deliveries(
         .await
 }
 
-/// A message of a webhook.
+/// Returns a message of a webhook.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND` if the webhook or the message does not exist in the scope.
 pub async fn get_delivery(
     scope: &impl ReadsWebhooks,
     uow: &mut dyn UnitOfWork,
@@ -74,10 +75,12 @@ pub async fn get_delivery(
     found.ok_or(Error::NotFound(WebhookDelivery::KIND))
 }
 
-/// Queues a message that tells of nothing, to try a webhook out.
+/// Queues a test message, which contains no event.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` for a webhook that is disabled; `VERSION_CONFLICT` as `If-Match` speaks of the webhook.
+/// - `NOT_FOUND` if the scope has no webhook with this id.
+/// - `INVALID_STATE` if the webhook is disabled.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the webhook.
 pub async fn send_test(
     cx: &Context,
     scope: &impl WritesWebhooks,
@@ -103,11 +106,12 @@ pub async fn send_test(
     Ok(stored)
 }
 
-/// Sends a message once more, with the same id: at once, and as often as a new one when it is not taken.
+/// Sends a message again with the same id, immediately and with all its attempts available again.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` while the message is pending, and for a webhook that is disabled; `VERSION_CONFLICT` as
-/// `If-Match` speaks of the message.
+/// - `NOT_FOUND` if the webhook or the message does not exist in the scope.
+/// - `INVALID_STATE` if the message is pending or the webhook is disabled.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the message.
 pub async fn replay(
     cx: &Context,
     scope: &impl WritesWebhooks,
@@ -119,10 +123,10 @@ pub async fn replay(
     cx.check_if_match(&seen)?;
     let webhook = get(scope, uow, webhook).await?;
     ensure_enabled(&webhook)?;
-    let next = seen.edit().replayed(uow.now().await?)?;
+    let next = seen.edit().into_replayed(uow.now().await?)?;
     let stored = unaudited::replace(uow, &seen, next).await?;
     uow.effects().add(Effect::WebhookQueued);
-    let action = WebhookDeliveryEvent::Replay.of_event().action;
+    let action = WebhookDeliveryEvent::Replay.transition().action;
     record(
         cx,
         uow,
@@ -134,17 +138,19 @@ pub async fn replay(
     Ok(stored)
 }
 
-/// Sends the messages once more that were queued since an instant and given up: a hundred at once, the oldest first.
+/// Sends failed messages again that were queued at or after `since`: at most 100, oldest first.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` for a webhook that is disabled; `VERSION_CONFLICT` as `If-Match` speaks of the webhook.
+/// - `NOT_FOUND` if the scope has no webhook with this id.
+/// - `INVALID_STATE` if the webhook is disabled.
+/// - `VERSION_CONFLICT` if `If-Match` names another version of the webhook.
 pub async fn recover(
     cx: &Context,
     scope: &impl WritesWebhooks,
     uow: &mut dyn UnitOfWork,
     webhook: &WebhookId,
     since: Timestamp,
-) -> Result<Recovered> {
+) -> Result<RecoveryResult> {
     let webhook = get(scope, uow, webhook).await?;
     cx.check_if_match(&webhook)?;
     ensure_enabled(&webhook)?;
@@ -153,7 +159,7 @@ pub async fn recover(
         since,
     };
     let failed = unowned::<WebhookDelivery>(uow).list(&failed, BATCH).await?;
-    let recovered = Recovered {
+    let recovered = RecoveryResult {
         replayed: failed.len(),
         has_more: u32::try_from(failed.len()).is_ok_and(|count| count == BATCH),
     };
@@ -162,7 +168,7 @@ pub async fn recover(
     }
     let now = uow.now().await?;
     let replayed = failed.into_iter().map(|seen| {
-        let next = seen.edit().replayed(now)?;
+        let next = seen.edit().into_replayed(now)?;
         Ok((seen, next))
     });
     unaudited::replace_many(uow, replayed.collect::<Result<_>>()?).await?;
@@ -172,13 +178,13 @@ pub async fn recover(
     Ok(recovered)
 }
 
-/// Refuses a webhook that no messages are sent to.
+/// Checks that the webhook is enabled.
 fn ensure_enabled(webhook: &Webhook) -> Result<()> {
     if webhook.status == WebhookStatus::Enabled {
         return Ok(());
     }
-    let sendable = WebhookEvent::Disable.of_event().from.iter().copied();
-    Err(crate::kernel::IllegalMove::new(webhook.status, sendable).into())
+    let sendable = WebhookEvent::Disable.transition().from.iter().copied();
+    Err(crate::kernel::IllegalTransition::new(webhook.status, sendable).into())
 }
 
 async fn record(
@@ -194,17 +200,17 @@ async fn record(
         entity_id: webhook.id.to_string(),
         details: Some(details),
     };
-    audited::event(cx, uow, event).await
+    audited::record_event(cx, uow, event).await
 }
 
-/// How long the messages of a suspended platform are put off at a time.
-const SUSPENDED_FOR: Duration = Duration::from_secs(5 * 60);
+/// Time by which the messages of a suspended platform are postponed.
+const SUSPENSION_DELAY: Duration = Duration::from_secs(5 * 60);
 
-/// How often at most the due messages are looked through in one unit of work.
+/// Maximum number of passes over the due messages in one unit of work.
 const MAX_PASSES: usize = 16;
 
 impl DueRecord for WebhookDelivery {
-    const LONGEST_ATTEMPT: Duration = LONGEST_SENDING;
+    const MAX_ATTEMPT_TIME: Duration = MAX_SEND_DURATION;
 
     fn attempts(&self) -> i64 {
         self.attempts
@@ -213,21 +219,21 @@ impl DueRecord for WebhookDelivery {
     fn rescheduled(&self, attempts: i64, due_at: Timestamp, now: Timestamp) -> Self {
         Self {
             attempts,
-            ..self.clone().put_off(due_at, now)
+            ..self.clone().postponed(due_at, now)
         }
     }
 }
 
-/// How many messages one process sends at a time.
+/// Maximum number of messages that one process sends at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DispatchLimits {
-    /// To all webhooks together.
+    /// The limit for all webhooks together.
     pub concurrency: u32,
-    /// To one webhook: a receiver that takes its time holds up no other.
+    /// The limit for one webhook, so that a slow receiver does not delay others.
     pub concurrency_per_webhook: u32,
 }
 
-/// A message that is to be sent, and is nobody else's for a while.
+/// A claimed message. Until the claim expires, no other process sends it.
 #[derive(Debug)]
 pub struct ClaimedDelivery {
     pub(super) stored: Stored<WebhookDelivery>,
@@ -236,22 +242,22 @@ pub struct ClaimedDelivery {
 }
 
 impl ClaimedDelivery {
-    /// The message's id.
+    /// Returns the id of the message.
     #[must_use]
     pub fn id(&self) -> &WebhookDeliveryId {
         &self.stored.id
     }
 
-    /// To which webhook.
+    /// Returns the id of the webhook that receives the message.
     #[must_use]
     pub fn webhook_id(&self) -> &WebhookId {
         &self.stored.webhook_id
     }
 
-    /// The request, signed with every secret that signs at the moment.
+    /// Returns the HTTP request, signed with every secret that is in use.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` when the secrets were encrypted with another key.
+    /// `INTERNAL_ERROR` if the secrets were encrypted with another key.
     pub fn request(&self, cipher: &Cipher) -> Result<WebhookRequest> {
         let (id, body) = (self.stored.id.as_str(), self.stored.payload.as_str());
         let mut signatures = Vec::new();
@@ -270,18 +276,18 @@ impl ClaimedDelivery {
     }
 }
 
-/// Claims as many of the messages that are due as there are places for beside those under way. What may not be sent is dealt
-/// with on the way: messages of a suspended platform wait, those of a deleted one or of a disabled webhook are given up.
+/// Claims due messages, within the limits and in addition to those in progress. Also handles due messages that must not
+/// be sent: those of a suspended platform are postponed; those of a deleted platform or a disabled webhook fail.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn claim_deliveries(
     store: &dyn Store,
     limits: DispatchLimits,
     under_way: &BTreeMap<WebhookId, u32>,
 ) -> Result<Vec<ClaimedDelivery>> {
     let free = limits.concurrency.saturating_sub(under_way.values().sum());
-    let due_at = |now| due(now, limits.concurrency_per_webhook, under_way);
+    let due_at = |now| due_query(now, limits.concurrency_per_webhook, under_way);
     if free == 0 || !due_queue::is_any_due::<WebhookDelivery>(store, due_at).await? {
         return Ok(Vec::new());
     }
@@ -301,22 +307,26 @@ pub async fn claim_deliveries(
     .await
 }
 
-/// The messages that are due, but for those to webhooks that have as many under way as they may.
-fn due(now: Timestamp, most: u32, under_way: &BTreeMap<WebhookId, u32>) -> WebhookDeliveryQuery {
+/// Returns the query for due messages, without webhooks that have reached their limit of messages in progress.
+fn due_query(
+    now: Timestamp,
+    most: u32,
+    under_way: &BTreeMap<WebhookId, u32>,
+) -> WebhookDeliveryQuery {
     let full = under_way.iter().filter(|(_, count)| **count >= most);
     let except = full.map(|(webhook, _)| webhook.clone()).collect();
     WebhookDeliveryQuery::DueAt { now, except }
 }
 
-/// Whether the messages of a platform are sent.
+/// The state of a platform, which decides whether its messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlatformState {
     Active,
     Suspended,
-    Gone,
+    Deleted,
 }
 
-/// One unit of work that claims.
+/// The state of one unit of work that claims messages.
 struct Claim {
     now: Timestamp,
     per_webhook: u32,
@@ -326,10 +336,11 @@ struct Claim {
 }
 
 impl Claim {
-    /// Each pass takes some of what is due, or leaves a webhook out of the next: the first ones due may all be to one.
+    /// Claims in several passes, because the first due messages may all be for one webhook. A webhook that reaches its
+    /// limit is left out of the next pass.
     async fn run(&mut self, uow: &mut dyn UnitOfWork, mut free: u32) -> Result<()> {
         for _ in 0..MAX_PASSES {
-            let due = due(self.now, self.per_webhook, &self.under_way);
+            let due = due_query(self.now, self.per_webhook, &self.under_way);
             let found = unowned::<WebhookDelivery>(uow).claim(&due, free).await?;
             if found.is_empty() {
                 break;
@@ -360,21 +371,21 @@ impl Claim {
                 .find(|webhook| webhook.id == seen.webhook_id);
             let state = self.platform_state(uow, seen.platform_id.as_ref()).await?;
             let next = match (webhook, state) {
-                (None, _) | (_, PlatformState::Gone) => seen
+                (None, _) | (_, PlatformState::Deleted) => seen
                     .edit()
-                    .given_up("There is no such platform or webhook any more.", self.now)?,
-                (Some(webhook), _) if webhook.status == WebhookStatus::Disabled => {
-                    seen.edit().given_up("The webhook is disabled.", self.now)?
-                }
-                (_, PlatformState::Suspended) => {
-                    seen.edit().put_off(self.now.plus(SUSPENDED_FOR), self.now)
-                }
+                    .into_failed("The platform or webhook was deleted.", self.now)?,
+                (Some(webhook), _) if webhook.status == WebhookStatus::Disabled => seen
+                    .edit()
+                    .into_failed("The webhook is disabled.", self.now)?,
+                (_, PlatformState::Suspended) => seen
+                    .edit()
+                    .postponed(self.now.plus(SUSPENSION_DELAY), self.now),
                 (Some(webhook), PlatformState::Active) => {
-                    let under_way = self.under_way.entry(seen.webhook_id.clone()).or_default();
-                    if *under_way >= self.per_webhook {
+                    let in_progress = self.under_way.entry(seen.webhook_id.clone()).or_default();
+                    if *in_progress >= self.per_webhook {
                         continue;
                     }
-                    *under_way += 1;
+                    *in_progress += 1;
                     receivers.insert(seen.id.clone(), webhook.clone());
                     seen.claimed(self.now)
                 }
@@ -407,29 +418,29 @@ impl Claim {
             return Ok(*known);
         }
         let state = match SystemScope::new().platform(uow, platform).await? {
-            Some(found) if ensure_not_deleted(found.platform()).is_err() => PlatformState::Gone,
+            Some(found) if ensure_not_deleted(found.platform()).is_err() => PlatformState::Deleted,
             Some(found) if found.suspension().is_some() => PlatformState::Suspended,
             Some(_) => PlatformState::Active,
-            None => PlatformState::Gone,
+            None => PlatformState::Deleted,
         };
         self.platforms.insert(platform.clone(), state);
         Ok(state)
     }
 }
 
-/// What became of a claimed message.
+/// The result of a claimed message.
 #[derive(Debug)]
 pub enum DeliveryResult {
-    /// It was sent, and this came of it after so many milliseconds.
-    Tried(std::result::Result<WebhookAnswer, WebhookSendError>, u32),
-    /// Nobody tried it to the end: it may be claimed again at once, and the attempt does not count.
+    /// An attempt was made: its outcome, and its duration in milliseconds.
+    Tried(std::result::Result<WebhookResponse, WebhookSendError>, u32),
+    /// The attempt was interrupted. The message is due immediately, and the attempt does not count.
     Released,
 }
 
-/// Writes down what became of a message, in a unit of work of its own: the message, and what that means for its webhook.
+/// Stores the result of a message in a unit of work of its own, and updates the failure count of its webhook.
 ///
 /// # Errors
-/// When the store failed; the message comes again when its claim has run out.
+/// Only those of the store; the message is then due again when its claim expires.
 pub async fn settle_delivery(
     cx: &Context,
     store: &dyn Store,
@@ -447,9 +458,9 @@ pub async fn settle_delivery(
             let next = claimed
                 .stored
                 .edit()
-                .after(outcome, now, cx.entropy.as_ref())?;
+                .after_attempt(outcome, now, cx.entropy.as_ref())?;
             if !due_queue::write_back(uow, &claimed.stored, next).await? {
-                // It took too long: somebody else has the message now.
+                // The attempt took too long: another process has claimed the message.
                 return Ok(());
             }
             update_health(cx, uow, claimed.webhook_id(), outcome).await
@@ -467,7 +478,7 @@ async fn release(store: &dyn Store, claimed: &ClaimedDelivery) -> Result<()> {
 
 fn outcome(
     claimed: &ClaimedDelivery,
-    answer: &std::result::Result<WebhookAnswer, WebhookSendError>,
+    answer: &std::result::Result<WebhookResponse, WebhookSendError>,
     duration_ms: u32,
 ) -> WebhookOutcome {
     let answered = answer.as_ref().ok();
@@ -488,7 +499,7 @@ fn outcome(
     }
 }
 
-/// What an attempt means for its webhook. One that was deleted meanwhile has nothing to note.
+/// Updates the failure count of the webhook after an attempt. Does nothing if the webhook was deleted.
 async fn update_health(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -499,9 +510,10 @@ async fn update_health(
         return Ok(());
     };
     let next = if outcome.is_success() {
-        seen.edit().delivered()
+        seen.edit().after_success()
     } else {
-        seen.edit().failed(uow.now().await?, outcome.is_gone())
+        seen.edit()
+            .after_failure(uow.now().await?, outcome.is_gone())
     };
     if next == *seen {
         return Ok(());
@@ -510,17 +522,20 @@ async fn update_health(
         unaudited::replace(uow, &seen, next).await?;
         return Ok(());
     }
-    let (scope, action) = (SystemScope::new(), WebhookEvent::Disable.of_event().action);
+    let (scope, action) = (
+        SystemScope::new(),
+        WebhookEvent::Disable.transition().action,
+    );
     audited::replace(cx, &scope, uow, &seen, next, action).await?;
     Ok(())
 }
 
-/// Queues a message of each event to every enabled webhook that asked for it: its platform's, and the installation's. For
-/// the unit of work that seals the events; a message there is already is not queued again, and webhooks whose row is among
-/// those that cannot be read are told nothing.
+/// Queues a message for each event and each enabled webhook that receives it: webhooks of the event's platform and of
+/// the installation. Call it in the unit of work that seals the events. Messages that already exist are not queued
+/// again. Webhooks in `unreadable` cannot be decoded and are left out.
 ///
 /// # Errors
-/// When the store failed.
+/// Only those of the store.
 pub async fn fan_out(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -544,7 +559,7 @@ pub async fn fan_out(
     for event in events {
         let mut wanting = webhooks
             .iter()
-            .filter(|webhook| webhook.wants(event))
+            .filter(|webhook| webhook.receives(event))
             .peekable();
         if wanting.peek().is_none() {
             continue;
@@ -559,26 +574,26 @@ pub async fn fan_out(
     insert_new(uow, messages).await
 }
 
-/// Inserts those that are not there yet.
+/// Inserts the messages that do not exist yet.
 async fn insert_new(uow: &mut dyn UnitOfWork, messages: Vec<WebhookDelivery>) -> Result<()> {
     if messages.is_empty() {
         return Ok(());
     }
     uow.effects().add(Effect::WebhookQueued);
     let inserted = unaudited::insert_many(uow, messages.clone()).await;
-    if !is_known(&inserted) {
+    if !is_duplicate(&inserted) {
         return inserted.map(drop);
     }
     for message in messages {
         let inserted = unaudited::insert(uow, message).await;
-        if !is_known(&inserted) {
+        if !is_duplicate(&inserted) {
             inserted?;
         }
     }
     Ok(())
 }
 
-fn is_known<T>(inserted: &Result<T>) -> bool {
+fn is_duplicate<T>(inserted: &Result<T>) -> bool {
     let conflict = |error: &Error| {
         matches!(
             error,

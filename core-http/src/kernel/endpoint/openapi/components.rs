@@ -1,4 +1,4 @@
-//! What several operations share: schemas and parameters, by name.
+//! The components of a document: schemas and parameters that several operations share, by name.
 
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
@@ -7,25 +7,26 @@ use serde_json::{Map, Value, json};
 use crate::kernel::answer::reply::Describe;
 use crate::kernel::endpoint::service::ServiceError;
 
-/// The name of the schema of an error.
+/// The name of the schema of the error envelope.
 pub(super) const ERROR: &str = "Error";
 
-/// The name of the schema of an error with `code` and `message` beside the envelope.
+/// The name of the schema of an error with `code` and `message` also at the top level.
 pub(super) const ERROR_WITH_CODE: &str = "ErrorWithCode";
 
 /// The name of the schema of an error without details.
 pub(super) const ERROR_WITHOUT_DETAILS: &str = "ErrorWithoutDetails";
 
-/// The name of the schema of an error for OAuth clients, which send forms.
+/// The name of the schema of an OAuth error, for clients that send forms.
 pub(super) const ERROR_OF_OAUTH: &str = "ErrorOfOAuth";
 
-/// The components of a description while it is being written.
+/// The components of a document that is being generated.
 pub(super) struct Components {
     inputs: SchemaGenerator,
     outputs: SchemaGenerator,
     pub(super) parameters: Map<String, Value>,
 }
 
+/// Returns the generator settings for both directions.
 fn settings() -> SchemaSettings {
     SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -34,6 +35,7 @@ fn settings() -> SchemaSettings {
 }
 
 impl Components {
+    /// Creates empty components.
     pub(super) fn new() -> Self {
         Self {
             inputs: settings().for_deserialize().into_generator(),
@@ -42,12 +44,12 @@ impl Components {
         }
     }
 
-    /// The schema of what a request brings.
+    /// Adds the schema of a type in requests, and returns it.
     pub(super) fn input(&mut self, describe: Describe) -> Value {
         describe(&mut self.inputs).to_value()
     }
 
-    /// The schemas of path parameters.
+    /// Adds the schemas of path parameters, and returns them.
     pub(super) fn params(
         &mut self,
         describe: fn(&mut SchemaGenerator) -> Vec<Schema>,
@@ -56,15 +58,16 @@ impl Components {
         schemas.into_iter().map(Schema::to_value).collect()
     }
 
-    /// The schema of what is answered.
+    /// Adds the schema of a type in responses, and returns it.
     pub(super) fn output(&mut self, describe: Describe) -> Value {
         describe(&mut self.outputs).to_value()
     }
 
-    /// Every schema, by name.
+    /// Returns all schemas by name.
     ///
     /// # Errors
-    /// [`ServiceError::Component`] when two types share a name, or one looks different coming in and going out.
+    /// [`ServiceError::Component`] if two types have the same name, or if a type has different schemas in requests and
+    /// in responses.
     pub(super) fn schemas(&mut self) -> Result<Map<String, Value>, ServiceError> {
         let mut schemas = Map::new();
         let inputs = self.inputs.take_definitions(true);
@@ -75,7 +78,7 @@ impl Components {
                 return Err(ServiceError::Component(name));
             }
         }
-        // The generator tells types of one name apart by a number behind it.
+        // The generator appends a number to the name of a second type with the same name.
         let is_second = |name: &&String| {
             let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
             bare.len() < name.len() && schemas.contains_key(bare)
@@ -91,31 +94,49 @@ impl Components {
     }
 }
 
+/// Returns the schema of the error envelope.
 fn error() -> Value {
     json!({
         "type": "object",
         "required": ["error"],
         "properties": { "error": {
             "type": "object",
+            "description": "The error, with its code and message.",
             "required": ["code", "message", "requestId", "details"],
             "properties": {
-                "code": { "type": "string", "description": "What went wrong, for programs." },
-                "message": { "type": "string", "description": "What went wrong, for people." },
-                "requestId": { "type": "string", "description": "The request, as logs and audit name it." },
-                "details": { "type": "object", "description": "What else is known, by code." },
+                "code": {
+                    "type": "string",
+                    "description": "The error code, for programs. Its meaning never changes.",
+                },
+                "message": {
+                    "type": "string",
+                    "description": "The error message, for people. It can change at any time.",
+                },
+                "requestId": {
+                    "type": "string",
+                    "description": "The id of the request, which logs and audit entries also contain.",
+                },
+                "details": {
+                    "type": "object",
+                    "description": "Further data about the error; its fields depend on the code.",
+                },
             },
         } },
     })
 }
 
+/// Returns the schema of an error for clients of better-auth.
 fn error_with_code() -> Value {
     let mut schema = error();
     schema["required"] = json!(["error", "code", "message"]);
-    schema["properties"]["code"] = json!({ "type": "string" });
-    schema["properties"]["message"] = json!({ "type": "string" });
+    let code = "The error code, as in `error.code`.";
+    let message = "The error message, as in `error.message`.";
+    schema["properties"]["code"] = json!({ "type": "string", "description": code });
+    schema["properties"]["message"] = json!({ "type": "string", "description": message });
     schema
 }
 
+/// Returns the schema of the error envelope without `details`.
 fn error_without_details() -> Value {
     let mut schema = error();
     let envelope = &mut schema["properties"]["error"];
@@ -126,14 +147,15 @@ fn error_without_details() -> Value {
     schema
 }
 
+/// Returns the schema of an OAuth error.
 fn error_of_oauth() -> Value {
     json!({
         "type": "object",
-        "description": "Of a request that was a form (RFC 6749, section 5.2).",
+        "description": "The error response to a request with a form (RFC 6749, section 5.2).",
         "required": ["error"],
         "properties": {
-            "error": { "type": "string", "description": "What went wrong, for programs." },
-            "error_description": { "type": "string", "description": "What went wrong, for people." },
+            "error": { "type": "string", "description": "The error code of OAuth, for programs." },
+            "error_description": { "type": "string", "description": "The error message, for people." },
         },
     })
 }

@@ -1,11 +1,11 @@
-//! An operation: a row as OpenAPI describes it.
+//! Operations: the description of an endpoint in OpenAPI, and the examples of all operations.
 
 use core_domain::access::Requirement;
 use core_domain::kernel::{Fields, sample_of};
 use serde_json::{Map, Value, json};
 
 use super::components::Components;
-use super::{OpenApi, parameters, responses};
+use super::{OpenApi, description, parameters, responses};
 use crate::kernel::answer::reply::JSON;
 use crate::kernel::endpoint::definition::Endpoint;
 use crate::kernel::endpoint::service::ServiceError;
@@ -13,6 +13,10 @@ use crate::kernel::endpoint::service::ServiceError;
 const FORM: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data";
 
+/// Returns the operation of an endpoint, and adds its schemas to the components.
+///
+/// # Errors
+/// [`ServiceError::Schema`] if a schema of the endpoint cannot be compiled.
 pub(super) fn describe(
     endpoint: &Endpoint,
     about: &OpenApi,
@@ -22,6 +26,7 @@ pub(super) fn describe(
     let mut operation = json!({
         "operationId": row.operation,
         "summary": row.summary,
+        "description": description::of_operation(endpoint)?,
         "parameters": parameters::of(endpoint, components)?,
         "responses": responses::of(endpoint, components)?,
         "security": security(endpoint.requirement(), about),
@@ -41,6 +46,7 @@ pub(super) fn describe(
     Ok(operation)
 }
 
+/// Returns the request body of an endpoint; `None` if it takes none.
 fn request_body(
     endpoint: &Endpoint,
     components: &mut Components,
@@ -62,12 +68,13 @@ fn request_body(
     Ok(Some(json!({ "required": required, "content": content })))
 }
 
-/// Bytes as they are; in a form they are its field `file`.
+/// Returns the content of an upload: the bytes themselves, or a form with the field `file`.
 fn uploaded(content_types: &[&'static str]) -> Value {
     let content = content_types.iter().map(|content_type| {
         let schema = if *content_type == MULTIPART {
             json!({ "schema": { "type": "object", "required": ["file"],
-                "properties": { "file": { "type": "string", "format": "binary" } } } })
+                "properties": { "file": { "type": "string", "format": "binary",
+                    "description": "The bytes of the uploaded file." } } } })
         } else {
             json!({ "schema": { "type": "string", "format": "binary" } })
         };
@@ -76,7 +83,7 @@ fn uploaded(content_types: &[&'static str]) -> Value {
     Value::Object(content.collect())
 }
 
-/// The ways to show who calls; each alone is enough.
+/// Returns the credentials that meet a requirement. Each of them is sufficient alone.
 fn security(requirement: Requirement, about: &OpenApi) -> Value {
     let ways: &[&str] = match requirement {
         Requirement::Public => &[],
@@ -92,7 +99,7 @@ fn security(requirement: Requirement, about: &OpenApi) -> Value {
     ways.collect()
 }
 
-/// Gives every JSON body, in and out, an example that fits its schema.
+/// Adds an example to every JSON body of requests and successes. Examples match their schemas.
 pub(super) fn add_examples(paths: &mut Map<String, Value>, schemas: &Map<String, Value>) {
     let operations = paths.values_mut().filter_map(Value::as_object_mut);
     for operation in operations.flat_map(Map::values_mut) {

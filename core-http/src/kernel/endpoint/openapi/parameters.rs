@@ -1,4 +1,4 @@
-//! Parameters of operations: in paths, queries and headers.
+//! The parameters of operations, in paths, queries and headers.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,10 @@ use crate::kernel::admission::idempotency::KEY_PATTERN;
 use crate::kernel::endpoint::definition::Endpoint;
 use crate::kernel::endpoint::service::ServiceError;
 
+/// Returns the parameters of an endpoint.
+///
+/// # Errors
+/// [`ServiceError::Schema`] if a schema of the endpoint cannot be compiled.
 pub(super) fn of(
     endpoint: &Endpoint,
     components: &mut Components,
@@ -22,26 +26,34 @@ pub(super) fn of(
             "Idempotency-Key",
             json!({
                 "type": "string", "minLength": 1, "maxLength": 255, "pattern": KEY_PATTERN,
-                "description": "The same key with the same request is the same change, and gets the same answer.",
+                "description": "A key that the client chooses for this request: 1 to 255 visible ASCII characters. A \
+                    repeated request with the same key gets the stored response and is not executed again.",
             }),
         ));
     }
     if endpoint.obeys_if_match() {
         parameters.push(header(
             "If-Match",
-            json!({ "type": "string", "description": "Only while the record has this entity tag." }),
+            json!({
+                "type": "string",
+                "description": "Entity tags, separated by commas. The request is refused if the record has none of \
+                    them.",
+            }),
         ));
     }
     if endpoint.row.if_none_match {
         parameters.push(header(
             "If-None-Match",
-            json!({ "type": "string", "description": "`*`: only when there is no such record yet." }),
+            json!({
+                "type": "string",
+                "description": "`*` refuses the request if the record already exists.",
+            }),
         ));
     }
     Ok(parameters)
 }
 
-/// The description of a schema is its parameter's.
+/// Creates a parameter. The description of its schema becomes that of the parameter.
 fn parameter(name: &str, place: &str, required: bool, mut schema: Value) -> Value {
     let fields = schema.as_object_mut();
     let description = fields.and_then(|fields| fields.remove("description"));
@@ -53,10 +65,12 @@ fn parameter(name: &str, place: &str, required: bool, mut schema: Value) -> Valu
     parameter
 }
 
+/// Creates an optional header parameter.
 fn header(name: &str, schema: Value) -> Value {
     parameter(name, "header", false, schema)
 }
 
+/// Returns the path parameters of an endpoint.
 fn in_path(endpoint: &Endpoint, components: &mut Components) -> Result<Vec<Value>, ServiceError> {
     let schemas = components.params(endpoint.shapes()?.describe_params);
     let name = |segment: &'static str| {
@@ -70,6 +84,19 @@ fn in_path(endpoint: &Endpoint, components: &mut Components) -> Result<Vec<Value
         .collect())
 }
 
+/// Returns whether an endpoint has a query parameter of this name.
+///
+/// # Errors
+/// [`ServiceError::Schema`] if a schema of the endpoint cannot be compiled.
+pub(super) fn takes_query(endpoint: &Endpoint, name: &str) -> Result<bool, ServiceError> {
+    let Some(checker) = &endpoint.shapes()?.query else {
+        return Ok(false);
+    };
+    let parameter = checker.schema().pointer(&format!("/properties/{name}"));
+    Ok(parameter.is_some())
+}
+
+/// Returns the query parameters of an endpoint.
 fn in_query(endpoint: &Endpoint) -> Result<Vec<Value>, ServiceError> {
     let Some(checker) = &endpoint.shapes()?.query else {
         return Ok(Vec::new());
@@ -84,7 +111,7 @@ fn in_query(endpoint: &Endpoint) -> Result<Vec<Value>, ServiceError> {
         .collect())
 }
 
-/// Puts parameters that several operations have alike among the components.
+/// Moves parameters that are equal in several operations to the components, and replaces them by references.
 pub(super) fn share(paths: &mut Map<String, Value>, components: &mut Components) {
     let mut uses: BTreeMap<String, (Value, usize)> = BTreeMap::new();
     for parameter in all_of(paths) {
@@ -94,7 +121,7 @@ pub(super) fn share(paths: &mut Map<String, Value>, components: &mut Components)
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for (text, (parameter, count)) in uses {
         let name = parameter["name"].as_str().unwrap_or_default().to_owned();
-        // What goes by a name that is taken stays where it is used.
+        // If the name is already used by another parameter, this one stays in its operations.
         if count > 1 && !components.parameters.contains_key(&name) {
             components.parameters.insert(name.clone(), parameter);
             names.insert(text, name);
@@ -107,6 +134,7 @@ pub(super) fn share(paths: &mut Map<String, Value>, components: &mut Components)
     }
 }
 
+/// Returns the parameters of all operations.
 fn all_of(paths: &mut Map<String, Value>) -> impl Iterator<Item = &mut Value> {
     let operations = paths.values_mut().filter_map(Value::as_object_mut);
     let operations = operations.flat_map(Map::values_mut);

@@ -1,4 +1,4 @@
-//! Responses of operations: every status with its codes.
+//! The responses of operations: the content and headers of successes, and the codes of every error status.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,18 @@ use serde_json::{Map, Value, json};
 use super::components::{
     Components, ERROR, ERROR_OF_OAUTH, ERROR_WITH_CODE, ERROR_WITHOUT_DETAILS,
 };
+use super::description::of_codes;
+use super::parameters::takes_query;
 use crate::kernel::answer::envelope::ErrorStyle;
 use crate::kernel::answer::media::{EVENT_STREAM, HTML};
 use crate::kernel::answer::reply::JSON;
 use crate::kernel::endpoint::definition::Endpoint;
 use crate::kernel::endpoint::service::ServiceError;
 
+/// Returns the responses of an endpoint by status, and adds their schemas to the components.
+///
+/// # Errors
+/// [`ServiceError::Schema`] if a schema of the endpoint cannot be compiled.
 pub(super) fn of(endpoint: &Endpoint, components: &mut Components) -> Result<Value, ServiceError> {
     let mut responses = Map::new();
     let mut success = success(endpoint, components)?;
@@ -30,7 +36,9 @@ pub(super) fn of(endpoint: &Endpoint, components: &mut Components) -> Result<Val
         responses.insert(status.as_str().to_owned(), response);
     }
     if endpoint.shapes()?.answer.etag && endpoint.method() == Method::GET {
-        let unchanged = json!({ "description": "What the client has is what there is." });
+        let unchanged = json!({
+            "description": "The record still has an entity tag of `If-None-Match`. The response has no body.",
+        });
         responses.insert(StatusCode::NOT_MODIFIED.as_str().to_owned(), unchanged);
     }
     for (status, codes) in refusals(endpoint)? {
@@ -42,6 +50,7 @@ pub(super) fn of(endpoint: &Endpoint, components: &mut Components) -> Result<Val
     Ok(Value::Object(responses))
 }
 
+/// Returns the response of a success, without its description.
 fn success(endpoint: &Endpoint, components: &mut Components) -> Result<Value, ServiceError> {
     let answer = endpoint.shapes()?.answer;
     let mut response = json!({});
@@ -65,11 +74,12 @@ fn success(endpoint: &Endpoint, components: &mut Components) -> Result<Value, Se
     }
     let mut headers = Map::new();
     if answer.etag {
-        let description = "The entity tag of the record, for If-Match and If-None-Match.";
+        let description = "The entity tag of the record, for `If-Match` and `If-None-Match`.";
         headers.insert("ETag".into(), described_header(description));
     }
     if endpoint.takes_idempotency_keys() {
-        let description = "`true` on the answer to a request that was answered before.";
+        let description = "`true` on the stored response to an earlier request with the same \
+             `Idempotency-Key`; absent otherwise.";
         headers.insert("Idempotency-Replayed".into(), described_header(description));
     }
     if !headers.is_empty() {
@@ -78,18 +88,20 @@ fn success(endpoint: &Endpoint, components: &mut Components) -> Result<Value, Se
     Ok(response)
 }
 
-/// Events whose data is of this schema.
+/// Returns the content of a stream of server-sent events whose data has this schema.
 fn events_of(schema: &Value) -> Value {
     json!({ "schema": {
         "type": "string", "contentMediaType": JSON, "contentSchema": schema,
-        "description": "Events, whose data is of this type.",
+        "description": "Server-sent events. The data of each event is JSON of this type.",
     } })
 }
 
+/// Returns a text header with a description.
 fn described_header(description: &str) -> Value {
     json!({ "description": description, "schema": { "type": "string" } })
 }
 
+/// Returns the response of an error status with these codes.
 fn refusal(endpoint: &Endpoint, status: StatusCode, codes: &[Code]) -> Value {
     let schemas: &[&str] = match endpoint.row.style {
         ErrorStyle::Envelope | ErrorStyle::Page | ErrorStyle::Html => &[ERROR],
@@ -97,16 +109,16 @@ fn refusal(endpoint: &Endpoint, status: StatusCode, codes: &[Code]) -> Value {
         ErrorStyle::WithoutDetails => &[ERROR_WITHOUT_DETAILS],
         ErrorStyle::OAuth | ErrorStyle::OAuthForm => &[ERROR, ERROR_OF_OAUTH],
     };
-    let codes: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+    let names: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
     let reference = |schema: &&str| json!({ "$ref": format!("#/components/schemas/{schema}") });
     let schema = match schemas {
         [one] => reference(one),
         any => json!({ "anyOf": any.iter().map(reference).collect::<Vec<_>>() }),
     };
     let mut response = json!({
-        "description": codes.join(", "),
+        "description": of_codes(codes),
         "content": { JSON: { "schema": schema } },
-        "x-codes": codes,
+        "x-codes": names,
     });
     if matches!(endpoint.row.style, ErrorStyle::Page | ErrorStyle::Html) {
         response["content"][HTML] = json!({ "schema": { "type": "string" } });
@@ -117,14 +129,15 @@ fn refusal(endpoint: &Endpoint, status: StatusCode, codes: &[Code]) -> Value {
     );
     if retry_later {
         let seconds = json!({ "type": "integer", "minimum": 0 });
-        let header =
-            json!({ "description": "In how many seconds to try again.", "schema": seconds });
+        let description = "The number of seconds after which to retry.";
+        let header = json!({ "description": description, "schema": seconds });
         response["headers"] = json!({ "Retry-After": header });
     }
     response
 }
 
-/// What the row can refuse with: its own codes, and those that follow from what it takes and demands.
+/// Returns the error codes of an endpoint by status: those that the row declares, and those that follow from its input
+/// and its requirement.
 fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, ServiceError> {
     let row = &endpoint.row;
     let shapes = endpoint.shapes()?;
@@ -147,14 +160,14 @@ fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, Serv
     if shapes.body.is_some() || shapes.query.is_some() {
         codes.push(Code::ValidationError);
     }
-    if takes_cursor(endpoint)? {
+    if takes_query(endpoint, "cursor")? {
         codes.push(Code::InvalidCursor);
     }
     if shapes.params > 0 {
         codes.push(Code::NotFound);
     }
     if !endpoint.method().is_safe() {
-        // Only where no service key is set.
+        // `InvalidOrigin` occurs only if no service key is configured.
         codes.extend([Code::InvalidOrigin, Code::UnsupportedMediaType]);
     }
     if requirement != Requirement::Public {
@@ -199,10 +212,4 @@ fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, Serv
         }
     }
     Ok(refusals)
-}
-
-fn takes_cursor(endpoint: &Endpoint) -> Result<bool, ServiceError> {
-    let query = endpoint.shapes()?.query.as_ref();
-    let cursor = query.and_then(|checker| checker.schema().pointer("/properties/cursor"));
-    Ok(cursor.is_some())
 }

@@ -1,17 +1,18 @@
-//! Numbers by their exact value, however they are written and whatever a double could hold of them.
+//! Exact decimal numbers. Two numbers of JSON are equal if their values are, independent of their notation and of the
+//! precision of a double.
 
 use std::cmp::Ordering;
 
-use core_domain::kernel::{canonical_json, written_number, written_text};
+use core_domain::kernel::{canonical_json, number_literal, number_literal_text};
 use serde_json::{Map, Number, Value};
 
-/// The exact value of a JSON number: `0.DIGITS` times ten to the power of `exponent`.
+/// The exact value of a JSON number: `0.digits` times ten to the power of `exponent`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     negative: bool,
-    /// Without zeros at either end; empty for zero.
+    /// The significant digits, without leading and trailing zeros. Empty for zero.
     digits: String,
-    /// 0 for zero. An exponent beyond 64 bits counts as the nearest one within.
+    /// The power of ten; 0 for zero. An exponent outside 64 bits is replaced by the nearest one.
     exponent: i64,
 }
 
@@ -22,19 +23,20 @@ impl Decimal {
         exponent: 0,
     };
 
-    /// The value of a number, `None` for values of another type.
+    /// Returns the value of a number, also of a [`written_number`]; `None` for values of another type.
     pub(super) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => Some(Self::of_number(number)),
-            other => written_text(other).map(Self::parse),
+            other => number_literal_text(other).map(Self::parse),
         }
     }
 
+    /// Returns the value of a number.
     pub(super) fn of_number(number: &Number) -> Self {
         Self::parse(&number.to_string())
     }
 
-    /// Reads a number as JSON writes it.
+    /// Parses a number in the notation of JSON.
     fn parse(text: &str) -> Self {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -56,12 +58,12 @@ impl Decimal {
         }
     }
 
-    /// Tells whether the number has no fraction.
+    /// Returns whether the number has no fractional part.
     pub(super) fn is_integer(&self) -> bool {
         length(&self.digits) <= self.exponent
     }
 
-    /// The number as JSON has it, if it is one of 64 bits.
+    /// Returns the number as a signed or unsigned 64-bit integer; `None` if it is not one.
     pub(super) fn to_integer(&self) -> Option<Number> {
         let zeros = usize::try_from(self.exponent - length(&self.digits)).ok()?;
         if zeros > 20 {
@@ -78,8 +80,9 @@ impl Decimal {
             .ok()
     }
 
+    /// Compares the absolute values.
     fn magnitude(&self, other: &Self) -> Ordering {
-        // The digits have no zero in front, so the exponent decides first.
+        // The digits have no leading zero, so the exponent decides first.
         let is_zero = (self.digits.is_empty(), other.digits.is_empty());
         match is_zero {
             (false, false) => (self.exponent, &self.digits).cmp(&(other.exponent, &other.digits)),
@@ -105,7 +108,7 @@ impl PartialOrd for Decimal {
     }
 }
 
-/// Tells whether two values are the same: numbers by their value, everything else as it is.
+/// Returns whether two JSON values are equal. Numbers are compared by their exact value, also inside other values.
 pub(super) fn same(one: &Value, other: &Value) -> bool {
     if let (Some(one), Some(other)) = (Decimal::of(one), Decimal::of(other)) {
         return one == other;
@@ -123,7 +126,7 @@ pub(super) fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// A text that two values share exactly if they are the [`same`].
+/// Returns a text that is equal for two values if and only if they are the [`same`].
 pub(super) fn identity(value: &Value) -> String {
     canonical_json(&with_exact_numbers(value))
 }
@@ -131,7 +134,7 @@ pub(super) fn identity(value: &Value) -> String {
 fn with_exact_numbers(value: &Value) -> Value {
     if let Some(number) = Decimal::of(value) {
         let sign = if number.negative { "-" } else { "" };
-        return written_number(&format!("{sign}{}e{}", number.digits, number.exponent));
+        return number_literal(&format!("{sign}{}e{}", number.digits, number.exponent));
     }
     match value {
         Value::Array(items) => items.iter().map(with_exact_numbers).collect(),
@@ -148,6 +151,7 @@ fn length(digits: &str) -> i64 {
     i64::try_from(digits.len()).unwrap_or(i64::MAX)
 }
 
+/// Parses an exponent. One outside 64 bits becomes the nearest one.
 fn exponent_of(text: &str) -> i64 {
     let furthest = if text.starts_with('-') {
         i64::MIN
@@ -159,7 +163,7 @@ fn exponent_of(text: &str) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use core_domain::kernel::written_number;
+    use core_domain::kernel::number_literal;
 
     use super::*;
     use crate::kernel::parse_strict;
@@ -169,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_equal_by_value_however_they_are_written() {
+    fn numbers_with_the_same_value_are_equal_in_every_notation() {
         for equal in [
             &["2", "2.0", "2.000", "20e-1", "0.2E+1", "2e0"][..],
             &["0", "-0", "0.0", "-0.0e7", "0e-400"],
@@ -187,7 +191,7 @@ mod tests {
                     let (one, other) = (number(one), number(other));
                     assert!(same(&one, &other), "{one} {other}");
                     assert_eq!(identity(&one), identity(&other));
-                    // Also within other values.
+                    // The same holds inside other values.
                     let nested =
                         |n: &Value| serde_json::json!({ "a": [n.clone(), { "b": n.clone() }] });
                     assert!(same(&nested(&one), &nested(&other)));
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_one_double_and_differ_are_not_equal() {
+    fn different_numbers_with_the_same_double_are_not_equal() {
         for (one, other) in [
             ("9007199254740992", "9007199254740993.0"),
             ("0.1", "0.1000000000000000055511151231257827"),
@@ -247,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_of_64_bits_are_read_from_any_spelling() {
+    fn integers_of_64_bits_are_recognized_in_every_notation() {
         for (text, integer) in [
             ("1e2", Some(Number::from(100))),
             ("-0", Some(Number::from(0))),
@@ -262,7 +266,7 @@ mod tests {
             assert_eq!(decimal.to_integer(), integer, "{text}");
         }
         assert!(Decimal::of(&number("1e300")).unwrap().is_integer());
-        assert!(!Decimal::of(&written_number("1e-1")).unwrap().is_integer());
+        assert!(!Decimal::of(&number_literal("1e-1")).unwrap().is_integer());
         assert!(Decimal::of(&number("-0.0")).unwrap().is_integer());
     }
 }

@@ -1,4 +1,4 @@
-//! Violations in words.
+//! Turns violations into the issues of a validation error: path, code and message.
 
 use core_domain::kernel::{Issue, PLAIN_NAME, TextError};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::violation::{Kind, Violation};
 
-/// Our words for a violation. They never repeat the value, which may be a secret.
+/// Adds the issues of a violation. Messages never contain the value, because it can be a secret.
 pub(super) fn explain(violation: Violation<'_>, issues: &mut Vec<Issue>) {
     let mut path = violation.path;
     let (code, message) = match violation.kind {
@@ -36,8 +36,8 @@ pub(super) fn explain(violation: Violation<'_>, issues: &mut Vec<Issue>) {
         Kind::Pattern(pattern) => ("pattern", format!("must match {pattern}")),
         Kind::Format(PLAIN_NAME) => ("invalid_format", TextError::NotPlain.to_string()),
         Kind::Format(format) => ("invalid_format", format!("must be of the format {format}")),
-        Kind::UniqueItems => ("not_unique", "must not hold an item twice".to_owned()),
-        Kind::AdditionalProperties => ("unknown_field", "has fields that are not known".to_owned()),
+        Kind::UniqueItems => ("not_unique", "must not contain an item twice".to_owned()),
+        Kind::AdditionalProperties => ("unknown_field", "has unknown fields".to_owned()),
         Kind::NoBranch(branches) => return explain_choice(path, branches, issues),
         Kind::SeveralBranches | Kind::Never => ("invalid", "is not valid".to_owned()),
     };
@@ -48,8 +48,8 @@ pub(super) fn explain(violation: Violation<'_>, issues: &mut Vec<Issue>) {
     });
 }
 
-/// A value that fits no branch of a choice: if its type fits one branch alone (the others being `null`, say), what is
-/// wrong is what that branch says.
+/// Adds the issues of a value that matches no branch of `anyOf` or `oneOf`. If its type matches only one branch, for
+/// example because the other one is `null`, the issues are those of that branch.
 fn explain_choice(
     here: Vec<String>,
     mut branches: Vec<Vec<Violation<'_>>>,
@@ -68,9 +68,9 @@ fn explain_choice(
     let (code, message) = if branches.is_empty() {
         ("invalid_type", "has the wrong type")
     } else if branches.iter().flatten().all(is_word) {
-        ("invalid_enum", "is not one of the known words")
+        ("invalid_enum", "is not one of the allowed values")
     } else {
-        ("invalid", "fits none of the forms it may have")
+        ("invalid", "matches none of the allowed forms")
     };
     issues.push(Issue {
         path: here,

@@ -1,4 +1,10 @@
-//! The schema is the validator: what `OpenAPI` shows is what a request is checked against.
+//! Validation of requests by the schema of their type, which is also the schema in OpenAPI.
+//!
+//! - `schema`, `pattern`: compiles a JSON Schema.
+//! - `walk`, `violation`, `decimal`: compares a value with a compiled schema.
+//! - `explain`: turns violations into the issues of a validation error.
+//! - `plain`: rewrites numbers so that Rust types can be deserialized.
+//! - `oracle`: tests that compare the results with those of a complete validator.
 
 mod decimal;
 mod explain;
@@ -19,10 +25,10 @@ use serde_json::Value;
 use self::explain::explain;
 use self::schema::Schema;
 
-/// How many issues one answer lists.
+/// The maximum number of issues in one validation error.
 const MAX_ISSUES: usize = 50;
 
-/// A compiled schema.
+/// A compiled schema that validates JSON values.
 #[derive(Debug)]
 pub(crate) struct Checker {
     schema: Value,
@@ -30,7 +36,10 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    /// Compiles the schema of a type; with everything in line, so that query strings can be read by it.
+    /// Compiles the schema of a type. Subschemas are inlined, so that the types of query parameters can be looked up.
+    ///
+    /// # Errors
+    /// The reason why the schema cannot be compiled, such as an unknown keyword.
     pub(crate) fn of<T: JsonSchema>() -> Result<Self, String> {
         let settings = SchemaSettings::draft2020_12()
             .for_deserialize()
@@ -44,11 +53,12 @@ impl Checker {
         Ok(Self { schema, compiled })
     }
 
+    /// Returns the schema as JSON.
     pub(crate) fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// Everything that is wrong with the value; at most 50 issues, none when it is valid.
+    /// Returns all issues of the value, at most 50. Empty if the value is valid.
     pub(crate) fn issues(&self, value: &Value) -> Vec<Issue> {
         let mut issues = Vec::new();
         for violation in walk::violations(&self.compiled, value, MAX_ISSUES) {
@@ -58,8 +68,8 @@ impl Checker {
         issues
     }
 
-    /// Rewrites the numbers of a valid value in the spelling that its types read: `1e2` becomes 100 where the schema wants
-    /// an integer. Free-form values are left as they were written.
+    /// Rewrites the numbers of a valid value so that its types can be deserialized: `1e2` becomes 100 if the schema
+    /// expects an integer. Free-form values keep their notation.
     pub(crate) fn respell_numbers(&self, value: &mut Value) {
         plain::respell(&self.compiled, value);
     }
@@ -97,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn every_violation_is_listed_with_its_place() {
+    fn every_violation_is_reported_with_its_path() {
         let found = found(&json!({
             "slug": "Not A Slug", "email": "nobody", "env": "moon", "tags": ["a", "B", 3], "inner": {"size": -1},
         }));
@@ -116,20 +126,20 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_null_are_fine_where_optional() {
+    fn optional_fields_can_be_absent_or_null() {
         assert_eq!(found(&json!({"slug": "a", "email": null, "more": 1})), []);
         assert_eq!(found(&json!({})), [("slug".to_owned(), "required")]);
         assert_eq!(found(&json!([])), [(String::new(), "invalid_type")]);
     }
 
     #[test]
-    fn at_most_fifty_issues_are_listed() {
+    fn at_most_fifty_issues_are_reported() {
         let tags: Vec<String> = (0..80).map(|n| format!("BAD {n}")).collect();
         assert_eq!(found(&json!({"slug": "a", "tags": tags})).len(), 50);
     }
 
     #[test]
-    fn a_schema_with_a_keyword_that_is_not_known_is_refused() {
+    fn schemas_with_unknown_keywords_are_refused() {
         for schema in [
             json!({ "not": {} }),
             json!({ "properties": { "a": { "multipleOf": 3 } } }),

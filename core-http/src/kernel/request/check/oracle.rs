@@ -1,4 +1,4 @@
-//! The same verdicts as a validator that knows all of JSON Schema.
+//! Tests that the checker gives the same verdicts as a complete JSON Schema validator.
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError};
@@ -9,8 +9,10 @@ use super::Checker;
 use crate::kernel::endpoint::shapes;
 use crate::kernel::parse_strict;
 
+/// The path and the code of a violation.
 type Verdict = (String, &'static str);
 
+/// Returns the verdicts of the complete validator.
 fn theirs(schema: &Value, value: &Value) -> Vec<Verdict> {
     let validator = jsonschema::options()
         .with_draft(Draft::Draft202012)
@@ -27,6 +29,7 @@ fn theirs(schema: &Value, value: &Value) -> Vec<Verdict> {
     verdicts
 }
 
+/// Adds the verdicts for an error of the complete validator.
 fn judge(error: &ValidationError<'_>, verdicts: &mut Vec<Verdict>) {
     use ValidationErrorKind as Their;
     let path = error.instance_path().to_string();
@@ -48,7 +51,7 @@ fn judge(error: &ValidationError<'_>, verdicts: &mut Vec<Verdict>) {
         Their::Pattern { .. } => "pattern",
         Their::Format { .. } => "invalid_format",
         Their::UniqueItems => "not_unique",
-        // It says the latter where no field at all is known.
+        // The validator reports `FalseSchema` if the schema has no properties at all.
         Their::AdditionalProperties { .. } | Their::FalseSchema => "unknown_field",
         Their::AnyOf { context } | Their::OneOfNotValid { context } => {
             return judge_choice(&path, context, verdicts);
@@ -58,6 +61,7 @@ fn judge(error: &ValidationError<'_>, verdicts: &mut Vec<Verdict>) {
     verdicts.push((path, code));
 }
 
+/// Adds the verdicts for a value that matches no branch, by the same rule as the checker.
 fn judge_choice(
     path: &str,
     branches: &[Vec<ValidationError<'static>>],
@@ -87,7 +91,7 @@ fn judge_choice(
     verdicts.push((path.to_owned(), code));
 }
 
-/// Our verdicts on a value as it comes in a request, with the numbers as they are written.
+/// Returns the verdicts of the checker on a value, parsed as in a request, with its numbers as written.
 fn ours(schema: &Value, value: &str) -> Vec<Verdict> {
     let value = parse_strict(value.as_bytes()).unwrap();
     let issues = Checker::of_schema(schema.clone()).unwrap().issues(&value);
@@ -114,7 +118,7 @@ fn one_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The JSON text of a value whose integers are spelled in several ways; plainly with 0.
+/// Returns the JSON text of a value whose integers have different notations. With `spelling` 0 they have the usual one.
 fn spelled(value: &Value, spelling: usize) -> String {
     let list = |items: Vec<String>| items.join(",");
     match value {
@@ -139,7 +143,7 @@ fn spelled(value: &Value, spelling: usize) -> String {
     }
 }
 
-/// Keywords about a value alone.
+/// Generates a keyword without subschemas.
 fn assertion() -> impl Strategy<Value = (String, Value)> {
     const TYPES: [&str; 7] = [
         "null", "boolean", "integer", "number", "string", "array", "object",
@@ -170,7 +174,7 @@ fn assertion() -> impl Strategy<Value = (String, Value)> {
         1 => bound("minProperties"),
         1 => bound("maxProperties"),
         1 => (Just("required"), names),
-        1 => texts("description", &["nothing is said by this"]),
+        1 => texts("description", &["a keyword without effect"]),
     ];
     pair.prop_map(|(keyword, value)| (keyword.to_owned(), value))
 }
@@ -205,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn every_value_is_judged_as_by_a_full_validator(
+    fn verdicts_are_those_of_a_complete_validator(
         schema in one_schema(),
         value in one_value(),
         spelling in 0_usize..4,
@@ -215,7 +219,7 @@ proptest! {
 }
 
 #[test]
-fn items_that_differ_only_in_how_a_number_is_written_are_not_unique() {
+fn items_that_differ_only_in_the_notation_of_a_number_are_not_unique() {
     let schema = json!({ "allOf": [{ "uniqueItems": true }] });
     for items in [
         json!([2, 2.0]),
@@ -234,7 +238,7 @@ fn items_that_differ_only_in_how_a_number_is_written_are_not_unique() {
 }
 
 #[test]
-fn a_constant_and_a_word_of_a_choice_are_met_by_every_spelling_of_their_number() {
+fn const_and_enum_match_every_notation_of_a_number() {
     for schema in [
         json!({ "const": [{ "n": 2 }] }),
         json!({ "enum": [7, [{ "n": 2.0 }]] }),
@@ -248,7 +252,7 @@ fn a_constant_and_a_word_of_a_choice_are_met_by_every_spelling_of_their_number()
 }
 
 #[test]
-fn a_type_that_holds_itself_is_judged_at_every_depth() {
+fn recursive_types_are_validated_at_every_depth() {
     let schema = json!({
         "type": "object", "properties": { "next": { "$ref": "#/$defs/Node" } },
         "$defs": { "Node": { "type": "object", "required": ["n"],

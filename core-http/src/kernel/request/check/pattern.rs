@@ -1,20 +1,21 @@
-//! Patterns of schemas: regular expressions of ECMA-262, as far as they have no look-around and no back-reference.
+//! The patterns of schemas: regular expressions of ECMA-262 without look-around and back-references, translated to the
+//! syntax of the `regex` crate.
 
 use regex::Regex;
 
-/// What `\s` means in ECMA-262, as ranges of a class.
+/// The characters of `\s` in ECMA-262, as ranges of a character class.
 const WHITE_SPACE: &str = r"\t-\r \u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF";
 
-/// A compiled pattern. It matches a text that has it anywhere in it, unless it is anchored.
+/// Compiles a pattern. It matches anywhere in a text, unless it is anchored.
 ///
 /// # Errors
-/// Says what is wrong with a pattern that cannot be compiled.
+/// The reason why the pattern cannot be compiled.
 pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
     let translated = translated(pattern)?;
     Regex::new(&translated).map_err(|error| format!("pattern {pattern}: {error}"))
 }
 
-/// The same pattern in the syntax of the crate, with the classes of ECMA-262.
+/// Returns the pattern in the syntax of the `regex` crate, with the character classes of ECMA-262.
 fn translated(pattern: &str) -> Result<String, String> {
     let mut text = String::with_capacity(pattern.len());
     let mut in_class = false;
@@ -22,9 +23,9 @@ fn translated(pattern: &str) -> Result<String, String> {
     while let Some(c) = chars.next() {
         match (c, in_class) {
             ('\\', _) => escaped(chars.next(), in_class, &mut text)
-                .ok_or_else(|| format!("pattern {pattern}: an escape that is not known"))?,
+                .ok_or_else(|| format!("pattern {pattern}: unsupported escape"))?,
             ('.', false) => text.push_str(r"[^\n\r\u2028\u2029]"),
-            // These are operators in the classes of the crate.
+            // These are operators inside character classes of the `regex` crate.
             ('[' | '&' | '~', true) => text.extend(['\\', c]),
             ('[', false) => {
                 in_class = true;
@@ -40,7 +41,7 @@ fn translated(pattern: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// What stands behind a backslash; `None` when that cannot be said.
+/// Appends the translation of the character after a backslash; `None` if it cannot be translated.
 fn escaped(escaped: Option<char>, in_class: bool, text: &mut String) -> Option<()> {
     let class = match escaped? {
         's' | 'S' => WHITE_SPACE,
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn white_space_and_the_dot_are_those_of_ecma_262() {
+    fn character_classes_are_those_of_ecma_262() {
         let matches = |pattern: &str, text: &str| compiled(pattern).unwrap().is_match(text);
         for white in [
             " ", "\t", "\u{b}", "\u{a0}", "\u{2003}", "\u{2028}", "\u{feff}",
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compiled_is_said() {
+    fn unsupported_patterns_are_refused_with_a_reason() {
         for bad in ["(", "(?!a)", r"[\S]", "\\", r"(a)\1"] {
             assert!(compiled(bad).unwrap_err().contains("pattern"), "{bad}");
         }

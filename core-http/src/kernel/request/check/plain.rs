@@ -1,14 +1,15 @@
-//! Numbers in the spelling that types of Rust read.
+//! Rewrites numbers in the notation that Rust types can be deserialized from.
 
 use std::collections::BTreeMap;
 
-use core_domain::kernel::written_text;
+use core_domain::kernel::number_literal_text;
 use serde_json::{Number, Value};
 
 use super::decimal::Decimal;
 use super::schema::{Schema, Subschema, Type, Types};
 
-/// Rewrites numbers where the schema wants some: a whole number as an integer, any other one as the nearest double.
+/// Rewrites the numbers of a value wherever the schema expects a number: whole numbers as integers, others as the
+/// nearest double.
 pub(super) fn respell(schema: &Schema, value: &mut Value) {
     let speller = Speller {
         definitions: &schema.definitions,
@@ -16,6 +17,7 @@ pub(super) fn respell(schema: &Schema, value: &mut Value) {
     speller.visit(schema, value);
 }
 
+/// Walks through a value together with its schema.
 #[derive(Clone, Copy)]
 struct Speller<'s> {
     definitions: &'s BTreeMap<String, Subschema>,
@@ -61,11 +63,11 @@ impl Speller<'_> {
     }
 }
 
-/// Returns a number in the spelling of its types; `None` if it has that already, or is no number.
+/// Returns a number in the notation of its types; `None` if it already has it, or if the value is not a number.
 fn spell(value: &Value, types: &Types) -> Option<Number> {
     let written = match value {
         Value::Number(number) if number.is_f64() => None,
-        other => Some(written_text(other)?),
+        other => Some(number_literal_text(other)?),
     };
     if types.include(Type::Integer)
         && let Some(integer) = Decimal::of(value)?.to_integer()
@@ -84,7 +86,7 @@ mod tests {
     use crate::kernel::parse_strict;
 
     #[test]
-    fn numbers_are_spelled_as_their_types_read_them_and_free_form_values_as_they_came() {
+    fn typed_numbers_are_rewritten_and_free_form_values_are_unchanged() {
         let integer = json!({ "type": "integer" });
         let schema = json!({
             "type": "object",

@@ -1,4 +1,4 @@
-//! A schema, read from JSON: the keywords of draft 2020-12 that types of Rust have.
+//! The compiled form of a JSON Schema: the keywords of draft 2020-12 that occur in schemas of Rust types.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,12 @@ use serde_json::{Number, Value};
 use super::pattern;
 use crate::kernel::endpoint::shapes;
 
-/// The constraints of a value: keywords of JSON Schema, and `x-maxBytes`. No keyword is passed over in silence: one that is not known is an error.
+/// The constraints of a value: keywords of JSON Schema, and `x-maxBytes`. An unknown keyword is an error, so that no
+/// constraint is ignored silently.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct Schema {
-    /// The schema `false`.
+    /// `true` for the schema `false`, which no value matches.
     #[serde(skip)]
     pub(super) never: bool,
     #[serde(rename = "type")]
@@ -37,7 +38,7 @@ pub(super) struct Schema {
     pub(super) items: Subschema,
     pub(super) min_properties: Option<u64>,
     pub(super) max_properties: Option<u64>,
-    /// Bytes of the JSON text without white space.
+    /// The maximum size of the value as JSON text without white space, in bytes.
     #[serde(rename = "x-maxBytes")]
     pub(super) max_bytes: Option<u64>,
     pub(super) required: Vec<String>,
@@ -50,7 +51,7 @@ pub(super) struct Schema {
     pub(super) reference: Option<String>,
     #[serde(rename = "$defs")]
     pub(super) definitions: BTreeMap<String, Subschema>,
-    // What follows says nothing about which values are good.
+    // The following keywords are annotations; they do not constrain values.
     #[serde(rename = "$schema")]
     _meta_schema: IgnoredAny,
     #[serde(rename = "$comment")]
@@ -64,7 +65,7 @@ pub(super) struct Schema {
     _write_only: IgnoredAny,
 }
 
-/// A schema in another one; `None` for one that every value fits.
+/// A schema inside another one. `None` is the schema `true`, which every value matches.
 #[derive(Debug, Default)]
 pub(super) struct Subschema(pub(super) Option<Box<Schema>>);
 
@@ -81,7 +82,7 @@ impl<'de> Deserialize<'de> for Subschema {
     }
 }
 
-/// One type or several.
+/// The keyword `type`: one type, or an array of types.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Types {
@@ -90,6 +91,7 @@ pub(super) enum Types {
 }
 
 impl Types {
+    /// Returns whether the keyword allows this type.
     pub(super) fn include(&self, wanted: Type) -> bool {
         match self {
             Self::One(one) => *one == wanted,
@@ -98,7 +100,7 @@ impl Types {
     }
 }
 
-/// A type of JSON.
+/// A JSON type, as the keyword `type` names it.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Type {
@@ -111,7 +113,7 @@ pub(super) enum Type {
     Object,
 }
 
-/// A pattern, as it is written and compiled.
+/// The keyword `pattern`: the regular expression as text, and compiled.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Pattern {
@@ -128,7 +130,7 @@ impl TryFrom<String> for Pattern {
     }
 }
 
-/// A format of text; one that is not known fits every text.
+/// The keyword `format`: its name, and the check. An unknown format matches every text.
 #[derive(Debug, Deserialize)]
 #[serde(from = "String")]
 pub(super) struct Format {
@@ -151,15 +153,15 @@ impl From<String> for Format {
     }
 }
 
-/// A value that is there, `null` included.
+/// Deserializes a value that is present, also if it is `null`.
 fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
 
-/// The name of the definition that is referred to.
+/// Deserializes a reference, and returns the name of its definition.
 fn definition<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let reference = String::deserialize(from)?;
     let name = reference.strip_prefix("#/$defs/");
-    let name = name.ok_or_else(|| Error::custom(format!("{reference} is no definition")))?;
+    let name = name.ok_or_else(|| Error::custom(format!("{reference} is not in $defs")))?;
     Ok(Some(name.to_owned()))
 }

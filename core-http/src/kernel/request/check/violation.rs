@@ -1,15 +1,16 @@
-//! What a value breaks of a schema, and where.
+//! Violations of a schema: which keyword a value violates, and at which path.
 
 use serde_json::{Number, Value};
 
-/// A keyword that a value does not fit.
+/// The violation of a keyword.
 #[derive(Debug)]
 pub(super) struct Violation<'s> {
+    /// Field names and array positions, from the root of the value.
     pub(super) path: Vec<String>,
     pub(super) kind: Kind<'s>,
 }
 
-/// The keyword, with what it demands.
+/// The violated keyword, with its value in the schema.
 #[derive(Debug)]
 pub(super) enum Kind<'s> {
     Type,
@@ -29,13 +30,15 @@ pub(super) enum Kind<'s> {
     MaxBytes(u64),
     Required(&'s str),
     AdditionalProperties,
-    /// What each branch says against the value.
+    /// No branch of `anyOf` or `oneOf` matches. Contains the violations of each branch.
     NoBranch(Vec<Vec<Violation<'s>>>),
+    /// Several branches of `oneOf` match.
     SeveralBranches,
+    /// The schema is `false`.
     Never,
 }
 
-/// A location in a value: a list on the stack, so that a good value costs no allocation.
+/// A location in a value. It is a linked list on the stack, so that a valid value causes no allocation.
 #[derive(Clone, Copy)]
 pub(super) enum Location<'p> {
     Root,
@@ -44,6 +47,7 @@ pub(super) enum Location<'p> {
 }
 
 impl Location<'_> {
+    /// Returns the field names and array positions from the root.
     fn path(&self) -> Vec<String> {
         let (parent, last) = match self {
             Location::Root => return Vec::new(),
@@ -56,14 +60,17 @@ impl Location<'_> {
     }
 }
 
-/// The violations found so far. With `most` of 0 none is kept, only whether there is one.
+/// A collection of violations with a maximum size.
 pub(super) struct Found<'s> {
     pub(super) violations: Vec<Violation<'s>>,
+    /// `true` if there was a violation, also if it was not collected.
     pub(super) any: bool,
+    /// The maximum number of collected violations. With 0, only `any` is set.
     pub(super) most: usize,
 }
 
 impl<'s> Found<'s> {
+    /// Creates an empty collection for at most this number of violations.
     pub(super) const fn up_to(most: usize) -> Self {
         Self {
             violations: Vec::new(),
@@ -72,7 +79,7 @@ impl<'s> Found<'s> {
         }
     }
 
-    /// Takes a violation.
+    /// Adds a violation, unless the maximum is reached.
     pub(super) fn add(&mut self, at: Location<'_>, kind: Kind<'s>) {
         self.any = true;
         if self.violations.len() < self.most {
@@ -81,14 +88,14 @@ impl<'s> Found<'s> {
         }
     }
 
-    /// Takes a violation unless the value fits.
+    /// Adds a violation if `fits` is `false`.
     pub(super) fn unless(&mut self, fits: bool, at: Location<'_>, kind: Kind<'s>) {
         if !fits {
             self.add(at, kind);
         }
     }
 
-    /// Nothing more needs to be looked at.
+    /// Returns whether the maximum is reached, so that the validation can stop.
     pub(super) const fn is_full(&self) -> bool {
         self.any && self.violations.len() >= self.most
     }

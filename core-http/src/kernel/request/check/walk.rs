@@ -1,9 +1,9 @@
-//! A value against a schema.
+//! Validates a value by a compiled schema.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 
-use core_domain::kernel::{JsonText, written_text};
+use core_domain::kernel::{JsonText, number_literal_text};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
@@ -11,7 +11,7 @@ use super::decimal::{Decimal, identity, same};
 use super::schema::{Schema, Subschema, Type, Types};
 use super::violation::{Found, Kind, Location, Violation};
 
-/// Everything that a value breaks of a schema; at most so many.
+/// Returns the violations of a schema by a value, at most `most`.
 pub(super) fn violations<'s>(schema: &'s Schema, value: &Value, most: usize) -> Vec<Violation<'s>> {
     let validator = Validator {
         definitions: &schema.definitions,
@@ -21,6 +21,7 @@ pub(super) fn violations<'s>(schema: &'s Schema, value: &Value, most: usize) -> 
     found.violations
 }
 
+/// Walks through a value together with its schema.
 #[derive(Clone, Copy)]
 struct Validator<'s> {
     definitions: &'s BTreeMap<String, Subschema>,
@@ -47,7 +48,7 @@ impl<'s> Validator<'s> {
         }
         match value {
             Value::Number(_) => validate_number(schema, value, at, found),
-            written if written_text(written).is_some() => {
+            written if number_literal_text(written).is_some() => {
                 validate_number(schema, written, at, found);
             }
             Value::String(text) => validate_text(schema, text, at, found),
@@ -88,12 +89,14 @@ impl<'s> Validator<'s> {
         }
     }
 
+    /// Returns whether the value matches the schema.
     fn fits(self, schema: &'s Subschema, value: &Value) -> bool {
         let mut found = Found::up_to(0);
         self.validate_by(schema, value, Location::Root, &mut found);
         !found.any
     }
 
+    /// Adds the violation that no branch matches, with the violations of each branch.
     fn no_branch(
         self,
         branches: &'s [Subschema],
@@ -202,9 +205,10 @@ fn validate_text<'s>(schema: &'s Schema, text: &str, at: Location<'_>, found: &m
     }
 }
 
-/// A bound, and what to say of a value beyond it.
+/// A limit on a length, and the violation if a value exceeds it.
 type Bound<'s> = (Option<u64>, fn(u64) -> Kind<'s>);
 
+/// Adds a violation if a length is below the first limit or above the second.
 fn bounded<'s>(
     length: usize,
     (least, too_short): Bound<'s>,
@@ -234,7 +238,7 @@ fn is_of(value: &Value, wanted: Type) -> bool {
         Value::Bool(_) => wanted == Type::Boolean,
         Value::Number(number) => match wanted {
             Type::Number => true,
-            // 7.0 is an integer.
+            // In JSON Schema, 7.0 is an integer.
             Type::Integer => !number.is_f64() || Decimal::of_number(number).is_integer(),
             _ => false,
         },
@@ -249,13 +253,13 @@ fn is_of(value: &Value, wanted: Type) -> bool {
     }
 }
 
-/// Returns the size of a value's JSON text without white space, with numbers as they are written.
+/// Returns the size of a value as JSON text without white space, with its numbers as written, in bytes.
 fn json_bytes(value: &Value) -> u64 {
     let text = JsonText::deserialize(value);
     text.map_or(u64::MAX, |text| text.as_str().len() as u64)
 }
 
-/// Compares a number of a request with a bound of a schema, by their exact values.
+/// Compares a number of a request with a limit of a schema, by their exact values.
 fn compare(number: &Value, bound: &Number) -> Ordering {
     let integers = (
         number.as_number().and_then(Number::as_i128),

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::{Ada, CREATE, DELETE, GET, LIST, ROLES, ROTATE, UPDATE, VALIDATE};
+use super::{CREATE, DELETE, GET, LIST, OrganizationOwner, ROLES, ROTATE, UPDATE, VALIDATE};
 use crate::iam::{CORE_SESSION, GET_SESSION, ORG_SETUP, SESSIONS, SIGN_OUT};
 use crate::world::World;
 
 #[tokio::test]
 async fn a_key_is_not_a_session_and_cannot_manage_keys_or_sessions() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (id, secret) = ada.key(&world, json!({})).await;
     let session = world
-        .with_key(&secret, "GET", GET_SESSION, Value::Null)
+        .send_with_key(&secret, "GET", GET_SESSION, Value::Null)
         .await;
     assert_eq!(session.expect(200).json, Value::Null);
     let one_session = format!("{SESSIONS}/{}", ada.person.session_id);
@@ -30,42 +30,48 @@ async fn a_key_is_not_a_session_and_cannot_manage_keys_or_sessions() {
         ("POST", ROTATE, of_key.clone()),
         ("POST", DELETE, of_key),
     ] {
-        let refused = world.with_key(&secret, method, path, body).await;
+        let refused = world.send_with_key(&secret, method, path, body).await;
         assert_eq!(refused.status, 401, "{method} {path}: {}", refused.json);
     }
-    let signed_out = world.with_key(&secret, "POST", SIGN_OUT, Value::Null).await;
+    let signed_out = world
+        .send_with_key(&secret, "POST", SIGN_OUT, Value::Null)
+        .await;
     let _ = signed_out.expect(200);
     let validate = json!({ "key": secret });
-    let refused = world.with_key(&secret, "POST", VALIDATE, validate).await;
+    let refused = world
+        .send_with_key(&secret, "POST", VALIDATE, validate)
+        .await;
     refused.refused(403, "FORBIDDEN");
     // Ada's session is still valid.
-    let _ = ada.sees(&world, CORE_SESSION).await.expect(200);
-    assert_eq!(world.verdict(&secret).await, "VALID");
+    let _ = ada.get(&world, CORE_SESSION).await.expect(200);
+    assert_eq!(world.key_verdict(&secret).await, "VALID");
 }
 
 #[tokio::test]
 async fn routes_for_keys_enforce_their_scopes_and_audit_the_key_id() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (id, secret) = ada
         .key(&world, json!({ "scopes": ["role:*", "job:read"] }))
         .await;
     let (_, reader) = ada.key(&world, json!({ "scopes": ["role:read"] })).await;
     let path = format!("{ROLES}?orgId={}", ada.org);
-    let listed = world.with_key(&reader, "GET", &path, Value::Null).await;
+    let listed = world
+        .send_with_key(&reader, "GET", &path, Value::Null)
+        .await;
     let _ = listed.expect(200);
     let map = |permission: &str| json!({ "orgId": ada.org, "role": "auditor", "permissions": [permission] });
     let refused = world
-        .with_key(&reader, "POST", ROLES, map("role:read"))
+        .send_with_key(&reader, "POST", ROLES, map("role:read"))
         .await;
     refused.refused(403, "FORBIDDEN");
     // A key cannot give a permission that it lacks, even if its owner has it.
     let refused = world
-        .with_key(&secret, "POST", ROLES, map("entity:write"))
+        .send_with_key(&secret, "POST", ROLES, map("entity:write"))
         .await;
     refused.refused(403, "FORBIDDEN");
     let mapped = world
-        .with_key(&secret, "POST", ROLES, map("job:read"))
+        .send_with_key(&secret, "POST", ROLES, map("job:read"))
         .await;
     let _ = mapped.expect(200);
     let entry = &world.audit("role.mapped").await[0];
@@ -80,7 +86,7 @@ async fn routes_for_keys_enforce_their_scopes_and_audit_the_key_id() {
 #[tokio::test]
 async fn the_first_of_bearer_token_key_and_cookie_decides_even_if_it_is_invalid() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (_, secret) = ada.key(&world, json!({ "scopes": ["job:read"] })).await;
     let path = format!("{ROLES}?orgId={}", ada.org);
     let bearer = format!("Bearer {}", ada.person.token);
@@ -100,7 +106,9 @@ async fn the_first_of_bearer_token_key_and_cookie_decides_even_if_it_is_invalid(
         (vec![("authorization", "Bearer wrong"), good], 401),
         (vec![cookie], 200),
     ] {
-        let answer = world.ask("GET", &path, &headers, Value::Null).await;
+        let answer = world
+            .send_unidentified("GET", &path, &headers, Value::Null)
+            .await;
         assert_eq!(answer.status, status, "{headers:?}: {}", answer.json);
     }
 }
@@ -108,7 +116,7 @@ async fn the_first_of_bearer_token_key_and_cookie_decides_even_if_it_is_invalid(
 #[tokio::test]
 async fn wrong_keys_sent_to_iam_without_a_gateway_count_as_failed_authentications() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (_, secret) = ada.key(&world, json!({})).await;
     let path = format!("{ROLES}?orgId={}", ada.org);
     let call = async |key: &str| {

@@ -16,16 +16,16 @@ use http::Request;
 use serde_json::json;
 use tower::ServiceExt;
 
-use super::{Ada, DAY, DELETE, ROTATE, UPDATE, by_key};
+use super::{DAY, DELETE, OrganizationOwner, ROTATE, UPDATE, key_id_of};
 use crate::iam::EVE;
-use crate::world::{Answer, World, at, iam_config};
+use crate::world::{Answer, World, iam_config, platform_path};
 
 /// Invalidates the cache of a gateway after commits, as the suite does.
 #[derive(Debug, Default)]
-struct Voiding(OnceLock<Invalidate>);
+struct CacheInvalidator(OnceLock<Invalidate>);
 
-impl CommitListener for Voiding {
-    fn committed(&self, effects: &Effects) {
+impl CommitListener for CacheInvalidator {
+    fn on_committed(&self, effects: &Effects) {
         let Some(gateway) = self.0.get() else { return };
         for effect in effects.iter() {
             match effect {
@@ -38,14 +38,14 @@ impl CommitListener for Voiding {
     }
 }
 
-struct Front {
+struct TestGateway {
     world: World,
     gateway: Gateway,
 }
 
-impl Front {
+impl TestGateway {
     fn new() -> Self {
-        let voiding = Arc::new(Voiding::default());
+        let voiding = Arc::new(CacheInvalidator::default());
         let world = World::with(|app| {
             let listener: Arc<dyn CommitListener> = voiding.clone();
             app.store = Arc::new(AnnouncingStore::new(Arc::clone(&app.store), listener));
@@ -84,30 +84,33 @@ impl Front {
     }
 
     /// Returns the status of a request with this key for a platform.
-    async fn shown(&self, secret: &str, platform: &str) -> u16 {
-        self.get(secret, &at(platform, "")).await.status.as_u16()
+    async fn platform_status(&self, secret: &str, platform: &str) -> u16 {
+        self.get(secret, &platform_path(platform, ""))
+            .await
+            .status
+            .as_u16()
     }
 }
 
 #[tokio::test]
 async fn changes_of_a_key_apply_from_the_next_request() {
-    let front = Front::new();
+    let front = TestGateway::new();
     let world = &front.world;
-    let ada = Ada::in_(world).await;
+    let ada = OrganizationOwner::create_in(world).await;
     let eve = world.sign_up(EVE).await;
     let _ = world.join([&ada.person, &eve], &ada.org, "member").await;
     let (id, secret) = ada.key(world, json!({})).await;
     let (other, expiring) = ada.key(world, json!({ "expiresIn": DAY })).await;
     let of = json!({ "organizationId": ada.org });
-    let eves = world.make_key(&eve.caller(), of).await.expect(200);
+    let eves = world.create_api_key(&eve.caller(), of).await.expect(200);
     let eves = eves.text("key");
-    let shown = async |secret: &str| front.shown(secret, &ada.platform).await;
+    let shown = async |secret: &str| front.platform_status(secret, &ada.platform).await;
     for secret in [&*secret, &expiring, eves] {
         assert_eq!(shown(secret).await, 200);
     }
     for (enabled, status) in [(false, 401), (true, 200)] {
         let body = json!({ "keyId": id, "enabled": enabled });
-        let _ = ada.asks(world, UPDATE, body).await.expect(200);
+        let _ = ada.post(world, UPDATE, body).await.expect(200);
         // A cached refusal has no key id and cannot be invalidated. It expires after at most a second.
         if enabled {
             front.gateway.invalidate().all();
@@ -115,7 +118,7 @@ async fn changes_of_a_key_apply_from_the_next_request() {
         assert_eq!(shown(&secret).await, status);
     }
     let rotate = json!({ "keyId": id, "overlap": 60 });
-    let rotated = ada.asks(world, ROTATE, rotate).await.expect(200);
+    let rotated = ada.post(world, ROTATE, rotate).await.expect(200);
     let successor = rotated.text("key");
     for (seconds, status) in [(59, 200), (1, 401)] {
         world.tick(seconds);
@@ -124,12 +127,12 @@ async fn changes_of_a_key_apply_from_the_next_request() {
     }
     world.leave(&eve, &ada.org).await;
     assert_eq!(shown(eves).await, 401);
-    world.flag(&ada.platform, "suspended").await;
+    world.set_platform_status(&ada.platform, "suspended").await;
     assert_eq!(shown(successor).await, 451);
-    world.flag(&ada.platform, "active").await;
+    world.set_platform_status(&ada.platform, "active").await;
     assert_eq!(shown(successor).await, 200);
     let _ = ada
-        .asks(world, DELETE, json!({ "keyId": id }))
+        .post(world, DELETE, json!({ "keyId": id }))
         .await
         .expect(200);
     assert_eq!(shown(successor).await, 401);
@@ -141,14 +144,14 @@ async fn changes_of_a_key_apply_from_the_next_request() {
 
 #[tokio::test]
 async fn a_key_reaches_only_its_own_platform_within_its_scopes() {
-    let front = Front::new();
+    let front = TestGateway::new();
     let world = &front.world;
-    let ada = Ada::in_(world).await;
-    let foreign = world.platform("foreign").await;
+    let ada = OrganizationOwner::create_in(world).await;
+    let foreign = world.create_platform("foreign").await;
     let (_, secret) = ada.key(world, json!({ "scopes": ["platform:read"] })).await;
-    assert_eq!(front.shown(&secret, &ada.platform).await, 200);
-    assert_eq!(front.shown(&secret, &foreign).await, 404);
-    let entities = at(&ada.platform, "/entities");
+    assert_eq!(front.platform_status(&secret, &ada.platform).await, 200);
+    assert_eq!(front.platform_status(&secret, &foreign).await, 404);
+    let entities = platform_path(&ada.platform, "/entities");
     let beyond = front.get(&secret, &entities).await;
     beyond.refused(403, "FORBIDDEN");
     let session = front.get(&secret, "/api/v1/iam/api/auth/get-session").await;
@@ -162,7 +165,7 @@ async fn a_key_reaches_only_its_own_platform_within_its_scopes() {
 #[tokio::test]
 async fn the_authority_reports_key_owner_limit_suspension_and_expiry() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (id, secret) = ada
         .key(&world, json!({ "expiresIn": DAY, "requestsPerMinute": 7 }))
         .await;
@@ -173,7 +176,7 @@ async fn the_authority_reports_key_owner_limit_suspension_and_expiry() {
         async move { authority.resolve(&credential).await }
     };
     let known = resolve(&secret).await.unwrap();
-    assert_eq!(by_key(&known.caller), id);
+    assert_eq!(key_id_of(&known.caller), id);
     assert_eq!(known.caller.user_id().unwrap().as_str(), ada.person.user_id);
     assert_eq!(known.caller.person_id(), None);
     assert_eq!(known.caller.platform_id().unwrap().as_str(), ada.platform);
@@ -181,7 +184,7 @@ async fn the_authority_reports_key_owner_limit_suspension_and_expiry() {
     assert!(!known.suspended);
     let ends = |at: &str| core_domain::kernel::Timestamp::parse_rfc3339(at);
     assert_eq!(known.expires_at, ends("2027-01-16T08:00:00.000Z"));
-    world.flag(&ada.platform, "suspended").await;
+    world.set_platform_status(&ada.platform, "suspended").await;
     assert!(resolve(&secret).await.unwrap().suspended);
     let session = Credential::Bearer(Secret::new(&*ada.person.token));
     let session = authority.resolve(&session).await.unwrap();

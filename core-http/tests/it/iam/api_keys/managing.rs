@@ -3,18 +3,18 @@
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
 
-use super::{Ada, CREATE, DAY, DELETE, GET, LIST, ROTATE, UPDATE, header};
+use super::{CREATE, DAY, DELETE, GET, LIST, OrganizationOwner, ROTATE, UPDATE, header};
 use crate::iam::EVE;
 use crate::world::{World, operator};
 
 #[tokio::test]
 async fn a_new_key_has_the_format_of_better_auth_and_shows_its_secret_once() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let body = json!({
         "name": "deploys", "prefix": "ci_", "expiresIn": 30 * DAY, "scopes": ["job:read", "deployment:*"],
     });
-    let made = ada.asks(&world, CREATE, body).await.expect(200);
+    let made = ada.post(&world, CREATE, body).await.expect(200);
     let secret = made.text("key").to_owned();
     assert!(secret.starts_with("core_ci_") && secret.len() == 5 + 3 + 43 + 6);
     assert_eq!(header(&made.headers, "cache-control"), "no-store");
@@ -35,9 +35,9 @@ async fn a_new_key_has_the_format_of_better_auth_and_shows_its_secret_once() {
     });
     assert_eq!(shown, expected);
     let path = format!("{GET}?id={}", made.id());
-    let found = ada.sees(&world, &path).await.expect(200);
+    let found = ada.get(&world, &path).await.expect(200);
     assert_eq!(found.json, expected);
-    let listed = ada.sees(&world, LIST).await.expect(200);
+    let listed = ada.get(&world, LIST).await.expect(200);
     assert_eq!(listed.json, json!({ "apiKeys": [expected], "total": 1 }));
     let entries = world.audit("api_key.created").await;
     assert_eq!(entries.len(), 1);
@@ -48,7 +48,7 @@ async fn a_new_key_has_the_format_of_better_auth_and_shows_its_secret_once() {
 #[tokio::test]
 async fn invalid_requests_get_the_codes_of_better_auth() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (id, _) = ada.key(&world, json!({})).await;
     let with = |mut body: Value| {
         body["keyId"] = json!(id);
@@ -120,13 +120,13 @@ async fn invalid_requests_get_the_codes_of_better_auth() {
         ),
         (ROTATE, with(json!({ "overlap": -1 })), "VALIDATION_ERROR"),
     ] {
-        let refused = ada.asks(&world, path, body.clone()).await;
+        let refused = ada.post(&world, path, body.clone()).await;
         let refused = refused.refused(400, code);
         assert_eq!(refused.json["code"], code, "{body}");
         assert_eq!(refused.json["message"], refused.json["error"]["message"]);
     }
     for body in [json!({ "remaining": null, "metadata": null, "expiresIn": null, "name": null })] {
-        let _ = ada.asks(&world, CREATE, body).await.expect(200);
+        let _ = ada.post(&world, CREATE, body).await.expect(200);
     }
     let nobody = world.post(CREATE, json!({})).await;
     let nobody = nobody.refused(401, "UNAUTHORIZED_SESSION");
@@ -138,22 +138,22 @@ async fn invalid_requests_get_the_codes_of_better_auth() {
 #[tokio::test]
 async fn an_organization_key_requires_a_membership_and_a_platform() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let eve = world.sign_up(EVE).await;
     let of = |org: &str, owned: bool| json!({ "organizationId": org, "organizationOwned": owned });
     for owned in [true, false] {
-        let foreign = world.as_person(&eve, "POST", CREATE, of(&ada.org, owned));
+        let foreign = world.send_as_person(&eve, "POST", CREATE, of(&ada.org, owned));
         foreign.await.refused(404, "NOT_FOUND");
     }
     let owned = json!({ "organizationOwned": true });
-    let none_active = world.as_person(&eve, "POST", CREATE, owned).await;
+    let none_active = world.send_as_person(&eve, "POST", CREATE, owned).await;
     let none_active = none_active.refused(400, "VALIDATION_ERROR");
     assert_eq!(none_active.issues(), ["organizationId: required"]);
     let body = json!({ "name": "Bare", "slug": "bare", "ownerId": eve.user_id });
     let path = "/api/core/organizations";
     let bare = world.iam.post(&operator(), path, body).await.expect(201);
     for owned in [true, false] {
-        let refused = world.as_person(&eve, "POST", CREATE, of(&bare.id(), owned));
+        let refused = world.send_as_person(&eve, "POST", CREATE, of(&bare.id(), owned));
         refused.await.refused(409, "CONFLICT");
     }
 }
@@ -161,7 +161,7 @@ async fn an_organization_key_requires_a_membership_and_a_platform() {
 #[tokio::test]
 async fn another_persons_key_is_not_found_by_any_route() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let eve = world.sign_up(EVE).await;
     let _ = world.join([&ada.person, &eve], &ada.org, "admin").await;
     let (own, secret) = ada.key(&world, json!({})).await;
@@ -177,20 +177,20 @@ async fn another_persons_key_is_not_found_by_any_route() {
             ("POST", ROTATE.to_owned(), json!({ "keyId": id })),
             ("POST", DELETE.to_owned(), json!({ "keyId": id })),
         ] {
-            let refused = world.as_person(&eve, method, &path, body).await;
+            let refused = world.send_as_person(&eve, method, &path, body).await;
             let refused = refused.refused(404, "KEY_NOT_FOUND");
             assert_eq!(refused.json["message"], "API Key not found");
         }
     }
-    let listed = world.as_person(&eve, "GET", LIST, Value::Null).await;
+    let listed = world.send_as_person(&eve, "GET", LIST, Value::Null).await;
     assert_eq!(listed.expect(200).json["total"], 0);
-    assert_eq!(world.verdict(&secret).await, "VALID");
+    assert_eq!(world.key_verdict(&secret).await, "VALID");
 }
 
 #[tokio::test]
 async fn members_see_organization_keys_and_change_them_only_with_permission() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let [eve, bob] = [
         world.sign_up(EVE).await,
         world.sign_up("bob@example.org").await,
@@ -206,12 +206,14 @@ async fn members_see_organization_keys_and_change_them_only_with_permission() {
         (&eve, Value::Null, 403),
         (&ada.person, Value::Null, 200),
     ] {
-        let made = world.as_person(person, "POST", CREATE, body(scopes)).await;
+        let made = world
+            .send_as_person(person, "POST", CREATE, body(scopes))
+            .await;
         let _ = made.expect(status);
         world.tick(1);
     }
     let path = format!("{LIST}?organizationOwned=true&organizationId={}", ada.org);
-    let listed = world.as_person(&bob, "GET", &path, Value::Null).await;
+    let listed = world.send_as_person(&bob, "GET", &path, Value::Null).await;
     let listed = listed.expect(200).json;
     let keys = listed["apiKeys"].as_array().unwrap();
     let [everything, narrow] = keys.as_slice() else {
@@ -234,62 +236,68 @@ async fn members_see_organization_keys_and_change_them_only_with_permission() {
         (&eve, ROTATE, of(narrow), 200),
         (&eve, DELETE, of(everything), 200),
     ] {
-        let answer = world.as_person(person, "POST", path, body).await;
+        let answer = world.send_as_person(person, "POST", path, body).await;
         let _ = answer.expect(status);
     }
     let mallory = world.sign_up("mallory@example.org").await;
-    let foreign = world.as_person(&mallory, "POST", DELETE, of(narrow)).await;
+    let foreign = world
+        .send_as_person(&mallory, "POST", DELETE, of(narrow))
+        .await;
     foreign.refused(404, "KEY_NOT_FOUND");
-    let foreign = world.as_person(&mallory, "GET", &path, Value::Null).await;
+    let foreign = world
+        .send_as_person(&mallory, "GET", &path, Value::Null)
+        .await;
     foreign.refused(404, "NOT_FOUND");
 }
 
 #[tokio::test]
 async fn owners_set_the_rate_limit_of_a_key_and_admins_cannot() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let eve = world.sign_up(EVE).await;
     let _ = world.join([&ada.person, &eve], &ada.org, "admin").await;
     let own = json!({ "organizationId": ada.org });
-    let made = world.as_person(&eve, "POST", CREATE, own.clone()).await;
+    let made = world
+        .send_as_person(&eve, "POST", CREATE, own.clone())
+        .await;
     let id = made.expect(200).id();
     let mut limited = own;
     limited["requestsPerMinute"] = json!(1_000);
-    let refused = world.as_person(&eve, "POST", CREATE, limited.clone());
+    let refused = world.send_as_person(&eve, "POST", CREATE, limited.clone());
     refused.await.refused(403, "FORBIDDEN");
     let change = json!({ "keyId": id, "requestsPerMinute": 1_000 });
-    let refused = world.as_person(&eve, "POST", UPDATE, change).await;
+    let refused = world.send_as_person(&eve, "POST", UPDATE, change).await;
     refused.refused(403, "FORBIDDEN");
-    let made = ada.asks(&world, CREATE, limited).await.expect(200);
+    let made = ada.post(&world, CREATE, limited).await.expect(200);
     assert_eq!(made.json["rateLimitMax"], 1_000);
     let change = json!({ "keyId": made.id(), "requestsPerMinute": 10_000 });
-    let changed = ada.asks(&world, UPDATE, change).await.expect(200);
+    let changed = ada.post(&world, UPDATE, change).await.expect(200);
     assert_eq!(changed.json["requestsPerMinute"], 10_000);
 }
 
 #[tokio::test]
 async fn disabling_enabling_and_deleting_a_key_is_audited() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (id, secret) = ada.key(&world, json!({})).await;
     for (enabled, verdict) in [(false, "REVOKED"), (false, "REVOKED"), (true, "VALID")] {
         let body = json!({ "keyId": id, "enabled": enabled });
-        let changed = ada.asks(&world, UPDATE, body).await.expect(200);
+        let changed = ada.post(&world, UPDATE, body).await.expect(200);
         assert_eq!(changed.json["enabled"], enabled);
-        assert_eq!(world.verdict(&secret).await, verdict);
+        assert_eq!(world.key_verdict(&secret).await, verdict);
     }
     let body = json!({ "keyId": id, "name": "later" });
-    let renamed = ada.asks(&world, UPDATE, body).await.expect(200);
+    let renamed = ada.post(&world, UPDATE, body).await.expect(200);
     assert_eq!(renamed.json["name"], "later");
     let of = json!({ "keyId": id });
-    let deleted = ada.asks(&world, DELETE, of.clone()).await.expect(200);
+    let deleted = ada.post(&world, DELETE, of.clone()).await.expect(200);
     assert_eq!(deleted.json, json!({ "success": true }));
-    assert_eq!(world.verdict(&secret).await, "REVOKED");
+    assert_eq!(world.key_verdict(&secret).await, "REVOKED");
     for path in [DELETE, UPDATE, ROTATE] {
-        let gone = ada.asks(&world, path, of.clone()).await;
+        let gone = ada.post(&world, path, of.clone()).await;
         gone.refused(404, "KEY_NOT_FOUND");
     }
-    let listed = ada.sees(&world, LIST).await.expect(200);
+    let listed = ada.get(&world, LIST).await.expect(200);
     assert_eq!(listed.json["total"], 0);
     for (action, count) in [
         ("api_key.created", 1),
@@ -308,37 +316,40 @@ async fn disabling_enabling_and_deleting_a_key_is_audited() {
 #[tokio::test]
 async fn an_owner_has_at_most_a_hundred_keys_and_deleted_ones_do_not_count() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (first, secret) = ada.key(&world, json!({ "expiresIn": DAY })).await;
     for _ in 1..100 {
         ada.key(&world, json!({})).await;
     }
-    let full = ada.asks(&world, CREATE, json!({})).await;
+    let full = ada.post(&world, CREATE, json!({})).await;
     full.refused(409, "LIMIT_REACHED");
     let own = json!({ "organizationOwned": true });
-    let _ = ada.asks(&world, CREATE, own).await.expect(200);
-    let deleted = ada.asks(&world, DELETE, json!({ "keyId": first })).await;
+    let _ = ada.post(&world, CREATE, own).await.expect(200);
+    let deleted = ada.post(&world, DELETE, json!({ "keyId": first })).await;
     let _ = deleted.expect(200);
     ada.key(&world, json!({})).await;
-    assert_eq!(world.verdict(&secret).await, "REVOKED");
+    assert_eq!(world.key_verdict(&secret).await, "REVOKED");
     world.tick(31 * DAY);
     let again = world.sign_in(crate::iam::ADA, crate::world::PASSWORD).await;
     let token = again.expect(200).text("token").to_owned();
-    let listed = world.held(&token, "GET", LIST).await.expect(200);
+    let listed = world
+        .send_with_bearer(&token, "GET", LIST)
+        .await
+        .expect(200);
     let one = listed.json["apiKeys"][0]["id"].clone();
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", bearer.as_str())];
     for (path, body) in [(DELETE, json!({ "keyId": one })), (CREATE, json!({}))] {
-        let answer = world.ask("POST", path, &headers, body).await;
+        let answer = world.send_unidentified("POST", path, &headers, body).await;
         let _ = answer.expect(200);
     }
-    assert_eq!(world.verdict(&secret).await, "NOT_FOUND");
+    assert_eq!(world.key_verdict(&secret).await, "NOT_FOUND");
 }
 
 #[tokio::test]
 async fn lists_are_paged_and_sorted_as_requested() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     for name in ["b", "c", "a"] {
         world.tick(1);
         ada.key(&world, json!({ "name": name })).await;
@@ -357,10 +368,7 @@ async fn lists_are_paged_and_sorted_as_requested() {
         ("?sortDirection=asc", "b c a", [Value::Null, Value::Null]),
         ("?organizationId=another", "", [Value::Null, Value::Null]),
     ] {
-        let listed = ada
-            .sees(&world, &format!("{LIST}{query}"))
-            .await
-            .expect(200);
+        let listed = ada.get(&world, &format!("{LIST}{query}")).await.expect(200);
         let keys = listed.json["apiKeys"].as_array().unwrap();
         let found: Vec<&str> = keys
             .iter()
@@ -378,7 +386,7 @@ async fn lists_are_paged_and_sorted_as_requested() {
         "?sortBy=secret",
         "?sortDirection=up",
     ] {
-        let refused = ada.sees(&world, &format!("{LIST}{bad}")).await;
+        let refused = ada.get(&world, &format!("{LIST}{bad}")).await;
         refused.refused(400, "VALIDATION_ERROR");
     }
 }
@@ -386,7 +394,7 @@ async fn lists_are_paged_and_sorted_as_requested() {
 #[tokio::test]
 async fn a_repeated_request_returns_the_same_secret() {
     let world = World::new();
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let bearer = format!("Bearer {}", ada.person.token);
     let headers = [
         ("authorization", bearer.as_str()),
@@ -394,11 +402,13 @@ async fn a_repeated_request_returns_the_same_secret() {
     ];
     let mut secrets = Vec::new();
     for _ in 0..2 {
-        let made = world.ask("POST", CREATE, &headers, json!({})).await;
+        let made = world
+            .send_unidentified("POST", CREATE, &headers, json!({}))
+            .await;
         secrets.push(made.expect(200).text("key").to_owned());
     }
     assert_eq!(secrets[0], secrets[1]);
-    let listed = ada.sees(&world, LIST).await.expect(200);
+    let listed = ada.get(&world, LIST).await.expect(200);
     assert_eq!(listed.json["total"], 1);
     let nobody = world.iam.get(&Caller::Anonymous, LIST).await;
     nobody.refused(401, "UNAUTHORIZED");

@@ -26,16 +26,19 @@ const ROTATE: &str = "/api/auth/api-key/rotate";
 const ROLES: &str = "/api/core/roles";
 
 /// Ada, who owns an organization with a platform.
-pub(super) struct Ada {
+pub(super) struct OrganizationOwner {
     pub(super) person: Person,
     pub(super) org: String,
     pub(super) platform: String,
 }
 
-impl Ada {
-    pub(super) async fn in_(world: &World) -> Self {
+impl OrganizationOwner {
+    pub(super) async fn create_in(world: &World) -> Self {
         let person = world.sign_up(ADA).await;
-        let made = world.set_up(&person, "engines").await.expect(201);
+        let made = world
+            .set_up_organization(&person, "engines")
+            .await
+            .expect(201);
         Self {
             person,
             org: made.text("orgId").to_owned(),
@@ -45,25 +48,29 @@ impl Ada {
 
     /// Creates a key of Ada. Returns its id and secret.
     pub(super) async fn key(&self, world: &World, body: Value) -> (String, String) {
-        let made = world.as_person(&self.person, "POST", CREATE, body).await;
+        let made = world
+            .send_as_person(&self.person, "POST", CREATE, body)
+            .await;
         let made = made.expect(200);
         (made.id(), made.text("key").to_owned())
     }
 
-    async fn asks(&self, world: &World, path: &str, body: Value) -> Answer {
-        world.as_person(&self.person, "POST", path, body).await
+    async fn post(&self, world: &World, path: &str, body: Value) -> Answer {
+        world.send_as_person(&self.person, "POST", path, body).await
     }
 
     /// Proves her identity with her password, which sensitive actions require.
     async fn proves_who_she_is(&self, world: &World) {
         let path = "/api/auth/verify-password";
         let body = json!({ "password": PASSWORD });
-        let _ = self.asks(world, path, body).await.expect(200);
+        let _ = self.post(world, path, body).await.expect(200);
     }
 
-    async fn sees(&self, world: &World, path: &str) -> Answer {
+    async fn get(&self, world: &World, path: &str) -> Answer {
         let nothing = Value::Null;
-        world.as_person(&self.person, "GET", path, nothing).await
+        world
+            .send_as_person(&self.person, "GET", path, nothing)
+            .await
     }
 }
 
@@ -73,6 +80,6 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
 }
 
 /// Returns the key id of a program that a gateway has identified.
-fn by_key(caller: &Caller) -> &str {
+fn key_id_of(caller: &Caller) -> &str {
     caller.api_key_id().unwrap().as_str()
 }

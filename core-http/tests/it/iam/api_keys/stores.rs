@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{Ada, DAY, DELETE, GET, LIST, ROTATE, UPDATE};
+use super::{DAY, DELETE, GET, LIST, OrganizationOwner, ROTATE, UPDATE};
 use crate::world::{World, on_every_store};
 
 on_every_store! {
@@ -13,45 +13,45 @@ on_every_store! {
 }
 
 async fn keys_are_valid_until_rotation_deletion_or_expiry(world: World) {
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (id, first) = ada
         .key(&world, json!({ "scopes": ["job:read"], "name": "one" }))
         .await;
     let owned = json!({ "organizationOwned": true, "expiresIn": DAY });
     let (_, of_organization) = ada.key(&world, owned).await;
-    assert_eq!(world.verdict(&first).await, "VALID");
+    assert_eq!(world.key_verdict(&first).await, "VALID");
     let body = json!({ "keyId": id, "overlap": 60 });
-    let rotated = ada.asks(&world, ROTATE, body).await.expect(200);
+    let rotated = ada.post(&world, ROTATE, body).await.expect(200);
     for secret in [&*first, rotated.text("key"), &of_organization] {
-        assert_eq!(world.verdict(secret).await, "VALID");
+        assert_eq!(world.key_verdict(secret).await, "VALID");
     }
     world.tick(60);
-    assert_eq!(world.verdict(&first).await, "REVOKED");
-    world.flag(&ada.platform, "suspended").await;
-    let found = world.validated(rotated.text("key")).await;
+    assert_eq!(world.key_verdict(&first).await, "REVOKED");
+    world.set_platform_status(&ada.platform, "suspended").await;
+    let found = world.validate_key(rotated.text("key")).await;
     assert_eq!(
         (&found["suspended"], &found["permissions"]),
         (&json!(true), &json!(["job:read"]))
     );
-    world.flag(&ada.platform, "active").await;
-    let listed = ada.sees(&world, LIST).await.expect(200);
+    world.set_platform_status(&ada.platform, "active").await;
+    let listed = ada.get(&world, LIST).await.expect(200);
     assert_eq!(listed.json["total"], 1);
     let path = format!("{LIST}?organizationOwned=true");
-    let listed = ada.sees(&world, &path).await.expect(200);
+    let listed = ada.get(&world, &path).await.expect(200);
     assert_eq!(listed.json["total"], 1);
     let _ = ada
-        .asks(&world, DELETE, json!({ "keyId": id }))
+        .post(&world, DELETE, json!({ "keyId": id }))
         .await
         .expect(200);
-    assert_eq!(world.verdict(rotated.text("key")).await, "REVOKED");
+    assert_eq!(world.key_verdict(rotated.text("key")).await, "REVOKED");
     world.tick(DAY);
-    assert_eq!(world.verdict(&of_organization).await, "EXPIRED");
+    assert_eq!(world.key_verdict(&of_organization).await, "EXPIRED");
 }
 
 async fn concurrent_rotations_create_one_successor(world: World) {
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (id, first) = ada.key(&world, json!({})).await;
-    let rotations = (0..4).map(|_| ada.asks(&world, ROTATE, json!({ "keyId": id })));
+    let rotations = (0..4).map(|_| ada.post(&world, ROTATE, json!({ "keyId": id })));
     let answers = join_all(rotations).await;
     let successors: Vec<&str> = answers
         .iter()
@@ -63,30 +63,27 @@ async fn concurrent_rotations_create_one_successor(world: World) {
         assert_eq!((refused.status.as_u16(), refused.code()), (409, "CONFLICT"));
     }
     for secret in [&*first, successors[0]] {
-        assert_eq!(world.verdict(secret).await, "VALID");
+        assert_eq!(world.key_verdict(secret).await, "VALID");
     }
     assert_eq!(world.audit("api_key.rotated").await.len(), 1);
 }
 
 async fn keys_stay_valid_while_they_are_changed(world: World) {
-    let ada = Ada::in_(&world).await;
+    let ada = OrganizationOwner::create_in(&world).await;
     let (id, secret) = ada.key(&world, json!({})).await;
     // Each validation records a use of the key. Concurrent changes must succeed nevertheless.
     for round in 0..5 {
         world.tick(61);
-        let uses = join_all((0..4).map(|_| world.verdict(&secret)));
+        let uses = join_all((0..4).map(|_| world.key_verdict(&secret)));
         let body = json!({ "keyId": id, "name": format!("name {round}") });
-        let (verdicts, changed) = tokio::join!(uses, ada.asks(&world, UPDATE, body));
+        let (verdicts, changed) = tokio::join!(uses, ada.post(&world, UPDATE, body));
         let _ = changed.expect(200);
         assert!(
             verdicts.iter().all(|verdict| verdict == "VALID"),
             "{verdicts:?}"
         );
     }
-    let shown = ada
-        .sees(&world, &format!("{GET}?id={id}"))
-        .await
-        .expect(200);
+    let shown = ada.get(&world, &format!("{GET}?id={id}")).await.expect(200);
     assert_eq!(shown.json["name"], "name 4");
     assert_ne!(shown.json["lastRequest"], Value::Null);
 }

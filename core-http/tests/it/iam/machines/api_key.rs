@@ -15,7 +15,7 @@ machine! { api_keys_behave_like_their_model of Keys }
 const LIMIT: usize = 3;
 
 /// Upper bound of the time in a run, in seconds. Expired keys are deleted only later.
-const LONGEST: u64 = 25 * DAY;
+const MAX_RUN_SECONDS: u64 = 25 * DAY;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -41,7 +41,7 @@ enum Step {
 }
 
 #[derive(Clone, Debug)]
-struct Known {
+struct KeyModel {
     /// The number of secrets that the key has had.
     secrets: usize,
     overlap_until: u64,
@@ -54,14 +54,14 @@ struct Known {
 }
 
 #[derive(Clone, Debug, Default)]
-struct List {
+struct KeyListModel {
     now: u64,
-    keys: Vec<Known>,
-    good: bool,
+    keys: Vec<KeyModel>,
+    is_success_expected: bool,
     verdict: &'static str,
 }
 
-impl List {
+impl KeyListModel {
     fn is_over(&self, at: usize) -> bool {
         self.keys[at].until.is_some_and(|until| self.now >= until)
     }
@@ -101,7 +101,7 @@ impl List {
     }
 }
 
-impl Model for List {
+impl Model for KeyListModel {
     type Step = Step;
 
     fn steps(&self) -> BoxedStrategy<Step> {
@@ -131,7 +131,7 @@ impl Model for List {
     fn allows(&self, step: &Step) -> bool {
         match step {
             Step::Make { .. } => self.keys.len() < 4,
-            Step::Wait(seconds) => self.now + seconds < LONGEST,
+            Step::Wait(seconds) => self.now + seconds < MAX_RUN_SECONDS,
             Step::Rotate { key, .. } | Step::Enable { key, .. } | Step::Delete(key) => {
                 *key < self.keys.len()
             }
@@ -142,9 +142,9 @@ impl Model for List {
     }
 
     fn apply(&mut self, step: &Step) {
-        self.good = true;
+        self.is_success_expected = true;
         match *step {
-            Step::Make { days, limited } => self.keys.push(Known {
+            Step::Make { days, limited } => self.keys.push(KeyModel {
                 secrets: 1,
                 overlap_until: 0,
                 until: days.map(|days| self.now + days * DAY),
@@ -153,14 +153,16 @@ impl Model for List {
                 limited,
                 used: 0,
             }),
-            Step::Rotate { key, overlap } => self.good = self.rotate(key, overlap),
+            Step::Rotate { key, overlap } => self.is_success_expected = self.rotate(key, overlap),
             Step::Enable { key, enabled } => {
-                self.good = !self.keys[key].deleted;
-                if self.good {
+                self.is_success_expected = !self.keys[key].deleted;
+                if self.is_success_expected {
                     self.keys[key].enabled = enabled;
                 }
             }
-            Step::Delete(key) => self.good = !std::mem::replace(&mut self.keys[key].deleted, true),
+            Step::Delete(key) => {
+                self.is_success_expected = !std::mem::replace(&mut self.keys[key].deleted, true)
+            }
             Step::Present { key, back } => self.verdict = self.verdict(key, back),
             Step::Wait(seconds) => {
                 self.now += seconds;
@@ -188,7 +190,7 @@ impl Keys {
             .iam
             .post(&visit.person.caller(), &path, body)
             .await;
-        visit.ends_with(answer).await
+        visit.sign_out(answer).await
     }
 
     async fn send(&self, step: &Step) -> Answer {
@@ -220,17 +222,17 @@ impl Keys {
     async fn present(&self, key: usize, back: usize) -> String {
         let secrets = &self.keys[key].1;
         let secret = &secrets[secrets.len() - 1 - back];
-        self.world.verdict(secret).await
+        self.world.key_verdict(secret).await
     }
 }
 
 impl Subject for Keys {
-    type Model = List;
+    type Model = KeyListModel;
 
     async fn begin(world: Arc<World>, case: u32) -> Self {
         let ada = world.sign_up(&format!("keys-{case}@example.com")).await;
         let made = world
-            .set_up(&ada, &format!("keys-{case}"))
+            .set_up_organization(&ada, &format!("keys-{case}"))
             .await
             .expect(201);
         Self {
@@ -241,7 +243,7 @@ impl Subject for Keys {
         }
     }
 
-    async fn step(&mut self, step: &Step, model: &List) {
+    async fn step(&mut self, step: &Step, model: &KeyListModel) {
         match step {
             Step::Wait(seconds) => return self.world.tick(*seconds),
             Step::Present { key, back } => {
@@ -252,20 +254,20 @@ impl Subject for Keys {
         }
         let answer = self.send(step).await;
         let context = format!("{step:?}: {} {}", answer.status, answer.json);
-        assert_eq!(answer.is_good(), model.good, "{context}");
+        assert_eq!(answer.is_good(), model.is_success_expected, "{context}");
         match step {
             Step::Make { .. } => {
                 let secret = answer.text("key").to_owned();
                 self.keys.push((answer.id(), vec![secret]));
             }
-            Step::Rotate { key, .. } if model.good => {
+            Step::Rotate { key, .. } if model.is_success_expected => {
                 self.keys[*key].1.push(answer.text("key").to_owned());
             }
             _ => {}
         }
     }
 
-    async fn check_state(&self, model: &List) {
+    async fn check_state(&self, model: &KeyListModel) {
         let path = "/api/auth/api-key/list";
         let caller = self.ada.caller();
         let list = self.world.iam.get(&caller, path).await.expect(200);

@@ -54,15 +54,15 @@ struct Device {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Record {
+struct DeviceLoginModel {
     /// The time since the start of the run, in tenths of a second.
     now: u64,
     devices: Vec<Device>,
     /// The expected error code of the last step; empty for a success.
-    told: &'static str,
+    expected_code: &'static str,
 }
 
-impl Record {
+impl DeviceLoginModel {
     fn is_over(&self, at: usize) -> bool {
         self.now >= self.devices[at].asked + 6_000
     }
@@ -112,7 +112,7 @@ impl Record {
     }
 }
 
-impl Model for Record {
+impl Model for DeviceLoginModel {
     type Step = Step;
 
     fn steps(&self) -> BoxedStrategy<Step> {
@@ -140,7 +140,7 @@ impl Model for Record {
     }
 
     fn apply(&mut self, step: &Step) {
-        self.told = match *step {
+        self.expected_code = match *step {
             Step::Ask => {
                 self.devices.push(Device {
                     asked: self.now,
@@ -184,7 +184,7 @@ struct Devices {
 }
 
 impl Subject for Devices {
-    type Model = Record;
+    type Model = DeviceLoginModel;
 
     async fn begin(world: Arc<World>, case: u32) -> Self {
         let first = world.sign_up(&format!("first-{case}@example.org")).await;
@@ -197,7 +197,7 @@ impl Subject for Devices {
         }
     }
 
-    async fn step(&mut self, step: &Step, model: &Record) {
+    async fn step(&mut self, step: &Step, model: &DeviceLoginModel) {
         let answer = match step {
             Step::Wait(tenths) => {
                 let pause = std::time::Duration::from_millis(tenths * 100);
@@ -228,8 +228,13 @@ impl Subject for Devices {
                     .await
             }
         };
-        assert_eq!(answer.code(), model.told, "{step:?}: {}", answer.json);
-        assert_eq!(answer.is_good(), model.told.is_empty(), "{step:?}");
+        assert_eq!(
+            answer.code(),
+            model.expected_code,
+            "{step:?}: {}",
+            answer.json
+        );
+        assert_eq!(answer.is_good(), model.expected_code.is_empty(), "{step:?}");
         if let Step::Poll(at) = step
             && answer.is_good()
         {
@@ -237,7 +242,10 @@ impl Subject for Devices {
                 panic!("{:?}", model.devices[*at]);
             };
             let token = answer.text("access_token");
-            let found = self.world.held(token, "GET", crate::iam::GET_SESSION).await;
+            let found = self
+                .world
+                .send_with_bearer(token, "GET", crate::iam::GET_SESSION)
+                .await;
             let found = found.expect(200).json;
             let user = &found["user"]["id"];
             assert_eq!(*user, self.people[usize::from(second)].user_id);
@@ -247,7 +255,7 @@ impl Subject for Devices {
     }
 
     /// Asserts that each person has their first session and those of the devices that redeemed their approval.
-    async fn check_state(&self, model: &Record) {
+    async fn check_state(&self, model: &DeviceLoginModel) {
         for (second, person) in [false, true].into_iter().zip(&self.people) {
             let redeemed = model.devices.iter().enumerate();
             let redeemed = redeemed.filter(|(_, d)| d.status == Status::Redeemed { second });

@@ -11,7 +11,7 @@ use crate::world::{Answer, Person, World, operator};
 machine! { member_permissions_behave_like_their_model of Member }
 
 /// The permissions checked after each step, and whether the built-in roles `member` and `admin` have them.
-const ASKED: [(&str, bool, bool); 8] = [
+const CHECKED_PERMISSIONS: [(&str, bool, bool); 8] = [
     ("platform:read", true, true),
     ("platform:update", false, true),
     ("platform:manage", false, false),
@@ -37,7 +37,7 @@ const PATTERNS: [&str; 8] = [
 const ROLES: [&str; 4] = ["member", "admin", "auditor", "member,auditor"];
 
 /// The roles that can be mapped.
-const MAPPED: [&str; 2] = ["member", "auditor"];
+const MAPPABLE_ROLES: [&str; 2] = ["member", "auditor"];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -57,7 +57,7 @@ enum Step {
 }
 
 #[derive(Clone, Debug)]
-struct Given {
+struct GrantModel {
     pattern: usize,
     granted: bool,
     until: Option<u64>,
@@ -68,8 +68,8 @@ struct Given {
 struct Rules {
     now: u64,
     role: usize,
-    mapped: [Option<Vec<usize>>; MAPPED.len()],
-    given: Vec<Given>,
+    mapped: [Option<Vec<usize>>; MAPPABLE_ROLES.len()],
+    grants: Vec<GrantModel>,
     good: bool,
 }
 
@@ -80,18 +80,18 @@ fn matches(pattern: &str, permission: &str) -> bool {
 }
 
 impl Rules {
-    fn counts(&self, given: &Given) -> bool {
+    fn counts(&self, given: &GrantModel) -> bool {
         !given.gone && given.until.is_none_or(|until| self.now < until)
     }
 
-    fn says(&self, granted: bool, permission: &str) -> bool {
-        let given = self.given.iter().filter(|given| given.granted == granted);
+    fn has_matching_grant(&self, granted: bool, permission: &str) -> bool {
+        let given = self.grants.iter().filter(|given| given.granted == granted);
         let mut given = given.filter(|given| self.counts(given));
         given.any(|given| matches(PATTERNS[given.pattern], permission))
     }
 
     fn role_allows(&self, role: &str, asked: (&str, bool, bool)) -> bool {
-        let position = MAPPED.iter().position(|mapped| *mapped == role);
+        let position = MAPPABLE_ROLES.iter().position(|mapped| *mapped == role);
         match (position.and_then(|at| self.mapped[at].as_ref()), role) {
             (Some(patterns), _) => patterns.iter().any(|at| matches(PATTERNS[*at], asked.0)),
             (None, "member") => asked.1,
@@ -100,29 +100,29 @@ impl Rules {
         }
     }
 
-    fn may(&self, asked: (&str, bool, bool)) -> bool {
-        if self.says(false, asked.0) {
+    fn is_allowed(&self, asked: (&str, bool, bool)) -> bool {
+        if self.has_matching_grant(false, asked.0) {
             return false;
         }
         let mut roles = ROLES[self.role].split(',');
-        self.says(true, asked.0) || roles.any(|role| self.role_allows(role, asked))
+        self.has_matching_grant(true, asked.0) || roles.any(|role| self.role_allows(role, asked))
     }
 
     fn grant(&mut self, pattern: usize, granted: bool, life: Option<u64>) -> bool {
-        let same = |given: &Given| given.pattern == pattern && given.granted == granted;
+        let same = |given: &GrantModel| given.pattern == pattern && given.granted == granted;
         if self
-            .given
+            .grants
             .iter()
             .any(|given| same(given) && self.counts(given))
         {
             return false;
         }
         // An expired grant is replaced by an equal new one.
-        for given in self.given.iter_mut().filter(|given| same(given)) {
+        for given in self.grants.iter_mut().filter(|given| same(given)) {
             given.gone = true;
         }
         let until = life.map(|life| self.now + life);
-        self.given.push(Given {
+        self.grants.push(GrantModel {
             pattern,
             granted,
             until,
@@ -144,15 +144,15 @@ impl Model for Rules {
             life,
         });
         let patterns = prop::collection::vec(0..PATTERNS.len(), 1..4);
-        let map =
-            (0..MAPPED.len(), patterns).prop_map(|(role, patterns)| Step::Map { role, patterns });
+        let map = (0..MAPPABLE_ROLES.len(), patterns)
+            .prop_map(|(role, patterns)| Step::Map { role, patterns });
         let wait = prop::sample::select(vec![1, 59, 60, 3_600]).prop_map(Step::Wait);
-        let back = (0..self.given.len().max(1)).prop_map(Step::TakeBack);
+        let back = (0..self.grants.len().max(1)).prop_map(Step::TakeBack);
         prop_oneof![
             8 => grant,
             3 => back,
             3 => map,
-            2 => (0..MAPPED.len()).prop_map(Step::Unmap),
+            2 => (0..MAPPABLE_ROLES.len()).prop_map(Step::Unmap),
             2 => (0..ROLES.len()).prop_map(Step::Become),
             5 => wait,
         ]
@@ -160,7 +160,7 @@ impl Model for Rules {
     }
 
     fn allows(&self, step: &Step) -> bool {
-        !matches!(step, Step::TakeBack(at) if *at >= self.given.len())
+        !matches!(step, Step::TakeBack(at) if *at >= self.grants.len())
     }
 
     fn apply(&mut self, step: &Step) {
@@ -170,7 +170,7 @@ impl Model for Rules {
                 granted,
                 life,
             } => self.grant(*pattern, *granted, *life),
-            Step::TakeBack(at) => !std::mem::replace(&mut self.given[*at].gone, true),
+            Step::TakeBack(at) => !std::mem::replace(&mut self.grants[*at].gone, true),
             Step::Map { role, patterns } => {
                 self.mapped[*role] = Some(patterns.clone());
                 true
@@ -216,7 +216,7 @@ impl Member {
     async fn map(&self, role: usize, patterns: &[usize]) -> Answer {
         let patterns: Vec<&str> = patterns.iter().map(|at| PATTERNS[*at]).collect();
         let mapping = json!({
-            "orgId": self.organization, "role": MAPPED[role], "permissions": patterns,
+            "orgId": self.organization, "role": MAPPABLE_ROLES[role], "permissions": patterns,
         });
         self.world
             .iam
@@ -237,7 +237,10 @@ impl Member {
                 self.world.iam.delete(&operator(), &path).await
             }
             Step::Unmap(role) => {
-                let path = format!("/api/core/roles/{}/{}", self.organization, MAPPED[*role]);
+                let path = format!(
+                    "/api/core/roles/{}/{}",
+                    self.organization, MAPPABLE_ROLES[*role]
+                );
                 self.world.iam.delete(&operator(), &path).await
             }
             Step::Become(_) | Step::Wait(_) => {
@@ -250,8 +253,11 @@ impl Member {
                 });
                 let visit = Visit::of(&self.world, &self.ada).await;
                 let call = "update-member-role";
-                let changed = self.world.organization(&visit.person, call, body).await;
-                visit.ends_with(changed).await
+                let changed = self
+                    .world
+                    .call_organization(&visit.person, call, body)
+                    .await;
+                visit.sign_out(changed).await
             }
         }
     }
@@ -273,7 +279,9 @@ impl Subject for Member {
     async fn begin(world: Arc<World>, case: u32) -> Self {
         let ada = world.sign_up(&format!("ada-{case}@example.com")).await;
         let eve = world.sign_up(&format!("eve-{case}@example.com")).await;
-        let organization = world.found(&ada, &format!("grants-{case}")).await;
+        let organization = world
+            .create_organization(&ada, &format!("grants-{case}"))
+            .await;
         let membership = world.join([&ada, &eve], &organization, "member").await;
         Self {
             world,
@@ -292,7 +300,7 @@ impl Subject for Member {
         let answer = self.send(step).await;
         let context = format!("{step:?}: {} {}", answer.status, answer.json);
         assert_eq!(answer.is_good(), model.good, "{context}");
-        if model.given.len() > self.grants.len() {
+        if model.grants.len() > self.grants.len() {
             self.grants.push(answer.id());
         }
     }
@@ -308,8 +316,8 @@ impl Subject for Member {
             .expect(200);
         let patterns = session.json["permissions"].as_array().unwrap();
         let patterns: Vec<&str> = patterns.iter().filter_map(Value::as_str).collect();
-        for asked in ASKED {
-            let expected = model.may(asked);
+        for asked in CHECKED_PERMISSIONS {
+            let expected = model.is_allowed(asked);
             let held = patterns.iter().any(|pattern| matches(pattern, asked.0));
             assert_eq!(held, expected, "{}: {patterns:?}", asked.0);
             assert_eq!(self.explained(asked.0).await, expected, "{}", asked.0);

@@ -71,7 +71,7 @@ impl<M: Model> ReferenceStateMachine for Reference<M> {
 }
 
 /// Maximum number of steps in a run.
-const STEPS: usize = 30;
+const MAX_STEPS: usize = 30;
 
 /// The seconds by which the clock advances before each case, so that the limits of one case do not affect the next.
 const PAUSE: u64 = 3 * DAY;
@@ -101,7 +101,7 @@ pub(super) fn run<S: Subject>(backend: Backend) {
     });
     let world = Arc::new(runtime.block_on(world));
     let count = Cell::new(0);
-    let steps = Reference::<S::Model>::sequential_strategy(1..=STEPS);
+    let steps = Reference::<S::Model>::sequential_strategy(1..=MAX_STEPS);
     let outcome = TestRunner::new(config(backend)).run(&steps, |(mut model, steps, seen)| {
         count.set(count.get() + 1);
         world.tick(PAUSE);
@@ -143,8 +143,10 @@ impl<'w> Visit<'w> {
         Self { world, person }
     }
 
-    pub(super) async fn ends_with(self, answer: Answer) -> Answer {
-        let out = self.world.held(&self.person.token, "POST", SIGN_OUT);
+    pub(super) async fn sign_out(self, answer: Answer) -> Answer {
+        let out = self
+            .world
+            .send_with_bearer(&self.person.token, "POST", SIGN_OUT);
         let _ = out.await.expect(200);
         answer
     }

@@ -60,7 +60,7 @@ enum Step {
 }
 
 #[derive(Clone, Debug)]
-struct Invited {
+struct InvitationModel {
     to: usize,
     role: Role,
     status: &'static str,
@@ -68,14 +68,14 @@ struct Invited {
 }
 
 #[derive(Clone, Debug)]
-struct Record {
+struct OrganizationModel {
     now: u64,
     members: [Option<Role>; PEOPLE],
-    invitations: Vec<Invited>,
+    invitations: Vec<InvitationModel>,
     good: bool,
 }
 
-impl Default for Record {
+impl Default for OrganizationModel {
     fn default() -> Self {
         Self {
             now: 0,
@@ -86,7 +86,7 @@ impl Default for Record {
     }
 }
 
-impl Record {
+impl OrganizationModel {
     fn is_open(&self, at: usize) -> bool {
         let invited = &self.invitations[at];
         invited.status == "pending" && self.now < invited.until
@@ -125,7 +125,7 @@ impl Record {
             }
             known.status = "expired";
         }
-        self.invitations.push(Invited {
+        self.invitations.push(InvitationModel {
             to,
             role,
             status: "pending",
@@ -172,7 +172,7 @@ impl Record {
     }
 }
 
-impl Model for Record {
+impl Model for OrganizationModel {
     type Step = Step;
 
     fn steps(&self) -> BoxedStrategy<Step> {
@@ -254,9 +254,13 @@ impl Organization {
                 let path = format!("/api/auth/organization/{call}?organizationId={}", self.id);
                 self.world.iam.get(&visit.person.caller(), &path).await
             }
-            None => self.world.organization(&visit.person, call, body).await,
+            None => {
+                self.world
+                    .call_organization(&visit.person, call, body)
+                    .await
+            }
         };
-        visit.ends_with(answer).await
+        visit.sign_out(answer).await
     }
 
     async fn answer(&self, by: usize, call: &str, invitation: usize) -> Answer {
@@ -266,7 +270,7 @@ impl Organization {
 }
 
 impl Subject for Organization {
-    type Model = Record;
+    type Model = OrganizationModel;
 
     async fn begin(world: Arc<World>, case: u32) -> Self {
         let mut people = Vec::new();
@@ -276,7 +280,7 @@ impl Subject for Organization {
             people.push(person);
         }
         let id = world
-            .found(&people[0], &format!("organization-{case}"))
+            .create_organization(&people[0], &format!("organization-{case}"))
             .await;
         Self {
             world,
@@ -286,7 +290,7 @@ impl Subject for Organization {
         }
     }
 
-    async fn step(&mut self, step: &Step, model: &Record) {
+    async fn step(&mut self, step: &Step, model: &OrganizationModel) {
         let answer = match *step {
             Step::Wait(seconds) => return self.world.tick(seconds),
             Step::Invite {
@@ -333,7 +337,7 @@ impl Subject for Organization {
         );
     }
 
-    async fn check_state(&self, model: &Record) {
+    async fn check_state(&self, model: &OrganizationModel) {
         let owner = model
             .members
             .iter()

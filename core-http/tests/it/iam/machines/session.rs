@@ -12,7 +12,7 @@ use crate::world::{Answer, Person, World, operator};
 machine! { sessions_behave_like_their_model of Sessions }
 
 /// Maximum number of sessions in a run.
-const MOST: usize = 8;
+const MAX_SESSIONS: usize = 8;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -40,7 +40,7 @@ enum Step {
 }
 
 #[derive(Clone, Debug)]
-struct Known {
+struct SessionModel {
     ended: bool,
     remembered: bool,
     began: u64,
@@ -49,9 +49,9 @@ struct Known {
 }
 
 #[derive(Clone, Debug, Default)]
-struct List {
+struct SessionListModel {
     now: u64,
-    sessions: Vec<Known>,
+    sessions: Vec<SessionModel>,
     banned: bool,
     /// The number of password changes.
     password: usize,
@@ -60,7 +60,7 @@ struct List {
     good: bool,
 }
 
-impl List {
+impl SessionListModel {
     fn is_valid(&self, at: usize) -> bool {
         let session = &self.sessions[at];
         !session.ended && self.now < session.until
@@ -68,7 +68,7 @@ impl List {
 
     fn begin(&mut self, remembered: bool) {
         let life = if remembered { 7 * DAY } else { DAY };
-        self.sessions.push(Known {
+        self.sessions.push(SessionModel {
             ended: false,
             remembered,
             began: self.now,
@@ -94,7 +94,7 @@ impl List {
     }
 }
 
-impl Model for List {
+impl Model for SessionListModel {
     type Step = Step;
 
     fn steps(&self) -> BoxedStrategy<Step> {
@@ -127,9 +127,11 @@ impl Model for List {
         match step {
             // Further wrong passwords are throttled, which other tests cover.
             Step::SignIn { right: false, .. } => self.wrong < 2,
-            Step::SignIn { .. } => self.sessions.len() < MOST,
+            Step::SignIn { .. } => self.sessions.len() < MAX_SESSIONS,
             Step::ChangePassword { by, right, renew } => {
-                there(by) && (*right || self.wrong < 2) && (!renew || self.sessions.len() < MOST)
+                there(by)
+                    && (*right || self.wrong < 2)
+                    && (!renew || self.sessions.len() < MAX_SESSIONS)
             }
             Step::SignOut(at) | Step::RevokeOthers(at) | Step::RevokeAll(at) | Step::Use(at) => {
                 there(at)
@@ -209,7 +211,9 @@ impl Sessions {
     async fn held(&self, at: usize, method: &str, path: &str, body: Value) -> Answer {
         let bearer = format!("Bearer {}", self.known[at].0);
         let headers = [("authorization", bearer.as_str())];
-        self.world.ask(method, path, &headers, body).await
+        self.world
+            .send_unidentified(method, path, &headers, body)
+            .await
     }
 
     async fn begun(&mut self, answer: &Answer) {
@@ -276,12 +280,12 @@ impl Sessions {
 }
 
 impl Subject for Sessions {
-    type Model = List;
+    type Model = SessionListModel;
 
     async fn begin(world: Arc<World>, case: u32) -> Self {
         let person = world.sign_up(&format!("sessions-{case}@example.org")).await;
         let out = world
-            .held(&person.token, "POST", crate::iam::SIGN_OUT)
+            .send_with_bearer(&person.token, "POST", crate::iam::SIGN_OUT)
             .await;
         let _ = out.expect(200);
         Self {
@@ -292,7 +296,7 @@ impl Subject for Sessions {
         }
     }
 
-    async fn step(&mut self, step: &Step, model: &List) {
+    async fn step(&mut self, step: &Step, model: &SessionListModel) {
         if let Step::Wait(seconds) = step {
             return self.world.tick(*seconds);
         }
@@ -305,7 +309,7 @@ impl Subject for Sessions {
         }
     }
 
-    async fn check_state(&self, model: &List) {
+    async fn check_state(&self, model: &SessionListModel) {
         let mut valid = Vec::new();
         for (at, (token, id)) in self.known.iter().enumerate() {
             let expected = model.is_valid(at);

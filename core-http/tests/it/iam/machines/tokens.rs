@@ -26,7 +26,7 @@ enum Step {
 
 /// A token family: the time at which each token was issued. A token was exchanged when the next was issued.
 #[derive(Clone, Debug, Default)]
-struct Chain {
+struct TokenFamilyModel {
     now: u64,
     began: u64,
     issued: Vec<u64>,
@@ -34,10 +34,10 @@ struct Chain {
     banned: bool,
     good: bool,
     /// Whether the expected response repeats the one before.
-    same: bool,
+    is_repeat_expected: bool,
 }
 
-impl Chain {
+impl TokenFamilyModel {
     fn end(&self) -> u64 {
         self.began + 90 * DAY
     }
@@ -61,14 +61,14 @@ impl Chain {
             self.issued.push(self.now);
             self.good = true;
         } else if at + 1 == last && self.now - self.issued[last] <= 10 {
-            (self.good, self.same) = (true, true);
+            (self.good, self.is_repeat_expected) = (true, true);
         } else {
             self.ended = true;
         }
     }
 }
 
-impl Model for Chain {
+impl Model for TokenFamilyModel {
     type Step = Step;
 
     fn steps(&self) -> BoxedStrategy<Step> {
@@ -109,7 +109,7 @@ impl Model for Chain {
     }
 
     fn apply(&mut self, step: &Step) {
-        (self.good, self.same) = (false, false);
+        (self.good, self.is_repeat_expected) = (false, false);
         match *step {
             Step::Wait(seconds) => self.now += seconds,
             Step::LogIn if self.banned => {}
@@ -152,11 +152,14 @@ impl Family {
         let tokens = self.world.device_login(&self.person).await;
         self.tokens = vec![pair(&tokens.json)];
         self.session = self.world.session_of(&self.tokens[0].1).await;
-        let out = self.world.held(&token, "POST", crate::iam::SIGN_OUT).await;
+        let out = self
+            .world
+            .send_with_bearer(&token, "POST", crate::iam::SIGN_OUT)
+            .await;
         let _ = out.expect(200);
     }
 
-    async fn refresh(&mut self, back: usize, model: &Chain) {
+    async fn refresh(&mut self, back: usize, model: &TokenFamilyModel) {
         let at = (self.tokens.len() - 1).saturating_sub(back);
         let told = self.world.refresh(&self.tokens[at].0).await;
         if !model.good {
@@ -164,7 +167,7 @@ impl Family {
             return;
         }
         let tokens = pair(&told.expect(200).json);
-        if model.same {
+        if model.is_repeat_expected {
             assert_eq!(Some(&tokens), self.tokens.last());
         } else {
             assert!(!self.tokens.contains(&tokens));
@@ -179,7 +182,7 @@ fn pair(tokens: &Value) -> (String, String) {
 }
 
 impl Subject for Family {
-    type Model = Chain;
+    type Model = TokenFamilyModel;
 
     async fn begin(world: Arc<World>, case: u32) -> Self {
         let person = world.sign_up(&format!("tokens-{case}@example.org")).await;
@@ -191,7 +194,7 @@ impl Subject for Family {
         }
     }
 
-    async fn step(&mut self, step: &Step, model: &Chain) {
+    async fn step(&mut self, step: &Step, model: &TokenFamilyModel) {
         let verb = match step {
             Step::Wait(seconds) => return self.world.tick(*seconds),
             Step::LogIn => return self.log_in(model.good).await,
@@ -213,7 +216,7 @@ impl Subject for Family {
         let _ = done.expect(200);
     }
 
-    async fn check_state(&self, model: &Chain) {
+    async fn check_state(&self, model: &TokenFamilyModel) {
         for (at, (_, access)) in self.tokens.iter().enumerate() {
             let path = "/api/validate-session";
             let told = self

@@ -25,7 +25,7 @@ fn gateway(world: &World) -> SessionAuthority {
 async fn access_tokens_work_like_sessions_for_fifteen_minutes() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let tokens = world.device_login(&ada).await;
     let token = tokens.text("access_token");
     let known = gateway(&world).resolve(&bearer(token)).await.unwrap();
@@ -36,19 +36,28 @@ async fn access_tokens_work_like_sessions_for_fifteen_minutes() {
     let left = known.expires_at.unwrap().since(world.clock.now());
     assert_eq!(left, Duration::from_secs(900));
     let session = known.caller.session_id().unwrap().to_string();
-    let core = world.held(token, "GET", CORE_SESSION).await.expect(200);
+    let core = world
+        .send_with_bearer(token, "GET", CORE_SESSION)
+        .await
+        .expect(200);
     assert_eq!(core.json["session"]["id"], session.as_str());
     assert_eq!(core.json["session"]["clientId"], "core-cli");
-    let found = world.held(token, "GET", GET_SESSION).await.expect(200);
+    let found = world
+        .send_with_bearer(token, "GET", GET_SESSION)
+        .await
+        .expect(200);
     assert_eq!(found.json["user"]["email"], ADA);
     assert!(cookies(&found).is_empty());
     let body = json!({ "token": token });
     let told = world
-        .as_service("/api/validate-session", &body)
+        .post_with_service_key("/api/validate-session", &body)
         .await
         .expect(200);
     assert_eq!(told.json["valid"], true);
-    let list = world.held(token, "GET", SESSIONS).await.expect(200);
+    let list = world
+        .send_with_bearer(token, "GET", SESSIONS)
+        .await
+        .expect(200);
     let current = list.json["data"]
         .as_array()
         .unwrap()
@@ -62,7 +71,7 @@ async fn access_tokens_work_like_sessions_for_fifteen_minutes() {
     let refused = gateway(&world).resolve(&bearer(token)).await;
     assert_eq!(refused.unwrap_err(), AuthorityError::Refused);
     world
-        .held(token, "GET", CORE_SESSION)
+        .send_with_bearer(token, "GET", CORE_SESSION)
         .await
         .refused(401, "UNAUTHORIZED");
     // The session itself is still valid.
@@ -71,7 +80,7 @@ async fn access_tokens_work_like_sessions_for_fifteen_minutes() {
         .await
         .expect(200);
     let _ = world
-        .held(fresh.text("access_token"), "GET", CORE_SESSION)
+        .send_with_bearer(fresh.text("access_token"), "GET", CORE_SESSION)
         .await
         .expect(200);
 }
@@ -86,9 +95,9 @@ async fn signing_out_or_revoking_ends_a_device_session_at_once() {
         let known = gateway(&world).resolve(&bearer(token)).await.unwrap();
         let path = format!("{SESSIONS}/{}", known.caller.session_id().unwrap());
         let ended = if by_itself {
-            world.held(token, "POST", SIGN_OUT).await
+            world.send_with_bearer(token, "POST", SIGN_OUT).await
         } else {
-            world.held(&ada.token, "DELETE", &path).await
+            world.send_with_bearer(&ada.token, "DELETE", &path).await
         };
         let _ = ended.expect(200);
         let refused = gateway(&world).resolve(&bearer(token)).await;
@@ -96,7 +105,9 @@ async fn signing_out_or_revoking_ends_a_device_session_at_once() {
         let refused = world.refresh(tokens.text("refresh_token")).await;
         refused.refused(400, "invalid_grant");
     }
-    let still = world.held(&ada.token, "GET", CORE_SESSION).await;
+    let still = world
+        .send_with_bearer(&ada.token, "GET", CORE_SESSION)
+        .await;
     let _ = still.expect(200);
     assert_eq!(world.audit("session.signed_out").await.len(), 1);
     assert_eq!(world.audit("session.revoked").await.len(), 1);
@@ -115,7 +126,7 @@ async fn refresh_tokens_and_device_codes_are_not_accepted_as_credentials() {
         "cat_unknown",
     ] {
         world
-            .held(other, "GET", CORE_SESSION)
+            .send_with_bearer(other, "GET", CORE_SESSION)
             .await
             .refused(401, "UNAUTHORIZED");
         let refused = gateway(&world).resolve(&bearer(other)).await;
@@ -123,7 +134,7 @@ async fn refresh_tokens_and_device_codes_are_not_accepted_as_credentials() {
     }
     let cookie = format!("better-auth.session_token={}", tokens.text("access_token"));
     let shown = world
-        .ask("GET", CORE_SESSION, &[("cookie", &cookie)], Value::Null)
+        .send_unidentified("GET", CORE_SESSION, &[("cookie", &cookie)], Value::Null)
         .await;
     shown.refused(401, "UNAUTHORIZED");
 }

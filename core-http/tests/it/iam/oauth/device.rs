@@ -4,7 +4,7 @@ use core_domain::kernel::Caller;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::iam::{ADA, EVE, NEW};
+use crate::iam::{ADA, EVE, NEW_PASSWORD};
 use crate::world::{PASSWORD, World, api_key, on_every_store, operator};
 
 on_every_store! { an_approved_device_code_signs_in_once }
@@ -50,7 +50,7 @@ async fn an_approved_device_code_signs_in_once(world: World) {
     assert_eq!(tokens.header("cache-control"), "no-store");
     let known = world.whoami(tokens.text("access_token")).await.expect(200);
     assert_eq!(known.json["email"], ADA);
-    assert_eq!(world.ends_of_sessions(&ada.token).await.len(), 2);
+    assert_eq!(world.session_expiries(&ada.token).await.len(), 2);
     for action in [
         "device_authorization.approved",
         "device_authorization.redeemed",
@@ -93,7 +93,7 @@ async fn denied_and_expired_devices_get_no_tokens() {
     assert_eq!(world.audit("device_authorization.denied").await.len(), 1);
 
     let late = world.device_codes().await;
-    let approved = world.approved(&ada).await;
+    let approved = world.approve_device(&ada).await;
     world.tick(600);
     for code in [late.text("device_code"), &approved] {
         world.poll(code).await.refused(400, "expired_token");
@@ -108,15 +108,18 @@ on_every_store! { ending_a_persons_sessions_revokes_their_unused_approvals }
 async fn ending_a_persons_sessions_revokes_their_unused_approvals(world: World) {
     let ada = world.sign_up(ADA).await;
     let eve = world.sign_up(EVE).await;
-    let kept = world.approved(&eve).await;
+    let kept = world.approve_device(&eve).await;
     let body = json!({
-        "currentPassword": PASSWORD, "newPassword": NEW, "revokeOtherSessions": true
+        "currentPassword": PASSWORD, "newPassword": NEW_PASSWORD, "revokeOtherSessions": true
     });
     for (path, body) in [
         ("/api/auth/revoke-other-sessions", json!({})),
         ("/api/auth/change-password", body),
     ] {
-        let approved = [world.approved(&ada).await, world.approved(&ada).await];
+        let approved = [
+            world.approve_device(&ada).await,
+            world.approve_device(&ada).await,
+        ];
         let _ = world.iam.post(&ada.caller(), path, body).await.expect(200);
         for device_code in approved {
             world.poll(&device_code).await.refused(400, "access_denied");
@@ -131,9 +134,9 @@ async fn ending_a_persons_sessions_revokes_their_unused_approvals(world: World) 
 async fn a_device_acts_for_the_organization_active_at_approval() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let before = world.approved(&ada).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
-    let after = world.approved(&ada).await;
+    let before = world.approve_device(&ada).await;
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
+    let after = world.approve_device(&ada).await;
     for (device_code, platform, role) in [
         (before, json!(null), json!(null)),
         (after, made.json["platformId"].clone(), json!("owner")),
@@ -152,7 +155,7 @@ async fn five_wrong_user_codes_block_the_session_and_address_and_right_codes_do_
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     for _ in 0..8 {
-        world.approved(&ada).await;
+        world.approve_device(&ada).await;
     }
     let good = world.device_codes().await;
     for wrong in ["BCDF-GHJK", "nonsense", "BCDFGHJK", "0", "ZZZZ-ZZZZ"] {
@@ -190,13 +193,18 @@ async fn only_a_person_with_a_browser_session_approves_a_device() {
     let tokens = world.device_login(&ada).await;
     let bearer = format!("Bearer {}", tokens.text("access_token"));
     let by_device = [("authorization", bearer.as_str())];
-    let refused = world.ask("POST", path, &by_device, body.clone()).await;
+    let refused = world
+        .send_unidentified("POST", path, &by_device, body.clone())
+        .await;
     refused.refused(403, "FORBIDDEN");
     let by_cookie = [
         ("cookie", ada.cookie.as_str()),
         ("origin", "http://iam.test"),
     ];
-    let _ = world.ask("POST", path, &by_cookie, body).await.expect(200);
+    let _ = world
+        .send_unidentified("POST", path, &by_cookie, body)
+        .await
+        .expect(200);
     let _ = world.poll(codes.text("device_code")).await.expect(200);
 }
 
@@ -204,7 +212,7 @@ async fn only_a_person_with_a_browser_session_approves_a_device() {
 async fn unknown_codes_and_tokens_are_refused_without_a_write_transaction() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let device_code = world.approved(&ada).await;
+    let device_code = world.approve_device(&ada).await;
     let before = world.store.write_units();
     for unknown in ["", "nonsense", ada.token.as_str()] {
         world.poll(unknown).await.refused(400, "invalid_grant");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::iam::{ADA, FORM};
+use crate::iam::{ADA, FORM_CONTENT_TYPE};
 use crate::world::{ORIGIN, World, operator};
 
 const GRANT: &str = "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code";
@@ -51,7 +51,10 @@ async fn form_callers_get_rfc_6749_errors_and_json_callers_the_envelope() {
             "invalid_grant",
         ),
     ] {
-        let refused = world.post_text(path, FORM, form).await.expect(400);
+        let refused = world
+            .post_text(path, FORM_CONTENT_TYPE, form)
+            .await
+            .expect(400);
         let fields: Vec<&String> = refused.json.as_object().unwrap().keys().collect();
         assert_eq!(fields, ["error", "error_description"], "{path} {form}");
         assert_eq!(refused.json["error"], word, "{path} {form}");
@@ -77,7 +80,10 @@ async fn invalid_forms_get_invalid_request_and_the_name_of_the_field() {
             "refresh_token",
         ),
     ] {
-        let refused = world.post_text(path, FORM, form).await.expect(400);
+        let refused = world
+            .post_text(path, FORM_CONTENT_TYPE, form)
+            .await
+            .expect(400);
         assert_eq!(refused.json["error"], "invalid_request");
         assert!(
             refused.text("error_description").contains(field),
@@ -96,16 +102,16 @@ async fn invalid_forms_get_invalid_request_and_the_name_of_the_field() {
 async fn the_token_endpoint_accepts_both_grant_types_as_forms() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let approved = world.approved(&ada).await;
+    let approved = world.approve_device(&ada).await;
     let form = format!("grant_type={GRANT}&client_id=core-cli&device_code={approved}&scope=x");
     let first = world
-        .post_text("/oauth/token", FORM, &form)
+        .post_text("/oauth/token", FORM_CONTENT_TYPE, &form)
         .await
         .expect(200);
     let refresh = first.text("refresh_token");
     let form = format!("grant_type=refresh_token&client_id=core-cli&refresh_token={refresh}");
     let second = world
-        .post_text("/oauth/token", FORM, &form)
+        .post_text("/oauth/token", FORM_CONTENT_TYPE, &form)
         .await
         .expect(200);
     assert_ne!(second.text("refresh_token"), refresh);
@@ -116,7 +122,10 @@ async fn the_token_endpoint_accepts_both_grant_types_as_forms() {
 async fn the_authorization_server_metadata_lists_the_endpoints() {
     let world = World::new();
     let path = "/.well-known/oauth-authorization-server";
-    let told = world.ask("GET", path, &[], Value::Null).await.expect(200);
+    let told = world
+        .send_unidentified("GET", path, &[], Value::Null)
+        .await
+        .expect(200);
     let expected = json!({
         "issuer": "http://iam.test",
         "device_authorization_endpoint": "http://iam.test/oauth/device/code",
@@ -137,7 +146,7 @@ async fn banned_people_get_no_tokens_and_an_rfc_error_code_in_both_encodings() {
     let ada = world.sign_up(ADA).await;
     let login = world.device_login(&ada).await;
     let refresh = login.text("refresh_token");
-    let approved = world.approved(&ada).await;
+    let approved = world.approve_device(&ada).await;
     let undecided = world.device_codes().await;
     let ban = format!("/api/core/users/{}/ban", ada.user_id);
     let banned = world.iam.post(&operator(), &ban, json!({})).await;
@@ -157,7 +166,10 @@ async fn banned_people_get_no_tokens_and_an_rfc_error_code_in_both_encodings() {
         ),
     ] {
         json.refused(400, word);
-        let refused = world.post_text(path, FORM, &form).await.expect(400);
+        let refused = world
+            .post_text(path, FORM_CONTENT_TYPE, &form)
+            .await
+            .expect(400);
         assert_eq!(refused.json["error"], word, "{path}");
     }
     let access = world.whoami(login.text("access_token")).await;
@@ -174,7 +186,7 @@ async fn remaining_sessions_of_banned_people_approve_and_refresh_nothing() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let login = world.device_login(&ada).await;
-    world.keep_out(&ada).await;
+    world.ban_in_store(&ada).await;
     let code = world.device_codes().await;
     let code = code.text("user_code");
     let denied = world.decide(&ada, code, "approve").await;
@@ -183,7 +195,7 @@ async fn remaining_sessions_of_banned_people_approve_and_refresh_nothing() {
     let headers = [
         ("cookie", ada.cookie.as_str()),
         ("origin", ORIGIN),
-        ("content-type", FORM),
+        ("content-type", FORM_CONTENT_TYPE),
     ];
     let path = "/oauth/device/authorize";
     let denied = world.post_with(path, &headers, &form).await;

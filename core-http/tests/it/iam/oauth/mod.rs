@@ -14,11 +14,14 @@ const WHOAMI: &str = "/api/v1/cli/whoami";
 
 impl World {
     async fn whoami(&self, token: &str) -> Answer {
-        self.held(token, "POST", WHOAMI).await
+        self.send_with_bearer(token, "POST", WHOAMI).await
     }
 
-    async fn ends_of_sessions(&self, token: &str) -> Vec<Value> {
-        let list = self.held(token, "GET", super::SESSIONS).await.expect(200);
+    async fn session_expiries(&self, token: &str) -> Vec<Value> {
+        let list = self
+            .send_with_bearer(token, "GET", super::SESSIONS)
+            .await
+            .expect(200);
         let sessions = list.json["data"].as_array().unwrap().clone();
         sessions
             .into_iter()

@@ -33,7 +33,7 @@ async fn fifty_concurrent_exchanges_of_one_token_return_the_same_tokens(world: W
         let _ = world.whoami(access).await.expect(200);
     }
     let _ = world.refresh(refresh).await.expect(200);
-    assert_eq!(world.ends_of_sessions(&ada.token).await.len(), 2);
+    assert_eq!(world.session_expiries(&ada.token).await.len(), 2);
 }
 
 async fn reuse_of_a_refresh_token_ends_its_family_at_once(world: World) {
@@ -62,7 +62,7 @@ async fn reuse_of_a_refresh_token_ends_its_family_at_once(world: World) {
             world.whoami(&access).await.refused(401, "UNAUTHORIZED");
             world.refresh(&refresh).await.refused(400, "invalid_grant");
         }
-        assert_eq!(world.ends_of_sessions(&ada.token).await.len(), 1);
+        assert_eq!(world.session_expiries(&ada.token).await.len(), 1);
     }
     let entries = world.audit("token.reuse_detected").await;
     assert_eq!(entries.len(), 2);
@@ -90,12 +90,15 @@ async fn an_exchange_during_a_revocation_returns_no_usable_tokens(world: World) 
     for _ in 0..5 {
         let first = world.device_login(&ada).await;
         let token = first.text("refresh_token");
-        let list = world.held(&ada.token, "GET", SESSIONS).await.expect(200);
+        let list = world
+            .send_with_bearer(&ada.token, "GET", SESSIONS)
+            .await
+            .expect(200);
         let sessions = list.json["data"].as_array().unwrap();
         let of_device = sessions.iter().find(|s| s["current"] == false).unwrap();
         let path = format!("{SESSIONS}/{}", of_device["id"].as_str().unwrap());
         let refreshes = join_all((0..8).map(|_| world.refresh(token)));
-        let revoke = world.held(&ada.token, "DELETE", &path);
+        let revoke = world.send_with_bearer(&ada.token, "DELETE", &path);
         let (answers, revoked) = join(refreshes, revoke).await;
         let _ = revoked.expect(200);
         for answer in answers {
@@ -190,7 +193,7 @@ impl World {
     /// Returns the number of days since the start of the test.
     fn clock_day(&self) -> u64 {
         use core_domain::kernel::Clock;
-        let began = crate::world::start().now();
+        let began = crate::world::manual_clock().now();
         self.clock.now().since(began).as_secs() / DAY
     }
 

@@ -23,11 +23,14 @@ on_every_store! { nodes_that_create_a_signing_key_at_once_create_one }
 impl World {
     async fn service_token(&self, service: &str, target: &str) -> Answer {
         let body = json!({ "serviceId": service, "targetService": target });
-        self.as_service(ISSUE, &body).await
+        self.post_with_service_key(ISSUE, &body).await
     }
 
     async fn key_names(&self) -> Vec<String> {
-        let told = self.ask("GET", JWKS, &[], Value::Null).await.expect(200);
+        let told = self
+            .send_unidentified("GET", JWKS, &[], Value::Null)
+            .await
+            .expect(200);
         assert_eq!(told.header("cache-control"), "public, max-age=300");
         let keys = told.json["keys"].as_array().unwrap().clone();
         let name = |key: &Value| key["kid"].as_str().unwrap().to_owned();
@@ -52,7 +55,7 @@ fn base64url(text: &str) -> Vec<u8> {
 }
 
 /// Sends a `GET` over the network with this credential and further headers.
-async fn asked(api: &Api, path: &str, token: &str, more: &[(&str, &str)]) -> Answer {
+async fn get_with_bearer(api: &Api, path: &str, token: &str, more: &[(&str, &str)]) -> Answer {
     let mut request = Request::get(path).header("authorization", format!("Bearer {token}"));
     for (name, value) in more {
         request = request.header(*name, *value);
@@ -113,11 +116,13 @@ async fn service_tokens_require_the_service_key_and_an_allowed_pair_of_services(
 #[tokio::test]
 async fn services_accept_only_tokens_for_themselves_and_act_for_the_named_user() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let path = "/api/v1/platforms";
     let token = world.service_token("gateway", "registry").await.expect(200);
     let token = token.text("token");
-    let all = asked(&world.registry, path, token, &[]).await.expect(200);
+    let all = get_with_bearer(&world.registry, path, token, &[])
+        .await
+        .expect(200);
     assert_eq!(all.each("id"), [platform.as_str()]);
     let ursula = world.sign_up("ursula@example.org").await;
     let user = [
@@ -126,7 +131,9 @@ async fn services_accept_only_tokens_for_themselves_and_act_for_the_named_user()
         ("x-core-operator", "true"),
         ("x-core-platform-id", &platform),
     ];
-    let none = asked(&world.registry, path, token, &user).await.expect(200);
+    let none = get_with_bearer(&world.registry, path, token, &user)
+        .await
+        .expect(200);
     assert!(none.each("id").is_empty());
     // The token is in the header of a gateway that forwards the client's own credential.
     let hop = [
@@ -134,7 +141,7 @@ async fn services_accept_only_tokens_for_themselves_and_act_for_the_named_user()
         ("x-core-client-ip", "203.0.113.9"),
     ];
     let ada = world.sign_up(ADA).await;
-    let refused = asked(&world.registry, path, &ada.token, &hop).await;
+    let refused = get_with_bearer(&world.registry, path, &ada.token, &hop).await;
     refused.refused(401, "UNAUTHORIZED");
 
     let for_iam = world.service_token("gateway", "iam").await.expect(200);
@@ -142,18 +149,20 @@ async fn services_accept_only_tokens_for_themselves_and_act_for_the_named_user()
     let mut forged = token.to_owned();
     forged.replace_range(token.len() - 4.., "AAAA");
     for wrong in [for_iam, &forged, "a.b.c"] {
-        let refused = asked(&world.registry, path, wrong, &[]).await;
+        let refused = get_with_bearer(&world.registry, path, wrong, &[]).await;
         refused.refused(401, "UNAUTHORIZED");
     }
     let of_ada = [("x-core-user-id", ada.user_id.as_str())];
-    let own = asked(&world.iam, "/api/sessions", for_iam, &of_ada)
+    let own = get_with_bearer(&world.iam, "/api/sessions", for_iam, &of_ada)
         .await
         .expect(200);
     assert_eq!(own.each("id"), [ada.session_id.as_str()]);
     world.tick(329);
-    let _ = asked(&world.registry, path, token, &[]).await.expect(200);
+    let _ = get_with_bearer(&world.registry, path, token, &[])
+        .await
+        .expect(200);
     world.tick(1);
-    asked(&world.registry, path, token, &[])
+    get_with_bearer(&world.registry, path, token, &[])
         .await
         .refused(401, "UNAUTHORIZED");
 }
@@ -165,11 +174,11 @@ async fn a_session_bound_token_is_valid_only_for_its_user_and_while_the_session_
     let body = json!({
         "serviceId": "gateway", "targetService": "registry", "sessionId": ada.session_id,
     });
-    let issued = world.as_service(ISSUE, &body).await.expect(200);
+    let issued = world.post_with_service_key(ISSUE, &body).await.expect(200);
     let token = issued.text("token");
     assert_eq!(parts(token).1["sid"], ada.session_id.as_str());
     let platforms = async |headers: &[(&str, &str)]| {
-        asked(&world.registry, "/api/v1/platforms", token, headers).await
+        get_with_bearer(&world.registry, "/api/v1/platforms", token, headers).await
     };
     let of_ada = [("x-core-user-id", &*ada.user_id)];
     let of_eve = [("x-core-user-id", &*eve.user_id)];
@@ -179,7 +188,10 @@ async fn a_session_bound_token_is_valid_only_for_its_user_and_while_the_session_
     for headers in [&of_eve[..], &[], &of_key] {
         platforms(headers).await.refused(401, "UNAUTHORIZED");
     }
-    let _ = world.held(&ada.token, "POST", SIGN_OUT).await.expect(200);
+    let _ = world
+        .send_with_bearer(&ada.token, "POST", SIGN_OUT)
+        .await
+        .expect(200);
     platforms(&of_ada).await.refused(401, "UNAUTHORIZED");
 }
 
@@ -206,7 +218,7 @@ async fn signing_keys_are_published_a_day_before_and_a_day_after_their_use() {
     assert_eq!(kid, both[0]);
     world.tick(1);
     assert_eq!(signed_by().await.1, both[1]);
-    let _ = asked(&world.registry, "/api/v1/platforms", &token, &[])
+    let _ = get_with_bearer(&world.registry, "/api/v1/platforms", &token, &[])
         .await
         .expect(200);
     world.tick(DAY);
@@ -227,7 +239,7 @@ async fn a_new_encryption_key_creates_a_signing_key_and_keeps_old_tokens_valid()
     for _ in 0..3 {
         let new = world.service_token("gateway", "registry").await.expect(200);
         for token in [&old, &new] {
-            let shown = asked(
+            let shown = get_with_bearer(
                 &world.registry,
                 "/api/v1/platforms",
                 token.text("token"),
@@ -259,5 +271,5 @@ async fn nodes_that_create_a_signing_key_at_once_create_one(world: World) {
     let generations: Vec<i64> = keys.iter().map(|key| key.generation).collect();
     assert_eq!(generations, [1, 2]);
     let sealed = &keys[0].sealed_private_key;
-    assert!(core_domain::iam::Ed25519Private::read(sealed).is_none());
+    assert!(core_domain::iam::Ed25519Private::from_base64url(sealed).is_none());
 }

@@ -11,7 +11,7 @@ use crate::world::{World, api_key, operator};
 async fn whoami_reports_the_person_platform_role_and_expiry() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let tokens = world.device_login(&ada).await;
     for (token, end) in [
         (ada.token.as_str(), "2027-01-22T08:00:00.000Z"),

@@ -25,7 +25,7 @@ fn key_of(page: &str) -> String {
 /// Creates Ada with an organization. Returns her and the id of the organization.
 async fn owner(world: &World) -> (Person, String) {
     let ada = world.sign_up(ADA).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let organization = made.text("orgId").to_owned();
     (ada, organization)
 }
@@ -40,7 +40,7 @@ async fn people_create_a_key_see_its_secret_once_and_delete_it() {
     assert_eq!(made.header("cache-control"), "no-store");
     let (_, secret) = shown.split_once("<code class=\"secret\">").unwrap();
     let secret = secret.split('<').next().unwrap();
-    assert_eq!(world.verdict(secret).await, "VALID");
+    assert_eq!(world.key_verdict(secret).await, "VALID");
     let page = text(&world.page_of(&ada, KEYS).await, 200);
     assert!(!page.contains(secret) && page.contains(&secret[..12]));
     assert!(page.contains("Nightly build") && page.contains("may *:read"));
@@ -50,10 +50,10 @@ async fn people_create_a_key_see_its_secret_once_and_delete_it() {
     let delete = "/account/api-keys/delete";
     let foreign = world.form_of(&eve, delete, &[("key", &key)]).await;
     let _ = text(&foreign, 404);
-    assert_eq!(world.verdict(secret).await, "VALID");
+    assert_eq!(world.key_verdict(secret).await, "VALID");
     let deleted = world.form_of(&ada, delete, &[("key", &key)]).await;
     assert_eq!(location(&deleted), "/account/api-keys?notice=deleted");
-    assert_eq!(world.verdict(secret).await, "REVOKED");
+    assert_eq!(world.key_verdict(secret).await, "REVOKED");
     assert!(text(&world.page_of(&ada, KEYS).await, 200).contains("You have none."));
 }
 
@@ -143,7 +143,7 @@ async fn creating_a_key_requires_a_fresh_proof() {
 async fn with_a_second_factor_only_a_code_is_a_fresh_proof() {
     let world = World::new();
     let (ada, _) = owner(&world).await;
-    let authenticator = world.second_factor(&ada).await;
+    let authenticator = world.enable_second_factor(&ada).await;
     world.tick(11 * 60);
     let page = text(&world.page_of(&ada, CONFIRM).await, 200);
     assert!(page.contains("one-time-code") && !page.contains("type=\"password\""));

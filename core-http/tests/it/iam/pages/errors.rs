@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{HTML, OWN, World, text};
+use super::{ACCEPT_HTML, OWN_ORIGIN, World, text};
 
 #[tokio::test]
 async fn browsers_get_error_pages_and_programs_get_json() {
@@ -15,7 +15,9 @@ async fn browsers_get_error_pages_and_programs_get_json() {
         ("GET", "/sign-in?next=//evil.test", 403, "Not allowed"),
         ("POST", "/sign-out", 403, "Not allowed"),
     ] {
-        let shown = world.ask(method, path, &[HTML], Value::Null).await;
+        let shown = world
+            .send_unidentified(method, path, &[ACCEPT_HTML], Value::Null)
+            .await;
         let page = text(&shown, status);
         assert!(
             page.contains(&format!("<h1>{title}</h1>")),
@@ -25,7 +27,9 @@ async fn browsers_get_error_pages_and_programs_get_json() {
         assert_eq!(shown.header("cache-control"), "no-store");
         let policy = shown.header("content-security-policy");
         assert!(policy.starts_with("default-src 'self'"), "{policy}");
-        let said = world.ask(method, path, &[], Value::Null).await;
+        let said = world
+            .send_unidentified(method, path, &[], Value::Null)
+            .await;
         assert_eq!(said.status, status);
         assert!(!said.code().is_empty(), "{path}: {}", said.json);
     }
@@ -44,7 +48,7 @@ async fn too_many_attempts_show_an_error_page() {
     let fields = [("email", "ada@example.org"), ("password", "wrong horse")];
     let mut last = None;
     for _ in 0..30 {
-        let answer = world.form("/sign-in", &fields, &[OWN]).await;
+        let answer = world.form("/sign-in", &fields, &[OWN_ORIGIN]).await;
         if answer.status == 429 {
             last = Some(answer);
             break;

@@ -2,7 +2,7 @@
 
 use core_http::iam::IamOptions;
 
-use super::{ADA, EVE, HTML, ORIGIN, OWN, PASSWORD, World, cookies, location, text};
+use super::{ACCEPT_HTML, ADA, EVE, ORIGIN, OWN_ORIGIN, PASSWORD, World, cookies, location, text};
 
 const GOOD: [(&str, &str); 2] = [("email", ADA), ("password", PASSWORD)];
 
@@ -15,11 +15,11 @@ async fn forms_sign_up_and_in_set_the_cookie_and_redirect_with_303() {
         ("password", PASSWORD),
         ("next", "/device"),
     ];
-    let up = world.form("/sign-up", &new, &[OWN]).await;
+    let up = world.form("/sign-up", &new, &[OWN_ORIGIN]).await;
     assert_eq!((location(&up), cookies(&up).len()), ("/device", 2));
     let remember = [GOOD[0], GOOD[1], ("remember", "true")];
     for (fields, set, age) in [(&GOOD[..], 3, false), (&remember[..], 2, true)] {
-        let signed_in = world.form("/sign-in", fields, &[OWN]).await;
+        let signed_in = world.form("/sign-in", fields, &[OWN_ORIGIN]).await;
         assert_eq!(location(&signed_in), "/account");
         let cookies = cookies(&signed_in);
         assert_eq!((cookies.len(), cookies[0].contains("Max-Age")), (set, age));
@@ -30,7 +30,7 @@ async fn forms_sign_up_and_in_set_the_cookie_and_redirect_with_303() {
         let held = [("cookie", cookie)];
         let again = world.page("/sign-in?next=/device", &held).await;
         assert_eq!(location(&again), "/device");
-        let out = [OWN, ("cookie", cookie)];
+        let out = [OWN_ORIGIN, ("cookie", cookie)];
         let out = world.form("/sign-out", &[], &out).await;
         assert_eq!(location(&out), "/sign-in?notice=signed-out");
         let account = world.page("/account", &[("cookie", cookie)]).await;
@@ -112,7 +112,7 @@ async fn errors_appear_beside_their_field_and_all_input_but_passwords_is_kept() 
         ),
     ] {
         let fields = [fields[0], fields[1], ("name", "Ada"), ("next", "/device")];
-        let answer = world.form(path, &fields, &[OWN]).await;
+        let answer = world.form(path, &fields, &[OWN_ORIGIN]).await;
         let page = text(&answer, status);
         beside(field, &page);
         assert!(cookies(&answer).is_empty());
@@ -132,7 +132,7 @@ async fn a_name_with_a_web_address_is_refused_beside_its_field() {
         ("password", PASSWORD),
         ("name", "Win at evil.example/now"),
     ];
-    let answer = world.form("/sign-up", &fields, &[OWN]).await;
+    let answer = world.form("/sign-up", &fields, &[OWN_ORIGIN]).await;
     let page = text(&answer, 400);
     assert!(page.contains("id=\"name-error\""), "{page}");
     assert!(page.contains("A name cannot contain a web address."));
@@ -161,11 +161,11 @@ async fn redirects_to_untrusted_addresses_are_refused() {
             "/account/confirm",
         ] {
             let query = serde_urlencoded::to_string([("next", next)]).unwrap();
-            let page = world.page(&format!("{path}?{query}"), &[HTML]).await;
+            let page = world.page(&format!("{path}?{query}"), &[ACCEPT_HTML]).await;
             assert!(!text(&page, 403).contains("evil"));
             let others = [("name", "A"), ("code", "123456"), ("next", next)];
             let fields = [&GOOD[..], &others].concat();
-            let posted = world.form(path, &fields, &[OWN]).await;
+            let posted = world.form(path, &fields, &[OWN_ORIGIN]).await;
             assert!(!text(&posted, 403).contains("evil"));
             assert!(cookies(&posted).is_empty());
         }
@@ -182,14 +182,14 @@ async fn if_addresses_must_be_confirmed_the_pages_say_what_to_do() {
     let new = [("name", "Ada"), GOOD[0], GOOD[1]];
     // The second sign-up sends a mail that reports the existing account.
     for _ in 0..2 {
-        let up = world.form("/sign-up", &new, &[OWN]).await;
+        let up = world.form("/sign-up", &new, &[OWN_ORIGIN]).await;
         assert_eq!(location(&up), "/sign-up/sent");
         assert!(cookies(&up).is_empty());
     }
     let page = text(&world.page("/sign-up/sent", &[]).await, 200);
     assert!(page.contains("<h1>Look into your mail</h1>"));
     world.tick(1);
-    let refused = world.form("/sign-in", &GOOD, &[OWN]).await;
+    let refused = world.form("/sign-in", &GOOD, &[OWN_ORIGIN]).await;
     assert!(text(&refused, 403).contains("Your address is not confirmed yet."));
     let link = world.mailed_link(ADA).await;
     let link = link.strip_prefix(ORIGIN).unwrap();
@@ -199,7 +199,7 @@ async fn if_addresses_must_be_confirmed_the_pages_say_what_to_do() {
     let fields: Vec<(String, String)> = serde_urlencoded::from_str(query).unwrap();
     let fields = fields.iter().map(|(name, value)| (&**name, &**value));
     let fields: Vec<_> = fields.chain([GOOD[1]]).collect();
-    let confirmed = world.form("/verify-email", &fields, &[OWN]).await;
+    let confirmed = world.form("/verify-email", &fields, &[OWN_ORIGIN]).await;
     for (led_on, target, words) in [
         (
             confirmed,
@@ -215,6 +215,6 @@ async fn if_addresses_must_be_confirmed_the_pages_say_what_to_do() {
         assert_eq!(location(&led_on), format!("{ORIGIN}{target}"));
         assert!(text(&world.page(target, &[]).await, 200).contains(words));
     }
-    let signed_in = world.form("/sign-in", &GOOD, &[OWN]).await;
+    let signed_in = world.form("/sign-in", &GOOD, &[OWN_ORIGIN]).await;
     assert_eq!(location(&signed_in), "/account");
 }

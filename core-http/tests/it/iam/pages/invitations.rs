@@ -1,6 +1,6 @@
 //! The page that answers invitations.
 
-use super::{ADA, EVE, ORIGIN, OWN, PASSWORD, World, cookies, location, text};
+use super::{ADA, EVE, ORIGIN, OWN_ORIGIN, PASSWORD, World, cookies, location, text};
 
 #[tokio::test]
 async fn only_the_recipient_sees_accepts_and_declines_an_invitation() {
@@ -10,7 +10,7 @@ async fn only_the_recipient_sees_accepts_and_declines_an_invitation() {
         ("looms", "accept", "joined"),
         ("mills", "decline", "declined"),
     ] {
-        let organization = world.found(&eve, slug).await;
+        let organization = world.create_organization(&eve, slug).await;
         world.invite(&eve, &organization, ADA, "member").await;
         let id = world.mailed_invitation(ADA).await;
         let path = format!("/accept-invitation?id={id}");
@@ -41,7 +41,7 @@ async fn only_the_recipient_sees_accepts_and_declines_an_invitation() {
 async fn a_sign_up_from_the_link_returns_to_the_invitation_with_its_secret() {
     let world = World::new();
     let eve = world.sign_up(EVE).await;
-    let organization = world.found(&eve, "looms").await;
+    let organization = world.create_organization(&eve, "looms").await;
     world.invite(&eve, &organization, ADA, "member").await;
     let name = world.mailed_invitation(ADA).await;
     let path = format!("/accept-invitation?id={name}");
@@ -61,7 +61,7 @@ async fn a_sign_up_from_the_link_returns_to_the_invitation_with_its_secret() {
         ("password", PASSWORD),
         ("next", &path),
     ];
-    let signed_up = world.form("/sign-up", &fields, &[OWN]).await;
+    let signed_up = world.form("/sign-up", &fields, &[OWN_ORIGIN]).await;
     assert_eq!(location(&signed_up), path);
     let cookie = cookies(&signed_up)[0].split(';').next().unwrap().to_owned();
     let own = [("cookie", cookie.as_str())];
@@ -69,7 +69,7 @@ async fn a_sign_up_from_the_link_returns_to_the_invitation_with_its_secret() {
     let hidden = format!("name=\"id\" value=\"{name}\"");
     assert!(page.contains("looms") && page.contains(&hidden), "{page}");
     let fields = [("id", name.as_str()), ("action", "accept")];
-    let headers = [OWN, own[0]];
+    let headers = [OWN_ORIGIN, own[0]];
     let answered = world.form("/accept-invitation", &fields, &headers).await;
     assert_eq!(location(&answered), "/account?notice=joined");
     assert_eq!(world.audit("user.email_verified").await.len(), 1);
@@ -79,7 +79,7 @@ async fn a_sign_up_from_the_link_returns_to_the_invitation_with_its_secret() {
 async fn without_the_secret_the_page_offers_to_confirm_the_address_and_returns() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
-    let organization = world.found(&eve, "looms").await;
+    let organization = world.create_organization(&eve, "looms").await;
     let id = world.invite(&eve, &organization, ADA, "member").await;
     let path = format!("/accept-invitation?id={id}");
     let page = text(&world.page_of(&ada, &path).await, 403);

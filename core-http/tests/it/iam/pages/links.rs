@@ -3,9 +3,9 @@
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, Headers, OWN, PASSWORD, World, cookies, location, text};
-use crate::iam::NEW;
-use crate::world::{Answer, ORIGIN, waiting_cookie};
+use super::{ADA, EVE, Headers, OWN_ORIGIN, PASSWORD, World, cookies, location, text};
+use crate::iam::NEW_PASSWORD;
+use crate::world::{Answer, ORIGIN, pending_sign_in_cookie};
 
 /// The target of the form on the page of a sign-in link.
 const SIGN_IN: &str = "/magic-link/sign-in";
@@ -36,7 +36,7 @@ impl World {
         let fields = hidden_fields(&page);
         let fields = fields.iter().map(|(name, value)| (&**name, &**value));
         let fields: Vec<_> = fields.collect();
-        self.form(action, &fields, &[&[OWN], headers].concat())
+        self.form(action, &fields, &[&[OWN_ORIGIN], headers].concat())
             .await
     }
 
@@ -53,7 +53,7 @@ async fn a_sign_in_link_works_once_and_the_page_reports_an_invalid_link() {
     let world = World::new();
     world.sign_up(ADA).await;
     let fields = [("email", ADA), ("next", "/device?user_code=BCDF-GHJK")];
-    let sent = world.form("/magic-link", &fields, &[OWN]).await;
+    let sent = world.form("/magic-link", &fields, &[OWN_ORIGIN]).await;
     let said = text(&world.page(location(&sent), &[]).await, 200);
     assert!(said.contains("Look into your mail"));
     let link = world.mailed_link(ADA).await;
@@ -76,10 +76,10 @@ async fn opening_a_link_without_its_button_changes_nothing_and_keeps_it_valid() 
     world.sign_up(ADA).await;
     let magic = world.magic_link(json!({ "email": ADA })).await;
     let _ = world
-        .form("/reset-password", &[("email", ADA)], &[OWN])
+        .form("/reset-password", &[("email", ADA)], &[OWN_ORIGIN])
         .await;
     let reset = world.mailed_link(ADA).await;
-    let before = world.verifications(ADA).await;
+    let before = world.count_link_tokens(ADA).await;
     let nobody = Caller::Anonymous;
     for link in [&magic, &reset] {
         for method in ["GET", "HEAD", "GET"] {
@@ -90,13 +90,15 @@ async fn opening_a_link_without_its_button_changes_nothing_and_keeps_it_valid() 
             assert!(cookies(&looked).is_empty());
         }
     }
-    assert_eq!(world.verifications(ADA).await, before);
+    assert_eq!(world.count_link_tokens(ADA).await, before);
     assert!(world.audit("user.signed_in").await.is_empty());
     let signed_in = world.press(&magic, SIGN_IN, &[]).await;
     assert_eq!(location(&signed_in), "http://iam.test/");
     let token = world.mailed_token(ADA).await;
-    let fields = [("token", token.as_str()), ("password", NEW)];
-    let set = world.form("/reset-password/new", &fields, &[OWN]).await;
+    let fields = [("token", token.as_str()), ("password", NEW_PASSWORD)];
+    let set = world
+        .form("/reset-password/new", &fields, &[OWN_ORIGIN])
+        .await;
     assert_eq!(
         location(&set),
         "/sign-in?notice=password-changed&next=%2Faccount%2Fsecurity"
@@ -126,7 +128,10 @@ async fn sign_in_links_have_targets_for_new_users_known_users_and_errors() {
         let foreign = format!("/magic-link?token=x&{name}=https%3A%2F%2Fevil.net");
         assert_eq!(world.page(&foreign, &[]).await.status, 403);
         let fields = [("token", "x"), (name, "https://evil.net")];
-        assert_eq!(world.form(SIGN_IN, &fields, &[OWN]).await.status, 403);
+        assert_eq!(
+            world.form(SIGN_IN, &fields, &[OWN_ORIGIN]).await.status,
+            403
+        );
     }
     let foreign = "/reset-password?token=x&callbackURL=https%3A%2F%2Fevil.net";
     assert_eq!(world.page(foreign, &[]).await.status, 403);
@@ -160,22 +165,24 @@ async fn the_page_of_a_link_redirects_only_to_trusted_origins() {
 async fn a_sign_in_link_asks_for_the_passkey_if_it_is_the_only_factor() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let mut authenticator = world.passkey(&ada, 1).await;
+    let mut authenticator = world.create_passkey(&ada, 1).await;
     let link = world.magic_link(json!({ "email": ADA })).await;
     let asked = world.press(&link, SIGN_IN, &[]).await;
     assert_eq!(location(&asked), "http://iam.test/?twoFactorRedirect=true");
-    let cookie = waiting_cookie(&asked);
+    let cookie = pending_sign_in_cookie(&asked);
     let headers = [("cookie", cookie.as_str())];
     let home = world.page(path(location(&asked)), &headers).await;
     let sign_in = world.page(location(&home), &headers).await;
     assert_eq!(location(&sign_in), "/two-factor");
     let page = text(&world.page("/two-factor", &headers).await, 200);
     assert!(page.contains("Sign in with a passkey") && !page.contains("name=\"code\""));
-    let code = world.complete(&cookie, "verify-totp", "123456").await;
+    let code = world
+        .complete_sign_in(&cookie, "verify-totp", "123456")
+        .await;
     code.refused(400, "TOTP_NOT_ENABLED");
     // A password that a link has set also asks for it, until the passkey was used.
-    let _ = world.reset_password(ADA, NEW).await.expect(200);
-    let body = json!({ "email": ADA, "password": NEW });
+    let _ = world.reset_password(ADA, NEW_PASSWORD).await.expect(200);
+    let body = json!({ "email": ADA, "password": NEW_PASSWORD });
     let asked = world.post(super::super::SIGN_IN, body.clone()).await;
     assert_eq!(asked.expect(200).json, json!({ "twoFactorRedirect": true }));
     let by_passkey = world.sign_in_by_passkey(&mut authenticator).await;
@@ -209,26 +216,28 @@ async fn a_password_reset_deletes_api_keys_only_on_request() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     world.set_confirmed(&ada, true).await;
-    let made = world.set_up(&ada, "engines").await.expect(201);
+    let made = world.set_up_organization(&ada, "engines").await.expect(201);
     let body = json!({ "organizationId": made.text("orgId") });
-    let key = world.make_key(&ada.caller(), body).await.expect(200);
+    let key = world.create_api_key(&ada.caller(), body).await.expect(200);
     let key = key.text("key");
     for (ticked, verdict) in [(None, "VALID"), (Some(("deleteKeys", "true")), "REVOKED")] {
         let _ = world
-            .form("/reset-password", &[("email", ADA)], &[OWN])
+            .form("/reset-password", &[("email", ADA)], &[OWN_ORIGIN])
             .await;
         world.tick(1);
         let token = world.mailed_token(ADA).await;
         let path = format!("/reset-password?token={token}");
         let page = world.page(&path, &[]).await;
         assert!(text(&page, 200).contains("Delete my API keys as well"));
-        let fields = [("token", token.as_str()), ("password", NEW)];
+        let fields = [("token", token.as_str()), ("password", NEW_PASSWORD)];
         let fields = [&fields[..], ticked.as_slice()].concat();
-        let done = world.form("/reset-password/new", &fields, &[OWN]).await;
+        let done = world
+            .form("/reset-password/new", &fields, &[OWN_ORIGIN])
+            .await;
         // After the sign-in comes the page that lists everything with access to the account.
         let target = "/sign-in?notice=password-changed&next=%2Faccount%2Fsecurity";
         assert_eq!(location(&done), target);
-        assert_eq!(world.verdict(key).await, verdict);
+        assert_eq!(world.key_verdict(key).await, verdict);
     }
     assert_eq!(world.audit("api_key.deleted").await.len(), 1);
 }
@@ -239,7 +248,7 @@ async fn a_reset_link_works_once_and_requests_do_not_reveal_accounts() {
     let ada = world.sign_up(ADA).await;
     for email in [EVE, ADA] {
         let fields = [("email", email)];
-        let sent = world.form("/reset-password", &fields, &[OWN]).await;
+        let sent = world.form("/reset-password", &fields, &[OWN_ORIGIN]).await;
         assert_eq!(location(&sent), "/reset-password/sent");
     }
     assert_eq!(world.mails().await.len(), 1);
@@ -249,17 +258,19 @@ async fn a_reset_link_works_once_and_requests_do_not_reveal_accounts() {
     assert!(page.contains(&format!("value=\"{token}\"")) && page.contains("new-password"));
     let set = async |password| {
         let fields = [("token", token.as_str()), ("password", password)];
-        world.form("/reset-password/new", &fields, &[OWN]).await
+        world
+            .form("/reset-password/new", &fields, &[OWN_ORIGIN])
+            .await
     };
     assert!(text(&set("short").await, 400).contains("password-error"));
-    let done = set(NEW).await;
+    let done = set(NEW_PASSWORD).await;
     assert_eq!(
         location(&done),
         "/sign-in?notice=password-changed&next=%2Faccount%2Fsecurity"
     );
-    for (password, status) in [(PASSWORD, 401), (NEW, 303)] {
+    for (password, status) in [(PASSWORD, 401), (NEW_PASSWORD, 303)] {
         let fields = [("email", ADA), ("password", password)];
-        let signed_in = world.form("/sign-in", &fields, &[OWN]).await;
+        let signed_in = world.form("/sign-in", &fields, &[OWN_ORIGIN]).await;
         assert_eq!(signed_in.status, status);
     }
     let over = world.page_of(&ada, "/account").await;

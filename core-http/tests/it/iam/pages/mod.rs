@@ -15,16 +15,17 @@ mod two_factor;
 use core_domain::kernel::Caller;
 use serde_json::Value;
 
-use super::{ADA, EVE, FORM, Headers, cookies};
+use super::{ADA, EVE, FORM_CONTENT_TYPE, Headers, cookies};
 use crate::world::{Answer, ORIGIN, PASSWORD, Person, World};
 
-pub(super) const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
-pub(super) const OWN: (&str, &str) = ("origin", ORIGIN);
+pub(super) const ACCEPT_HTML: (&str, &str) =
+    ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+pub(super) const OWN_ORIGIN: (&str, &str) = ("origin", ORIGIN);
 
 impl World {
     /// Requests a page as a browser does.
     pub(super) async fn page(&self, path: &str, headers: Headers<'_>) -> Answer {
-        let headers = [&[HTML], headers].concat();
+        let headers = [&[ACCEPT_HTML], headers].concat();
         let nobody = Caller::Anonymous;
         self.iam
             .send(&nobody, "GET", path, &headers, Value::Null)
@@ -43,7 +44,7 @@ impl World {
         fields: &[(&str, &str)],
         headers: Headers<'_>,
     ) -> Answer {
-        let headers = [&[HTML, ("content-type", FORM)], headers].concat();
+        let headers = [&[ACCEPT_HTML, ("content-type", FORM_CONTENT_TYPE)], headers].concat();
         let text = serde_urlencoded::to_string(fields).unwrap();
         self.post_with(path, &headers, &text).await
     }
@@ -55,7 +56,7 @@ impl World {
         path: &str,
         fields: &[(&str, &str)],
     ) -> Answer {
-        self.form(path, fields, &[OWN, ("cookie", &person.cookie)])
+        self.form(path, fields, &[OWN_ORIGIN, ("cookie", &person.cookie)])
             .await
     }
 }

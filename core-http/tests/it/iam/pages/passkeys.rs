@@ -26,7 +26,9 @@ async fn only_pages_with_passkeys_allow_our_script() {
     );
     let source = html.split("<script defer src=\"").nth(1).unwrap();
     let source = source.split('"').next().unwrap();
-    let sent = world.ask("GET", source, &[], serde_json::Value::Null).await;
+    let sent = world
+        .send_unidentified("GET", source, &[], serde_json::Value::Null)
+        .await;
     let sent = sent.expect(200);
     assert_eq!(
         sent.header("content-type"),
@@ -59,7 +61,7 @@ async fn with_passkeys_disabled_no_page_offers_one_or_allows_scripts() {
 async fn the_account_page_lists_renames_and_removes_passkeys() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
-    world.passkey(&ada, 1).await;
+    world.create_passkey(&ada, 1).await;
     let id = world.passkeys_of(&ada).await[0]["id"].clone();
     let id = id.as_str().unwrap();
     let page = text(&world.page_of(&ada, "/account").await, 200);
@@ -95,7 +97,7 @@ async fn the_account_page_lists_renames_and_removes_passkeys() {
 async fn the_confirm_page_asks_only_for_a_passkey_that_is_the_only_factor() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    world.passkey(&ada, 1).await;
+    world.create_passkey(&ada, 1).await;
     let page = text(&world.page_of(&ada, "/account/confirm").await, 200);
     assert!(page.contains("Confirm with a passkey") && page.contains("<noscript>"));
     for other_way in ["name=\"password\"", "name=\"code\"", "Sign in again"] {

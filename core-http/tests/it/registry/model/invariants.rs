@@ -14,13 +14,13 @@ use super::state::State;
 
 /// Asserts all invariants.
 #[track_caller]
-pub(super) fn invariants_hold(state: &State) {
+pub(super) fn assert_invariants(state: &State) {
     let platforms = by_key(&state.platforms);
     let entities = by_key(&state.entities);
-    names_are_unique(state);
-    trees_are_whole(state, &platforms, &entities);
-    nothing_is_orphaned(state, &platforms, &entities);
-    everything_leads_somewhere(state, &entities);
+    assert_names_unique(state);
+    assert_trees_valid(state, &platforms, &entities);
+    assert_no_orphans(state, &platforms, &entities);
+    assert_references_valid(state, &entities);
     versions_have_no_gap(state);
     lifecycles_have_no_gap(state);
     every_change_is_in_the_audit(state);
@@ -39,7 +39,7 @@ fn unique<K: Hash + Eq + Debug>(what: &str, keys: impl Iterator<Item = K>) {
     }
 }
 
-fn names_are_unique(state: &State) {
+fn assert_names_unique(state: &State) {
     let not_deleted = state.platforms.iter();
     let not_deleted = not_deleted.filter(|p| p.status != PlatformStatus::Deleted);
     unique("platforms", not_deleted.map(|p| &p.slug));
@@ -95,7 +95,7 @@ fn names_are_unique(state: &State) {
     );
 }
 
-fn trees_are_whole(
+fn assert_trees_valid(
     state: &State,
     platforms: &HashMap<&str, &Platform>,
     entities: &HashMap<&str, &Entity>,
@@ -123,7 +123,7 @@ fn trees_are_whole(
     }
 }
 
-fn nothing_is_orphaned(
+fn assert_no_orphans(
     state: &State,
     platforms: &HashMap<&str, &Platform>,
     entities: &HashMap<&str, &Entity>,
@@ -155,7 +155,7 @@ fn not_deleted_domains(state: &State) -> impl Iterator<Item = &Stored<CustomDoma
 }
 
 /// Asserts that every reference points to an existing record of the same platform.
-fn everything_leads_somewhere(state: &State, entities: &HashMap<&str, &Entity>) {
+fn assert_references_valid(state: &State, entities: &HashMap<&str, &Entity>) {
     let resources = by_key(&state.resources);
     let (stacks, records) = (by_key(&state.stacks), by_key(&state.dns));
     for record in not_deleted_dns(state) {
@@ -201,7 +201,7 @@ fn versions_have_no_gap(state: &State) {
 }
 
 /// Asserts that a deployment that has ended never changes.
-pub(super) fn what_has_ended_stays(before: &State, after: &State) {
+pub(super) fn assert_ended_deployments_unchanged(before: &State, after: &State) {
     let deployments = by_key(&after.deployments);
     for ended in before.deployments.iter().filter(|d| d.status.is_terminal()) {
         if let Some(now) = deployments.get(ended.id.as_str()) {

@@ -2,7 +2,7 @@
 
 /// The kinds of records that operations create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Thing {
+pub(super) enum RecordKind {
     Platform,
     Entity,
     Resource,
@@ -18,8 +18,8 @@ pub(super) enum Thing {
 
 /// A created record and its platform.
 #[derive(Clone, Debug)]
-pub(super) struct Made {
-    thing: Thing,
+pub(super) struct CreatedRecord {
+    thing: RecordKind,
     pub(super) id: String,
     pub(super) platform: String,
     /// The id of the record above it in paths; `None` if it is directly below its platform.
@@ -27,11 +27,11 @@ pub(super) struct Made {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known(Vec<Made>);
+pub(super) struct CreatedRecords(Vec<CreatedRecord>);
 
-impl Known {
-    pub(super) fn add(&mut self, thing: Thing, id: &str, path: &[String]) {
-        self.0.push(Made {
+impl CreatedRecords {
+    pub(super) fn add(&mut self, thing: RecordKind, id: &str, path: &[String]) {
+        self.0.push(CreatedRecord {
             thing,
             id: id.to_owned(),
             platform: path.first().map_or(id, String::as_str).to_owned(),
@@ -40,10 +40,11 @@ impl Known {
     }
 
     /// Returns a record of the kind, chosen by `pick`. If there is none, returns a record that does not exist.
-    pub(super) fn made(&self, thing: Thing, pick: usize) -> Made {
-        let of_kind: Vec<&Made> = self.0.iter().filter(|made| made.thing == thing).collect();
+    pub(super) fn made(&self, thing: RecordKind, pick: usize) -> CreatedRecord {
+        let of_kind: Vec<&CreatedRecord> =
+            self.0.iter().filter(|made| made.thing == thing).collect();
         let Some(count) = std::num::NonZero::new(of_kind.len()) else {
-            return Made {
+            return CreatedRecord {
                 thing,
                 id: "missing".to_owned(),
                 platform: self.any_platform(pick),
@@ -54,10 +55,10 @@ impl Known {
     }
 
     fn any_platform(&self, pick: usize) -> String {
-        let platforms: Vec<&Made> = self
+        let platforms: Vec<&CreatedRecord> = self
             .0
             .iter()
-            .filter(|m| m.thing == Thing::Platform)
+            .filter(|m| m.thing == RecordKind::Platform)
             .collect();
         match platforms.len() {
             0 => "missing".to_owned(),
@@ -66,12 +67,12 @@ impl Known {
     }
 
     /// Returns the id of a record of the kind, chosen by `pick`.
-    pub(super) fn pick(&self, thing: Thing, pick: usize) -> String {
+    pub(super) fn pick(&self, thing: RecordKind, pick: usize) -> String {
         self.made(thing, pick).id
     }
 
     /// Returns the id of the parent of a record, and for some values of `pick` that of any record of the parent's kind.
-    pub(super) fn parent_of(&self, kind: Thing, id: &str, pick: usize) -> String {
+    pub(super) fn parent_of(&self, kind: RecordKind, id: &str, pick: usize) -> String {
         let parent = self.0.iter().find(|made| made.id == id);
         match parent.and_then(|made| made.parent.clone()) {
             Some(parent) if !pick.is_multiple_of(6) => parent,

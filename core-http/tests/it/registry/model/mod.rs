@@ -17,9 +17,9 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 
 use crate::world::{Backend, World};
-use invariants::{invariants_hold, what_has_ended_stays};
-use known::Known;
-use operation::{Ask, Operation, Request, Row, operation};
+use invariants::{assert_ended_deployments_unchanged, assert_invariants};
+use known::CreatedRecords;
+use operation::{ConcreteRequest, Operation, Request, Row, operation};
 use state::State;
 
 /// The interface through which operations are requested.
@@ -35,7 +35,7 @@ const REQUEST_ID: &str = "model";
 /// The body of the response, or the code of the error.
 type Outcome = Result<Value, String>;
 
-async fn over_http(world: &World, row: &Row, ask: &Ask) -> Outcome {
+async fn over_http(world: &World, row: &Row, ask: &ConcreteRequest) -> Outcome {
     let mut rows = world.registry.0.endpoints().iter();
     let row = rows.find(|r| r.operation() == row.operation).unwrap();
     let mut values = ask.path.iter();
@@ -60,7 +60,12 @@ async fn over_http(world: &World, row: &Row, ask: &Ask) -> Outcome {
     Err(answer.code().to_owned())
 }
 
-async fn answer(world: &World, surface: Surface, request: &Request, ask: &Ask) -> Outcome {
+async fn outcome_of(
+    world: &World,
+    surface: Surface,
+    request: &Request,
+    ask: &ConcreteRequest,
+) -> Outcome {
     match surface {
         Surface::Http => over_http(world, request.row, ask).await,
         Surface::UseCases => {
@@ -70,7 +75,12 @@ async fn answer(world: &World, surface: Surface, request: &Request, ask: &Ask) -
     }
 }
 
-fn remember(known: &mut Known, request: &Request, ask: &Ask, outcome: &Outcome) {
+fn remember(
+    known: &mut CreatedRecords,
+    request: &Request,
+    ask: &ConcreteRequest,
+    outcome: &Outcome,
+) {
     let (Some(thing), Ok(made)) = (request.row.makes, outcome) else {
         return;
     };
@@ -84,14 +94,14 @@ async fn run(
     operations: &[Operation],
 ) -> (Vec<Outcome>, State) {
     let world = World::on(backend).await;
-    let mut known = Known::default();
+    let mut known = CreatedRecords::default();
     // Operations that are not requests have the outcome `null`.
     let mut outcomes = vec![Ok(Value::Null); operations.len()];
     for (operation, outcome) in operations.iter().zip(&mut outcomes) {
         match operation {
             Operation::Request(request) => {
                 let ask = request.ask(&known);
-                *outcome = answer(&world, surface, request, &ask).await;
+                *outcome = outcome_of(&world, surface, request, &ask).await;
                 remember(&mut known, request, &ask, outcome);
             }
             Operation::RunJobs => run_jobs(&world).await,
@@ -101,7 +111,7 @@ async fn run(
         world.tick(1);
     }
     let state = State::of(&world).await;
-    invariants_hold(&state);
+    assert_invariants(&state);
     (outcomes, state)
 }
 
@@ -120,13 +130,13 @@ fn assert_alike(
 /// Runs the operations in groups of four concurrent ones, and checks the invariants after each group.
 async fn race(backend: Backend, operations: &[Operation]) {
     let world = World::on(backend).await;
-    let mut known = Known::default();
+    let mut known = CreatedRecords::default();
     let mut before = State::of(&world).await;
     for at_once in operations.chunks(4) {
         let running = at_once.iter().map(async |operation| match operation {
             Operation::Request(request) => {
                 let ask = request.ask(&known);
-                let outcome = answer(&world, Surface::Http, request, &ask).await;
+                let outcome = outcome_of(&world, Surface::Http, request, &ask).await;
                 Some((request, ask, outcome))
             }
             Operation::RunJobs => {
@@ -143,8 +153,8 @@ async fn race(backend: Backend, operations: &[Operation]) {
         }
         world.tick(1);
         let after = State::of(&world).await;
-        invariants_hold(&after);
-        what_has_ended_stays(&before, &after);
+        assert_invariants(&after);
+        assert_ended_deployments_unchanged(&before, &after);
         before = after;
     }
 }

@@ -6,9 +6,11 @@ use core_domain::kernel::Caller;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::known::{Known, Thing};
+use super::known::{CreatedRecords, RecordKind};
 use crate::world::{operator, owner, plain_member};
-use Thing::{ConfigKey, Deployment, DnsRecord, Domain, Entity, Platform, Resource, Secret, Stack};
+use RecordKind::{
+    ConfigKey, Deployment, DnsRecord, Domain, Entity, Platform, Resource, Secret, Stack,
+};
 
 /// One operation. Its numbers choose among the created records.
 #[derive(Clone, Debug)]
@@ -23,7 +25,7 @@ pub(super) enum Operation {
 #[derive(Clone)]
 pub(super) struct Request {
     pub(super) row: &'static Row,
-    who: Who,
+    who: CallerKind,
     /// Choose the records that the path and the body refer to.
     picks: [usize; 3],
     /// Chooses one of the possible bodies.
@@ -42,7 +44,7 @@ impl Debug for Request {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Who {
+enum CallerKind {
     Operator,
     /// The owner of the platform in the path, or of any platform if the path has none.
     Owner,
@@ -52,7 +54,7 @@ enum Who {
 
 /// A request with its concrete caller, path and body.
 #[derive(Debug)]
-pub(super) struct Ask {
+pub(super) struct ConcreteRequest {
     pub(super) caller: Caller,
     /// The path parameters, in order.
     pub(super) path: Vec<String>,
@@ -66,7 +68,7 @@ impl Debug for Row {
     }
 }
 
-type BodyOf = fn(&Known, &Request) -> Value;
+type BodyOf = fn(&CreatedRecords, &Request) -> Value;
 
 /// An endpoint that random requests call.
 pub(super) struct Row {
@@ -74,14 +76,19 @@ pub(super) struct Row {
     /// The operation id of the endpoint table.
     pub(super) operation: &'static str,
     /// The kinds of the records in the path, in order.
-    path: &'static [Thing],
+    path: &'static [RecordKind],
     body: BodyOf,
     query: &'static str,
     /// The kind of the record that a successful request creates.
-    pub(super) makes: Option<Thing>,
+    pub(super) makes: Option<RecordKind>,
 }
 
-const fn row(weight: u32, operation: &'static str, path: &'static [Thing], body: BodyOf) -> Row {
+const fn row(
+    weight: u32,
+    operation: &'static str,
+    path: &'static [RecordKind],
+    body: BodyOf,
+) -> Row {
     Row {
         weight,
         operation,
@@ -93,7 +100,7 @@ const fn row(weight: u32, operation: &'static str, path: &'static [Thing], body:
 }
 
 impl Row {
-    const fn makes(mut self, thing: Thing) -> Self {
+    const fn makes(mut self, thing: RecordKind) -> Self {
         self.makes = Some(thing);
         self
     }
@@ -104,7 +111,7 @@ impl Row {
     }
 }
 
-fn none(_: &Known, _: &Request) -> Value {
+fn none(_: &CreatedRecords, _: &Request) -> Value {
     Value::Null
 }
 
@@ -112,7 +119,7 @@ fn slug(request: &Request) -> String {
     format!("slug-{}", request.variant % 4)
 }
 
-const ONE: &[Thing] = &[Platform];
+const ONE: &[RecordKind] = &[Platform];
 
 /// All endpoints that random requests call.
 static ROWS: &[Row] = &[
@@ -226,9 +233,9 @@ impl Request {
     }
 
     /// Returns the concrete request for the records created so far.
-    pub(super) fn ask(&self, known: &Known) -> Ask {
+    pub(super) fn ask(&self, known: &CreatedRecords) -> ConcreteRequest {
         let path = self.path(known);
-        Ask {
+        ConcreteRequest {
             caller: self.caller(path.first().map_or("", String::as_str), known),
             path,
             query: self.row.query,
@@ -237,7 +244,7 @@ impl Request {
     }
 
     /// Returns the path parameters. For some values of the picks they belong to different platforms.
-    fn path(&self, known: &Known) -> Vec<String> {
+    fn path(&self, known: &CreatedRecords) -> Vec<String> {
         let [first, second, other] = self.picks;
         let (of, word) = match self.row.path {
             [of @ .., ConfigKey] => (of, Some(self.any(&["features", "auth", "env"]))),
@@ -262,17 +269,17 @@ impl Request {
         path
     }
 
-    fn caller(&self, platform: &str, known: &Known) -> Caller {
+    fn caller(&self, platform: &str, known: &CreatedRecords) -> Caller {
         let other = known.pick(Platform, self.picks[2]);
         let platform = match self.who {
-            Who::OtherOwner => &other,
+            CallerKind::OtherOwner => &other,
             _ if platform.is_empty() => &other,
             _ => platform,
         };
         match self.who {
-            Who::Operator => operator(),
-            Who::Owner | Who::OtherOwner => owner(platform),
-            Who::Member => plain_member(platform),
+            CallerKind::Operator => operator(),
+            CallerKind::Owner | CallerKind::OtherOwner => owner(platform),
+            CallerKind::Member => plain_member(platform),
         }
     }
 }
@@ -283,10 +290,10 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
 
 pub(super) fn operation() -> impl Strategy<Value = Operation> {
     let who = prop_oneof![
-        6 => Just(Who::Operator),
-        6 => Just(Who::Owner),
-        1 => Just(Who::OtherOwner),
-        1 => Just(Who::Member),
+        6 => Just(CallerKind::Operator),
+        6 => Just(CallerKind::Owner),
+        1 => Just(CallerKind::OtherOwner),
+        1 => Just(CallerKind::Member),
     ];
     let weighted = rows().map(|row| (row.weight, Just(row)));
     let row = prop::strategy::Union::new_weighted(weighted.collect());

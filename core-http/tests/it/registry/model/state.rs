@@ -1,7 +1,7 @@
 //! All records of the registry, read directly from the store.
 
 use core_domain::access::RecordKey;
-use core_domain::kernel::{JsonText, PageRequest, Record, Stored};
+use core_domain::kernel::{JsonText, PageQuery, Record, Stored};
 use core_domain::port::{Mode, Repository, UnitOfWork, Within};
 use core_domain::registry::{
     Build, BuildQuery, ConfigKey, ConfigVersion, ConfigVersionQuery, CustomDomain,
@@ -106,7 +106,7 @@ async fn all_of<R: Record>(
     repository: &mut (impl Repository<R> + ?Sized),
     query: &R::Query,
 ) -> Vec<Stored<R>> {
-    let mut page = PageRequest::first(1_000);
+    let mut page = PageQuery::first(1_000);
     let mut all = Vec::new();
     loop {
         let found = repository.page(Within::Installation, query, &page).await;

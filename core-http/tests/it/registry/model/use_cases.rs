@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use core_domain::access::{PlatformScope, authorize, authorize_organization};
 use core_domain::kernel::{
-    Context, CustomDomainId, DeploymentId, DnsRecordId, EntityId, Error, Grant, PlatformId, Record,
-    RequestInfo, ResourceId, Result, StackId, Stored, TextValue, grant,
+    Context, CustomDomainId, DeploymentId, DnsRecordId, EntityId, Error, PermissionType,
+    PlatformId, Record, RequestInfo, ResourceId, Result, StackId, Stored, TextValue, grant,
 };
 use core_domain::port::{UnitOfWork, transact};
 use core_domain::registry::{ConfigKey, DeploymentChange, SecretName};
@@ -18,11 +18,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::REQUEST_ID;
-use super::operation::{Ask, Row};
+use super::operation::{ConcreteRequest, Row};
 use crate::world::World;
 
 /// Runs a request in its own unit of work.
-pub(super) async fn ask(world: &World, row: &Row, ask: &Ask) -> Result<Value> {
+pub(super) async fn ask(world: &World, row: &Row, ask: &ConcreteRequest) -> Result<Value> {
     let cx = Context {
         caller: Arc::new(ask.caller.clone()),
         request: RequestInfo {
@@ -46,7 +46,7 @@ pub(super) async fn ask(world: &World, row: &Row, ask: &Ask) -> Result<Value> {
 struct Unit<'a> {
     world: &'a World,
     cx: &'a Context,
-    ask: &'a Ask,
+    ask: &'a ConcreteRequest,
 }
 
 fn body<T: DeserializeOwned>(body: &Value) -> T {
@@ -65,7 +65,7 @@ fn shown<R: Record + Serialize>(stored: &Stored<R>) -> Value {
 const SUCCESS: fn(()) -> Value = |()| json!({ "success": true });
 
 impl Unit<'_> {
-    async fn scope<G: Grant>(self, uow: &mut dyn UnitOfWork) -> Result<PlatformScope<G>> {
+    async fn scope<G: PermissionType>(self, uow: &mut dyn UnitOfWork) -> Result<PlatformScope<G>> {
         let id = PlatformId::parse(&self.ask.path[0]).ok_or(Error::NotFound("platform"))?;
         authorize(self.cx, uow, &id).await
     }
@@ -205,7 +205,7 @@ impl Unit<'_> {
         let Self { cx, ask, .. } = self;
         let scope = self.scope::<grant::DeploymentWrite>(uow).await?;
         if operation == "createDeploymentRecord" {
-            let entered = deployment::enter(cx, &scope, uow, body(&ask.body)).await?;
+            let entered = deployment::create_external(cx, &scope, uow, body(&ask.body)).await?;
             return Ok(shown(&entered.record));
         }
         let id = DeploymentId::parse(&ask.path[1]).unwrap();

@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn a_secret_is_returned_only_when_it_is_created() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let all = webhooks_of(&platform);
     let body = json!({ "url": "https://hooks.example.org/in?key=hidden", "eventTypes": ["entity", "*"], "description": "d" });
     let created = world
@@ -24,7 +24,7 @@ async fn a_secret_is_returned_only_when_it_is_created() {
         "failingSince": null, "createdAt": now, "updatedAt": now,
     });
     let one = format!("{all}/{}", created.id());
-    assert_eq!(world.shown(&one).await.json, wanted);
+    assert_eq!(world.get_record(&one).await.json, wanted);
     let rotated = world
         .registry
         .post(&operator(), &format!("{one}/rotate-secret"), Value::Null)
@@ -32,8 +32,8 @@ async fn a_secret_is_returned_only_when_it_is_created() {
         .expect(200);
     let secrets = [&created, &rotated].map(|issued| secret(&issued.json));
     assert_ne!(secrets[0], secrets[1]);
-    let mut told =
-        world.shown(&all).await.json.to_string() + &world.shown(&one).await.json.to_string();
+    let mut told = world.get_record(&all).await.json.to_string()
+        + &world.get_record(&one).await.json.to_string();
     for action in ["webhook.created", "webhook.secret_rotated"] {
         let entries = world.audit(action).await;
         assert_eq!(entries.len(), 1, "{action}");
@@ -52,7 +52,7 @@ async fn a_secret_is_returned_only_when_it_is_created() {
 #[tokio::test]
 async fn both_secrets_sign_for_a_day_after_a_rotation() {
     let world = World::new();
-    let webhook = world.webhook(WEBHOOKS, "in").await;
+    let webhook = world.create_webhook(WEBHOOKS, "in").await;
     let one = format!("{WEBHOOKS}/{}", id(&webhook));
     let rotate = async || {
         world
@@ -68,7 +68,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
     ] {
         world.tick(passes);
         let _ = world.test_webhook(&one).await.expect(202);
-        let sent = world.dispatch(|_| answered(200)).await.remove(0);
+        let sent = world.dispatch(|_| reply_with_status(200)).await.remove(0);
         let wanted: Vec<String> = signing
             .into_iter()
             .map(|secret| signature(&sent, secret))
@@ -94,7 +94,10 @@ async fn receivers_must_be_public_and_use_tls_unless_the_installation_allows_oth
         let body = json!({ "url": url, "eventTypes": ["*"] });
         world.registry.post(&operator(), WEBHOOKS, body).await
     };
-    let one = format!("{WEBHOOKS}/{}", id(&world.webhook(WEBHOOKS, "in").await));
+    let one = format!(
+        "{WEBHOOKS}/{}",
+        id(&world.create_webhook(WEBHOOKS, "in").await)
+    );
     for (url, code) in [
         ("http://hooks.example.org/", "url: not_https"),
         ("https://127.0.0.1/", "url: private_address"),
@@ -107,7 +110,7 @@ async fn receivers_must_be_public_and_use_tls_unless_the_installation_allows_oth
         ("https://2130706433/", "url: pattern"),
     ] {
         let created = create(&world, url).await;
-        let changed = world.patched(&one, json!({ "url": url })).await;
+        let changed = world.patch_record(&one, json!({ "url": url })).await;
         for answer in [created, changed] {
             assert!(
                 answer
@@ -136,10 +139,10 @@ async fn receivers_must_be_public_and_use_tls_unless_the_installation_allows_oth
 #[tokio::test]
 async fn a_platform_and_the_installation_have_at_most_twenty_webhooks_each() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     for all in [webhooks_of(&platform), WEBHOOKS.to_owned()] {
         for number in 0..20 {
-            world.webhook(&all, &format!("{number}")).await;
+            world.create_webhook(&all, &format!("{number}")).await;
         }
         let body = json!({ "url": "https://hooks.example.org/", "eventTypes": ["*"] });
         world
@@ -147,9 +150,9 @@ async fn a_platform_and_the_installation_have_at_most_twenty_webhooks_each() {
             .post(&operator(), &all, body.clone())
             .await
             .refused(409, "LIMIT_REACHED");
-        let first = world.shown(&format!("{all}?limit=1")).await.each("id")[0].to_owned();
-        world.removed(&format!("{all}/{first}")).await;
-        world.missing(&format!("{all}/{first}")).await;
+        let first = world.get_record(&format!("{all}?limit=1")).await.each("id")[0].to_owned();
+        world.delete_record(&format!("{all}/{first}")).await;
+        world.assert_missing(&format!("{all}/{first}")).await;
         let _ = world
             .registry
             .post(&operator(), &all, body)
@@ -162,13 +165,13 @@ async fn a_platform_and_the_installation_have_at_most_twenty_webhooks_each() {
 async fn webhooks_and_deliveries_are_not_found_below_another_webhook_or_platform() {
     let world = World::new();
     let (platform, other) = (
-        world.platform("engines").await,
-        world.platform("looms").await,
+        world.create_platform("engines").await,
+        world.create_platform("looms").await,
     );
     let all = webhooks_of(&platform);
     let [webhook, message] = world.webhook_with_messages(&all).await;
-    let sibling = id(&world.webhook(&all, "sibling").await);
-    let foreign = id(&world.webhook(&webhooks_of(&other), "foreign").await);
+    let sibling = id(&world.create_webhook(&all, "sibling").await);
+    let foreign = id(&world.create_webhook(&webhooks_of(&other), "foreign").await);
     for wrong in [
         format!("{all}/{foreign}"),
         format!("{}/{webhook}", webhooks_of(&other)),
@@ -178,7 +181,7 @@ async fn webhooks_and_deliveries_are_not_found_below_another_webhook_or_platform
         format!("{WEBHOOKS}/{webhook}/deliveries/{message}"),
         format!("{WEBHOOKS}/{webhook}/deliveries"),
     ] {
-        world.missing(&wrong).await;
+        world.assert_missing(&wrong).await;
     }
     world
         .replay(&format!("{all}/{sibling}"), &message)
@@ -189,15 +192,15 @@ async fn webhooks_and_deliveries_are_not_found_below_another_webhook_or_platform
 #[tokio::test]
 async fn a_webhook_is_disabled_after_410_or_five_days_of_failures_until_it_is_enabled() {
     let world = World::new();
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let all = webhooks_of(&platform);
-    let one = format!("{all}/{}", id(&world.webhook(&all, "in").await));
+    let one = format!("{all}/{}", id(&world.create_webhook(&all, "in").await));
     let waiting = world.test_webhook(&one).await.expect(202).id();
-    let gone = async |status| world.dispatch(|_| answered(status)).await.len();
+    let gone = async |status| world.dispatch(|_| reply_with_status(status)).await.len();
     assert_eq!(gone(500).await, 1);
     let _ = world.test_webhook(&one).await.expect(202);
     assert_eq!(gone(410).await, 1);
-    let disabled = world.shown(&one).await.json;
+    let disabled = world.get_record(&one).await.json;
     assert_eq!(
         (&disabled["status"], &disabled["disabledReason"]),
         (
@@ -226,7 +229,7 @@ async fn a_webhook_is_disabled_after_410_or_five_days_of_failures_until_it_is_en
     );
 
     let enabled = world
-        .patched(&one, json!({ "status": "enabled" }))
+        .patch_record(&one, json!({ "status": "enabled" }))
         .await
         .expect(200)
         .json;
@@ -254,7 +257,7 @@ async fn a_webhook_is_disabled_after_410_or_five_days_of_failures_until_it_is_en
     assert_eq!(gone(503).await, 2);
     world.tick(5 * DAY);
     assert_eq!(gone(503).await, 2);
-    let disabled = world.shown(&one).await.json;
+    let disabled = world.get_record(&one).await.json;
     assert_eq!(
         disabled["disabledReason"],
         "Every attempt of five days has failed."
@@ -272,11 +275,14 @@ async fn a_webhook_is_disabled_after_410_or_five_days_of_failures_until_it_is_en
 #[tokio::test]
 async fn a_receiver_can_delay_the_next_attempt_and_its_responses_are_logged() {
     let world = World::new();
-    let one = format!("{WEBHOOKS}/{}", id(&world.webhook(WEBHOOKS, "in").await));
+    let one = format!(
+        "{WEBHOOKS}/{}",
+        id(&world.create_webhook(WEBHOOKS, "in").await)
+    );
     let message = world.test_webhook(&one).await.expect(202).id();
     let sent_at = world.clock.now();
     let busy = |_: &WebhookRequest| {
-        let answer = WebhookAnswer {
+        let answer = WebhookResponse {
             status: 503,
             retry_after: Some("120".to_owned()),
             body: "come\0back".to_owned(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::{Clock, Timestamp};
-use core_domain::port::{WebhookAnswer, WebhookRequest, WebhookSendError, transact};
+use core_domain::port::{WebhookRequest, WebhookResponse, WebhookSendError, transact};
 use core_domain::shared::{ChangeEvent, WebhookSecret, WebhookTargets};
 use core_domain::use_case::shared::webhook::{
     ClaimedDelivery, DeliveryResult, DispatchLimits, claim_deliveries, remove_ended_deliveries,
@@ -17,7 +17,9 @@ use core_domain::use_case::shared::webhook::{
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
-use crate::world::{WEBHOOKS, World, answered, on_every_store, operator, owner, webhooks_of};
+use crate::world::{
+    WEBHOOKS, World, on_every_store, operator, owner, reply_with_status, webhooks_of,
+};
 
 const DAY: u64 = 24 * 3_600;
 
@@ -52,7 +54,7 @@ impl World {
     }
 
     async fn message(&self, one: &str, message: &str) -> Value {
-        self.shown(&format!("{one}/deliveries/{message}"))
+        self.get_record(&format!("{one}/deliveries/{message}"))
             .await
             .json
     }

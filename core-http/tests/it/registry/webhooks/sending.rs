@@ -12,8 +12,8 @@ on_every_store! {
 
 async fn an_event_is_sent_once_to_each_subscribed_webhook(world: World) {
     let (platform, other) = (
-        world.platform("engines").await,
-        world.platform("looms").await,
+        world.create_platform("engines").await,
+        world.create_platform("looms").await,
     );
     let create = async |all: &str, types: Value| {
         let body = json!({ "url": "https://hooks.example.org/", "eventTypes": types });
@@ -37,14 +37,14 @@ async fn an_event_is_sent_once_to_each_subscribed_webhook(world: World) {
     let off = create(&webhooks_of(&platform), json!(["*"])).await;
     let off = format!("{}/{}", webhooks_of(&platform), off.0);
     let _ = world
-        .patched(&off, json!({ "status": "disabled" }))
+        .patch_record(&off, json!({ "status": "disabled" }))
         .await
         .expect(200);
 
     // Two events that were sealed together, newest first. They are announced again with a new one, as after a crash.
     let mut events = world.changes("platform.created", 1).await;
     assert_eq!(events.len(), 2);
-    world.tell(&events).await;
+    world.fan_out_changes(&events).await;
     events.extend(
         world
             .changes("webhook.created", 3)
@@ -52,9 +52,9 @@ async fn an_event_is_sent_once_to_each_subscribed_webhook(world: World) {
             .into_iter()
             .take(1),
     );
-    world.tell(&events).await;
+    world.fan_out_changes(&events).await;
     let mut told: Vec<(String, String)> = Vec::new();
-    let requests = world.dispatch(|_| answered(204)).await;
+    let requests = world.dispatch(|_| reply_with_status(204)).await;
     for request in &requests {
         let receivers = [&everything, &of_kind, &exact, &foreign];
         let receiver = receivers
@@ -88,12 +88,12 @@ async fn an_event_is_sent_once_to_each_subscribed_webhook(world: World) {
     ];
     wanted.sort();
     assert_eq!(told, wanted);
-    assert!(world.dispatch(|_| answered(204)).await.is_empty());
+    assert!(world.dispatch(|_| reply_with_status(204)).await.is_empty());
 }
 
 async fn a_message_is_tried_ten_times_and_fails_until_it_is_replayed(world: World) {
-    let platform = world.platform("engines").await;
-    let webhook = world.webhook(&webhooks_of(&platform), "in").await;
+    let platform = world.create_platform("engines").await;
+    let webhook = world.create_webhook(&webhooks_of(&platform), "in").await;
     let one = format!("{}/{}", webhooks_of(&platform), id(&webhook));
     let message = world.test_webhook(&one).await.expect(202).id();
     let mut bodies = Vec::new();
@@ -103,7 +103,7 @@ async fn a_message_is_tried_ten_times_and_fails_until_it_is_replayed(world: Worl
     );
     for attempt in 1..=10 {
         let sent = world
-            .dispatch(|_| answered(if attempt == 1 { 302 } else { 500 }))
+            .dispatch(|_| reply_with_status(if attempt == 1 { 302 } else { 500 }))
             .await;
         assert_eq!(
             (sent.len(), sent[0].id.as_str()),
@@ -130,7 +130,7 @@ async fn a_message_is_tried_ten_times_and_fails_until_it_is_replayed(world: Worl
             .clock
             .advance(next.since(at) - Duration::from_millis(1));
         assert!(
-            world.dispatch(|_| answered(200)).await.is_empty(),
+            world.dispatch(|_| reply_with_status(200)).await.is_empty(),
             "not before it is due"
         );
         world.clock.advance(Duration::from_millis(1));
@@ -153,14 +153,14 @@ async fn a_message_is_tried_ten_times_and_fails_until_it_is_replayed(world: Worl
         (log.len(), &log[0]["status"], &log[9]["durationMs"]),
         (10, &json!(302), &json!(7))
     );
-    assert_eq!(world.shown(&one).await.json["consecutiveFailures"], 10);
+    assert_eq!(world.get_record(&one).await.json["consecutiveFailures"], 10);
 
     let replayed = world.replay(&one, &message).await.expect(202).json;
     assert_eq!(
         (&replayed["status"], &replayed["attempts"]),
         (&json!("pending"), &json!(0))
     );
-    let sent = world.dispatch(|_| answered(200)).await;
+    let sent = world.dispatch(|_| reply_with_status(200)).await;
     assert_eq!(sent[0].id, message);
     bodies.push(sent[0].body.clone());
     bodies.dedup();
@@ -171,7 +171,10 @@ async fn a_message_is_tried_ten_times_and_fails_until_it_is_replayed(world: Worl
         (&shown["status"], &shown["lastError"]),
         (&json!("succeeded"), &Value::Null)
     );
-    assert_eq!(world.shown(&one).await.json["failingSince"], Value::Null);
+    assert_eq!(
+        world.get_record(&one).await.json["failingSince"],
+        Value::Null
+    );
     assert_eq!(world.audit("webhook.delivery_replayed").await.len(), 1);
     world.tick(30 * DAY);
     assert_eq!(world.remove_ended().await, 0);
@@ -180,10 +183,10 @@ async fn a_message_is_tried_ten_times_and_fails_until_it_is_replayed(world: Worl
 }
 
 async fn concurrent_dispatchers_send_each_message_once(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let mut queued = Vec::new();
     for name in ["one", "two"] {
-        let webhook = world.webhook(&webhooks_of(&platform), name).await;
+        let webhook = world.create_webhook(&webhooks_of(&platform), name).await;
         let one = format!("{}/{}", webhooks_of(&platform), id(&webhook));
         for _ in 0..6 {
             queued.push(world.test_webhook(&one).await.expect(202).id());
@@ -201,7 +204,7 @@ async fn concurrent_dispatchers_send_each_message_once(world: World) {
                 .into_iter()
                 .chain(world.claim(5, 3).await)
             {
-                let result = DeliveryResult::Tried(answered(200), 1);
+                let result = DeliveryResult::Tried(reply_with_status(200), 1);
                 settle_delivery(&world.cx(), world.app.store.as_ref(), &claimed, &result)
                     .await
                     .unwrap();
@@ -216,7 +219,7 @@ async fn concurrent_dispatchers_send_each_message_once(world: World) {
     }
     sent.extend(
         world
-            .dispatch(|_| answered(200))
+            .dispatch(|_| reply_with_status(200))
             .await
             .into_iter()
             .map(|request| request.id),
@@ -229,7 +232,7 @@ async fn concurrent_dispatchers_send_each_message_once(world: World) {
 async fn a_receiver_with_many_messages_does_not_block_others(world: World) {
     let mut webhooks = Vec::new();
     for (name, messages) in [("many", 9), ("few", 2), ("one", 1)] {
-        let webhook = id(&world.webhook(WEBHOOKS, name).await);
+        let webhook = id(&world.create_webhook(WEBHOOKS, name).await);
         for _ in 0..messages {
             let _ = world
                 .test_webhook(&format!("{WEBHOOKS}/{webhook}"))
@@ -257,14 +260,14 @@ async fn a_receiver_with_many_messages_does_not_block_others(world: World) {
     let oldest_left = again[0].webhook_id().as_str() == webhooks[0];
     assert!(oldest_left && claimed.iter().all(|c| c.id() != again[0].id()));
     world.tick(60);
-    let taken_over = world.dispatch(|_| answered(200)).await;
+    let taken_over = world.dispatch(|_| reply_with_status(200)).await;
     assert_eq!(taken_over.len(), 12);
     let late = DeliveryResult::Tried(Err(WebhookSendError::TimedOut), 15_000);
     settle_delivery(&world.cx(), store, &claimed[0], &late)
         .await
         .unwrap();
     let path = format!("{WEBHOOKS}/{}/deliveries?status=succeeded", webhooks[0]);
-    let ended = world.shown(&path).await;
+    let ended = world.get_record(&path).await;
     assert_eq!(ended.total(), Some(9));
     let mut attempts: Vec<i64> = ended.json["data"]
         .as_array()
@@ -277,33 +280,43 @@ async fn a_receiver_with_many_messages_does_not_block_others(world: World) {
 }
 
 async fn messages_of_a_suspended_platform_wait_and_those_of_a_deleted_one_fail(world: World) {
-    let platform = world.platform("engines").await;
+    let platform = world.create_platform("engines").await;
     let all = webhooks_of(&platform);
-    let one = format!("{all}/{}", id(&world.webhook(&all, "in").await));
+    let one = format!("{all}/{}", id(&world.create_webhook(&all, "in").await));
     let first = world.test_webhook(&one).await.expect(202).id();
-    world.move_on(&platform, "suspend").await;
-    assert!(world.dispatch(|_| answered(200)).await.is_empty());
+    world
+        .change_lifecycle_as_operator(&platform, "suspend")
+        .await;
+    assert!(world.dispatch(|_| reply_with_status(200)).await.is_empty());
     let shown = world.message(&one, &first).await;
     assert_eq!(
         (&shown["status"], &shown["attempts"]),
         (&json!("pending"), &json!(0))
     );
-    world.move_on(&platform, "restore").await;
+    world
+        .change_lifecycle_as_operator(&platform, "restore")
+        .await;
     world.tick(300);
-    assert_eq!(world.dispatch(|_| answered(200)).await.len(), 1);
+    assert_eq!(world.dispatch(|_| reply_with_status(200)).await.len(), 1);
     let second = world.test_webhook(&one).await.expect(202).id();
-    world.move_on(&platform, "soft-delete").await;
-    assert!(world.dispatch(|_| answered(200)).await.is_empty());
+    world
+        .change_lifecycle_as_operator(&platform, "soft-delete")
+        .await;
+    assert!(world.dispatch(|_| reply_with_status(200)).await.is_empty());
     assert_eq!(world.message(&one, &second).await["status"], "failed");
-    world.move_on(&platform, "restore").await;
-    world.move_on(&platform, "delete").await;
+    world
+        .change_lifecycle_as_operator(&platform, "restore")
+        .await;
+    world
+        .change_lifecycle_as_operator(&platform, "delete")
+        .await;
     world.run_jobs().await;
-    world.missing(&one).await;
+    world.assert_missing(&one).await;
     // Nothing is left to send or to remove.
     world.tick(40 * DAY);
     assert_eq!(
         (
-            world.dispatch(|_| answered(200)).await.len(),
+            world.dispatch(|_| reply_with_status(200)).await.len(),
             world.remove_ended().await
         ),
         (0, 0)

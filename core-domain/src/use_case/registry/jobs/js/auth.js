@@ -1,4 +1,4 @@
-// Says who a request comes from: asks IAM about its bearer token, and lets in who acts for the platform of this worker.
+// Identifies the caller of a request: sends its bearer token to IAM, and accepts sessions that act for this platform.
 import { platformId, sessionUrl, version } from "./config.js";
 
 const answer = (status, body, headers = {}) =>

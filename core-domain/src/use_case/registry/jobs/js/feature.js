@@ -1,4 +1,4 @@
-// The first version of a feature's service: it is there, and has nothing to say yet.
+// The initial version of a feature's service. It only reports its health.
 export default {
   fetch(request) {
     if (new URL(request.url).pathname === "/health") {

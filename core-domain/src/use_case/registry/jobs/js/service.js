@@ -1,5 +1,4 @@
-// The first version of a service of a stack: it is there, says whether its database answers if it has one, and has nothing
-// else to say yet.
+// The initial version of a service of a stack. It only reports its health, including that of its database, if it has one.
 export default {
   async fetch(request, env) {
     if (new URL(request.url).pathname !== "/health") {

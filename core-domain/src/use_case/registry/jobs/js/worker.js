@@ -1,4 +1,4 @@
-// The first version of a platform's API: says what it is bound to, and keeps a counter.
+// The initial version of a platform's API. It reports its health and shows that each of its bindings works.
 export default {
   async fetch(request, env) {
     const url = new URL(request.url);

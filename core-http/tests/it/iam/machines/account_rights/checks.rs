@@ -6,11 +6,11 @@ use core_domain::port::{Mode, Within};
 use serde_json::Value;
 
 use super::super::harness::Visit;
-use super::Shared;
+use super::SharedAddress;
 use super::steps::{HOUR, Party};
 use crate::iam::DAY;
 
-impl Shared {
+impl SharedAddress {
     /// Asserts that the only member besides Ada is the account that accepted an invitation, with its role.
     pub(super) async fn check_members(&self) {
         let visit = Visit::of(&self.world, &self.ada).await;
@@ -20,9 +20,9 @@ impl Shared {
         );
         let list = self
             .world
-            .as_person(&visit.person, "GET", &path, Value::Null)
+            .send_as_person(&visit.person, "GET", &path, Value::Null)
             .await;
-        let list = visit.ends_with(list).await;
+        let list = visit.sign_out(list).await;
         if self.is_suspended && list.status == 451 {
             return;
         }

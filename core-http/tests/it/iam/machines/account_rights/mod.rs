@@ -10,23 +10,23 @@ use std::sync::Arc;
 use core_domain::testing::totp_secret_of;
 use serde_json::{Value, json};
 
-use self::steps::{AnyOrder, FRESH, LINKS, Party, Proof, Step};
+use self::steps::{AnyOrder, LINKS, PROOF_LIFETIME_SECONDS, Party, Proof, Step};
 use super::harness::{Subject, Visit, machine};
-use crate::iam::{GET_SESSION, NEW, SIGN_IN, SIGN_UP, trusted_devices};
-use crate::world::{Answer, Authenticator, ORIGIN, Person, World, waiting_cookie};
+use crate::iam::{GET_SESSION, NEW_PASSWORD, SIGN_IN, SIGN_UP, trusted_devices};
+use crate::world::{Answer, Authenticator, ORIGIN, Person, World, pending_sign_in_cookie};
 
-machine! { no_order_of_steps_gives_a_stranger_rights of Shared }
+machine! { no_order_of_steps_gives_a_stranger_rights of SharedAddress }
 
 /// A session of a party.
 #[derive(Clone, Debug)]
-struct Held {
+struct PartySession {
     person: Person,
     /// The time at which the session last proved the second factor, in seconds since the epoch; `None` if never.
     factor_at: Option<i64>,
 }
 
 /// A request whose response was stored under an idempotency key.
-struct Keyed {
+struct KeyedRequest {
     person: Person,
     body: Value,
 }
@@ -37,8 +37,8 @@ struct Account {
     exists: bool,
     is_confirmed: bool,
     password_of: Option<Party>,
-    owner: Option<Held>,
-    stranger: Option<Held>,
+    owner: Option<PartySession>,
+    stranger: Option<PartySession>,
     factor: Option<Authenticator>,
     /// The cookie of a device that the owner trusts.
     device: Option<String>,
@@ -46,7 +46,7 @@ struct Account {
 }
 
 impl Account {
-    fn session_of(&mut self, party: Party) -> &mut Option<Held> {
+    fn session_of(&mut self, party: Party) -> &mut Option<PartySession> {
         match party {
             Party::Owner => &mut self.owner,
             Party::Stranger => &mut self.stranger,
@@ -55,14 +55,14 @@ impl Account {
 }
 
 /// The pending invitation that was mailed last.
-struct Pending {
+struct PendingInvitation {
     id: String,
     /// The reference in the mailed link, including the secret.
     name: String,
     role: &'static str,
 }
 
-struct Shared {
+struct SharedAddress {
     world: Arc<World>,
     /// The owner of the organization.
     ada: Person,
@@ -71,25 +71,29 @@ struct Shared {
     is_suspended: bool,
     address: String,
     account: Account,
-    invitation: Option<Pending>,
-    keyed: Option<Keyed>,
+    invitation: Option<PendingInvitation>,
+    keyed: Option<KeyedRequest>,
     keys: usize,
     /// The times of the sent mails, by address and subject.
     sent: BTreeMap<(String, String), VecDeque<u64>>,
     mails_read: usize,
 }
 
-impl Shared {
+impl SharedAddress {
     async fn post_as(&self, person: &Person, path: &str, body: Value) -> Answer {
-        self.world.as_person(person, "POST", path, body).await
+        self.world.send_as_person(person, "POST", path, body).await
     }
 
     fn seconds(&self) -> i64 {
         self.world.clock_seconds()
     }
 
-    async fn hold(&mut self, party: Party, token: &str, factor_at: Option<i64>) {
-        let session = self.world.held(token, "GET", GET_SESSION).await.expect(200);
+    async fn store_session(&mut self, party: Party, token: &str, factor_at: Option<i64>) {
+        let session = self
+            .world
+            .send_with_bearer(token, "GET", GET_SESSION)
+            .await
+            .expect(200);
         let text = |pointer: &str| {
             session
                 .json
@@ -106,16 +110,19 @@ impl Shared {
             token: token.to_owned(),
             cookie: String::new(),
         };
-        *self.account.session_of(party) = Some(Held { person, factor_at });
+        *self.account.session_of(party) = Some(PartySession { person, factor_at });
     }
 
     async fn is_live(&self, person: &Person) -> bool {
-        let session = self.world.held(&person.token, "GET", GET_SESSION).await;
+        let session = self
+            .world
+            .send_with_bearer(&person.token, "GET", GET_SESSION)
+            .await;
         session.expect(200).json.is_object()
     }
 
     /// Returns the session of a party if it is still valid, and forgets it otherwise.
-    async fn live(&mut self, party: Party) -> Option<Held> {
+    async fn find_valid_session(&mut self, party: Party) -> Option<PartySession> {
         let held = self.account.session_of(party).clone()?;
         if self.is_live(&held.person).await {
             return Some(held);
@@ -131,14 +138,16 @@ impl Shared {
         if answer.is_good() {
             self.account.exists = true;
             self.account.password_of = Some(party);
-            self.hold(party, answer.text("token"), None).await;
+            self.store_session(party, answer.text("token"), None).await;
         }
     }
 
     async fn password(&self, party: Party, cookie: &str) -> Answer {
         let headers = [("cookie", cookie), ("origin", ORIGIN)];
         let body = json!({ "email": self.address, "password": party.password() });
-        self.world.ask("POST", SIGN_IN, &headers, body).await
+        self.world
+            .send_unidentified("POST", SIGN_IN, &headers, body)
+            .await
     }
 
     async fn sign_in(&mut self, party: Party, on_device: bool) {
@@ -165,7 +174,7 @@ impl Shared {
             );
         }
         if let Some(token) = token {
-            self.hold(party, token, None).await;
+            self.store_session(party, token, None).await;
             if let Some(device) = device.and_then(|_| trusted_devices::device_of(&answer)) {
                 self.account.device = Some(device);
             }
@@ -181,16 +190,20 @@ impl Shared {
             return;
         }
         self.world.tick(30);
-        let cookie = waiting_cookie(&asked);
+        let cookie = pending_sign_in_cookie(&asked);
         let headers = [("cookie", cookie.as_str()), ("origin", ORIGIN)];
         let body = json!({ "code": factor.code(&self.world), "trustDevice": trusts });
         let path = "/api/auth/two-factor/verify-totp";
-        let done = self.world.ask("POST", path, &headers, body).await;
+        let done = self
+            .world
+            .send_unidentified("POST", path, &headers, body)
+            .await;
         if !done.is_good() {
             return;
         }
         let now = self.seconds();
-        self.hold(Party::Owner, done.text("token"), Some(now)).await;
+        self.store_session(Party::Owner, done.text("token"), Some(now))
+            .await;
         if trusts {
             self.account.device = trusted_devices::device_of(&done);
         }
@@ -198,7 +211,7 @@ impl Shared {
 
     /// Requests a link of this kind and returns its token. Returns `None` if no mail was sent, which the response does
     /// not reveal.
-    async fn mailed(&mut self, kind: usize) -> Option<String> {
+    async fn request_link_token(&mut self, kind: usize) -> Option<String> {
         let before = self.mails_to_address().await;
         let path = format!("/api/auth/{}", LINKS[kind]);
         let sent = self
@@ -230,7 +243,7 @@ impl Shared {
     }
 
     async fn follow_sign_in_link(&mut self) {
-        let Some(token) = self.mailed(0).await else {
+        let Some(token) = self.request_link_token(0).await else {
             return;
         };
         let answer = self.world.follow_magic_link(&token).await.expect(200);
@@ -243,14 +256,19 @@ impl Shared {
             );
             return;
         }
-        self.hold(Party::Owner, answer.text("token"), None).await;
+        self.store_session(Party::Owner, answer.text("token"), None)
+            .await;
     }
 
     async fn reset_password(&mut self) {
-        let Some(token) = self.mailed(1).await.filter(|_| self.account.exists) else {
+        let Some(token) = self
+            .request_link_token(1)
+            .await
+            .filter(|_| self.account.exists)
+        else {
             return;
         };
-        let body = json!({ "token": token, "newPassword": NEW });
+        let body = json!({ "token": token, "newPassword": NEW_PASSWORD });
         let set = self.world.post("/api/auth/reset-password", body).await;
         let _ = set.expect(200);
         self.take_over(Some(Party::Owner));
@@ -260,13 +278,13 @@ impl Shared {
         if !self.account.exists || self.account.is_confirmed {
             return;
         }
-        let Some(token) = self.mailed(2).await else {
+        let Some(token) = self.request_link_token(2).await else {
             return;
         };
         let verify = "/api/auth/verify-email";
         let (answer, confirms) = match proof {
             Proof::Session => {
-                let Some(held) = self.live(Party::Owner).await else {
+                let Some(held) = self.find_valid_session(Party::Owner).await else {
                     return;
                 };
                 let body = json!({ "token": token });
@@ -282,7 +300,7 @@ impl Shared {
                 (answer, own)
             }
             Proof::TakeOver => {
-                let fields = [("token", token.as_str()), ("newPassword", NEW)];
+                let fields = [("token", token.as_str()), ("newPassword", NEW_PASSWORD)];
                 let own = [("origin", ORIGIN)];
                 let answer = self
                     .world
@@ -304,7 +322,7 @@ impl Shared {
         let visit = Visit::of(&self.world, &self.ada).await;
         let path = format!("/api/auth/organization/{call}");
         let answer = self.post_as(&visit.person, &path, body).await;
-        visit.ends_with(answer).await
+        visit.sign_out(answer).await
     }
 
     async fn invite(&mut self, role: &'static str) {
@@ -327,7 +345,7 @@ impl Shared {
         let role = ["owner", "admin", "member"]
             .into_iter()
             .find(|role| answer.json["role"] == *role);
-        self.invitation = Some(Pending {
+        self.invitation = Some(PendingInvitation {
             id: answer.id(),
             name: self.world.mailed_invitation(&self.address).await,
             role: role.unwrap(),
@@ -335,10 +353,10 @@ impl Shared {
     }
 
     async fn answer_invitation(&mut self, party: Party, by_id: bool) {
-        let Some(held) = self.live(party).await else {
+        let Some(held) = self.find_valid_session(party).await else {
             return;
         };
-        let Some(Pending { id, name, role }) = self.invitation.take() else {
+        let Some(PendingInvitation { id, name, role }) = self.invitation.take() else {
             return;
         };
         let by_id = by_id || party == Party::Stranger;
@@ -346,7 +364,7 @@ impl Shared {
         let path = "/api/auth/organization/accept-invitation";
         let answer = self.post_as(&held.person, path, body).await;
         if !answer.is_good() {
-            self.invitation = Some(Pending { id, name, role });
+            self.invitation = Some(PendingInvitation { id, name, role });
             return;
         }
         let proved = self.account.is_confirmed || !by_id;
@@ -360,7 +378,7 @@ impl Shared {
     }
 
     async fn enrol(&mut self, party: Party) {
-        let Some(held) = self.live(party).await else {
+        let Some(held) = self.find_valid_session(party).await else {
             return;
         };
         let path = "/api/auth/two-factor/enable";
@@ -399,18 +417,19 @@ impl Shared {
             .as_str()
             .unwrap_or(&held.person.token)
             .to_owned();
-        self.hold(party, &token, Some(now)).await;
+        self.store_session(party, &token, Some(now)).await;
     }
 
     #[track_caller]
-    fn assert_fresh(&self, held: &Held) {
+    fn assert_fresh(&self, held: &PartySession) {
         let age = held.factor_at.map(|at| self.seconds() - at);
-        let fresh = age.is_some_and(|age| age < i64::try_from(FRESH + 60).unwrap());
+        let fresh =
+            age.is_some_and(|age| age < i64::try_from(PROOF_LIFETIME_SECONDS + 60).unwrap());
         assert!(fresh, "a factor was changed {age:?} s after its last proof");
     }
 
     async fn prove_factor(&mut self) {
-        let Some(held) = self.live(Party::Owner).await else {
+        let Some(held) = self.find_valid_session(Party::Owner).await else {
             return;
         };
         let Some(factor) = self.account.factor.clone() else {
@@ -421,12 +440,12 @@ impl Shared {
         let path = "/api/auth/two-factor/verify-totp";
         if self.post_as(&held.person, path, body).await.is_good() {
             let factor_at = Some(self.seconds());
-            self.account.owner = Some(Held { factor_at, ..held });
+            self.account.owner = Some(PartySession { factor_at, ..held });
         }
     }
 
     async fn change_factor(&mut self, party: Party, call: &str) {
-        let Some(held) = self.live(party).await else {
+        let Some(held) = self.find_valid_session(party).await else {
             return;
         };
         let path = format!("/api/auth/two-factor/{call}");
@@ -453,11 +472,11 @@ impl Shared {
 
     async fn suspend(&mut self, is_suspended: bool) {
         let status = if is_suspended { "suspended" } else { "active" };
-        self.world.flag(&self.platform, status).await;
+        self.world.set_platform_status(&self.platform, status).await;
         self.is_suspended = is_suspended;
     }
 
-    async fn send_keyed(&self, keyed: &Keyed) -> Answer {
+    async fn send_keyed(&self, keyed: &KeyedRequest) -> Answer {
         let bearer = format!("Bearer {}", keyed.person.token);
         let headers = [
             ("authorization", bearer.as_str()),
@@ -466,7 +485,7 @@ impl Shared {
         let path = "/api/auth/organization/invite-member";
         let answer = self
             .world
-            .ask("POST", path, &headers, keyed.body.clone())
+            .send_unidentified("POST", path, &headers, keyed.body.clone())
             .await;
         let manages = matches!(self.account.role, Some("owner" | "admin"));
         if answer.is_good() {
@@ -485,13 +504,13 @@ impl Shared {
     }
 
     async fn invite_with_key(&mut self) {
-        let Some(held) = self.live(Party::Owner).await else {
+        let Some(held) = self.find_valid_session(Party::Owner).await else {
             return;
         };
         self.keys += 1;
         let email = format!("friend-{}-{}", self.keys, self.address);
         let body = json!({ "email": email, "role": "member", "organizationId": self.organization });
-        let keyed = Keyed {
+        let keyed = KeyedRequest {
             person: held.person,
             body,
         };
@@ -507,7 +526,7 @@ impl Shared {
     }
 }
 
-impl Subject for Shared {
+impl Subject for SharedAddress {
     type Model = AnyOrder;
 
     const LIMITS_MAILS: bool = true;
@@ -516,7 +535,7 @@ impl Subject for Shared {
         let ada = world.sign_up(&format!("ada-{case}@example.net")).await;
         world.confirm(&ada).await;
         let made = world
-            .set_up(&ada, &format!("engines-{case}"))
+            .set_up_organization(&ada, &format!("engines-{case}"))
             .await
             .expect(201);
         let mails_read = world.mails().await.len();
@@ -544,14 +563,14 @@ impl Subject for Shared {
             Step::SignInWithFactor { trusts } => self.sign_in_with_factor(trusts).await,
             Step::RequestMails { kind, count } => {
                 for _ in 0..count {
-                    self.mailed(kind).await;
+                    self.request_link_token(kind).await;
                 }
             }
             Step::FollowSignInLink => self.follow_sign_in_link().await,
             Step::ResetPassword => self.reset_password().await,
             Step::FollowConfirmation(proof) => self.follow_confirmation(proof).await,
             Step::Invite(role) => self.invite(role).await,
-            Step::Intrude => {
+            Step::AcceptAsStranger => {
                 self.invite("owner").await;
                 self.sign_up(Party::Stranger).await;
                 self.answer_invitation(Party::Stranger, true).await;
@@ -570,7 +589,7 @@ impl Subject for Shared {
                 self.follow_sign_in_link().await;
                 self.answer_invitation(Party::Owner, false).await;
             }
-            Step::Secure => {
+            Step::EnrolAndTrustDevice => {
                 self.reset_password().await;
                 self.sign_in(Party::Owner, false).await;
                 self.enrol(Party::Owner).await;

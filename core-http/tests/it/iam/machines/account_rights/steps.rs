@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 
 use super::super::harness::Model;
-use crate::iam::{DAY, NEW};
+use crate::iam::{DAY, NEW_PASSWORD};
 use crate::world::PASSWORD;
 
 pub(super) const HOUR: u64 = 3_600;
 
 /// The time for which a proof by the second factor is fresh, in seconds.
-pub(super) const FRESH: u64 = 600;
+pub(super) const PROOF_LIFETIME_SECONDS: u64 = 600;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Party {
@@ -22,7 +22,7 @@ pub(super) enum Party {
 impl Party {
     pub(super) const fn password(self) -> &'static str {
         match self {
-            Self::Owner => NEW,
+            Self::Owner => NEW_PASSWORD,
             Self::Stranger => PASSWORD,
         }
     }
@@ -56,7 +56,7 @@ pub(super) enum Step {
     FollowConfirmation(Proof),
     Invite(&'static str),
     /// The address is invited. The stranger signs up with it and accepts by the id.
-    Intrude,
+    AcceptAsStranger,
     /// The owner signs in on the trusted device with the password alone, and changes a factor there.
     ChangeOnDevice(&'static str),
     /// A member sends a request with an idempotency key, and repeats it after the membership has ended.
@@ -64,7 +64,7 @@ pub(super) enum Step {
     /// The owner is invited, signs in by a link and accepts.
     Join,
     /// The owner sets a password, enrols a second factor and signs in on a device that they trust.
-    Secure,
+    EnrolAndTrustDevice,
     AnswerInvitation {
         party: Party,
         by_id: bool,
@@ -106,7 +106,7 @@ impl Model for AnyOrder {
         ]);
         let role = prop::sample::select(vec!["owner", "admin", "member"]);
         let call = prop::sample::select(vec!["disable", "generate-backup-codes", "get-totp-uri"]);
-        let seconds = prop::sample::select(vec![30, FRESH, HOUR, DAY]);
+        let seconds = prop::sample::select(vec![30, PROOF_LIFETIME_SECONDS, HOUR, DAY]);
         prop_oneof![
             4 => party().prop_map(Step::SignUp),
             4 => (party(), any::<bool>()).prop_map(|(party, on_device)| Step::SignIn { party, on_device }),
@@ -116,11 +116,11 @@ impl Model for AnyOrder {
             2 => Just(Step::ResetPassword),
             4 => proof.prop_map(Step::FollowConfirmation),
             4 => role.prop_map(Step::Invite),
-            5 => Just(Step::Intrude),
+            5 => Just(Step::AcceptAsStranger),
             5 => Just(Step::Join),
             3 => call.clone().prop_map(Step::ChangeOnDevice),
             3 => Just(Step::ReplayAfterDemotion),
-            5 => Just(Step::Secure),
+            5 => Just(Step::EnrolAndTrustDevice),
             5 => (party(), any::<bool>()).prop_map(|(party, by_id)| Step::AnswerInvitation { party, by_id }),
             5 => party().prop_map(Step::Enrol),
             1 => Just(Step::ProveFactor),

@@ -1,2 +1,0 @@
-ALTER TABLE "api_keys" ALTER COLUMN "organization_id" DROP NOT NULL;
-ALTER TABLE "api_keys" ALTER COLUMN "platform_id" DROP NOT NULL;
