@@ -16,12 +16,9 @@ pub(super) fn rust_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the Markdown pages of the crates.
+/// Returns the Markdown pages of the repository.
 pub(super) fn markdown_files() -> Vec<PathBuf> {
-    let folders = members().into_iter().map(|member| root().join(member));
-    folders
-        .flat_map(|folder| files_with_extension(&folder, "md"))
-        .collect()
+    files_with_extension(&root(), "md")
 }
 
 fn files_with_extension(folder: &Path, extension: &str) -> Vec<PathBuf> {

@@ -15,7 +15,7 @@
 //! | [`security`] | the protections of an installation |
 //! | [`upgrading`] | new versions and migrations |
 //!
-//! `tests/examples` runs every command in a `sh` block of these pages, in one shell and in the order of the table. Blocks
+//! `tests/guides` runs every command in a `sh` block of these pages, in one shell and in the order of the table. Blocks
 //! of the type `console` are not run.
 
 /// Declares the module of a guide. Its text is the Markdown file with the same name. Every guide can link to the others
