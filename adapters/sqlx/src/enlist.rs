@@ -41,7 +41,7 @@ pub type HostWork<'c, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> +
 ///
 /// # Errors
 /// [`StoreError::Retry`] if a statement conflicts with a concurrent unit. [`StoreError::CommitUnknown`] if the function has
-/// ended the transaction: what it has committed cannot be undone. Otherwise [`StoreError::Backend`], whose source
+/// ended the transaction: its changes may be committed. Otherwise [`StoreError::Backend`], whose source
 /// is the [`PostgresError`](core_storage::sql::postgres::PostgresError) of the statement, or if the unit is of another
 /// store.
 pub async fn enlist<'env, T, F>(unit: &mut dyn UnitOfWork, work: F) -> Result<T, StoreError>
@@ -59,7 +59,7 @@ where
     value.ok_or_else(|| StoreError::backend("the statements of the host program did not run"))
 }
 
-/// A function of the host program, and what it returned.
+/// A function of the host program, and its return value.
 struct Statements<'env, F, T> {
     work: Option<F>,
     value: Option<T>,

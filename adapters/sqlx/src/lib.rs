@@ -17,6 +17,8 @@
 //! ```
 //!
 //! # The pool
+//! - **TLS.** The crate enables no TLS feature of sqlx. A host program that needs TLS enables one, for example
+//!   `tls-rustls-ring`.
 //! - **Size.** A request uses one connection at a time. The worker uses one for each job that runs. A pool that the host
 //!   program also uses needs room for both.
 //! - **Statement cache.** The suite has several hundred different statements. Set `statement_cache_capacity(1024)` on the
@@ -30,6 +32,18 @@
 //! A unit of work can be dropped at any point. Its connection returns to the pool only after its transaction is rolled
 //! back. A statement that is still running is cancelled with `pg_cancel_backend` over an additional connection, and its
 //! connection is closed. Until then the connection counts against the limit of the pool.
+//!
+//! # Tables of the host program
+//! [`enlist`] runs statements of the host program in the transaction of a unit of work.
+//!
+//! # Differences from the engine on tokio-postgres
+//! Both engines use the same tables, statements and isolation levels, so a database can change from one to the other.
+//! - The server's settings are sent with the start of each transaction, not once for each connection. A read of one row
+//!   or one page has no transaction, so the timeouts of the session apply to it.
+//! - A statement is cancelled by SQL over an additional connection, because the driver has no cancel request. The role
+//!   needs no permission for that, because both connections have the same role.
+//! - Timeouts for TCP and for opening connections are those of the pool. The pool of sqlx does not limit how long a
+//!   lost network connection stays unnoticed; [`SqlxConfig::answer_margin`] does.
 
 mod config;
 mod enlist;

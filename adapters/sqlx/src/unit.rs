@@ -138,7 +138,7 @@ pub(crate) struct Unit {
     now: Option<Timestamp>,
     /// The search path of the host program, once the transaction is open.
     host_search_path: String,
-    /// How many connections that were lost while idle may still be replaced. None after the first statement.
+    /// The number of lost idle connections that may still be replaced. 0 after the first statement.
     replacements_left: u32,
 }
 

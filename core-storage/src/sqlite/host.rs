@@ -39,7 +39,7 @@ where
     value.ok_or_else(|| StoreError::backend("the statements of the host program did not run"))
 }
 
-/// A function of the host program, and what it returned.
+/// A function of the host program, and its return value.
 struct Statements<F, T> {
     work: Option<F>,
     value: Option<T>,
