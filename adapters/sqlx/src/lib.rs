@@ -18,7 +18,7 @@
 //!
 //! # The pool
 //! - **TLS.** The crate enables no TLS feature of sqlx. A host program that needs TLS enables one, for example
-//!   `tls-rustls-ring`.
+//!   `tls-rustls-ring-native-roots`.
 //! - **Size.** A request uses one connection at a time. The worker uses one for each job that runs. A pool that the host
 //!   program also uses needs room for both.
 //! - **Statement cache.** The suite has several hundred different statements. Set `statement_cache_capacity(1024)` on the

@@ -609,7 +609,10 @@ mod tests {
         for builder in both {
             let found = builder.contradictions();
             assert_eq!((found[0].setting, found[0].is_fatal), ("store", true));
-            assert!(matches!(builder.check(), Err(crate::SuiteError::Setting(_))));
+            assert!(matches!(
+                builder.check(),
+                Err(crate::SuiteError::Setting(_))
+            ));
         }
         let of_another_pool = builder.settings(|s| {
             s.postgres.root_certificates = Some("roots.pem".into());

@@ -166,7 +166,9 @@ impl Store for ExchangeableStore {
     }
 }
 
-/// Runs a test on every store. `on_every_store! { main_path }` needs an `async fn main_path(world: World)`.
+/// Runs a test on memory, SQLite and Postgres. `on_every_store! { main_path }` needs an `async fn main_path(world: World)`.
+///
+/// To save time it does not run on sqlx: the model tests, the conformance suite and the whole-suite tests do.
 macro_rules! on_every_store {
     ($($test:ident),+ $(,)?) => {$(
         mod $test {
@@ -185,11 +187,6 @@ macro_rules! on_every_store {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn on_postgres() {
                 super::$test(World::on(Backend::Postgres).await).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn on_sqlx() {
-                super::$test(World::on(Backend::Sqlx).await).await;
             }
         }
     )+};
