@@ -366,7 +366,7 @@ impl RowTx for CheckedTx {
 
     async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
         self.ensure_writable()?;
-        // If this call is dropped, nobody knows which of the statements have run.
+        // If this call is dropped, some of the statements may have run.
         self.aborted = true;
         self.inner.enlist(statements).await?;
         self.aborted = false;
