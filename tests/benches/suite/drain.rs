@@ -10,7 +10,7 @@ use core_suite::{WorkerOptions, WorkerWake, start_worker};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::harness::backend::{Backend, Location};
+use crate::harness::backend::Location;
 use crate::harness::cpu;
 use crate::harness::process::say;
 use crate::kinds::{Applied, Order, operator, queue, worker};
