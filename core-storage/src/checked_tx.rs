@@ -7,7 +7,7 @@
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Direction, Mode};
+use core_domain::port::{Direction, HostStatements, Mode};
 
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
@@ -362,6 +362,15 @@ impl RowTx for CheckedTx {
         let now = self.track_error(outcome)?;
         self.now = Some(now);
         Ok(now)
+    }
+
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        self.ensure_writable()?;
+        // If this call is dropped, some of the statements may have run.
+        self.aborted = true;
+        self.inner.enlist(statements).await?;
+        self.aborted = false;
+        Ok(())
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {

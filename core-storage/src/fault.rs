@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Direction, Mode};
+use core_domain::port::{Direction, HostStatements, Mode};
 
 use crate::checked_tx::CheckedTx;
 use crate::filter::Filter;
@@ -264,6 +264,11 @@ impl RowTx for FaultTx {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
         self.store.call()?;
         self.inner.now().await
+    }
+
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        self.store.call()?;
+        self.inner.enlist(statements).await
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use std::iter;
 
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
-use core_domain::port::{Direction, Mode};
+use core_domain::port::{Direction, HostStatements, Mode};
 
 use crate::filter::Filter;
 use crate::join::{self, Join, VisitJoined};
@@ -260,6 +260,16 @@ pub trait RowTx: Send {
     /// Only those of the store.
     async fn now(&mut self) -> Result<Timestamp, StoreError>;
 
+    /// Runs statements of the host program in the transaction of this unit. Every error aborts the unit. An engine without
+    /// a connection to a database keeps the default implementation.
+    ///
+    /// # Errors
+    /// The error of the statements; [`StoreError::Backend`] if the engine has no connection.
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        let _ = statements;
+        Err(no_connection())
+    }
+
     /// Makes all changes permanent.
     ///
     /// # Errors
@@ -269,6 +279,11 @@ pub trait RowTx: Send {
 
     /// Undoes all changes.
     async fn rollback(self: Box<Self>);
+}
+
+/// Returns the error of an engine on which the host program cannot run statements.
+pub(crate) fn no_connection() -> StoreError {
+    StoreError::backend("this store has no connection that the host program can use")
 }
 
 /// Implements [`RowTx::insert_or_lock`] for engines whose write units run one after the other.

@@ -13,7 +13,7 @@ use core_domain::kernel::{
     for_each_record,
 };
 use core_domain::port::{
-    Direction, Mode, Repositories, Repository, Staged, Store, UnitOfWork, Within,
+    Direction, HostStatements, Mode, Repositories, Repository, Staged, Store, UnitOfWork, Within,
 };
 
 use crate::back_off::BackOff;
@@ -524,6 +524,11 @@ impl UnitOfWork for RowUnit {
 
     fn repositories(&mut self, _key: RecordKey) -> &mut dyn Repositories {
         self
+    }
+
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        self.ensure_active()?;
+        self.tx.enlist(statements).await
     }
 
     async fn commit(self: Box<Self>) -> Result<Effects, StoreError> {

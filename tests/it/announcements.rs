@@ -70,7 +70,12 @@ async fn messages(store: &dyn Store) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_caller_is_dropped_is_completed_and_announced() {
-    for backend in [Backend::Memory, Backend::Sqlite, Backend::Postgres] {
+    for backend in [
+        Backend::Memory,
+        Backend::Sqlite,
+        Backend::Postgres,
+        Backend::Sqlx,
+    ] {
         let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
         let (store, _keeps) = backend.open(clock).await;
         let listener = Arc::new(Listener {

@@ -17,7 +17,12 @@ use serde_json::json;
 
 use crate::world::Backend;
 
-const BACKENDS: [Backend; 3] = [Backend::Memory, Backend::Sqlite, Backend::Postgres];
+const BACKENDS: [Backend; 4] = [
+    Backend::Memory,
+    Backend::Sqlite,
+    Backend::Postgres,
+    Backend::Sqlx,
+];
 
 struct Outbox {
     clock: Arc<ManualClock>,

@@ -9,6 +9,7 @@ mod crash;
 mod data_folder;
 mod deploys;
 mod device_login;
+mod enlist;
 #[cfg(target_os = "linux")]
 mod faults;
 mod hostnames;

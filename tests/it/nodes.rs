@@ -4,7 +4,16 @@ use crate::world::{Backend, Fresh, Installation, sign_up};
 
 #[tokio::test]
 async fn two_nodes_on_one_postgres_share_sessions_jobs_and_cursors() {
-    let fresh = Fresh::on(Backend::Postgres).await;
+    two_nodes_share_sessions_jobs_and_cursors(Backend::Postgres).await;
+}
+
+#[tokio::test]
+async fn two_nodes_on_one_pool_of_sqlx_share_sessions_jobs_and_cursors() {
+    two_nodes_share_sessions_jobs_and_cursors(Backend::Sqlx).await;
+}
+
+async fn two_nodes_share_sessions_jobs_and_cursors(backend: Backend) {
+    let fresh = Fresh::on(backend).await;
     let node = || fresh.builder.clone().secret([7; 32]).build();
     let (first, second) = (node().await.unwrap(), node().await.unwrap());
     let ada = sign_up(&first, "engines", "Engines").await;

@@ -15,7 +15,12 @@ use core_domain::use_case::shared::{
 
 use crate::world::Backend;
 
-const BACKENDS: [Backend; 3] = [Backend::Memory, Backend::Sqlite, Backend::Postgres];
+const BACKENDS: [Backend; 4] = [
+    Backend::Memory,
+    Backend::Sqlite,
+    Backend::Postgres,
+    Backend::Sqlx,
+];
 const LEASE: Duration = Duration::from_secs(60);
 
 const TOKENS: RemoveSlice = |uow, limit| Box::pin(oauth::remove_expired_tokens(uow, limit));

@@ -20,6 +20,8 @@ use crate::{Suite, SystemClock, SystemEntropy};
 #[derive(Clone, Debug)]
 pub struct SuiteBuilder {
     pub(crate) store: StoreChoice,
+    /// The stores that a later call has replaced.
+    pub(crate) replaced_stores: Vec<StoreChoice>,
     pub(crate) data_folder: Option<PathBuf>,
     /// `None` uses the system's clock, and on Postgres the database's clock inside units of work.
     pub(crate) clock: Option<Arc<dyn Clock>>,
@@ -58,6 +60,7 @@ impl Default for SuiteBuilder {
     fn default() -> Self {
         Self {
             store: StoreChoice::Memory,
+            replaced_stores: Vec::new(),
             data_folder: None,
             clock: None,
             entropy: Arc::new(SystemEntropy),
@@ -103,29 +106,45 @@ impl Suite {
 impl SuiteBuilder {
     /// Stores records in the memory of this process; they are lost when it ends. This is the default.
     #[must_use]
-    pub fn in_memory(mut self) -> Self {
-        self.store = StoreChoice::Memory;
-        self
+    pub fn in_memory(self) -> Self {
+        self.choose_store(StoreChoice::Memory)
     }
 
     /// Stores records in a SQLite file (feature `sqlite`).
     #[must_use]
-    pub fn sqlite(mut self, file: impl Into<PathBuf>) -> Self {
-        self.store = StoreChoice::Sqlite(file.into());
-        self
+    pub fn sqlite(self, file: impl Into<PathBuf>) -> Self {
+        self.choose_store(StoreChoice::Sqlite(file.into()))
     }
 
     /// Stores records in a Postgres database (feature `postgres`).
     #[must_use]
-    pub fn postgres(mut self, url: impl Into<String>) -> Self {
-        self.store = StoreChoice::Postgres(url.into());
-        self
+    pub fn postgres(self, url: impl Into<String>) -> Self {
+        self.choose_store(StoreChoice::Postgres(url.into()))
+    }
+
+    /// Stores records in a Postgres database, on the connections of this pool (feature `sqlx`). See [`core_sqlx`] for the
+    /// options of the pool that suit the suite.
+    ///
+    /// The number of connections, the time-out for acquiring one, TLS and the credentials are those of the pool. The
+    /// schema comes from `settings.postgres.schema`, and the other time-outs from `settings.pool`.
+    ///
+    /// A builder that also names another store fails to build.
+    #[cfg(feature = "sqlx")]
+    #[must_use]
+    pub fn sqlx(self, pool: core_sqlx::sqlx::PgPool) -> Self {
+        self.choose_store(StoreChoice::Sqlx(pool))
     }
 
     /// Stores records in the given store.
     #[must_use]
-    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = StoreChoice::Given(store);
+    pub fn store(self, store: Arc<dyn Store>) -> Self {
+        self.choose_store(StoreChoice::Given(store))
+    }
+
+    /// Replaces the store. [`Self::contradictions`] reports a pool of sqlx beside another store.
+    fn choose_store(mut self, store: StoreChoice) -> Self {
+        let replaced = std::mem::replace(&mut self.store, store);
+        self.replaced_stores.push(replaced);
         self
     }
 

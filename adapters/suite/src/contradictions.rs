@@ -6,7 +6,7 @@ use core_domain::gateway::{RateKind, RatePolicy};
 use core_http::gateway::ConfigError;
 use core_http::kernel::EVENT_HEARTBEAT;
 
-use crate::open::StoreChoice;
+use crate::open::{PoolOptions, StoreChoice};
 use crate::{Settings, SuiteBuilder};
 
 /// The smallest buffer for the head of a request, in bytes.
@@ -96,13 +96,7 @@ impl SuiteBuilder {
             "worker.slots",
             || "must be greater than 0: no other process can run the jobs of this store".to_owned(),
         );
-        let is_postgres = matches!(self.store, StoreChoice::Postgres(_));
-        let postgres = &self.settings.postgres;
-        found.warn(
-            !is_postgres && (postgres.schema.is_some() || postgres.root_certificates.is_some()),
-            "postgres",
-            || "has no effect: the store is not Postgres".to_owned(),
-        );
+        store(self, &mut found);
         let gateway = &self.settings.gateway;
         found.warn(
             gateway.cors_credentials && gateway.allowed_origins.is_empty(),
@@ -123,6 +117,44 @@ impl SuiteBuilder {
         }
         found.0
     }
+}
+
+/// Finds a second store beside a pool of sqlx, and settings of a store that is not used.
+fn store(builder: &SuiteBuilder, found: &mut Found) {
+    let store = &builder.store;
+    let is_pool = store.is_host_pool()
+        || builder
+            .replaced_stores
+            .iter()
+            .any(StoreChoice::is_host_pool);
+    // The default is the first one that is replaced.
+    let replaced = builder.replaced_stores.iter().skip(1);
+    let mut others = replaced
+        .chain([store])
+        .filter(|store| !store.is_host_pool());
+    if is_pool && let Some(other) = others.next() {
+        found.refuse(true, "store", || {
+            let other = other.method();
+            format!("both `sqlx` and `{other}` choose a store: call only one of them")
+        });
+    }
+    let postgres = &builder.settings.postgres;
+    found.warn(
+        !store.is_postgres() && (postgres.schema.is_some() || postgres.root_certificates.is_some()),
+        "postgres",
+        || "has no effect: the store is not Postgres".to_owned(),
+    );
+    found.warn(
+        store.is_host_pool() && postgres.root_certificates.is_some(),
+        "postgres.root_certificates",
+        || "has no effect: the pool of the host program has its own certificates".to_owned(),
+    );
+    let (pool, defaults) = (&builder.settings.pool, PoolOptions::default());
+    found.warn(
+        store.is_host_pool() && pool.postgres_connections != defaults.postgres_connections,
+        "pool.postgres_connections",
+        || "has no effect: the pool of the host program has its own limit".to_owned(),
+    );
 }
 
 /// Finds settings of a provider that is not used.
@@ -560,6 +592,39 @@ mod tests {
         let builder = Suite::builder().postgres("postgres://core@localhost/core");
         let builder = builder.settings(|s| s.postgres.schema = Some("core".to_owned()));
         assert_eq!(found(builder), [""; 0]);
+    }
+
+    #[cfg(feature = "sqlx")]
+    #[tokio::test]
+    async fn a_second_store_beside_a_pool_is_refused() {
+        let pool = crate::sqlx::PgPool::connect_lazy("postgres://core@localhost/core").unwrap();
+        let builder = Suite::builder().sqlx(pool.clone());
+        assert_eq!(builder.contradictions(), []);
+        let both = [
+            builder.clone().sqlite("core.db"),
+            builder.clone().postgres("postgres://core@localhost/core"),
+            builder.clone().in_memory(),
+            Suite::builder().sqlite("core.db").sqlx(pool.clone()),
+        ];
+        for builder in both {
+            let found = builder.contradictions();
+            assert_eq!((found[0].setting, found[0].is_fatal), ("store", true));
+            assert!(matches!(
+                builder.check(),
+                Err(crate::SuiteError::Setting(_))
+            ));
+        }
+        let of_another_pool = builder.settings(|s| {
+            s.postgres.root_certificates = Some("roots.pem".into());
+            s.pool.postgres_connections = 4;
+        });
+        let found = of_another_pool.contradictions();
+        let settings: Vec<_> = found
+            .iter()
+            .map(|one| (one.setting, one.is_fatal))
+            .collect();
+        let ineffective = ["postgres.root_certificates", "pool.postgres_connections"];
+        assert_eq!(settings, ineffective.map(|setting| (setting, false)));
     }
 
     #[cfg(all(feature = "cloudflare", feature = "local"))]

@@ -13,6 +13,8 @@ use core_domain::kernel::{Caller, Context, Entropy, Error, Reason, Result, grant
 use core_domain::port::{Mode, Store, transact};
 use core_domain::use_case::provisioning::{self, Kinds};
 
+use crate::units::Units;
+
 pub use core_domain::kernel::{EntityId, Environment, JobId, PlatformId, PlatformOwned, Unowned};
 pub use core_domain::port::UnitOfWork;
 pub use core_domain::provisioning::{Job, JobStatus, LaneKey};
@@ -52,18 +54,36 @@ impl Jobs {
     where
         OperatorScope: Covers<<K::Input as JobInput>::Owner>,
     {
+        transact(self.store.as_ref(), |uow, _| {
+            Box::pin(self.enqueue_in::<K>(uow, input))
+        })
+        .await
+    }
+
+    /// Queues a job in a unit of work of the host program, see [`crate::units`]. The job exists if the unit is committed.
+    ///
+    /// # Errors
+    /// Those of [`Jobs::enqueue`].
+    pub async fn enqueue_in<K: JobKind>(
+        &self,
+        unit: &mut dyn UnitOfWork,
+        input: &K::Input,
+    ) -> Result<JobId>
+    where
+        OperatorScope: Covers<<K::Input as JobInput>::Owner>,
+    {
         if !self.kinds.contains(K::NAME) {
             let unknown = format!("register the kind {} with the builder", K::NAME);
             return Err(Error::Unavailable(unknown));
         }
         let scope = authorize_operator(&self.cx)?;
-        transact(self.store.as_ref(), |uow, _| {
-            Box::pin(async move {
-                let job = provisioning::enqueue::<K>(&self.cx, &scope, uow, input).await?;
-                Ok(job.id.clone())
-            })
-        })
-        .await
+        let job = provisioning::enqueue::<K>(&self.cx, &scope, unit, input).await?;
+        Ok(job.id.clone())
+    }
+
+    /// Returns units of work with the same caller.
+    pub(crate) fn units(&self) -> Units {
+        Units::new(Arc::clone(&self.store), self.cx.clone())
     }
 
     /// Returns a job with its current state.

@@ -28,6 +28,7 @@
 //! | none | the in-memory store and every service; about 125 crates, none of them with C code |
 //! | `sqlite` | the store in a SQLite file |
 //! | `postgres` | the store in a Postgres database |
+//! | `sqlx` | the store in a Postgres database, on a pool of sqlx that the host program has |
 //! | `local` | the provider that creates infrastructure on this machine, and the folder that stores uploads |
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
 //! | `cloudflare` | the provider that creates infrastructure in a Cloudflare account |
@@ -92,6 +93,7 @@ mod suite;
 mod suspension_cache;
 mod sweep_options;
 mod sweeper;
+pub mod units;
 mod uploads;
 mod webhook_dispatcher;
 mod webhook_options;
@@ -128,6 +130,8 @@ pub use core_local::{
 };
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};
+#[cfg(feature = "sqlx")]
+pub use core_sqlx::sqlx;
 #[cfg(feature = "webhooks")]
 pub use core_webhooks::HttpSender;
 pub use dns_options::DnsOptions;

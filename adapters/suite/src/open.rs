@@ -124,8 +124,8 @@ pub(crate) struct OpenOptions {
     pub(crate) cursor_key: CursorKey,
     pub(crate) pool: PoolOptions,
     #[cfg_attr(
-        not(feature = "postgres"),
-        expect(dead_code, reason = "only the Postgres store uses them")
+        not(any(feature = "postgres", feature = "sqlx")),
+        expect(dead_code, reason = "only the Postgres stores use them")
     )]
     pub(crate) postgres: PostgresOptions,
 }
@@ -143,6 +143,8 @@ pub(crate) enum StoreChoice {
     Memory,
     Sqlite(PathBuf),
     Postgres(String),
+    #[cfg(feature = "sqlx")]
+    Sqlx(core_sqlx::sqlx::PgPool),
     Given(Arc<dyn Store>),
 }
 
@@ -152,21 +154,43 @@ impl StoreChoice {
         matches!(self, Self::Memory | Self::Sqlite(_))
     }
 
-    /// Returns the wake-up for the worker: from this process, and on Postgres also from other processes.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn worker_wake(&self, options: OpenOptions) -> Result<WorkerWake, SuiteError> {
-        let Self::Postgres(url) = self else {
-            return Ok(WorkerWake::default());
-        };
-        let config = postgres_config(url.clone(), options);
-        let hints = core_storage::postgres::Hints::open(&config, JOBS)?;
-        Ok(WorkerWake::with_hints(Arc::new(hints)))
+    /// Returns the method of the builder that chooses this store.
+    pub(crate) fn method(&self) -> &'static str {
+        match self {
+            Self::Memory => "in_memory",
+            Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgres",
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(_) => "sqlx",
+            Self::Given(_) => "store",
+        }
     }
 
-    /// Returns the wake-up for the worker, from this process only.
-    #[cfg(not(feature = "postgres"))]
-    pub(crate) fn worker_wake(&self, _: OpenOptions) -> Result<WorkerWake, SuiteError> {
-        Ok(WorkerWake::default())
+    /// Returns whether the connections are those of a pool of the host program.
+    pub(crate) fn is_host_pool(&self) -> bool {
+        match self {
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns whether the records are in a Postgres database.
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self, Self::Postgres(_)) || self.is_host_pool()
+    }
+
+    /// Returns the wake-up for the worker: from this process, and on Postgres also from other processes.
+    pub(crate) fn worker_wake(&self, options: OpenOptions) -> Result<WorkerWake, SuiteError> {
+        match self {
+            Self::Postgres(url) => postgres_wake(url.clone(), options),
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(pool) => {
+                let hints = core_sqlx::Hints::open(pool, JOBS);
+                Ok(WorkerWake::with_hints(Arc::new(hints)))
+            }
+            _ => Ok(WorkerWake::default()),
+        }
     }
 
     /// Opens the store. Postgres uses the database's clock unless a clock is set.
@@ -179,6 +203,8 @@ impl StoreChoice {
             }
             Self::Sqlite(path) => sqlite(path, options).await,
             Self::Postgres(url) => postgres(url, options).await,
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(pool) => Ok(core_sqlx::open(sqlx_config(pool, options)).await?),
             Self::Given(store) => Ok(store),
         }
     }
@@ -203,7 +229,7 @@ async fn sqlite(_: PathBuf, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError
 }
 
 /// The Postgres channel on which workers of one database wake each other.
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlx"))]
 const JOBS: &str = "core_jobs";
 
 #[cfg(feature = "postgres")]
@@ -231,6 +257,34 @@ fn postgres_config(url: String, options: OpenOptions) -> core_storage::postgres:
     config.idle_timeout = pool.postgres_idle_timeout;
     config.page_bytes = pool.page_bytes;
     config
+}
+
+#[cfg(feature = "sqlx")]
+fn sqlx_config(pool: core_sqlx::sqlx::PgPool, options: OpenOptions) -> core_sqlx::SqlxConfig {
+    let mut config = core_sqlx::SqlxConfig::new(pool, options.cursor_key);
+    config.clock = options.clock;
+    config.schema = options.postgres.schema;
+    let pool = options.pool;
+    config.timeouts.statement = pool.postgres_statement_timeout;
+    config.timeouts.lock = pool.postgres_lock_timeout;
+    config.timeouts.idle = pool.postgres_idle_timeout;
+    config.timeouts.client_check_interval = pool.postgres_client_check_interval;
+    config.answer_margin = pool.postgres_answer_margin;
+    config.retry_timeout = pool.postgres_retry_timeout;
+    config.page_bytes = pool.page_bytes;
+    config
+}
+
+#[cfg(feature = "postgres")]
+fn postgres_wake(url: String, options: OpenOptions) -> Result<WorkerWake, SuiteError> {
+    let config = postgres_config(url, options);
+    let hints = core_storage::postgres::Hints::open(&config, JOBS)?;
+    Ok(WorkerWake::with_hints(Arc::new(hints)))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres_wake(_: String, _: OpenOptions) -> Result<WorkerWake, SuiteError> {
+    Ok(WorkerWake::default())
 }
 
 #[cfg(feature = "postgres")]

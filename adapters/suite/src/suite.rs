@@ -7,6 +7,7 @@ use core_local::{LocalInfrastructure, SiteHost};
 
 use crate::background_task::BackgroundTask;
 use crate::jobs::Jobs;
+use crate::units::Units;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -87,6 +88,12 @@ impl Suite {
     #[must_use]
     pub fn jobs(&self) -> Jobs {
         self.jobs.clone()
+    }
+
+    /// Returns the handle for units of work of the host program.
+    #[must_use]
+    pub fn units(&self) -> Units {
+        self.jobs.units()
     }
 
     /// Returns the worker that runs jobs.

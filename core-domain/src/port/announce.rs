@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Mode, Repositories, Store, UnitOfWork};
+use super::{HostStatements, Mode, Repositories, Store, UnitOfWork};
 use crate::access::RecordKey;
 use crate::kernel::{Effects, StoreError, Timestamp};
 
@@ -101,6 +101,10 @@ impl UnitOfWork for AnnouncingUnit {
 
     fn repositories(&mut self, key: RecordKey) -> &mut dyn Repositories {
         self.unit.repositories(key)
+    }
+
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        self.unit.enlist(statements).await
     }
 
     async fn commit(self: Box<Self>) -> Result<Effects, StoreError> {

@@ -59,8 +59,8 @@ pub use passkeys::{
 pub use password::{HashForm, PasswordError, PasswordHasher};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use store::{
-    Direction, Env, Mode, Persisted, Repositories, Repository, Staged, Store, UnitOfWork, Within,
-    Work, transact, transact_if, transact_in,
+    Direction, Env, HostStatements, Mode, Persisted, Repositories, Repository, Staged, Store,
+    UnitOfWork, Within, Work, transact, transact_if, transact_in,
 };
 pub use webhook_sender::{
     MAX_SEND_DURATION, WebhookRequest, WebhookResponse, WebhookSendError, WebhookSender,

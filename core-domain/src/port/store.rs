@@ -5,6 +5,7 @@
 //! repositories of a unit. Use cases therefore access records through scopes and write them through
 //! [`crate::access::audited`].
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -305,6 +306,18 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     }
 }
 
+/// Statements of the host program that run in the transaction of a unit of work, see [`UnitOfWork::enlist`].
+#[async_trait]
+pub trait HostStatements: Send {
+    /// Runs the statements. `connection` is the connection of the store's driver, for example `sqlx::PgConnection` or
+    /// `rusqlite::Connection`.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] if a statement conflicts with a concurrent unit; [`StoreError::Backend`] if `connection` has
+    /// another type.
+    async fn run(&mut self, connection: &mut (dyn Any + Send)) -> Result<(), StoreError>;
+}
+
 /// One unit of work. Either all of its changes are stored, or none of them.
 #[async_trait]
 pub trait UnitOfWork: Send {
@@ -320,6 +333,19 @@ pub trait UnitOfWork: Send {
 
     /// Returns the repositories of all records.
     fn repositories(&mut self, key: RecordKey) -> &mut dyn Repositories;
+
+    /// Runs statements of the host program in the transaction of this unit, which must be a unit that writes. They are
+    /// committed together with the unit, or not at all. Every error aborts the unit. So does dropping the call before it
+    /// returns. The statements must not change the records of the suite and must not end the transaction.
+    ///
+    /// # Errors
+    /// The error of the statements; [`StoreError::Backend`] if the store has no connection to a database.
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        let _ = statements;
+        Err(StoreError::backend(
+            "this store has no connection that the host program can use",
+        ))
+    }
 
     /// Stores all changes permanently and returns the effects of the unit.
     ///

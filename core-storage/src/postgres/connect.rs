@@ -6,10 +6,11 @@ use core_domain::kernel::StoreError;
 use tokio::time::timeout;
 use tokio_postgres::{Client, Config, Socket};
 
-use super::error::RunError;
 use super::options::Options;
 use super::servers::Server;
 use super::tls::TlsStream;
+
+use crate::sql::postgres::RunError;
 
 /// The part of a connection that reads and writes the socket.
 pub(super) type Io = tokio_postgres::Connection<Socket, TlsStream>;

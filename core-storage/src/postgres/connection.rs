@@ -18,11 +18,11 @@ use tokio_postgres::types::BorrowToSql;
 use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage};
 
 use super::connect::{Io, connect};
-use super::error::RunError;
 use super::options::Options;
 use super::tls::Tls;
 use super::values::{Answer, Bound, type_of};
 use crate::sql::Statement;
+use crate::sql::postgres::RunError;
 use crate::value::Visit;
 
 /// The maximum number of prepared statements. It exceeds the number of different statements in the program. A

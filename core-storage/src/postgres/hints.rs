@@ -12,9 +12,9 @@ use tokio::time::sleep;
 
 use super::PostgresConfig;
 use super::connection::Connection;
-use super::error::RunError;
 use super::options::Options;
 use crate::sql::ddl::quoted;
+use crate::sql::postgres::RunError;
 
 /// The minimum time between two notifications.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -37,8 +37,9 @@ use crate::table::Table;
 use crate::unit::RecordStore;
 
 pub use config::{Keepalive, PostgresConfig};
-pub use error::PostgresError;
 pub use hints::Hints;
+
+pub use crate::sql::postgres::PostgresError;
 
 use pool::Pool;
 use unit::Unit;

@@ -11,9 +11,8 @@ use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use super::PostgresConfig;
 use super::servers::Servers;
 use super::tls::{Checks, Tls, connector};
+use crate::sql::postgres::{SessionTimeouts, check_schema_name};
 
-/// The maximum length of a name in bytes. Postgres truncates longer ones.
-const MAX_NAME: usize = 63;
 /// The driver's default, which means that the URL does not set `keepalives_idle`.
 const DRIVERS_KEEPALIVE_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 
@@ -57,36 +56,20 @@ impl Options {
             servers,
             config: with_time_outs(options, config),
             connect_timeout,
-            answer_timeout: answer_timeout(config),
+            answer_timeout: timeouts(config).answer_timeout(config.answer_margin),
         };
-        let options = options
-            .with("statement_timeout", &millis(config.statement_timeout))
-            .with("lock_timeout", &millis(config.lock_timeout))
-            .with(
-                "idle_in_transaction_session_timeout",
-                &millis(config.idle_timeout),
-            )
-            .with_client_check(config.client_check_interval)
-            // A sequential scan of a small table takes a predicate lock on the whole table, which conflicts with every
-            // writer of the table.
-            .with("enable_seqscan", "off")
-            // Statements are short, so JIT compilation takes longer than execution.
-            .with("jit", "off");
+        let timeouts = timeouts(config);
+        let settings = timeouts.settings();
+        let options = settings
+            .iter()
+            .fold(options, |options, (name, value)| options.with(name, value));
         match &config.schema {
-            Some(schema) if is_name(schema) => Ok(options.with("search_path", schema)),
-            Some(_) => Err(StoreError::backend(
-                "the name of the schema is invalid: use lower-case letters, digits and _",
-            )),
+            Some(schema) => {
+                check_schema_name(schema)?;
+                Ok(options.with("search_path", schema))
+            }
             None => Ok(options),
         }
-    }
-
-    /// Adds the interval at which the server checks whether the client is still connected.
-    fn with_client_check(self, interval: Duration) -> Self {
-        if interval.is_zero() {
-            return self;
-        }
-        self.with("client_connection_check_interval", &millis(interval))
     }
 
     /// Adds a server setting.
@@ -116,11 +99,14 @@ fn with_time_outs(mut options: Config, config: &PostgresConfig) -> Config {
     options
 }
 
-/// Returns the maximum wait for a reply. It is longer than the statement timeout, so a live server ends the statement
-/// first.
-fn answer_timeout(config: &PostgresConfig) -> Option<Duration> {
-    let limit = config.statement_timeout;
-    (!limit.is_zero()).then(|| limit.saturating_add(config.answer_margin))
+/// Returns the timeouts that the server enforces.
+const fn timeouts(config: &PostgresConfig) -> SessionTimeouts {
+    SessionTimeouts {
+        statement: config.statement_timeout,
+        lock: config.lock_timeout,
+        idle: config.idle_timeout,
+        client_check_interval: config.client_check_interval,
+    }
 }
 
 /// The URL without the parameters that the driver does not support.
@@ -164,22 +150,6 @@ fn tls_mode(mode: Option<&str>, has_roots: bool) -> Option<(SslMode, Checks)> {
         Some("verify-full") => Some((SslMode::Require, Checks::IssuerAndName)),
         Some(_) => None,
     }
-}
-
-/// Formats a timeout in milliseconds. In Postgres 0 means no limit, so a timeout below one millisecond becomes 1.
-fn millis(timeout: Duration) -> String {
-    match timeout.as_millis() {
-        0 if !timeout.is_zero() => "1".to_owned(),
-        // The maximum value in Postgres.
-        millis => millis.min(i32::MAX as u128).to_string(),
-    }
-}
-
-/// Returns whether the name needs no quotes.
-fn is_name(name: &str) -> bool {
-    let starts = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    starts && name.len() <= MAX_NAME && name.chars().all(of_name)
 }
 
 #[cfg(test)]
@@ -258,13 +228,5 @@ mod tests {
         let config = PostgresConfig::new("postgres://me:secret@host:port/x", [7; 32]);
         let error = Options::new(&config).err().expect("the port is no number");
         assert!(!error.to_string().contains("secret"));
-    }
-
-    #[test]
-    fn timeouts_are_in_milliseconds_and_only_zero_means_no_limit() {
-        assert_eq!(millis(Duration::ZERO), "0");
-        assert_eq!(millis(Duration::from_nanos(1)), "1");
-        assert_eq!(millis(Duration::from_secs(20)), "20000");
-        assert_eq!(millis(Duration::MAX), i32::MAX.to_string());
     }
 }

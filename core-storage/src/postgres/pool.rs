@@ -11,8 +11,9 @@ use tokio::time::{sleep, timeout};
 
 use super::PostgresConfig;
 use super::connection::Connection;
-use super::error::{RunError, closed};
 use super::options::Options;
+
+use crate::sql::postgres::RunError;
 
 /// The maximum age of a connection. Its server process accumulates memory for tables and plans.
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
@@ -174,7 +175,10 @@ pub(super) struct Lease {
 
 impl Lease {
     pub(super) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
-        let opened = self.opened.as_mut().ok_or_else(closed);
+        let opened = self
+            .opened
+            .as_mut()
+            .ok_or_else(|| RunError::Closed.into_failure());
         opened.map(|opened| &mut opened.connection)
     }
 

@@ -5,20 +5,10 @@ use std::sync::{Arc, LazyLock};
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 
-use super::error::RunError;
 use super::pool::{Lease, Pool, Work};
-use crate::sql::{Dialect, Executor, Statement};
+use crate::sql::postgres::{RunError, begin, now};
+use crate::sql::{Executor, Statement};
 use crate::value::Visit;
-
-const SERIALIZABLE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
-/// Units of this mode run few statements, always the same. A generic plan is made once for a connection instead of for
-/// every run, which takes as long as the statement itself. The text contains what the plan depends on: limits, and the
-/// values of index predicates. A plan that was made while a table was small must stay good when it is large, so only
-/// plain index scans are allowed.
-const READ_COMMITTED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
-     SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_bitmapscan = off; \
-     SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
-const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// A unit of work: a transaction, or single reads on a connection without a transaction. A transaction that is dropped
 /// is rolled back.
@@ -43,17 +33,14 @@ enum State {
 /// Returns the statement that opens a unit of this mode. `with_now` also reads the time of a writing unit in the same
 /// round trip.
 fn opening(mode: Mode, with_now: bool) -> Option<&'static str> {
-    static WITH_NOW: LazyLock<[String; 2]> = LazyLock::new(|| {
-        [SERIALIZABLE, READ_COMMITTED].map(|begin| format!("{begin}; {}", Dialect::Postgres.now()))
+    static WITH_NOW: LazyLock<[Option<String>; 2]> = LazyLock::new(|| {
+        [Mode::Write, Mode::ReadCommitted].map(|mode| Some(format!("{}; {}", begin(mode)?, now())))
     });
     let [serializable, read_committed] = &*WITH_NOW;
     match (mode, with_now) {
-        (Mode::Auto, _) => None,
-        (Mode::Read, _) => Some(SNAPSHOT),
-        (Mode::Write, false) => Some(SERIALIZABLE),
-        (Mode::Write, true) => Some(serializable),
-        (Mode::ReadCommitted, false) => Some(READ_COMMITTED),
-        (Mode::ReadCommitted, true) => Some(read_committed),
+        (Mode::Write, true) => serializable.as_deref(),
+        (Mode::ReadCommitted, true) => read_committed.as_deref(),
+        _ => begin(mode),
     }
 }
 

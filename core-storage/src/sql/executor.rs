@@ -1,8 +1,10 @@
 //! The interface to a database, which an engine for another SQL database implements.
 
 use core_domain::kernel::{StoreError, Timestamp};
+use core_domain::port::HostStatements;
 
 use super::statement::Statement;
+use crate::row_store::no_connection;
 use crate::table::Table;
 use crate::value::Visit;
 
@@ -43,6 +45,19 @@ pub trait Executor: Send {
     fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
         let _ = (table, platform);
         None
+    }
+
+    /// Runs statements of the host program in the transaction, see [`crate::RowTx::enlist`]. An executor whose connection
+    /// the host program cannot use keeps the default implementation.
+    ///
+    /// # Errors
+    /// The error of the statements.
+    fn enlist(
+        &mut self,
+        statements: &mut dyn HostStatements,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let _ = statements;
+        async { Err(no_connection()) }
     }
 
     /// Makes all changes permanent. Without a transaction this does nothing.

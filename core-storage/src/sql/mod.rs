@@ -10,6 +10,9 @@
 //!    [`ddl::create`] for any extra tables.
 //! 5. Run the `conformance` suite.
 //!
+//! An engine on Postgres with another driver finds the session settings, the meaning of errors and the migration runner
+//! in the module `postgres` (feature `postgres-sql`).
+//!
 //! # The cost of a statement
 //! A query is written as a sequence of tokens, which is the key of a cache. The text of each kind of statement is
 //! generated once, and it identifies the prepared statement. Values are borrowed from the query until the driver binds
@@ -27,6 +30,8 @@ mod executor;
 mod explain;
 mod join;
 pub mod migrations;
+#[cfg(feature = "postgres-sql")]
+pub mod postgres;
 mod render;
 mod statement;
 mod text;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError, Timestamp};
-use core_domain::port::Direction;
+use core_domain::port::{Direction, HostStatements};
 
 use super::append::Appended;
 use super::dialect::Dialect;
@@ -356,6 +356,12 @@ impl<E: Executor> RowTx for SqlTx<E> {
             w.sql(dialect.now());
         });
         Ok(Timestamp::from_millis(millis.await?))
+    }
+
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        // The host program must see the rows that this unit has added.
+        self.flush().await?;
+        self.executor.enlist(statements).await
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {

@@ -15,6 +15,7 @@ mod config;
 mod connection;
 mod error;
 mod files;
+mod host;
 mod readers;
 mod run;
 mod writer;
@@ -33,6 +34,9 @@ use crate::table::Table;
 use crate::unit::RecordStore;
 
 pub use config::{SqliteConfig, Synchronous};
+pub use host::enlist;
+// The driver, whose connection `enlist` passes to the host program.
+pub use rusqlite;
 
 use commits::Commits;
 use readers::Readers;

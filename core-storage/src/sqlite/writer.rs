@@ -20,6 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
+use core_domain::port::HostStatements;
 use rusqlite::Connection;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tokio::time::timeout;
@@ -27,6 +28,7 @@ use tokio::time::timeout;
 use super::checkpoint::Checkpoints;
 use super::commits::{Commits, RowSet};
 use super::error::{CommitError, failure};
+use super::host::HostGuard;
 use super::readers::{acquire_timed_out, lost};
 use super::run::{Detached, control, execute, fetch, show_copies};
 use crate::sql::{Change, Cost, Executor, Statement};
@@ -51,6 +53,7 @@ struct Group {
     /// The rows that the units have changed. Includes units that were undone.
     changed: HashSet<RowSet>,
     commits: Arc<Commits>,
+    host: HostGuard,
 }
 
 /// A request to the commit thread.
@@ -85,6 +88,7 @@ impl Writer {
         acquire_timeout: Duration,
     ) -> Result<Arc<Self>, StoreError> {
         let group = Arc::new(Mutex::new(Group {
+            host: HostGuard::install(&connection).map_err(failure)?,
             connection,
             done: Vec::new(),
             begun: Instant::now(),
@@ -334,6 +338,18 @@ impl Unit {
         Ok(&group.connection)
     }
 
+    /// Runs statements of the host program, in a savepoint of their own.
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        let group = self.group.as_deref_mut().ok_or_else(lost)?;
+        control(&group.connection, "SAVEPOINT host").map_err(failure)?;
+        let host = group.host.enter();
+        let outcome = statements.run(&mut group.connection).await;
+        drop(host);
+        outcome?;
+        // Fails if SQLite has rolled the transaction back, for example because of `INSERT OR ROLLBACK`.
+        control(&group.connection, "RELEASE host").map_err(failure)
+    }
+
     fn note_change(&mut self, change: &Change<'_>) {
         if let Some(group) = &mut self.group {
             group.changed.insert(RowSet::changed_by(change));
@@ -440,6 +456,11 @@ impl Executor for Turn {
         }
         let rows = self.detached(statement, Detached::fetch).await?;
         show_copies(&rows, visit)
+    }
+
+    async fn enlist(&mut self, statements: &mut dyn HostStatements) -> Result<(), StoreError> {
+        let unit = self.0.as_mut().ok_or_else(lost)?;
+        unit.enlist(statements).await
     }
 
     async fn commit(mut self) -> Result<(), StoreError> {

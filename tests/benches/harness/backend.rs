@@ -4,13 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use core_domain::port::{JobHints, Store};
+use core_sqlx::SqlxConfig;
+use core_sqlx::sqlx::PgPool;
+use core_sqlx::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use core_storage::testing::TestDatabase;
 use core_storage::{memory, postgres, sqlite};
-use core_suite::{Suite, SuiteBuilder, SystemClock};
+use core_suite::{PoolOptions, Suite, SuiteBuilder, SystemClock};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 const KEY: [u8; 32] = [7; 32];
+/// The channel on which the workers of a suite wake each other.
+const CHANNEL: &str = "core_jobs";
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,15 +24,23 @@ pub(crate) enum Backend {
     #[serde(rename = "SQLite")]
     Sqlite,
     Postgres,
+    /// Postgres, on a pool of sqlx.
+    Sqlx,
 }
 
 impl Backend {
+    /// Returns whether the records are in a Postgres database.
+    pub(crate) const fn is_postgres(self) -> bool {
+        matches!(self, Self::Postgres | Self::Sqlx)
+    }
+
     /// The name for reports.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Sqlite => "SQLite",
             Self::Postgres => "Postgres",
+            Self::Sqlx => "sqlx",
         }
     }
 }
@@ -60,7 +73,7 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new(backend: Backend) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let database = (backend == Backend::Postgres).then(database);
+        let database = backend.is_postgres().then(database);
         let url = database.as_ref().map(|database| database.url.clone());
         let location = Location {
             backend,
@@ -99,19 +112,34 @@ impl Location {
             Backend::Memory => builder.in_memory(),
             Backend::Sqlite => builder.sqlite(self.file()),
             Backend::Postgres => builder.postgres(&self.url),
+            Backend::Sqlx => builder.sqlx(self.sqlx_pool()),
         }
+    }
+
+    /// Opens a pool as a host program does, with the number of connections of the engine on tokio-postgres.
+    fn sqlx_pool(&self) -> PgPool {
+        let options: PgConnectOptions = self.url.parse().unwrap();
+        PgPoolOptions::new()
+            .max_connections(PoolOptions::default().postgres_connections)
+            .test_before_acquire(false)
+            .connect_lazy_with(options.statement_cache_capacity(1_024))
     }
 
     /// Returns the hints that wake workers on other nodes; `None` if the store cannot have other nodes.
     pub(crate) fn hints(&self) -> Option<Arc<dyn JobHints>> {
-        let config = postgres::PostgresConfig::new(&self.url, KEY);
-        (self.backend == Backend::Postgres)
-            .then(|| Arc::new(postgres::Hints::open(&config, "core_jobs").unwrap()) as _)
+        match self.backend {
+            Backend::Memory | Backend::Sqlite => None,
+            Backend::Postgres => {
+                let config = postgres::PostgresConfig::new(&self.url, KEY);
+                Some(Arc::new(postgres::Hints::open(&config, CHANNEL).unwrap()))
+            }
+            Backend::Sqlx => Some(Arc::new(core_sqlx::Hints::open(&self.sqlx_pool(), CHANNEL))),
+        }
     }
 
     /// Removes deleted rows from the tables at once. Postgres does this on its own only every few minutes.
     pub(crate) async fn vacuum(&self) {
-        if self.backend == Backend::Postgres {
+        if self.backend.is_postgres() {
             let database = core_storage::testing::connect(&self.url).await;
             database.batch_execute("VACUUM ANALYZE").await.unwrap();
         }
@@ -132,6 +160,10 @@ impl Location {
             Backend::Postgres => {
                 let config = postgres::PostgresConfig::new(&self.url, KEY);
                 postgres::open(config).await.unwrap()
+            }
+            Backend::Sqlx => {
+                let config = SqlxConfig::new(self.sqlx_pool(), KEY);
+                core_sqlx::open(config).await.unwrap()
             }
         }
     }

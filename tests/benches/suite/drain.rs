@@ -10,7 +10,7 @@ use core_suite::{WorkerOptions, WorkerWake, start_worker};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::harness::backend::{Backend, Location};
+use crate::harness::backend::Location;
 use crate::harness::cpu;
 use crate::harness::process::say;
 use crate::kinds::{Applied, Order, operator, queue, worker};
@@ -56,7 +56,7 @@ pub(crate) async fn run(drain: Drain) {
     let applied = Arc::new(Applied::default());
     let worker = worker(&store, &applied);
     let options = WorkerOptions {
-        sole_user: drain.location.backend != Backend::Postgres,
+        sole_user: !drain.location.backend.is_postgres(),
         ..WorkerOptions::default()
     };
     let process = std::process::id();

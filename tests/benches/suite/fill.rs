@@ -52,11 +52,7 @@ pub(crate) fn id(number: u32) -> String {
 
 /// Inserts the platforms with these numbers.
 pub(crate) async fn platforms(store: &Arc<dyn Store>, backend: Backend, rows: Range<u32>) {
-    let writers = if backend == Backend::Postgres {
-        WRITERS
-    } else {
-        1
-    };
+    let writers = if backend.is_postgres() { WRITERS } else { 1 };
     let mut tasks = JoinSet::new();
     for writer in 0..writers {
         let (store, mut first, end) = (Arc::clone(store), rows.start + writer * UNIT, rows.end);

@@ -103,7 +103,7 @@ async fn node(location: &Location) -> (Arc<dyn Store>, Arc<Applied>, WorkerHandl
     let store: Arc<dyn Store> = Arc::new(store);
     let applied = Arc::new(Applied::default());
     let options = WorkerOptions {
-        sole_user: location.backend != Backend::Postgres,
+        sole_user: !location.backend.is_postgres(),
         ..WorkerOptions::default()
     };
     let handle = start_worker(worker(&store, &applied), &wake, options);

@@ -19,7 +19,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
     for backend in &plan.backends {
         for lanes in &plan.lanes {
             let drained = drain(plan, *backend, *lanes, 1);
-            let goal = Some(GOALS[*backend as usize]);
+            let goal = GOALS.get(*backend as usize).copied();
             report.drained(*backend, *lanes, 1, drained, goal);
         }
         let lanes = plan.jobs;

@@ -2,11 +2,11 @@
 //!
 //! Requests are measured as processor time of the serving process, which runs alone on a core. Jobs are measured as the
 //! number that the worker of `core-suite` drains per second. The stores are memory, SQLite, and Postgres if
-//! `CORE_TEST_POSTGRES_URL` names a server.
+//! `CORE_TEST_POSTGRES_URL` names a server. Requests are also measured on Postgres over a pool of sqlx.
 //!
 //! `-- --write` writes the tables to `tests/benches/RESULTS.md`. `-- --only requests,jobs` measures only these parts
 //! (`requests`, `server`, `jobs`, `queueing`, `start`, `growth`, `pages`). `-- --stores memory,SQLite` measures only
-//! these stores.
+//! these stores; `sqlx` is one of them.
 //!
 //! A test runner (without `--bench`) runs every part once with tiny sizes, as a test.
 

@@ -11,7 +11,10 @@ use crate::harness::load::Times;
 pub(crate) struct Plan {
     /// True for a benchmark, false for a test run.
     pub(crate) is_bench: bool,
+    /// The stores of every part but the requests.
     pub(crate) backends: Vec<Backend>,
+    /// The stores of the requests. They include sqlx, which the other parts measure only if it is named.
+    pub(crate) request_backends: Vec<Backend>,
     only: Option<Vec<String>>,
     /// The number of rounds. Other processes on the machine may disturb some of them.
     pub(crate) rounds: usize,
@@ -49,11 +52,12 @@ impl Plan {
         };
         plan.only = list("--only");
         if let Some(stores) = list("--stores") {
-            plan.backends.retain(|backend| {
-                stores
-                    .iter()
-                    .any(|store| store.eq_ignore_ascii_case(backend.name()))
-            });
+            let is_named = |backend: &Backend| {
+                let mut stores = stores.iter();
+                stores.any(|store| store.eq_ignore_ascii_case(backend.name()))
+            };
+            plan.request_backends.retain(is_named);
+            plan.backends = plan.request_backends.clone();
         }
         plan
     }
@@ -62,6 +66,7 @@ impl Plan {
         Self {
             is_bench: true,
             backends: backends(),
+            request_backends: request_backends(),
             only: None,
             rounds: 5,
             times: Times {
@@ -86,6 +91,7 @@ impl Plan {
         Self {
             is_bench: false,
             backends: backends(),
+            request_backends: request_backends(),
             only: None,
             rounds: 1,
             times: Times {
@@ -121,6 +127,14 @@ fn backends() -> Vec<Backend> {
     let mut backends = vec![Backend::Memory, Backend::Sqlite];
     if has_postgres() {
         backends.push(Backend::Postgres);
+    }
+    backends
+}
+
+fn request_backends() -> Vec<Backend> {
+    let mut backends = backends();
+    if has_postgres() {
+        backends.push(Backend::Sqlx);
     }
     backends
 }

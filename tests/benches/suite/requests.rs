@@ -63,6 +63,12 @@ struct Row {
     goals: [Option<f64>; 3],
 }
 
+impl Row {
+    fn goal(&self, backend: Backend) -> Option<f64> {
+        self.goals.get(backend as usize).copied().flatten()
+    }
+}
+
 const ROWS: [Row; 5] = [
     Row {
         name: "gateway -> platform, session cached",
@@ -92,7 +98,7 @@ const POST: Row = Row {
 };
 
 pub(crate) fn measure(plan: &Plan, report: &mut Report) {
-    for backend in &plan.backends {
+    for backend in &plan.request_backends {
         let (cached_place, place) = (Place::new(*backend), Place::new(*backend));
         let served = |place: &Place, session_cache| Served {
             location: place.location.clone(),
@@ -111,11 +117,10 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
         let measured = rounds::measure(plan, &targets);
         report.bare(&measured[0]);
         for (row, measured) in ROWS.iter().zip(&measured[1..]) {
-            report.request(row.name, *backend, measured, row.goals[*backend as usize]);
+            report.request(row.name, *backend, measured, row.goal(*backend));
         }
         let measured = rounds::measure(plan, &[post_platform(&cached)]);
-        let goal = POST.goals[*backend as usize];
-        report.request(POST.name, *backend, &measured[1], goal);
+        report.request(POST.name, *backend, &measured[1], POST.goal(*backend));
         cached.process.end();
         looked_up.process.end();
     }

@@ -69,6 +69,7 @@ fn workspace_crates_depend_only_on_lower_ones() {
         ("adapters/dns", &["core-domain"]),
         ("adapters/local", &["core-domain"]),
         ("adapters/smtp", &["core-domain"]),
+        ("adapters/sqlx", &["core-domain", "core-storage"]),
         (
             "adapters/suite",
             &[
@@ -79,6 +80,7 @@ fn workspace_crates_depend_only_on_lower_ones() {
                 "core-dns",
                 "core-local",
                 "core-smtp",
+                "core-sqlx",
                 "core-webauthn",
                 "core-webhooks",
             ],
@@ -87,7 +89,7 @@ fn workspace_crates_depend_only_on_lower_ones() {
         ("adapters/webhooks", &["core-domain"]),
         ("examples/server", &["core-suite"]),
         ("examples/tour", &[]),
-        ("examples/embed", &["core-suite"]),
+        ("examples/embed", &["core-domain", "core-suite"]),
         ("examples/jobs", &["core-suite"]),
         ("examples/rules", &["core-domain"]),
         ("examples/own_backend", &["core-domain", "core-storage"]),

@@ -81,7 +81,12 @@ async fn an_outcome_in_a_locked_lane_is_written_after_the_unlock(world: Engine) 
 /// Needs a store on which units run concurrently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outcome_in_a_locked_lane_does_not_block_other_outcomes() {
-    let world = Engine::on(Backend::Postgres).await;
+    for backend in [Backend::Postgres, Backend::Sqlx] {
+        a_locked_lane_does_not_block_other_lanes(Engine::on(backend).await).await;
+    }
+}
+
+async fn a_locked_lane_does_not_block_other_lanes(world: Engine) {
     let (unit, commit) = report_two_while_one_lane_is_locked(&world).await;
     let in_lane = |jobs: &[Job], number| {
         let job = jobs.iter().find(|job| job.lane == lane(number));

@@ -428,3 +428,8 @@ fn any_order_of_commands_keeps_the_invariants_on_sqlite() {
 fn any_order_of_commands_keeps_the_invariants_on_postgres() {
     any_order_keeps_the_invariants(4, 30, Backend::Postgres);
 }
+
+#[test]
+fn any_order_of_commands_keeps_the_invariants_on_sqlx() {
+    any_order_keeps_the_invariants(2, 30, Backend::Sqlx);
+}

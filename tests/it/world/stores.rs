@@ -8,6 +8,9 @@ use async_trait::async_trait;
 use core_domain::kernel::StoreError;
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::testing::ManualClock;
+use core_sqlx::SqlxConfig;
+use core_sqlx::sqlx::PgPool;
+use core_sqlx::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use core_storage::fault::FaultStore;
 use core_storage::{RecordStore, RowStore, memory, postgres, sqlite, testing};
 
@@ -20,6 +23,8 @@ pub(crate) enum Backend {
     Memory,
     Sqlite,
     Postgres,
+    /// Postgres, on a pool of sqlx.
+    Sqlx,
 }
 
 /// Resources that must live as long as a store is used.
@@ -60,8 +65,23 @@ impl Backend {
                     Box::new(database),
                 )
             }
+            Self::Sqlx => {
+                let database = testing::postgres().await;
+                let mut config = SqlxConfig::new(sqlx_pool(&database.url), KEY);
+                config.clock = Some(clock);
+                let rows = core_sqlx::rows(config, &[]).await.unwrap();
+                (rows, Box::new(database))
+            }
         }
     }
+}
+
+/// Opens a pool as a host program does.
+pub(crate) fn sqlx_pool(url: &str) -> PgPool {
+    let options: PgConnectOptions = url.parse().unwrap();
+    PgPoolOptions::new()
+        .max_connections(16)
+        .connect_lazy_with(options.statement_cache_capacity(1_024))
 }
 
 fn over(rows: Arc<dyn RowStore>) -> Arc<dyn Store> {
@@ -145,6 +165,11 @@ macro_rules! on_every_store {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn on_postgres() {
                 super::$test($world::on(Backend::Postgres).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_sqlx() {
+                super::$test($world::on(Backend::Sqlx).await).await;
             }
         }
     )+};

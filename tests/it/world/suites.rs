@@ -8,6 +8,7 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::stores::sqlx_pool;
 use super::{Backend, Call};
 
 pub(crate) const SERVICE_KEY: &str = "whole-suite-service-key";
@@ -35,6 +36,12 @@ impl Fresh {
                 let url = fresh.url.clone();
                 database = Some(fresh);
                 builder.postgres(url)
+            }
+            Backend::Sqlx => {
+                let fresh = core_storage::testing::postgres().await;
+                let pool = sqlx_pool(&fresh.url);
+                database = Some(fresh);
+                builder.sqlx(pool)
             }
         };
         Self {

@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use core_domain::kernel::StoreError;
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::testing::ManualClock;
+use core_sqlx::SqlxConfig;
+use core_sqlx::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use core_storage::fault::FaultStore;
 use core_storage::memory::MemoryRows;
 use core_storage::{CursorKey, RecordStore, RowStore, postgres, sqlite, testing};
@@ -20,6 +22,8 @@ pub(crate) enum Backend {
     Memory,
     Sqlite,
     Postgres,
+    /// Postgres, on a pool of sqlx.
+    Sqlx,
 }
 
 /// The location of the rows.
@@ -83,6 +87,21 @@ impl Backend {
                 let mut config = postgres::PostgresConfig::new(&database.url, KEY);
                 config.clock = Some(clock);
                 let rows = postgres::rows(config, &[]).await.unwrap();
+                OpenStore::over(
+                    rows,
+                    StoreLocation::Database(database.url.clone()),
+                    database,
+                )
+            }
+            Self::Sqlx => {
+                let database = testing::postgres().await;
+                let options: PgConnectOptions = database.url.parse().unwrap();
+                let pool = PgPoolOptions::new()
+                    .max_connections(16)
+                    .connect_lazy_with(options.statement_cache_capacity(1_024));
+                let mut config = SqlxConfig::new(pool, KEY);
+                config.clock = Some(clock);
+                let rows = core_sqlx::rows(config, &[]).await.unwrap();
                 OpenStore::over(
                     rows,
                     StoreLocation::Database(database.url.clone()),
@@ -154,7 +173,9 @@ impl Store for ExchangeableStore {
     }
 }
 
-/// Runs a test on every store. `on_every_store! { main_path }` needs an `async fn main_path(world: World)`.
+/// Runs a test on memory, SQLite and Postgres. `on_every_store! { main_path }` needs an `async fn main_path(world: World)`.
+///
+/// To save time it does not run on sqlx: the model tests, the conformance suite and the whole-suite tests do.
 macro_rules! on_every_store {
     ($($test:ident),+ $(,)?) => {$(
         mod $test {

@@ -192,10 +192,10 @@ fn any_sequence_has_the_same_results_over_http_and_with_use_cases() {
 }
 
 #[test]
-fn any_sequence_has_the_same_results_on_all_three_stores() {
+fn any_sequence_has_the_same_results_on_every_store() {
     any_operations(6, 80, async |operations| {
         let in_memory = run(Backend::Memory, Surface::Http, operations).await;
-        for backend in [Backend::Sqlite, Backend::Postgres] {
+        for backend in [Backend::Sqlite, Backend::Postgres, Backend::Sqlx] {
             let stored = run(backend, Surface::Http, operations).await;
             assert_alike(operations, &in_memory, &stored);
         }
@@ -220,6 +220,13 @@ fn concurrent_operations_keep_the_invariants_on_sqlite() {
 fn concurrent_operations_keep_the_invariants_on_postgres() {
     any_operations(5, 60, async |operations| {
         race(Backend::Postgres, operations).await
+    });
+}
+
+#[test]
+fn concurrent_operations_keep_the_invariants_on_sqlx() {
+    any_operations(3, 60, async |operations| {
+        race(Backend::Sqlx, operations).await
     });
 }
 

@@ -1,0 +1,117 @@
+//! The Postgres store of the Platform Control API Suite on an [`sqlx::PgPool`] that the host program owns.
+//!
+//! The suite uses the connections of the pool, with the TLS, the credentials and the limits that the host program has
+//! chosen. It changes no setting of a session: its settings apply to its own transactions only.
+//!
+//! ```no_run
+//! # async fn open() -> Result<(), Box<dyn std::error::Error>> {
+//! use core_sqlx::SqlxConfig;
+//! use sqlx::postgres::PgPoolOptions;
+//!
+//! let pool = PgPoolOptions::new().max_connections(16).connect("postgres://localhost/app").await?;
+//! let mut config = SqlxConfig::new(pool, [7; 32]);
+//! config.schema = Some("core_suite".to_owned()); // keeps the tables of the suite apart from those of the host program
+//! let store = core_sqlx::open(config).await?;
+//! # drop(store);
+//! # Ok(()) }
+//! ```
+//!
+//! # The pool
+//! - **TLS.** The crate enables no TLS feature of sqlx. A host program that needs TLS enables one, for example
+//!   `tls-rustls-ring-native-roots`.
+//! - **Size.** A request uses one connection at a time. The worker uses one for each job that runs. A pool that the host
+//!   program also uses needs room for both.
+//! - **Statement cache.** The suite has several hundred different statements. Set `statement_cache_capacity(1024)` on the
+//!   `PgConnectOptions`; with the default of 100 they are prepared again and again.
+//! - **Tests of connections.** `test_before_acquire(false)` saves a round trip for each unit of work. A connection that
+//!   was lost while idle is detected by the first statement and replaced.
+//! - **Proxies.** A proxy that assigns a connection to each transaction (PgBouncer in transaction mode) must support
+//!   prepared statements. Hints do not work through it; workers then poll.
+//!
+//! # Cancellation
+//! A unit of work can be dropped at any point. Its connection returns to the pool only after its transaction is rolled
+//! back. A statement that is still running is cancelled with `pg_cancel_backend` over an additional connection, and its
+//! connection is closed. Until then the connection counts against the limit of the pool.
+//!
+//! # Tables of the host program
+//! [`enlist`] runs statements of the host program in the transaction of a unit of work.
+//!
+//! # Differences from the engine on tokio-postgres
+//! Both engines use the same tables, statements and isolation levels, so a database can change from one to the other.
+//! - The server's settings are sent with the start of each transaction, not once for each connection. A read of one row
+//!   or one page has no transaction, so the timeouts of the session apply to it.
+//! - A statement is cancelled by SQL over an additional connection, because the driver has no cancel request. The role
+//!   needs no permission for that, because both connections have the same role.
+//! - Timeouts for TCP and for opening connections are those of the pool. The pool of sqlx does not limit how long a
+//!   lost network connection stays unnoticed; [`SqlxConfig::answer_margin`] does.
+
+mod config;
+mod enlist;
+mod error;
+mod hints;
+mod lease;
+mod schema;
+mod unit;
+mod values;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use core_domain::kernel::{Clock, StoreError};
+use core_domain::port::{Mode, Store};
+use core_storage::sql::{Dialect, SqlTx, Texts};
+use core_storage::{CheckedTx, RecordStore, RowStore, RowTx, Table};
+
+pub use config::SqlxConfig;
+pub use enlist::{HostWork, enlist};
+pub use hints::Hints;
+// The version of sqlx whose pool the store accepts.
+pub use sqlx;
+
+use unit::{Shared, Unit};
+
+/// Opens the store and runs pending migrations. Processes that start at the same time wait for each other.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] if the database cannot be reached. [`StoreError::Backend`] if the name of the schema is
+/// invalid, or if a newer version created the database.
+pub async fn open(config: SqlxConfig) -> Result<Arc<dyn Store>, StoreError> {
+    let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
+    let retry_timeout = config.retry_timeout;
+    let rows = rows(config, &[]).await?;
+    let store = RecordStore::new(rows, cursor_key).with_page_bytes(page_bytes);
+    Ok(Arc::new(store.with_retry_timeout(retry_timeout)))
+}
+
+/// Opens the row engine. The `extra` tables are created if they are missing.
+///
+/// # Errors
+/// See [`open`].
+pub async fn rows(
+    config: SqlxConfig,
+    extra: &[&'static Table],
+) -> Result<Arc<dyn RowStore>, StoreError> {
+    schema::migrate(&config, extra).await?;
+    Ok(Arc::new(SqlxRows {
+        shared: Arc::new(Shared::new(&config)),
+        clock: config.clock,
+        texts: Arc::default(),
+    }))
+}
+
+#[derive(Debug)]
+struct SqlxRows {
+    shared: Arc<Shared>,
+    clock: Option<Arc<dyn Clock>>,
+    texts: Arc<Texts>,
+}
+
+#[async_trait]
+impl RowStore for SqlxRows {
+    async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
+        let unit = Unit::begin(&self.shared, mode).await?;
+        let (texts, clock) = (self.texts.clone(), self.clock.clone());
+        let tx = SqlTx::new(unit, Dialect::Postgres, texts, clock);
+        Ok(CheckedTx::wrap(Box::new(tx), mode))
+    }
+}

@@ -1,0 +1,21 @@
+//! The parts that engines on Postgres share, whatever their driver (feature `postgres-sql`).
+//!
+//! An engine with another driver implements [`Executor`](super::Executor) with these parts:
+//!
+//! - [`RunError`] decides what a failed statement or commit means for its unit of work.
+//! - [`SessionTimeouts::settings`] are the settings of a session. An engine sets them when it opens a connection, or in
+//!   each transaction if others use its connections too.
+//! - [`begin`] is the statement that opens a unit of work.
+//! - [`migrate`] runs the migrations on a [`MigrationConnection`].
+//!
+//! `adapters/sqlx` is an example.
+
+mod begin;
+mod error;
+mod migrate;
+mod session;
+
+pub use begin::{begin, now};
+pub use error::{PostgresError, RunError};
+pub use migrate::{MigrationConnection, migrate};
+pub use session::{SessionTimeouts, check_schema_name};
