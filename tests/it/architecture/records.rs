@@ -42,7 +42,7 @@ const UNAUDITED: &[(&str, &str)] = &[
     ),
     (
         "registry/platform.rs",
-        "the lifecycle record of a platform, which is audited; records of a platform whose removal is audited",
+        "the lifecycle record of a platform, which is audited",
     ),
     (
         "iam/suspension.rs",
@@ -117,11 +117,19 @@ const UNAUDITED: &[(&str, &str)] = &[
         "iam/organization/manage.rs",
         "the first member of an organization, which is audited",
     ),
+    (
+        "registry/jobs/platform_deprovision.rs",
+        "records of a platform whose removal is audited",
+    ),
     ("provisioning/timers.rs", "leases"),
     ("provisioning/enqueue.rs", "jobs have their own history"),
     (
         "provisioning/transition.rs",
         "jobs have their own history; dead letters",
+    ),
+    (
+        "provisioning/job_change.rs",
+        "jobs, which have their own history",
     ),
     ("provisioning/claim.rs", "leases"),
     ("provisioning/lane.rs", "lanes"),
@@ -146,15 +154,21 @@ const AS_SYSTEM: &[(&str, &str)] = &[
         "registry/job_plan.rs",
         "the job of a platform that the caller may queue jobs for",
     ),
-    ("registry/jobs/feature.rs", "a job, which has no caller"),
+    (
+        "registry/jobs/stack.rs",
+        "whether the job of a feature was queued by the job of its stack",
+    ),
     ("registry/feature.rs", "the job of the caller's own feature"),
     (
         "iam/service_token.rs",
         "signing keys, which belong to the installation",
     ),
-    ("registry/platform.rs", "the last step of a job"),
     (
-        "registry/custom_domain.rs",
+        "registry/jobs/platform_deprovision.rs",
+        "the last step of a job",
+    ),
+    (
+        "registry/jobs/custom_domain_removal.rs",
         "the job of the platform's own domain",
     ),
     ("registry/tenant.rs", "the platform that was just created"),

@@ -108,7 +108,7 @@ pub(crate) struct CorsPolicy {
     origins: Vec<String>,
     /// The request headers that pages may send: the value of `Access-Control-Allow-Headers`.
     headers: HeaderValue,
-    /// Whether pages of these origins may send cookies.
+    /// `true` if pages of these origins may send cookies.
     credentials: bool,
 }
 

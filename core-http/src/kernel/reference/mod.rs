@@ -7,6 +7,7 @@
 //! The page only shows the documents. Sending requests from it ("Try it") is disabled: it would let a reader change
 //! records with the session of the browser, and a service key could remain in the page.
 
+mod document;
 #[cfg(feature = "docs")]
 mod file;
 #[cfg(feature = "docs")]
@@ -15,33 +16,11 @@ mod page;
 use http::Response;
 use http::request::Parts;
 
+pub(crate) use self::document::Document;
 use crate::kernel::request::body::Body;
 
 /// The path of the page.
 pub(crate) const PAGE: &str = "/docs";
-
-/// An OpenAPI document that the page can show.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Document {
-    /// The name of the service, which selects the document in the query.
-    pub(crate) service: &'static str,
-    /// The path of the document, relative to the page.
-    pub(crate) path: String,
-    /// The prefixes of the service at a gateway. The page shows a path that has none of them with the first one in front
-    /// of it, so that it is the path at the gateway. Empty if the paths are shown unchanged.
-    pub(crate) prefixes: Vec<&'static str>,
-}
-
-impl Document {
-    /// Returns the document of a service that shows its own reference.
-    pub(crate) fn of_service(service: &'static str) -> Self {
-        Self {
-            service,
-            path: "openapi.json".to_owned(),
-            prefixes: Vec::new(),
-        }
-    }
-}
 
 /// Returns whether the path belongs to the page or one of its files.
 #[cfg(feature = "docs")]

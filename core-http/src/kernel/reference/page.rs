@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use maud::{DOCTYPE, Markup, html};
 
-use super::Document;
+use super::document::Document;
 use super::file::{SCRIPTS, STYLESHEETS};
 use crate::kernel::answer::reply::{Content, Reply};
 use crate::kernel::request::body::Body;
